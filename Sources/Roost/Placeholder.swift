@@ -1,0 +1,3 @@
+import GRDB
+import NIOSSL
+import NIOWebSocket

@@ -1,0 +1,165 @@
+/// Sends a text message. The answer means that the message is on disk, in its place in the channel's order.
+///
+/// Sending again with the same `clientId` stores nothing and answers with the message as it is now.
+/// - Throws: `not_member`, `not_permitted`; `not_found` for an unknown `parentId`.
+public struct SendMessage: Operation {
+    public typealias Response = Message
+    public static let name = "messages.send"
+    public static let method = HTTPMethod.post
+    public static let path = "/v1/channels/{channel}/messages"
+    public static let permission = Permission.messageSend
+    public static let summary = "Send a text message. Sending again with the same clientId answers with the stored message."
+
+    public var channel: ChannelID
+    public var clientId: ClientID
+    public var text: String
+    public var customType: String?
+    public var data: String?
+    public var metadata: JSONValue?
+    public var tags: [String]?
+    public var parentId: MessageID?
+
+    public init(
+        channel: ChannelID, clientId: ClientID, text: String, customType: String? = nil, data: String? = nil,
+        metadata: JSONValue? = nil, tags: [String]? = nil, parentId: MessageID? = nil
+    ) {
+        self.channel = channel
+        self.clientId = clientId
+        self.text = text
+        self.customType = customType
+        self.data = data
+        self.metadata = metadata
+        self.tags = tags
+        self.parentId = parentId
+    }
+
+    public func validate() throws(RoostError) {
+        try channel.validate(field: "channel")
+        try clientId.validate(field: "clientId")
+        guard !text.isEmpty else { throw .invalidArgument("text", "must not be empty") }
+        try Limits.check(text, length: Limits.messageTextLength, field: "text")
+        try Limits.check(customType, length: Limits.customTypeLength, field: "customType")
+        try Limits.check(data, length: Limits.messageDataLength, field: "data")
+        try Limits.check(tags: tags, count: Limits.messageTags)
+        try Limits.check(metadata: metadata)
+    }
+}
+
+/// A page of a channel's messages in the order of their seq: the newest when no position is given.
+///
+/// At most one of `before`, `after` and `around` may be given.
+public struct ListMessages: Operation {
+    public typealias Response = MessagePage
+    public static let name = "messages.list"
+    public static let method = HTTPMethod.get
+    public static let path = "/v1/channels/{channel}/messages"
+    public static let permission = Permission.historyRead
+    public static let summary = "A page of messages: the newest, or those before, after or around a seq."
+
+    public var channel: ChannelID
+    /// Messages with a lower seq, the nearest first taken.
+    public var before: Seq?
+    /// Messages with a higher seq, the nearest first taken.
+    public var after: Seq?
+    /// Half of the page up to this seq, half after it.
+    public var around: Seq?
+    /// 1 to 100, 30 when left out.
+    public var limit: Int?
+
+    public init(channel: ChannelID, before: Seq? = nil, after: Seq? = nil, around: Seq? = nil, limit: Int? = nil) {
+        self.channel = channel
+        self.before = before
+        self.after = after
+        self.around = around
+        self.limit = limit
+    }
+
+    public func validate() throws(RoostError) {
+        try channel.validate(field: "channel")
+        _ = try Limits.page(limit, Limits.historyPage)
+        try Limits.check(seq: before, field: "before")
+        try Limits.check(seq: after, field: "after")
+        try Limits.check(seq: around, field: "around")
+        let given = [before, after, around].compactMap { $0 }.count
+        guard given <= 1 else { throw .invalidArgument("before", "goes alone: give only one of before, after and around") }
+    }
+}
+
+/// Messages in the order of their seq, and whether there are more on either side.
+public struct MessagePage: Codable, Hashable, Sendable {
+    public var messages: [Message]
+    public var hasOlder: Bool
+    public var hasNewer: Bool
+    /// The channel's seq as of this answer: a message list that begins with this page follows the stream from here.
+    public var seq: Seq
+
+    public init(messages: [Message], hasOlder: Bool, hasNewer: Bool, seq: Seq) {
+        self.messages = messages
+        self.hasOlder = hasOlder
+        self.hasNewer = hasNewer
+        self.seq = seq
+    }
+}
+
+/// Replaces what is given of a message's content. The author may, and an operator may edit any (SB-58).
+///
+/// An edit that changes nothing makes no event and answers with the message as it is.
+/// - Throws: `not_message_owner` for someone else's, `not_found` for one that is deleted.
+public struct EditMessage: Operation {
+    public typealias Response = Message
+    public static let name = "messages.edit"
+    public static let method = HTTPMethod.patch
+    public static let path = "/v1/channels/{channel}/messages/{message}"
+    public static let permission = Permission.messageEditOwn
+    public static let summary = "Edit a message. For its author and for operators."
+
+    public var channel: ChannelID
+    public var message: MessageID
+    public var text: String?
+    public var customType: String?
+    public var data: String?
+    public var metadata: JSONValue?
+    public var tags: [String]?
+
+    public init(
+        channel: ChannelID, message: MessageID, text: String? = nil, customType: String? = nil, data: String? = nil,
+        metadata: JSONValue? = nil, tags: [String]? = nil
+    ) {
+        self.channel = channel
+        self.message = message
+        self.text = text
+        self.customType = customType
+        self.data = data
+        self.metadata = metadata
+        self.tags = tags
+    }
+
+    public func validate() throws(RoostError) {
+        try channel.validate(field: "channel")
+        if let text, text.isEmpty { throw .invalidArgument("text", "must not be empty") }
+        try Limits.check(text, length: Limits.messageTextLength, field: "text")
+        try Limits.check(customType, length: Limits.customTypeLength, field: "customType")
+        try Limits.check(data, length: Limits.messageDataLength, field: "data")
+        try Limits.check(tags: tags, count: Limits.messageTags)
+        try Limits.check(metadata: metadata)
+    }
+}
+
+/// Deletes a message: its place stays, its content goes. The author may, and an operator may delete any (SB-59).
+/// Deleting it again changes nothing.
+public struct DeleteMessage: Operation {
+    public typealias Response = Message
+    public static let name = "messages.delete"
+    public static let method = HTTPMethod.delete
+    public static let path = "/v1/channels/{channel}/messages/{message}"
+    public static let permission = Permission.messageDeleteOwn
+    public static let summary = "Delete a message: its place stays, its content goes. For its author and for operators."
+
+    public var channel: ChannelID
+    public var message: MessageID
+    public init(channel: ChannelID, message: MessageID) {
+        self.channel = channel
+        self.message = message
+    }
+    public func validate() throws(RoostError) { try channel.validate(field: "channel") }
+}

@@ -1,0 +1,74 @@
+/// Marks a channel as read up to a seq, or all of it. The position only moves forward: marking an earlier one changes nothing (AM-45, I8).
+public struct MarkRead: Operation {
+    public typealias Response = UnreadCount
+    public static let name = "reading.mark"
+    public static let method = HTTPMethod.post
+    public static let path = "/v1/channels/{channel}/read"
+    public static let permission = Permission.readMark
+    public static let summary = "Mark a channel as read up to a seq, or all of it."
+
+    public var channel: ChannelID
+    /// The seq of the newest message seen; all of the channel when left out. One that is ahead of the channel means all.
+    public var seq: Seq?
+
+    public init(channel: ChannelID, seq: Seq? = nil) {
+        self.channel = channel
+        self.seq = seq
+    }
+
+    public func validate() throws(RoostError) {
+        try channel.validate(field: "channel")
+        try Limits.check(seq: seq, field: "seq")
+    }
+}
+
+/// The caller's unread messages in one channel (AM-43).
+public struct GetUnread: Operation {
+    public typealias Response = UnreadCount
+    public static let name = "reading.unread"
+    public static let method = HTTPMethod.get
+    public static let path = "/v1/channels/{channel}/unread"
+    public static let permission = Permission.readMark
+    public static let summary = "The caller's unread count in one channel."
+
+    public var channel: ChannelID
+    public init(channel: ChannelID) { self.channel = channel }
+    public func validate() throws(RoostError) { try channel.validate(field: "channel") }
+}
+
+/// The sum of the caller's unread messages over all joined channels (AM-44).
+public struct GetTotalUnread: Operation {
+    public typealias Response = TotalUnread
+    public static let name = "reading.total"
+    public static let method = HTTPMethod.get
+    public static let path = "/v1/me/unread"
+    public static let permission = Permission.streamRead
+    public static let summary = "The caller's unread count over all joined channels."
+
+    public init() {}
+    public func validate() throws(RoostError) {}
+}
+
+public struct UnreadCount: Codable, Hashable, Sendable {
+    public var channelId: ChannelID
+    public var unreadCount: Int
+    /// The seq up to which the caller has read.
+    public var readSeq: Seq
+
+    public init(channelId: ChannelID, unreadCount: Int, readSeq: Seq) {
+        self.channelId = channelId
+        self.unreadCount = unreadCount
+        self.readSeq = readSeq
+    }
+}
+
+public struct TotalUnread: Codable, Hashable, Sendable {
+    public var unreadCount: Int
+    /// Channels with at least one unread message.
+    public var unreadChannelCount: Int
+
+    public init(unreadCount: Int, unreadChannelCount: Int) {
+        self.unreadCount = unreadCount
+        self.unreadChannelCount = unreadChannelCount
+    }
+}

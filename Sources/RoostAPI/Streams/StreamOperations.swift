@@ -1,0 +1,122 @@
+/// The rows of a channel that changed after a position of its stream.
+public struct GetChannelChanges: Operation {
+    public typealias Response = Changes
+    public static let name = "streams.channelChanges"
+    public static let method = HTTPMethod.get
+    public static let path = "/v1/channels/{channel}/changes"
+    public static let permission = Permission.historyRead
+    public static let summary = "The rows of a channel that changed after a position of its stream, paged."
+
+    public var channel: ChannelID
+    public var after: Seq
+    /// 1 to 1000 changed rows, 500 when left out.
+    public var limit: Int?
+
+    public init(channel: ChannelID, after: Seq, limit: Int? = nil) {
+        self.channel = channel
+        self.after = after
+        self.limit = limit
+    }
+
+    public func validate() throws(RoostError) {
+        try channel.validate(field: "channel")
+        try Limits.check(seq: after, field: "after")
+        _ = try Limits.page(limit, Limits.changesPage)
+    }
+}
+
+/// The caller's own rows that changed after a position of the caller's stream.
+public struct GetMyChanges: Operation {
+    public typealias Response = Changes
+    public static let name = "streams.myChanges"
+    public static let method = HTTPMethod.get
+    public static let path = "/v1/me/changes"
+    public static let permission = Permission.streamRead
+    public static let summary = "The caller's own rows that changed after a position of the caller's stream, paged."
+
+    public var after: Seq
+    /// 1 to 1000 changed rows, 500 when left out.
+    public var limit: Int?
+
+    public init(after: Seq, limit: Int? = nil) {
+        self.after = after
+        self.limit = limit
+    }
+
+    public func validate() throws(RoostError) {
+        try Limits.check(seq: after, field: "after")
+        _ = try Limits.page(limit, Limits.changesPage)
+    }
+}
+
+/// Rows of one stream that changed after a position, and the position to which they bring a client up.
+public struct Changes: Codable, Hashable, Sendable {
+    public var stream: StreamID
+    public var rows: Rows
+    /// After the rows are applied, the client stands here.
+    public var seq: Seq
+    /// Whether changes after `seq` exist: ask again with it.
+    public var hasMore: Bool
+    /// Set where too much was missed to send each message: the rows hold the channel and its newest messages. The client forgets the
+    /// messages of this channel that it had, and is then in the state of a fresh client.
+    public var isFresh: Bool?
+
+    public init(stream: StreamID, rows: Rows, seq: Seq, hasMore: Bool, isFresh: Bool? = nil) {
+        self.stream = stream
+        self.rows = rows
+        self.seq = seq
+        self.hasMore = hasMore
+        self.isFresh = isFresh
+    }
+}
+
+/// Everything that a client missed, over all its streams, in one answer.
+///
+/// The client names its positions; the server answers with what changed after them. A channel that the caller joined elsewhere comes
+/// with the user's stream; one that isn't named here is fresh to the client and comes with its newest messages.
+public struct Resume: Operation {
+    public typealias Response = Resumption
+    public static let name = "streams.resume"
+    public static let method = HTTPMethod.post
+    public static let path = "/v1/me/resume"
+    public static let permission = Permission.streamRead
+    public static let isReadOnly = true
+    public static let summary = "Everything that a client missed since its positions, over all its streams."
+
+    /// The position in the caller's own stream; 0 for a client that has nothing.
+    public var after: Seq
+    /// The position in each channel that the client holds.
+    public var channels: [String: Seq]
+
+    public init(after: Seq, channels: [String: Seq]) {
+        self.after = after
+        self.channels = channels
+    }
+
+    public func validate() throws(RoostError) {
+        try Limits.check(seq: after, field: "after")
+        guard channels.count <= Limits.channelsPerUser else {
+            throw .limitExceeded("channels", limit: Limits.channelsPerUser, unit: "channels")
+        }
+        for (channel, seq) in channels {
+            try ChannelID(channel).validate(field: "channels")
+            try Limits.check(seq: seq, field: "channels")
+        }
+    }
+}
+
+/// The answer to a resume.
+public struct Resumption: Codable, Hashable, Sendable {
+    /// The caller's own stream: memberships that changed, the caller's profile.
+    public var user: Changes
+    /// The channels in which something changed, and those that are fresh to the client. Channels without changes aren't listed.
+    public var channels: [Changes]
+    /// Whether more is to come: ask again with the new positions.
+    public var hasMore: Bool
+
+    public init(user: Changes, channels: [Changes], hasMore: Bool) {
+        self.user = user
+        self.channels = channels
+        self.hasMore = hasMore
+    }
+}

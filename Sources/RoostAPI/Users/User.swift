@@ -1,0 +1,29 @@
+/// A user of the app, as other users see them.
+public struct User: Codable, Hashable, Sendable {
+    public var userId: UserID
+    public var displayName: String?
+    public var avatarFileId: String?
+    /// The app's own data: any JSON object up to `Limits.metadataSizeBytes`.
+    public var metadata: JSONValue?
+    public var createdAt: Timestamp
+    public var updatedAt: Timestamp
+
+    public init(
+        userId: UserID, displayName: String? = nil, avatarFileId: String? = nil, metadata: JSONValue? = nil,
+        createdAt: Timestamp, updatedAt: Timestamp
+    ) {
+        self.userId = userId
+        self.displayName = displayName
+        self.avatarFileId = avatarFileId
+        self.metadata = metadata
+        self.createdAt = createdAt
+        self.updatedAt = updatedAt
+    }
+}
+
+/// What a user is in the whole app (ledger §8.4). It comes from the token, and is another axis than the roles in a channel (AM-22, D-39).
+public enum AppRole: String, Codable, CaseIterable, Sendable, WireEnumeration {
+    case user
+    /// The app's own backend and console: sees and may do everything that no channel type forbids to all.
+    case admin
+}

@@ -1,0 +1,99 @@
+/// Creates a user, or replaces what is given of one that exists. What is left out stays as it is.
+public struct UpsertUser: Operation {
+    public typealias Response = User
+    public static let name = "users.upsert"
+    public static let method = HTTPMethod.put
+    public static let path = "/v1/users/{user}"
+    public static let permission = Permission.userManage
+    public static let summary = "Create a user, or update one that exists. For admins."
+
+    public var user: UserID
+    public var displayName: String?
+    public var avatarFileId: String?
+    public var metadata: JSONValue?
+
+    public init(user: UserID, displayName: String? = nil, avatarFileId: String? = nil, metadata: JSONValue? = nil) {
+        self.user = user
+        self.displayName = displayName
+        self.avatarFileId = avatarFileId
+        self.metadata = metadata
+    }
+
+    public func validate() throws(RoostError) {
+        try user.validate(field: "user")
+        try Limits.check(displayName, length: Limits.displayNameLength, field: "displayName")
+        try Limits.check(avatarFileId, length: Limits.fileIDLength, field: "avatarFileId")
+        try Limits.check(metadata: metadata)
+    }
+}
+
+public struct GetUser: Operation {
+    public typealias Response = User
+    public static let name = "users.get"
+    public static let method = HTTPMethod.get
+    public static let path = "/v1/users/{user}"
+    public static let permission = Permission.userRead
+    public static let summary = "One user."
+
+    public var user: UserID
+    public init(user: UserID) { self.user = user }
+    public func validate() throws(RoostError) { try user.validate(field: "user") }
+}
+
+/// Several users at once. Unknown ids are left out of the answer.
+public struct GetUsers: Operation {
+    public typealias Response = [User]
+    public static let name = "users.getMany"
+    public static let method = HTTPMethod.get
+    public static let path = "/v1/users"
+    public static let permission = Permission.userRead
+    public static let summary = "Several users by their ids, at most 100. Unknown ids are left out."
+
+    public var users: [UserID]
+    public init(users: [UserID]) { self.users = users }
+    public func validate() throws(RoostError) {
+        guard users.count <= Limits.usersPerCall else {
+            throw .limitExceeded("users", limit: Limits.usersPerCall, unit: "ids")
+        }
+        for user in users { try user.validate(field: "users") }
+    }
+}
+
+/// The caller. A user exists from the first use of a token that names them.
+public struct GetMe: Operation {
+    public typealias Response = User
+    public static let name = "users.me"
+    public static let method = HTTPMethod.get
+    public static let path = "/v1/me"
+    public static let permission = Permission.userRead
+    public static let summary = "The calling user."
+
+    public init() {}
+    public func validate() throws(RoostError) {}
+}
+
+/// Replaces what is given of the caller's own profile. What is left out stays as it is.
+public struct UpdateMe: Operation {
+    public typealias Response = User
+    public static let name = "users.updateMe"
+    public static let method = HTTPMethod.patch
+    public static let path = "/v1/me"
+    public static let permission = Permission.userUpdateSelf
+    public static let summary = "Update the calling user's profile."
+
+    public var displayName: String?
+    public var avatarFileId: String?
+    public var metadata: JSONValue?
+
+    public init(displayName: String? = nil, avatarFileId: String? = nil, metadata: JSONValue? = nil) {
+        self.displayName = displayName
+        self.avatarFileId = avatarFileId
+        self.metadata = metadata
+    }
+
+    public func validate() throws(RoostError) {
+        try Limits.check(displayName, length: Limits.displayNameLength, field: "displayName")
+        try Limits.check(avatarFileId, length: Limits.fileIDLength, field: "avatarFileId")
+        try Limits.check(metadata: metadata)
+    }
+}

@@ -1,0 +1,90 @@
+/// Watches a channel on this connection, and answers with its state (ST-01, ST-05). Watching again answers anew.
+///
+/// A member gets the channel's durable events without watching; a watched channel's events are marked `watching: true`.
+/// - Throws: `not_connected` over HTTP, where there is no connection that could watch (ST-02).
+public struct WatchChannel: Operation {
+    public typealias Response = WatchedChannel
+    public static let name = "watching.watch"
+    public static let method = HTTPMethod.post
+    public static let path = "/v1/channels/{channel}/watch"
+    public static let permission = Permission.channelWatch
+    public static let isReadOnly = true
+    public static let summary = "Watch a channel on this connection, and get its state. Only over a WebSocket."
+
+    public var channel: ChannelID
+    /// Messages in the answer, the newest: 1 to 100, 30 when left out.
+    public var limit: Int?
+
+    public init(channel: ChannelID, limit: Int? = nil) {
+        self.channel = channel
+        self.limit = limit
+    }
+
+    public func validate() throws(RoostError) {
+        try channel.validate(field: "channel")
+        _ = try Limits.page(limit, Limits.historyPage)
+    }
+}
+
+/// Stops watching a channel on this connection. Stopping what isn't watched changes nothing (ST-10).
+public struct UnwatchChannel: Operation {
+    public typealias Response = Done
+    public static let name = "watching.unwatch"
+    public static let method = HTTPMethod.post
+    public static let path = "/v1/channels/{channel}/unwatch"
+    public static let permission = Permission.streamRead
+    public static let isReadOnly = true
+    public static let summary = "Stop watching a channel on this connection. Only over a WebSocket."
+
+    public var channel: ChannelID
+    public init(channel: ChannelID) { self.channel = channel }
+    public func validate() throws(RoostError) { try channel.validate(field: "channel") }
+}
+
+/// A channel's state, as the answer to a watch gives it (ST-05).
+public struct WatchedChannel: Codable, Hashable, Sendable {
+    /// What the channel's type allows.
+    public var config: ChannelPolicy
+    public var channel: Channel
+    /// The caller's membership; absent when the caller isn't a member.
+    public var membership: Membership?
+    /// Members with a connection at this moment.
+    public var online: Int
+    /// Connected users who watch the channel, members or not, the caller included (D-23).
+    public var watcherCount: Int
+    /// Some of the watchers by id, at most 30.
+    public var watchers: [String: User]
+    /// Some of the members by id, at most 30; the rest with `members.list`.
+    public var members: [String: Member]
+    /// How far those members have read (D-22).
+    public var read: [String: ReadState]
+    public var messages: MessagePage
+
+    public init(
+        config: ChannelPolicy, channel: Channel, membership: Membership?, online: Int, watcherCount: Int, watchers: [String: User],
+        members: [String: Member], read: [String: ReadState], messages: MessagePage
+    ) {
+        self.config = config
+        self.channel = channel
+        self.membership = membership
+        self.online = online
+        self.watcherCount = watcherCount
+        self.watchers = watchers
+        self.members = members
+        self.read = read
+        self.messages = messages
+    }
+}
+
+/// How far a member has read.
+public struct ReadState: Codable, Hashable, Sendable {
+    public var readSeq: Seq
+    public var lastReadAt: Timestamp?
+    public var unreadCount: Int
+
+    public init(readSeq: Seq, lastReadAt: Timestamp?, unreadCount: Int) {
+        self.readSeq = readSeq
+        self.lastReadAt = lastReadAt
+        self.unreadCount = unreadCount
+    }
+}

@@ -1,0 +1,106 @@
+/// The stream that an event belongs to. Each has a counter of its own, and every durable change takes the next value.
+public enum StreamID: Hashable, Sendable, Codable, SchemaDescribed, CustomStringConvertible {
+    /// What every member of the channel learns.
+    case channel(ChannelID)
+    /// What concerns one user only.
+    case user(UserID)
+
+    /// `channel:general` or `user:ann`
+    public var description: String {
+        switch self {
+        case .channel(let id): "channel:\(id)"
+        case .user(let id): "user:\(id)"
+        }
+    }
+
+    public init?(_ text: String) {
+        if text.hasPrefix("channel:") {
+            self = .channel(ChannelID(String(text.dropFirst(8))))
+        } else if text.hasPrefix("user:") {
+            self = .user(UserID(String(text.dropFirst(5))))
+        } else {
+            return nil
+        }
+    }
+
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.singleValueContainer()
+        guard let stream = StreamID(try container.decode(String.self)) else {
+            throw DecodingError.dataCorruptedError(in: container, debugDescription: "must be channel:ID or user:ID")
+        }
+        self = stream
+    }
+
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.singleValueContainer()
+        try container.encode(description)
+    }
+
+    public static var schema: Schema { .string() }
+    public static var schemaExample: StreamID { .channel("general") }
+}
+
+/// A committed change, as clients see it: which stream, which position in it, and the rows as they are after the change.
+///
+/// Applying an event is an upsert of its rows, so applying one twice changes nothing. On a stream an event follows the one before it
+/// without a hole; a client that sees one skipped asks for the changes after its own position.
+public struct Event: Codable, Hashable, Sendable {
+    /// What happened (ledger §4).
+    public enum Kind: String, Codable, CaseIterable, Sendable, WireEnumeration {
+        case messageNew = "message.new"
+        case messageUpdated = "message.updated"
+        case messageDeleted = "message.deleted"
+        case channelCreated = "channel.created"
+        case channelUpdated = "channel.updated"
+        case channelDestroyed = "channel.destroyed"
+        case memberJoined = "member.joined"
+        case memberLeft = "member.left"
+        case markRead = "mark_read"
+        case userUpdated = "user.updated"
+    }
+
+    public var kind: Kind
+    public var stream: StreamID
+    public var seq: Seq
+    /// Who did it.
+    public var actor: UserID?
+    public var rows: Rows
+
+    public init(kind: Kind, stream: StreamID, seq: Seq, actor: UserID?, rows: Rows) {
+        self.kind = kind
+        self.stream = stream
+        self.seq = seq
+        self.actor = actor
+        self.rows = rows
+    }
+
+    private enum CodingKeys: String, CodingKey {
+        case kind = "event"
+        case stream, seq, actor, rows
+    }
+}
+
+/// Rows as they are after a change: what an event carries, and what an answer to `changes` carries.
+public struct Rows: Codable, Hashable, Sendable {
+    /// The whole channel, where one of its attributes changed.
+    public var channel: Channel?
+    /// The channel's counters, where only they changed.
+    public var counters: ChannelCounters?
+    public var members: [Member]?
+    public var messages: [Message]?
+    /// The caller's own memberships: only on the stream of that user, and in the caller's own changes.
+    public var memberships: [Membership]?
+    public var users: [User]?
+
+    public init(
+        channel: Channel? = nil, counters: ChannelCounters? = nil, members: [Member]? = nil, messages: [Message]? = nil,
+        memberships: [Membership]? = nil, users: [User]? = nil
+    ) {
+        self.channel = channel
+        self.counters = counters
+        self.members = members
+        self.messages = messages
+        self.memberships = memberships
+        self.users = users
+    }
+}

@@ -1,0 +1,103 @@
+/// The first frame that a client sends, unless the upgrade request carried an Authorization header: who it is.
+public struct AuthenticateFrame: Codable, Hashable, Sendable {
+    public struct Credentials: Codable, Hashable, Sendable {
+        /// The signed token. It travels here or in the Authorization header, never in the URL.
+        public var token: String
+        /// The client's name and version, for logs: `roost-swift/0.1.0`.
+        public var client: String?
+        public init(token: String, client: String? = nil) {
+            self.token = token
+            self.client = client
+        }
+    }
+    public var authenticate: Credentials
+    public init(token: String, client: String? = nil) { authenticate = Credentials(token: token, client: client) }
+}
+
+/// The server's answer to an authentication that succeeded.
+public struct WelcomeFrame: Codable, Hashable, Sendable {
+    public struct Welcome: Codable, Hashable, Sendable {
+        public var user: UserID
+        /// The user's role in the app.
+        public var role: AppRole
+        /// The number of this connection, for logs.
+        public var connection: Int64
+        /// Changes when a backup is restored. A client with another epoch throws its cache away and starts afresh.
+        public var epoch: String
+        /// The server's version.
+        public var version: String
+        /// The server's clock.
+        public var now: Timestamp
+        /// When the token ends; the socket is then closed with `CloseCode.tokenExpired`.
+        public var tokenExpiresAt: Timestamp
+        /// How often the server pings, in seconds. A client that hears nothing for twice that long should connect anew.
+        public var pingIntervalSeconds: Int
+
+        public init(
+            user: UserID, role: AppRole, connection: Int64, epoch: String, version: String, now: Timestamp,
+            tokenExpiresAt: Timestamp, pingIntervalSeconds: Int
+        ) {
+            self.user = user
+            self.role = role
+            self.connection = connection
+            self.epoch = epoch
+            self.version = version
+            self.now = now
+            self.tokenExpiresAt = tokenExpiresAt
+            self.pingIntervalSeconds = pingIntervalSeconds
+        }
+    }
+    public var welcome: Welcome
+    public init(welcome: Welcome) { self.welcome = welcome }
+}
+
+/// A call of an operation over a socket.
+public struct CallFrame<Call: Operation>: Encodable, Sendable {
+    /// Chosen by the client, given back with the reply; unique among the calls under way on this socket.
+    public var call: Int64
+    public var with: Call
+
+    public init(call: Int64, with: Call) {
+        self.call = call
+        self.with = with
+    }
+
+    private enum CodingKeys: String, CodingKey { case call, operation, with }
+
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: CodingKeys.self)
+        try container.encode(call, forKey: .call)
+        try container.encode(Call.name, forKey: .operation)
+        try container.encode(with, forKey: .with)
+    }
+}
+
+/// The server closes this socket in a moment, and says when to come back.
+public struct ClosingFrame: Codable, Hashable, Sendable {
+    public struct Closing: Codable, Hashable, Sendable {
+        public var reason: String
+        public var retryAfterMilliseconds: Int64
+        public init(reason: String, retryAfterMilliseconds: Int64) {
+            self.reason = reason
+            self.retryAfterMilliseconds = retryAfterMilliseconds
+        }
+    }
+    public var closing: Closing
+    public init(closing: Closing) { self.closing = closing }
+}
+
+/// The codes with which Roost closes a WebSocket, beside those of RFC 6455.
+public enum CloseCode: UInt16, CaseIterable, Sendable {
+    /// The server stops; come back as the `closing` frame said (RFC 6455's registry: service restart).
+    case restart = 1012
+    /// No token, or one that is no good. Get another before connecting anew.
+    case unauthenticated = 4001
+    /// The token's time is over. Get another and connect anew.
+    case tokenExpired = 4002
+    /// No token within the time allowed.
+    case authenticationTimeout = 4003
+    /// The client didn't read what was sent. Connect anew and resume: nothing is lost.
+    case resume = 4008
+    /// The server has no room for another connection, or for this user's. Come back later.
+    case tooManyConnections = 4029
+}

@@ -1,0 +1,99 @@
+/// A string chosen by a caller that names something of Roost for its whole life.
+///
+/// 1 to 128 characters without control characters, `/` or `,`; compared byte by byte (ledger §8.6).
+public protocol Identifier: RawRepresentable, Codable, Hashable, Comparable, Sendable, SchemaDescribed,
+    CustomStringConvertible, ExpressibleByStringLiteral, CodingKeyRepresentable
+where RawValue == String {
+    /// Wraps any string. Operations check the limits with ``Identifier/validate(field:)``, so that a refusal names the field.
+    init(rawValue: String)
+}
+
+extension Identifier {
+    public init(_ string: String) { self.init(rawValue: string) }
+    public init(stringLiteral value: String) { self.init(rawValue: value) }
+    public init(from decoder: any Decoder) throws {
+        self.init(rawValue: try decoder.singleValueContainer().decode(String.self))
+    }
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.singleValueContainer()
+        try container.encode(rawValue)
+    }
+    public init?<Key: CodingKey>(codingKey: Key) { self.init(rawValue: codingKey.stringValue) }
+    public var codingKey: any CodingKey { FieldKey(rawValue) }
+    public var description: String { rawValue }
+    public static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
+
+    public static var schema: Schema { .string(maxLength: Limits.identifierLength) }
+    public static var schemaExample: Self { Self(rawValue: "example") }
+
+    /// Throws `invalid_argument` with the field's name when the string isn't a lawful identifier.
+    public func validate(field: String) throws(RoostError) {
+        guard !rawValue.isEmpty else {
+            throw .invalidArgument(field, "must not be empty")
+        }
+        guard rawValue.count <= Limits.identifierLength, rawValue.utf8.count <= Limits.identifierLength * 4 else {
+            throw .limitExceeded(field, limit: Limits.identifierLength, unit: "characters")
+        }
+        let forbidden = rawValue.unicodeScalars.contains { scalar in
+            scalar == "/" || scalar == "," || scalar.properties.generalCategory == .control
+                || scalar.properties.generalCategory == .lineSeparator
+                || scalar.properties.generalCategory == .paragraphSeparator
+        }
+        guard !forbidden, rawValue != ".", rawValue != ".." else {
+            throw .invalidArgument(field, "must not contain control characters, '/' or ','")
+        }
+    }
+}
+
+/// The id of a channel: the caller's string, or one that the server made (AM-13).
+public struct ChannelID: Identifier {
+    public let rawValue: String
+    public init(rawValue: String) { self.rawValue = rawValue }
+}
+
+/// The id of a user: the app's own string.
+public struct UserID: Identifier {
+    public let rawValue: String
+    public init(rawValue: String) { self.rawValue = rawValue }
+}
+
+/// The sender's own id of a message, unique per channel and sender, for ever. Sending twice with one client id stores one message.
+public struct ClientID: Identifier {
+    public let rawValue: String
+    public init(rawValue: String) { self.rawValue = rawValue }
+}
+
+/// The id of a message: 63 bits that grow with time (milliseconds, node, counter); a decimal string in JSON.
+public struct MessageID: RawRepresentable, Codable, Hashable, Comparable, Sendable, SchemaDescribed, CustomStringConvertible {
+    public let rawValue: Int64
+    public init(rawValue: Int64) { self.rawValue = rawValue }
+
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.singleValueContainer()
+        let text = try container.decode(String.self)
+        guard let value = Int64(text), value >= 0 else {
+            throw DecodingError.dataCorruptedError(in: container, debugDescription: "must be a message id: decimal digits in a string")
+        }
+        self.init(rawValue: value)
+    }
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.singleValueContainer()
+        try container.encode(String(rawValue))
+    }
+    public var description: String { String(rawValue) }
+    public static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
+    public static var schema: Schema { .string(format: "int64") }
+    public static var schemaExample: Self { Self(rawValue: 1) }
+}
+
+/// A position in a stream: the number of a durable change. The first change is 1; 0 is before all of them.
+public typealias Seq = Int64
+
+/// A coding key made of any string.
+package struct FieldKey: CodingKey {
+    package let stringValue: String
+    package var intValue: Int? { nil }
+    package init(_ string: String) { stringValue = string }
+    package init?(stringValue: String) { self.stringValue = stringValue }
+    package init?(intValue: Int) { nil }
+}

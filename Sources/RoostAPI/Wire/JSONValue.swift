@@ -1,0 +1,87 @@
+/// Any JSON value: what an app keeps in `metadata`, which Roost stores and hands out without looking inside.
+///
+/// Whole numbers keep all their digits up to 64 bits; other numbers are doubles. The order of an object's keys isn't kept: keys are
+/// written sorted, so that equal values have equal bytes.
+public enum JSONValue: Hashable, Sendable, Codable {
+    case null
+    case boolean(Bool)
+    case integer(Int64)
+    case number(Double)
+    case string(String)
+    case array([JSONValue])
+    case object([String: JSONValue])
+
+    public init(from decoder: any Decoder) throws {
+        guard decoder.codingPath.count <= 64 else {
+            throw DecodingError.dataCorrupted(.init(codingPath: decoder.codingPath, debugDescription: "is nested too deep"))
+        }
+        let container = try decoder.singleValueContainer()
+        if container.decodeNil() {
+            self = .null
+        } else if let value = try? container.decode(Bool.self) {
+            self = .boolean(value)
+        } else if let value = try? container.decode(Int64.self) {
+            self = .integer(value)
+        } else if let value = try? container.decode(Double.self) {
+            self = .number(value)
+        } else if let value = try? container.decode(String.self) {
+            self = .string(value)
+        } else if let value = try? container.decode([JSONValue].self) {
+            self = .array(value)
+        } else {
+            self = .object(try container.decode([String: JSONValue].self))
+        }
+    }
+
+    public func encode(to encoder: any Encoder) throws {
+        switch self {
+        case .null:
+            var container = encoder.singleValueContainer()
+            try container.encodeNil()
+        case .boolean(let value): try value.encode(to: encoder)
+        case .integer(let value): try value.encode(to: encoder)
+        case .number(let value): try value.encode(to: encoder)
+        case .string(let value): try value.encode(to: encoder)
+        case .array(let values):
+            var container = encoder.unkeyedContainer()
+            for value in values { try container.encode(value) }
+        case .object(let values):
+            var container = encoder.container(keyedBy: FieldKey.self)
+            for (key, value) in values.sorted(by: { $0.key < $1.key }) { try container.encode(value, forKey: FieldKey(key)) }
+        }
+    }
+
+    /// Levels of nesting: 1 for a value without children.
+    public var depth: Int {
+        switch self {
+        case .array(let values): 1 + (values.map(\.depth).max() ?? 0)
+        case .object(let values): 1 + (values.values.map(\.depth).max() ?? 0)
+        default: 1
+        }
+    }
+
+    /// Bytes of the value written as JSON without white space.
+    public var sizeBytes: Int { (try? JSONWriter.bytes(of: self).count) ?? Int.max }
+
+    public subscript(key: String) -> JSONValue? {
+        if case .object(let values) = self { values[key] } else { nil }
+    }
+}
+
+extension JSONValue: ExpressibleByStringLiteral, ExpressibleByIntegerLiteral, ExpressibleByBooleanLiteral,
+    ExpressibleByDictionaryLiteral, ExpressibleByArrayLiteral, ExpressibleByFloatLiteral
+{
+    public init(stringLiteral value: String) { self = .string(value) }
+    public init(integerLiteral value: Int64) { self = .integer(value) }
+    public init(booleanLiteral value: Bool) { self = .boolean(value) }
+    public init(floatLiteral value: Double) { self = .number(value) }
+    public init(arrayLiteral elements: JSONValue...) { self = .array(elements) }
+    public init(dictionaryLiteral elements: (String, JSONValue)...) {
+        self = .object(Dictionary(elements, uniquingKeysWith: { _, last in last }))
+    }
+}
+
+extension JSONValue: SchemaDescribed {
+    public static var schema: Schema { .any }
+    public static var schemaExample: JSONValue { .object([:]) }
+}

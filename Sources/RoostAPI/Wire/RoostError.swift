@@ -1,0 +1,86 @@
+/// A refusal: what was refused, by which code, and what would have been allowed.
+///
+/// Over HTTP it is an `application/problem+json` document (RFC 9457), on a socket the `error` of a reply. Codes are stable; messages are
+/// for people and may change.
+public struct RoostError: Error, Codable, Hashable, Sendable {
+    /// The stable code of the refusal (ledger §8.9).
+    public enum Code: String, Codable, CaseIterable, Sendable, WireEnumeration {
+        case unauthenticated
+        case tokenExpired = "token_expired"
+        case notConnected = "not_connected"
+        case invalidArgument = "invalid_argument"
+        case limitExceeded = "limit_exceeded"
+        case unknownOperation = "unknown_operation"
+        case notFound = "not_found"
+        case alreadyExists = "already_exists"
+        case notPermitted = "not_permitted"
+        case notMember = "not_member"
+        case notMessageOwner = "not_message_owner"
+        case kindForbids = "kind_forbids"
+        case memberLimit = "member_limit"
+        case channelLimit = "channel_limit"
+        case resyncRequired = "resync_required"
+        case overloaded
+        case unavailable
+        case internalError = "internal_error"
+    }
+
+    public var code: Code
+    /// One sentence for a person.
+    public var message: String
+    /// The field of the request that was refused.
+    public var field: String?
+    /// The limit that the field went past, in the unit that the message names.
+    public var limit: Int64?
+    /// The rule that refused, as the permission table names it.
+    public var rule: String?
+    /// When the same request may be tried again.
+    public var retryAfterMilliseconds: Int64?
+
+    public init(
+        _ code: Code, _ message: String, field: String? = nil, limit: Int64? = nil, rule: String? = nil,
+        retryAfterMilliseconds: Int64? = nil
+    ) {
+        self.code = code
+        self.message = message
+        self.field = field
+        self.limit = limit
+        self.rule = rule
+        self.retryAfterMilliseconds = retryAfterMilliseconds
+    }
+
+    public static func invalidArgument(_ field: String, _ reason: String) -> RoostError {
+        RoostError(.invalidArgument, "\(field) \(reason).", field: field)
+    }
+
+    public static func limitExceeded(_ field: String, limit: Int, unit: String) -> RoostError {
+        RoostError(.limitExceeded, "\(field) has a limit of \(limit) \(unit).", field: field, limit: Int64(limit))
+    }
+
+    /// The same answer for what doesn't exist and for what the caller may not know of.
+    public static func notFound(_ what: String) -> RoostError {
+        RoostError(.notFound, "There is no such \(what).", field: what)
+    }
+
+    /// Whether the same request may succeed later without a change.
+    public var isRetryable: Bool {
+        switch code {
+        case .overloaded, .unavailable, .internalError, .notConnected: true
+        default: false
+        }
+    }
+
+    /// The HTTP status that carries this code.
+    public var status: Int {
+        switch code {
+        case .unauthenticated, .tokenExpired: 401
+        case .notPermitted, .notMember, .notMessageOwner, .kindForbids: 403
+        case .notFound, .unknownOperation: 404
+        case .alreadyExists, .memberLimit, .channelLimit, .notConnected, .resyncRequired: 409
+        case .limitExceeded: 413
+        case .invalidArgument: 400
+        case .overloaded, .unavailable: 503
+        case .internalError: 500
+        }
+    }
+}

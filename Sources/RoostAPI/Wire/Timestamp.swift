@@ -1,0 +1,104 @@
+/// A moment in UTC, to the millisecond: ISO-8601 on the wire (AM-04), Unix milliseconds in memory and in the database.
+///
+/// Order never comes from a timestamp: streams are ordered by their seq.
+public struct Timestamp: Hashable, Comparable, Codable, Sendable, SchemaDescribed, CustomStringConvertible {
+    /// Milliseconds since 1970-01-01T00:00:00Z.
+    public let milliseconds: Int64
+
+    public init(milliseconds: Int64) { self.milliseconds = milliseconds }
+
+    public static func < (left: Self, right: Self) -> Bool { left.milliseconds < right.milliseconds }
+
+    /// `2026-03-01T12:30:05.250Z`
+    public var description: String {
+        let days = floorDivide(milliseconds, 86_400_000)
+        let millisecondOfDay = milliseconds - days * 86_400_000
+        let (year, month, day) = Self.civil(fromDays: days)
+        var text = ""
+        text.reserveCapacity(24)
+        func append(_ number: Int64, width: Int) {
+            let digits = String(number)
+            for _ in 0..<max(0, width - digits.count) { text.append("0") }
+            text.append(digits)
+        }
+        append(year, width: 4)
+        text.append("-")
+        append(month, width: 2)
+        text.append("-")
+        append(day, width: 2)
+        text.append("T")
+        append(millisecondOfDay / 3_600_000, width: 2)
+        text.append(":")
+        append(millisecondOfDay / 60_000 % 60, width: 2)
+        text.append(":")
+        append(millisecondOfDay / 1000 % 60, width: 2)
+        text.append(".")
+        append(millisecondOfDay % 1000, width: 3)
+        text.append("Z")
+        return text
+    }
+
+    /// Reads the form that ``description`` writes: years 0001 to 9999, UTC, exactly three digits of milliseconds.
+    public init?(_ text: String) {
+        let bytes = Array(text.utf8)
+        guard bytes.count == 24, bytes[4] == UInt8(ascii: "-"), bytes[7] == UInt8(ascii: "-"), bytes[10] == UInt8(ascii: "T"),
+            bytes[13] == UInt8(ascii: ":"), bytes[16] == UInt8(ascii: ":"), bytes[19] == UInt8(ascii: "."),
+            bytes[23] == UInt8(ascii: "Z")
+        else { return nil }
+        func number(_ range: Range<Int>) -> Int64? {
+            var value: Int64 = 0
+            for byte in bytes[range] {
+                guard byte >= 48, byte <= 57 else { return nil }
+                value = value * 10 + Int64(byte - 48)
+            }
+            return value
+        }
+        guard let year = number(0..<4), let month = number(5..<7), let day = number(8..<10), let hour = number(11..<13),
+            let minute = number(14..<16), let second = number(17..<19), let millisecond = number(20..<23),
+            year >= 1, (1...12).contains(month), (1...31).contains(day), hour < 24, minute < 60, second < 60
+        else { return nil }
+        let days = Self.days(fromYear: year, month: month, day: day)
+        guard Self.civil(fromDays: days) == (year, month, day) else { return nil }
+        milliseconds = days * 86_400_000 + hour * 3_600_000 + minute * 60_000 + second * 1000 + millisecond
+    }
+
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.singleValueContainer()
+        guard let timestamp = Timestamp(try container.decode(String.self)) else {
+            throw DecodingError.dataCorruptedError(in: container, debugDescription: "must be a time like 2026-03-01T12:30:05.250Z")
+        }
+        self = timestamp
+    }
+
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.singleValueContainer()
+        try container.encode(description)
+    }
+
+    public static var schema: Schema { .string(format: "date-time") }
+    public static var schemaExample: Self { Timestamp(milliseconds: 1_772_368_205_250) }
+
+    // The proleptic Gregorian calendar by integer arithmetic: eras of 400 years that begin on the first of March.
+    private static func days(fromYear year: Int64, month: Int64, day: Int64) -> Int64 {
+        let shiftedYear = month <= 2 ? year - 1 : year
+        let era = floorDivide(shiftedYear, 400)
+        let yearOfEra = shiftedYear - era * 400
+        let dayOfYear = (153 * (month > 2 ? month - 3 : month + 9) + 2) / 5 + day - 1
+        return era * 146_097 + yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear - 719_468
+    }
+
+    private static func civil(fromDays days: Int64) -> (year: Int64, month: Int64, day: Int64) {
+        let shifted = days + 719_468
+        let era = floorDivide(shifted, 146_097)
+        let dayOfEra = shifted - era * 146_097
+        let yearOfEra = (dayOfEra - dayOfEra / 1460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
+        let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
+        let shiftedMonth = (5 * dayOfYear + 2) / 153
+        let month = shiftedMonth < 10 ? shiftedMonth + 3 : shiftedMonth - 9
+        return (yearOfEra + era * 400 + (month <= 2 ? 1 : 0), month, dayOfYear - (153 * shiftedMonth + 2) / 5 + 1)
+    }
+}
+
+private func floorDivide(_ dividend: Int64, _ divisor: Int64) -> Int64 {
+    dividend >= 0 ? dividend / divisor : -((-dividend + divisor - 1) / divisor)
+}

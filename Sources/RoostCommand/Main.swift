@@ -1,0 +1,4 @@
+import ArgumentParser
+import Configuration
+
+@main struct Main: ParsableCommand {}

@@ -1,0 +1,5 @@
+import Hummingbird
+import JWTKit
+import Metrics
+import NIOWebSocket
+import ServiceLifecycle
