@@ -8,7 +8,6 @@ public struct WatchChannel: Operation {
     public static let method = HTTPMethod.post
     public static let path = "/v1/channels/{channel}/watch"
     public static let permission = Permission.channelWatch
-    public static let isReadOnly = true
     public static let summary = "Watch a channel on this connection, and get its state. Only over a WebSocket."
 
     public var channel: ChannelID
@@ -33,7 +32,6 @@ public struct UnwatchChannel: Operation {
     public static let method = HTTPMethod.post
     public static let path = "/v1/channels/{channel}/unwatch"
     public static let permission = Permission.streamRead
-    public static let isReadOnly = true
     public static let summary = "Stop watching a channel on this connection. Only over a WebSocket."
 
     public var channel: ChannelID

@@ -36,6 +36,10 @@ public enum Limits {
     public static let changesPage = (standard: 500, most: 1000)
     /// Messages missed in one channel above which a resume answers with the newest page instead of with each of them.
     public static let resumeMessagesPerChannel = 500
+    /// Newest messages that come with a channel which is fresh to the client.
+    public static let freshMessages = 20
+    /// Bytes of content after which a page of messages ends early; the rest is on the next page.
+    public static let pageContentBytes = 1_048_576
     /// Members that the answer to a watch carries; the rest are paged with `members.list`.
     public static let watchMembers = 30
     /// Bytes of one WebSocket frame, and of one message put together from fragments.

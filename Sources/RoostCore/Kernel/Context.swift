@@ -1,0 +1,99 @@
+public import RoostAPI
+
+/// Who asks: the user that the token names, and the connection that the call came over.
+public struct Caller: Hashable, Sendable {
+    public var user: UserID
+    public var role: AppRole
+    /// Nil for HTTP, where there is none.
+    public var connection: ConnectionID?
+
+    public init(user: UserID, role: AppRole = .user, connection: ConnectionID? = nil) {
+        self.user = user
+        self.role = role
+        self.connection = connection
+    }
+
+    public var isAdmin: Bool { role == .admin }
+}
+
+/// The number of a connection, unique in the process that holds it.
+public struct ConnectionID: Hashable, Sendable {
+    public let rawValue: Int64
+    public init(rawValue: Int64) { self.rawValue = rawValue }
+}
+
+/// Who is connected and who watches at this moment. Not durable, not ordered: an input to a rule as the clock is.
+public protocol Presence {
+    /// Members of a channel that have at least one connection.
+    func onlineMemberCount(of channel: ChannelID) -> Int
+    /// Users that watch a channel.
+    func watchers(of channel: ChannelID) -> Set<UserID>
+}
+
+/// Nobody is connected: for rules that run without a server.
+public struct NobodyPresent: Presence {
+    public init() {}
+    public func onlineMemberCount(of channel: ChannelID) -> Int { 0 }
+    public func watchers(of channel: ChannelID) -> Set<UserID> { [] }
+}
+
+/// All that a rule gets and all that it gives: the transaction, the caller, the time, ids; and the events that it collects.
+///
+/// Nothing else goes in or comes out, so that the same inputs give the same outputs.
+public struct Context {
+    public let transaction: any Transaction
+    public let caller: Caller
+    public let now: Timestamp
+    public let presence: any Presence
+    public var ids: IDGenerator
+    /// What is to be told once the transaction is committed, in this order.
+    public private(set) var notices: [Notice] = []
+
+    public init(
+        transaction: any Transaction, caller: Caller, now: Timestamp, ids: IDGenerator, presence: any Presence = NobodyPresent()
+    ) {
+        self.transaction = transaction
+        self.caller = caller
+        self.now = now
+        self.ids = ids
+        self.presence = presence
+    }
+
+    package mutating func tell(_ notice: Notice) { notices.append(notice) }
+
+    /// Tells the members of a channel, and those who watch it, of a change of its stream.
+    package mutating func tell(_ kind: Event.Kind, in channel: ChannelID, seq: Seq, _ rows: Rows) {
+        notices.append(
+            .event(Event(kind: kind, stream: .channel(channel), seq: seq, actor: caller.user, rows: rows), .channel(channel)))
+    }
+
+    /// Tells all connections of one user of a change of the user's own stream.
+    package mutating func tell(_ kind: Event.Kind, user: UserID, seq: Seq, _ rows: Rows) {
+        notices.append(.event(Event(kind: kind, stream: .user(user), seq: seq, actor: caller.user, rows: rows), .user(user)))
+    }
+}
+
+/// What is told once a transaction is committed. The order of notices is the order of delivery.
+public enum Notice: Hashable, Sendable {
+    /// An event, to the connections of its audience.
+    case event(Event, Audience)
+    /// From here on the user's connections get the channel's events.
+    case joined(UserID, ChannelID)
+    /// From here on they don't.
+    case left(UserID, ChannelID)
+    /// From here on nobody does.
+    case destroyed(ChannelID)
+    /// A connection is authenticated: from here on it gets the events of its user and of the channels that the user is a member of.
+    case connected(ConnectionID, UserID, [ChannelID])
+    /// A connection watches a channel.
+    case watching(ConnectionID, UserID, ChannelID)
+    case stoppedWatching(ConnectionID, UserID, ChannelID)
+}
+
+/// Who receives an event. A value: no rule knows how it gets there.
+public enum Audience: Hashable, Sendable {
+    /// The connections of the channel's members, and those that watch it.
+    case channel(ChannelID)
+    /// The connections of one user.
+    case user(UserID)
+}

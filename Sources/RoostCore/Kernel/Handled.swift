@@ -1,0 +1,33 @@
+public import RoostAPI
+
+/// An operation together with its behaviour: one function in the folder of the operation's feature.
+///
+/// A handler first checks all that can be refused, then writes, then tells. It throws `RoostError` for a refusal; whatever it wrote before
+/// is then rolled back, and what it told is forgotten.
+public protocol Handled: Operation {
+    func handle(in context: inout Context) throws -> Response
+}
+
+/// Every operation with its behaviour.
+public enum OperationTable {
+    /// A type that is listed in `Operations.all` but has no behaviour makes this nil, and a test fail.
+    public static let handled: [any Handled.Type] = Operations.all.compactMap { $0 as? any Handled.Type }
+
+    private static let byName: [String: Entry] = Dictionary(
+        handled.map { ($0.name, Entry($0)) }, uniquingKeysWith: { first, _ in first })
+
+    /// An operation, and the fields that it knows.
+    public struct Entry: Sendable {
+        public let type: any Handled.Type
+        public let schema: Schema
+        public let fields: Set<String>
+
+        init(_ type: any Handled.Type) {
+            self.type = type
+            schema = (try? Schema.of(type)) ?? .any
+            fields = Set(schema.fields.map(\.name))
+        }
+    }
+
+    public static func named(_ name: String) -> Entry? { byName[name] }
+}

@@ -1,0 +1,64 @@
+/// The tables, step by step. A step that has shipped is never changed; a change is a new step.
+///
+/// - `users` and `channels` hold attributes; what changes with every message stands apart in `user_heads` and `channel_heads`, so that
+///   sending doesn't rewrite 100 kB of metadata. The row of a head is also the lock that gives a stream its one order.
+/// - Every row carries the seq of its newest change in the stream that it belongs to: `change_seq` in the channel's, `user_seq` in the
+///   user's. That stamp is all that a client needs to catch up, so that there is no log of events.
+/// - Times are Unix milliseconds, flags 0 or 1, JSON is text that no statement looks into.
+public enum Migrations {
+    public struct Step: Sendable {
+        public let name: String
+        /// The statements of the step, in the words of an engine.
+        public let statements: @Sendable (Dialect) -> [SQL]
+    }
+
+    public static let steps: [Step] = [Step(name: "0001 foundation", statements: foundation)]
+
+    @Sendable private static func foundation(_ dialect: Dialect) -> [SQL] {
+        [
+            """
+            CREATE TABLE users (
+                user_id TEXT NOT NULL PRIMARY KEY, display_name TEXT, avatar_file_id TEXT, metadata TEXT,
+                user_seq BIGINT NOT NULL, created_at BIGINT NOT NULL, updated_at BIGINT NOT NULL
+            )
+            """,
+            "CREATE TABLE user_heads (user_id TEXT NOT NULL PRIMARY KEY, seq BIGINT NOT NULL) \(dialect.clusteredTable)",
+            """
+            CREATE TABLE channels (
+                channel_id TEXT NOT NULL PRIMARY KEY, type TEXT NOT NULL, is_distinct BIGINT NOT NULL, display_name TEXT,
+                avatar_file_id TEXT, metadata TEXT, tags TEXT NOT NULL, muted_until BIGINT, rate_limit BIGINT,
+                rate_limited_until BIGINT, created_by TEXT, change_seq BIGINT NOT NULL, created_at BIGINT NOT NULL,
+                updated_at BIGINT NOT NULL, deleted_at BIGINT
+            )
+            """,
+            """
+            CREATE TABLE channel_heads (
+                channel_id TEXT NOT NULL PRIMARY KEY, seq BIGINT NOT NULL, member_count BIGINT NOT NULL,
+                message_count BIGINT NOT NULL, last_activity BIGINT NOT NULL
+            ) \(dialect.clusteredTable)
+            """,
+            """
+            CREATE TABLE members (
+                channel_id TEXT NOT NULL, user_id TEXT NOT NULL, role TEXT NOT NULL, state TEXT NOT NULL,
+                joined_at BIGINT NOT NULL, change_seq BIGINT NOT NULL, user_seq BIGINT NOT NULL, read_seq BIGINT NOT NULL,
+                read_count BIGINT NOT NULL, last_read_at BIGINT, last_sent_seq BIGINT NOT NULL,
+                PRIMARY KEY (channel_id, user_id)
+            ) \(dialect.clusteredTable)
+            """,
+            "CREATE INDEX members_by_user ON members (user_id, state, channel_id)",
+            "CREATE INDEX members_by_user_seq ON members (user_id, user_seq)",
+            "CREATE INDEX members_by_change ON members (channel_id, change_seq)",
+            """
+            CREATE TABLE messages (
+                channel_id TEXT NOT NULL, seq BIGINT NOT NULL, message_id BIGINT NOT NULL, change_seq BIGINT NOT NULL,
+                ordinal BIGINT NOT NULL, sender_id TEXT NOT NULL, client_id TEXT NOT NULL, text TEXT NOT NULL, custom_type TEXT,
+                data TEXT, metadata TEXT, tags TEXT, parent_id BIGINT, created_at BIGINT NOT NULL, edited_at BIGINT,
+                deleted_at BIGINT, PRIMARY KEY (channel_id, seq)
+            ) \(dialect.clusteredTable)
+            """,
+            "CREATE UNIQUE INDEX messages_by_id ON messages (channel_id, message_id)",
+            "CREATE UNIQUE INDEX messages_by_client ON messages (channel_id, sender_id, client_id)",
+            "CREATE INDEX messages_by_change ON messages (channel_id, change_seq) WHERE change_seq > seq",
+        ]
+    }
+}

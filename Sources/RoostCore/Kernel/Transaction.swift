@@ -1,0 +1,96 @@
+public import RoostAPI
+
+/// The database as the rules see it: one transaction, in which statements run one after another.
+///
+/// `RoostDatabase` provides one per engine. A transaction is used by one thread at a time and is good only inside the call that handed it
+/// out. It neither commits nor rolls back: who opened it does.
+public protocol Transaction: AnyObject {
+    /// What the engine writes in another way than the shared dialect.
+    var dialect: Dialect { get }
+
+    /// Runs a statement and hands each row to the body, in the order of the result.
+    func each(_ sql: SQL, _ body: (inout RowReader) throws -> Void) throws
+
+    /// Runs a statement that returns no rows, and tells how many rows it changed.
+    @discardableResult
+    func execute(_ sql: SQL) throws -> Int
+}
+
+extension Transaction {
+    /// All rows of a result.
+    public func rows<T>(_ sql: SQL, _ read: (inout RowReader) throws -> T) throws -> [T] {
+        var result: [T] = []
+        try each(sql) { row in result.append(try read(&row)) }
+        return result
+    }
+
+    /// The first row of a result, nil when there is none.
+    public func first<T>(_ sql: SQL, _ read: (inout RowReader) throws -> T) throws -> T? {
+        var result: T?
+        try each(sql) { row in if result == nil { result = try read(&row) } }
+        return result
+    }
+}
+
+/// What differs between the engines in statements that both need: words, never values.
+public struct Dialect: Sendable {
+    /// Stands at the end of a table's definition when its rows are best kept in the order of the primary key.
+    public var clusteredTable: SQL
+
+    public init(clusteredTable: SQL) { self.clusteredTable = clusteredTable }
+}
+
+/// The columns of one row, as an engine hands them out by index.
+public protocol Row {
+    func isNull(_ column: Int32) -> Bool
+    func integer(_ column: Int32) -> Int64
+    func text(_ column: Int32) -> String
+}
+
+/// Reads the columns of one row from left to right, in the order in which the statement names them.
+public struct RowReader {
+    private let row: any Row
+    private var column: Int32 = 0
+
+    public init(_ row: any Row) { self.row = row }
+
+    private mutating func next() -> Int32 {
+        defer { column += 1 }
+        return column
+    }
+
+    public mutating func int64() -> Int64 { row.integer(next()) }
+    public mutating func int() -> Int { Int(truncatingIfNeeded: row.integer(next())) }
+    public mutating func bool() -> Bool { row.integer(next()) != 0 }
+    public mutating func string() -> String { row.text(next()) }
+    public mutating func optionalInt64() -> Int64? {
+        let column = next()
+        return row.isNull(column) ? nil : row.integer(column)
+    }
+    public mutating func optionalString() -> String? {
+        let column = next()
+        return row.isNull(column) ? nil : row.text(column)
+    }
+    public mutating func identifier<ID: Identifier>(_ type: ID.Type = ID.self) -> ID { ID(rawValue: string()) }
+    public mutating func timestamp() -> Timestamp { Timestamp(milliseconds: int64()) }
+    public mutating func optionalTimestamp() -> Timestamp? { optionalInt64().map(Timestamp.init(milliseconds:)) }
+
+    /// One of an enumeration's raw values. The database holds only what the rules wrote, so anything else is a damaged database.
+    public mutating func enumeration<E: WireEnumeration>(_ type: E.Type = E.self) throws -> E {
+        let text = string()
+        guard let value = E(rawValue: text) else { throw DamagedDatabase(what: "\(E.self) \(text)") }
+        return value
+    }
+
+    /// JSON that the rules wrote.
+    public mutating func optionalJSON<T: Decodable>(_ type: T.Type = T.self) throws -> T? {
+        try optionalString().map { try StoredJSON.decode(type, from: $0) }
+    }
+}
+
+/// The database holds something that the rules never write.
+public struct DamagedDatabase: Error, CustomStringConvertible {
+    public let what: String
+    public init(what: String) { self.what = what }
+    public var description: String { "The database holds a value that Roost never writes: \(what)." }
+}

@@ -1,0 +1,73 @@
+public import RoostAPI
+
+extension EditMessage: Handled {
+    public func handle(in context: inout Context) throws -> Message {
+        var (access, before) = try context.requireChange(
+            of: message, in: channel, own: .messageEditOwn, any: .messageEditAny)
+        guard before.deletedAt == nil else { throw RoostError.notFound("message") }
+        var after = before
+        after.text = text ?? before.text
+        after.customType = customType ?? before.customType
+        after.data = data ?? before.data
+        after.metadata = metadata ?? before.metadata
+        after.tags = tags ?? before.tags
+        guard after != before else { return before }
+
+        after.editedAt = context.now
+        after.changeSeq = access.counters.advance(at: context.now)
+        try context.transaction.write(after)
+        try context.transaction.update(access.counters, of: channel)
+        context.tell(.messageUpdated, in: channel, seq: after.changeSeq, Rows(counters: access.counters, messages: [after]))
+        return after
+    }
+}
+
+extension DeleteMessage: Handled {
+    public func handle(in context: inout Context) throws -> Message {
+        var (access, before) = try context.requireChange(
+            of: message, in: channel, own: .messageDeleteOwn, any: .messageDeleteAny)
+        guard before.deletedAt == nil else { return before }
+
+        // The place stays, so that the order has no hole; the content goes.
+        let after = Message(
+            messageId: before.messageId, channelId: before.channelId, seq: before.seq,
+            changeSeq: access.counters.advance(at: context.now), sender: before.sender, clientId: before.clientId, text: "",
+            parentId: before.parentId, createdAt: before.createdAt, editedAt: before.editedAt, deletedAt: context.now)
+        try context.transaction.write(after)
+        try context.transaction.update(access.counters, of: channel)
+        context.tell(.messageDeleted, in: channel, seq: after.changeSeq, Rows(counters: access.counters, messages: [after]))
+        return after
+    }
+}
+
+extension Context {
+    /// A message that the caller may change: the caller's own with the one permission, anyone's with the other.
+    fileprivate func requireChange(of id: MessageID, in channel: ChannelID, own: Permission, any: Permission) throws
+        -> (ChannelAccess, Message)
+    {
+        let access = try require(.historyRead, in: channel)
+        guard let message = try transaction.message(id, in: channel) else { throw RoostError.notFound("message") }
+        if message.sender == caller.user {
+            try require(own, in: access)
+        } else if let refusal = Permissions.refusal(of: any, for: caller, in: access) {
+            // A deleted channel or a type that forbids it is told as such; a missing role as what it is about: the message's owner.
+            guard refusal.code == .notPermitted, access.deletedAt == nil else { throw refusal }
+            throw RoostError(.notMessageOwner, "The message is someone else's.", rule: refusal.rule)
+        }
+        return (access, message)
+    }
+}
+
+extension Transaction {
+    /// Writes the content of a message that exists.
+    fileprivate func write(_ message: Message) throws {
+        try execute(
+            """
+            UPDATE messages
+            SET change_seq = \(message.changeSeq), text = \(message.text), custom_type = \(message.customType), data = \(message.data),
+                metadata = \(try StoredJSON.encode(message.metadata)), tags = \(try StoredJSON.encode(message.tags)),
+                edited_at = \(message.editedAt), deleted_at = \(message.deletedAt)
+            WHERE channel_id = \(message.channelId) AND seq = \(message.seq)
+            """)
+    }
+}

@@ -1,0 +1,87 @@
+import RoostAPI
+
+extension Message {
+    static let columns: SQL = """
+        channel_id, seq, message_id, change_seq, sender_id, client_id, text, custom_type, data, metadata, tags, parent_id, created_at,
+        edited_at, deleted_at
+        """
+
+    init(reading row: inout RowReader) throws {
+        let channelId = row.identifier(ChannelID.self)
+        let seq = row.int64()
+        self.init(
+            messageId: MessageID(rawValue: row.int64()), channelId: channelId, seq: seq, changeSeq: row.int64(),
+            sender: row.identifier(), clientId: row.identifier(), text: row.string(), customType: row.optionalString(),
+            data: row.optionalString(), metadata: try row.optionalJSON(), tags: try row.optionalJSON(),
+            parentId: row.optionalInt64().map(MessageID.init(rawValue:)), createdAt: row.timestamp(),
+            editedAt: row.optionalTimestamp(), deletedAt: row.optionalTimestamp())
+    }
+
+    /// About how many bytes the message's content takes: what a page's byte budget counts.
+    var contentSizeBytes: Int { text.utf8.count + (data?.utf8.count ?? 0) + (metadata?.sizeBytes ?? 0) + 200 }
+}
+
+extension Transaction {
+    func message(_ id: MessageID, in channel: ChannelID) throws -> Message? {
+        try first("SELECT \(Message.columns) FROM messages WHERE channel_id = \(channel) AND message_id = \(id)") {
+            try Message(reading: &$0)
+        }
+    }
+
+    func message(clientId: ClientID, of sender: UserID, in channel: ChannelID) throws -> Message? {
+        let sql: SQL = """
+            SELECT \(Message.columns) FROM messages
+            WHERE channel_id = \(channel) AND sender_id = \(sender) AND client_id = \(clientId)
+            """
+        return try first(sql) { try Message(reading: &$0) }
+    }
+
+    func newestMessage(in channel: ChannelID) throws -> Message? {
+        try messages(before: .max, in: channel, limit: 1).messages.last
+    }
+
+    /// Messages up to a position, in the order of their seq, and whether there are older ones.
+    func messages(before seq: Seq, in channel: ChannelID, limit: Int) throws -> (messages: [Message], hasMore: Bool) {
+        let sql: SQL = """
+            SELECT \(Message.columns) FROM messages WHERE channel_id = \(channel) AND seq < \(seq) ORDER BY seq DESC LIMIT \(limit + 1)
+            """
+        let (messages, hasMore) = try page(sql, limit: limit)
+        return (messages.reversed(), hasMore)
+    }
+
+    /// Messages after a position, in the order of their seq, and whether there are newer ones.
+    func messages(after seq: Seq, in channel: ChannelID, limit: Int) throws -> (messages: [Message], hasMore: Bool) {
+        let sql: SQL = """
+            SELECT \(Message.columns) FROM messages WHERE channel_id = \(channel) AND seq > \(seq) ORDER BY seq LIMIT \(limit + 1)
+            """
+        return try page(sql, limit: limit)
+    }
+
+    /// Messages that were changed after a position and born up to it, in the order of their changes.
+    func messages(changedAfter seq: Seq, in channel: ChannelID, limit: Int) throws -> (messages: [Message], hasMore: Bool) {
+        let sql: SQL = """
+            SELECT \(Message.columns) FROM messages
+            WHERE channel_id = \(channel) AND change_seq > \(seq) AND change_seq > seq AND seq <= \(seq)
+            ORDER BY change_seq LIMIT \(limit + 1)
+            """
+        return try page(sql, limit: limit)
+    }
+
+    /// Takes at most `limit` rows, and stops earlier once their content fills a page: a page has at least one row and a bounded size.
+    private func page(_ sql: SQL, limit: Int) throws -> (messages: [Message], hasMore: Bool) {
+        var messages: [Message] = []
+        var sizeBytes = 0
+        var hasMore = false
+        messages.reserveCapacity(min(limit, 128))
+        try each(sql) { row in
+            guard messages.count < limit, sizeBytes < Limits.pageContentBytes else {
+                hasMore = true
+                return
+            }
+            let message = try Message(reading: &row)
+            sizeBytes += message.contentSizeBytes
+            messages.append(message)
+        }
+        return (messages, hasMore)
+    }
+}

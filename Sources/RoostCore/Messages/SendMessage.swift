@@ -1,0 +1,58 @@
+public import RoostAPI
+
+extension SendMessage: Handled {
+    /// The policy of sending, in its order: the channel, the membership and the type; the parent; then one row with the next seq.
+    public func handle(in context: inout Context) throws -> Message {
+        var access: ChannelAccess
+        do {
+            access = try context.require(.messageSend, in: channel)
+        } catch {
+            // A reply that was lost is asked for again, maybe after the sender left: what is stored was acknowledged, whatever came since.
+            if let stored = try stored(in: context) { return stored }
+            throw error
+        }
+        if let parentId, try context.transaction.message(parentId, in: channel) == nil {
+            throw RoostError(.notFound, "There is no such message.", field: "parentId")
+        }
+
+        let seq = access.counters.advance(at: context.now)
+        access.counters.messageCount += 1
+        let message = Message(
+            messageId: context.ids.next(at: context.now), channelId: channel, seq: seq, changeSeq: seq, sender: context.caller.user,
+            clientId: clientId, text: text, customType: customType, data: data, metadata: metadata, tags: tags,
+            parentId: parentId, createdAt: context.now)
+        guard try insert(message, ordinal: access.counters.messageCount, in: context.transaction) else {
+            guard let stored = try stored(in: context) else { throw DamagedDatabase(what: "a client id without its message") }
+            return stored
+        }
+        try context.transaction.update(access.counters, of: channel)
+        if access.isMember {
+            // One's own message is never unread.
+            try context.transaction.execute(
+                """
+                UPDATE members SET read_count = read_count + 1, last_sent_seq = \(seq)
+                WHERE channel_id = \(channel) AND user_id = \(context.caller.user)
+                """)
+        }
+        context.tell(.messageNew, in: channel, seq: seq, Rows(counters: access.counters, messages: [message]))
+        return message
+    }
+
+    private func stored(in context: Context) throws -> Message? {
+        try context.transaction.message(clientId: clientId, of: context.caller.user, in: channel)
+    }
+
+    /// Whether the message was stored: not when one with the sender's client id is there.
+    private func insert(_ message: Message, ordinal: Int, in transaction: any Transaction) throws -> Bool {
+        try transaction.execute(
+            """
+            INSERT INTO messages (channel_id, seq, message_id, change_seq, ordinal, sender_id, client_id, text, custom_type, data,
+                                  metadata, tags, parent_id, created_at)
+            VALUES (\(message.channelId), \(message.seq), \(message.messageId), \(message.changeSeq), \(ordinal), \(message.sender),
+                    \(message.clientId), \(message.text), \(message.customType), \(message.data),
+                    \(try StoredJSON.encode(message.metadata)), \(try StoredJSON.encode(message.tags)), \(message.parentId),
+                    \(message.createdAt))
+            ON CONFLICT (channel_id, sender_id, client_id) DO NOTHING
+            """) == 1
+    }
+}

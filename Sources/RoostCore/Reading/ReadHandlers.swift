@@ -1,0 +1,74 @@
+public import RoostAPI
+
+extension MarkRead: Handled {
+    public func handle(in context: inout Context) throws -> UnreadCount {
+        var access = try context.require(.readMark, in: channel)
+        guard var own = access.own else { throw RoostError.notFound("channel") }
+        let target = min(seq ?? access.counters.seq, access.counters.seq)
+        guard target > own.readSeq else { return UnreadCount(access) }
+
+        let userSeq = try context.transaction.advanceStream(of: context.caller.user)
+        own.readCount = try context.transaction.readCount(upTo: target, of: context.caller.user, in: access)
+        own.readSeq = target
+        own.lastReadAt = context.now
+        access.own = own
+        try context.transaction.execute(
+            """
+            UPDATE members
+            SET read_seq = \(own.readSeq), read_count = \(own.readCount), last_read_at = \(own.lastReadAt), user_seq = \(userSeq)
+            WHERE channel_id = \(channel) AND user_id = \(context.caller.user)
+            """)
+        context.tell(
+            .markRead, user: context.caller.user, seq: userSeq, Rows(memberships: access.membership.map { [$0] }))
+        return UnreadCount(access)
+    }
+}
+
+extension GetUnread: Handled {
+    public func handle(in context: inout Context) throws -> UnreadCount {
+        UnreadCount(try context.require(.readMark, in: channel))
+    }
+}
+
+extension GetTotalUnread: Handled {
+    public func handle(in context: inout Context) throws -> TotalUnread {
+        try context.require(.streamRead)
+        // The same difference as `Unread.count`, over all of the caller's channels; a test holds the two together.
+        let sql: SQL = """
+            SELECT COALESCE(SUM(h.message_count - m.read_count), 0),
+                   COALESCE(SUM(CASE WHEN h.message_count > m.read_count THEN 1 ELSE 0 END), 0)
+            FROM members m
+            JOIN channel_heads h ON h.channel_id = m.channel_id
+            JOIN channels c ON c.channel_id = m.channel_id
+            WHERE m.user_id = \(context.caller.user) AND m.state = \(MembershipState.member) AND c.deleted_at IS NULL
+            """
+        let total = try context.transaction.first(sql) { TotalUnread(unreadCount: $0.int(), unreadChannelCount: $0.int()) }
+        return total ?? TotalUnread(unreadCount: 0, unreadChannelCount: 0)
+    }
+}
+
+extension UnreadCount {
+    init(_ access: ChannelAccess) {
+        let unread = access.membership.map { Unread.count(in: access.counters, for: $0) } ?? 0
+        self.init(channelId: access.channelId, unreadCount: unread, readSeq: access.own?.readSeq ?? 0)
+    }
+}
+
+extension Transaction {
+    /// The messages that don't count as unread for a user who has read up to a seq: those up to it, and the user's own after it.
+    ///
+    /// Reading everything, or more than the user's own newest message, takes one or two look-ups however long the channel is. Only who
+    /// marks a place before an own message has the own messages after it counted.
+    func readCount(upTo seq: Seq, of user: UserID, in access: ChannelAccess) throws -> Int {
+        if seq >= access.counters.seq { return access.counters.messageCount }
+        let upTo: SQL = """
+            SELECT ordinal FROM messages WHERE channel_id = \(access.channelId) AND seq <= \(seq) ORDER BY seq DESC LIMIT 1
+            """
+        let read = try first(upTo) { $0.int() } ?? 0
+        guard let own = access.own, own.lastSentSeq > seq else { return read }
+        let after: SQL = """
+            SELECT COUNT(*) FROM messages WHERE channel_id = \(access.channelId) AND seq > \(seq) AND sender_id = \(user)
+            """
+        return read + (try first(after) { $0.int() } ?? 0)
+    }
+}

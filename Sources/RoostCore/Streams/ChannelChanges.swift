@@ -1,0 +1,74 @@
+public import RoostAPI
+
+extension GetChannelChanges: Handled {
+    public func handle(in context: inout Context) throws -> Changes {
+        let access = try context.require(.historyRead, in: channel)
+        return try context.changes(in: access, after: after, limit: try Limits.page(limit, Limits.changesPage))
+    }
+}
+
+extension Context {
+    /// The rows of a channel that changed after a position: at most `limit` of each kind, up to a position that all of them reach.
+    ///
+    /// A page ends where the shortest of its lists was cut, so that nothing between is left out; rows that changed again later come with
+    /// their newest content, which an upsert by `changeSeq` takes in its stride.
+    func changes(in access: ChannelAccess, after: Seq, limit: Int) throws -> Changes {
+        let channel = access.channelId
+        let stream = StreamID.channel(channel)
+        guard after <= access.counters.seq else {
+            throw RoostError(
+                .resyncRequired, "The channel's stream ends at \(access.counters.seq): forget the channel and start afresh.",
+                field: "after", limit: access.counters.seq)
+        }
+        guard after < access.counters.seq else { return Changes(stream: stream, rows: Rows(), seq: after, hasMore: false) }
+
+        let born = try transaction.messages(after: after, in: channel, limit: limit)
+        let changed = try transaction.messages(changedAfter: after, in: channel, limit: limit)
+        let members = try transaction.members(changedAfter: after, in: channel, limit: limit)
+        var upTo = access.counters.seq
+        if born.hasMore, let last = born.messages.last { upTo = min(upTo, last.seq) }
+        if changed.hasMore, let last = changed.messages.last { upTo = min(upTo, last.changeSeq) }
+        if members.hasMore, let last = members.members.last { upTo = min(upTo, last.changeSeq) }
+
+        let messages = born.messages.filter { $0.seq <= upTo } + changed.messages.filter { $0.changeSeq <= upTo }
+        let attributesChanged = try transaction.channelChangeSeq(channel) > after
+        return Changes(
+            stream: stream,
+            rows: Rows(
+                channel: attributesChanged ? try self.channel(channel) : nil, counters: access.counters,
+                members: members.members.filter { $0.changeSeq <= upTo }, messages: messages,
+                memberships: access.membership.map { [$0] }),
+            seq: upTo, hasMore: upTo < access.counters.seq)
+    }
+
+    /// A channel as a fresh client gets it: all of the channel's own row, the caller's membership, the newest messages.
+    func freshChanges(in access: ChannelAccess) throws -> Changes {
+        let newest = try transaction.messages(before: .max, in: access.channelId, limit: Limits.freshMessages)
+        return Changes(
+            stream: .channel(access.channelId),
+            rows: Rows(
+                channel: try channel(access.channelId), messages: newest.messages, memberships: access.membership.map { [$0] }),
+            seq: access.counters.seq, hasMore: false, isFresh: true)
+    }
+}
+
+extension Transaction {
+    fileprivate func channelChangeSeq(_ channel: ChannelID) throws -> Seq {
+        try first("SELECT change_seq FROM channels WHERE channel_id = \(channel)") { $0.int64() } ?? 0
+    }
+
+    fileprivate func members(changedAfter seq: Seq, in channel: ChannelID, limit: Int) throws -> (members: [Member], hasMore: Bool) {
+        let sql: SQL = """
+            SELECT \(Member.columns) FROM members m WHERE m.channel_id = \(channel) AND m.change_seq > \(seq)
+            ORDER BY m.change_seq LIMIT \(limit + 1)
+            """
+        let members = try rows(sql) { try Member(reading: &$0) }
+        return (Array(members.prefix(limit)), members.count > limit)
+    }
+
+    /// The messages sent up to a position of a channel.
+    func messageCount(upTo seq: Seq, in channel: ChannelID) throws -> Int {
+        let sql: SQL = "SELECT ordinal FROM messages WHERE channel_id = \(channel) AND seq <= \(seq) ORDER BY seq DESC LIMIT 1"
+        return try first(sql) { $0.int() } ?? 0
+    }
+}

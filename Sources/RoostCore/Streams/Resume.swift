@@ -1,0 +1,47 @@
+public import RoostAPI
+
+extension Resume: Handled {
+    /// The caller's stream first, then each channel that moved on, the most lately active first; as much as one answer holds.
+    public func handle(in context: inout Context) throws -> Resumption {
+        try context.require(.streamRead)
+        let user = try context.myChanges(after: after, limit: Limits.changesPage.standard)
+        var channels: [Changes] = []
+        var rowCount = 0
+        var hasMore = user.hasMore
+        for channel in try movedOn(in: context.transaction, of: context.caller.user) {
+            guard rowCount < Limits.changesPage.most else {
+                hasMore = true
+                break
+            }
+            guard let changes = try changes(of: channel, in: context) else { continue }
+            rowCount += 1 + (changes.rows.messages?.count ?? 0) + (changes.rows.members?.count ?? 0)
+            hasMore = hasMore || changes.hasMore
+            channels.append(changes)
+        }
+        return Resumption(user: user, channels: channels, hasMore: hasMore)
+    }
+
+    /// The caller's channels whose newest change the client doesn't hold.
+    private func movedOn(in transaction: any Transaction, of user: UserID) throws -> [ChannelID] {
+        let sql: SQL = """
+            SELECT m.channel_id, h.seq, h.last_activity FROM members m JOIN channel_heads h ON h.channel_id = m.channel_id
+            WHERE m.user_id = \(user) AND m.state = \(MembershipState.member)
+            """
+        let heads = try transaction.rows(sql) { (id: $0.string(), seq: $0.int64(), lastActivity: $0.int64()) }
+        return heads.filter { channels[$0.id] != $0.seq }.sorted { ($1.lastActivity, $0.id) < ($0.lastActivity, $1.id) }
+            .map { ChannelID($0.id) }
+    }
+
+    private func changes(of channel: ChannelID, in context: Context) throws -> Changes? {
+        guard let access = try context.transaction.access(to: channel, of: context.caller.user) else { return nil }
+        guard let held = channels[channel.rawValue] else {
+            // A deleted channel that the client never had is nothing to it.
+            return access.deletedAt == nil ? try context.freshChanges(in: access) : nil
+        }
+        // A position beyond the end is one from before a backup was restored.
+        guard held <= access.counters.seq else { return try context.freshChanges(in: access) }
+        let missed = access.counters.messageCount - (try context.transaction.messageCount(upTo: held, in: channel))
+        if missed > Limits.resumeMessagesPerChannel { return try context.freshChanges(in: access) }
+        return try context.changes(in: access, after: held, limit: Limits.changesPage.standard)
+    }
+}

@@ -1,0 +1,84 @@
+public import RoostAPI
+
+extension UpsertUser: Handled {
+    public func handle(in context: inout Context) throws -> User {
+        try context.require(.userManage)
+        return try context.writeProfile(
+            of: user, displayName: displayName, avatarFileId: avatarFileId, metadata: metadata)
+    }
+}
+
+extension UpdateMe: Handled {
+    public func handle(in context: inout Context) throws -> User {
+        try context.require(.userUpdateSelf)
+        return try context.writeProfile(
+            of: context.caller.user, displayName: displayName, avatarFileId: avatarFileId, metadata: metadata)
+    }
+}
+
+extension GetUser: Handled {
+    public func handle(in context: inout Context) throws -> User {
+        try context.require(.userRead)
+        guard let found = try context.transaction.user(user) else { throw RoostError.notFound("user") }
+        return found
+    }
+}
+
+extension GetUsers: Handled {
+    public func handle(in context: inout Context) throws -> [User] {
+        try context.require(.userRead)
+        let transaction = context.transaction
+        return try Set(users).sorted().compactMap { try transaction.user($0) }
+    }
+}
+
+extension GetMe: Handled {
+    public func handle(in context: inout Context) throws -> User {
+        try context.require(.userRead)
+        guard let found = try context.transaction.user(context.caller.user) else { throw RoostError.notFound("user") }
+        return found
+    }
+}
+
+extension Context {
+    /// Creates a user, or replaces what is given. Writing what is there already makes no change.
+    fileprivate mutating func writeProfile(of id: UserID, displayName: String?, avatarFileId: String?, metadata: JSONValue?) throws
+        -> User
+    {
+        let before = try transaction.user(id)
+        var after = before ?? User(userId: id, createdAt: now, updatedAt: now)
+        after.displayName = displayName ?? after.displayName
+        after.avatarFileId = avatarFileId ?? after.avatarFileId
+        after.metadata = metadata ?? after.metadata
+        if let before, before == after { return before }
+
+        after.updatedAt = now
+        let seq = try transaction.advanceStream(of: id)
+        try transaction.execute(
+            """
+            INSERT INTO users (user_id, display_name, avatar_file_id, metadata, user_seq, created_at, updated_at)
+            VALUES (\(id), \(after.displayName), \(after.avatarFileId), \(try StoredJSON.encode(after.metadata)), \(seq),
+                    \(after.createdAt), \(after.updatedAt))
+            ON CONFLICT (user_id) DO UPDATE
+            SET display_name = excluded.display_name, avatar_file_id = excluded.avatar_file_id, metadata = excluded.metadata,
+                user_seq = excluded.user_seq, updated_at = excluded.updated_at
+            """)
+        tell(.userUpdated, user: id, seq: seq, Rows(users: [after]))
+        return after
+    }
+
+    /// Makes sure that the caller exists: a user exists from the first use of a token that names them.
+    public mutating func admitCaller(displayName: String?) throws {
+        guard try !transaction.userExists(caller.user) else { return }
+        _ = try writeProfile(of: caller.user, displayName: displayName, avatarFileId: nil, metadata: nil)
+    }
+
+    /// Connects the caller: from this point of the order on, the connection gets every event of the caller's streams.
+    public mutating func connect(_ connection: ConnectionID) throws {
+        let sql: SQL = """
+            SELECT m.channel_id FROM members m JOIN channels c ON c.channel_id = m.channel_id
+            WHERE m.user_id = \(caller.user) AND m.state = \(MembershipState.member) AND c.deleted_at IS NULL
+            """
+        tell(.connected(connection, caller.user, try transaction.rows(sql) { $0.identifier() }))
+    }
+}

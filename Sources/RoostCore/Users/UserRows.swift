@@ -1,0 +1,36 @@
+import RoostAPI
+
+extension User {
+    static let columns: SQL = "u.user_id, u.display_name, u.avatar_file_id, u.metadata, u.created_at, u.updated_at"
+
+    init(reading row: inout RowReader) throws {
+        self.init(
+            userId: row.identifier(), displayName: row.optionalString(), avatarFileId: row.optionalString(),
+            metadata: try row.optionalJSON(), createdAt: row.timestamp(), updatedAt: row.timestamp())
+    }
+}
+
+extension Transaction {
+    func user(_ id: UserID) throws -> User? {
+        try first("SELECT \(User.columns) FROM users u WHERE u.user_id = \(id)") { try User(reading: &$0) }
+    }
+
+    func userExists(_ id: UserID) throws -> Bool {
+        try first("SELECT 1 FROM users WHERE user_id = \(id)") { _ in true } ?? false
+    }
+
+    /// Takes the next seq of a user's own stream.
+    func advanceStream(of user: UserID) throws -> Seq {
+        let sql: SQL = """
+            INSERT INTO user_heads (user_id, seq) VALUES (\(user), 1)
+            ON CONFLICT (user_id) DO UPDATE SET seq = user_heads.seq + 1 RETURNING seq
+            """
+        guard let seq = try first(sql, { $0.int64() }) else { throw DamagedDatabase(what: "a user's stream without a seq") }
+        return seq
+    }
+
+    /// The seq of the newest change of a user's own stream; 0 before the first.
+    func streamHead(of user: UserID) throws -> Seq {
+        try first("SELECT seq FROM user_heads WHERE user_id = \(user)") { $0.int64() } ?? 0
+    }
+}

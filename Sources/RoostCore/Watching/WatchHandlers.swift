@@ -1,0 +1,61 @@
+public import RoostAPI
+
+extension WatchChannel: Handled {
+    public func handle(in context: inout Context) throws -> WatchedChannel {
+        let connection = try context.requireConnection()
+        let access = try context.require(.channelWatch, in: channel)
+        let caller = context.caller.user
+        context.tell(.watching(connection, caller, channel))
+
+        let watchers = context.presence.watchers(of: channel).union([caller])
+        let transaction = context.transaction
+        let shown = try watchers.sorted().prefix(Limits.watchMembers).compactMap { try transaction.user($0) }
+        let members = try context.someMembers(of: access)
+        let limit = try Limits.page(limit, Limits.historyPage)
+        let (messages, hasOlder) = try transaction.messages(before: .max, in: channel, limit: limit)
+        return WatchedChannel(
+            config: access.policy, channel: try context.channel(channel), membership: access.membership,
+            online: context.presence.onlineMemberCount(of: channel), watcherCount: watchers.count,
+            watchers: Dictionary(uniqueKeysWithValues: shown.map { ($0.userId.rawValue, $0) }),
+            members: members.mapValues(\.member), read: members.mapValues(\.read),
+            messages: MessagePage(messages: messages, hasOlder: hasOlder, hasNewer: false, seq: access.counters.seq))
+    }
+}
+
+extension UnwatchChannel: Handled {
+    public func handle(in context: inout Context) throws -> Done {
+        let connection = try context.requireConnection()
+        try context.require(.streamRead)
+        context.tell(.stoppedWatching(connection, context.caller.user, channel))
+        return Done()
+    }
+}
+
+extension Context {
+    /// Watching is something that a connection does (ST-02).
+    fileprivate func requireConnection() throws -> ConnectionID {
+        guard let connection = caller.connection else {
+            throw RoostError(.notConnected, "Watching needs a WebSocket: over HTTP there is no connection that could watch.")
+        }
+        return connection
+    }
+
+    fileprivate func someMembers(of access: ChannelAccess) throws -> [String: (member: Member, read: ReadState)] {
+        let sql: SQL = """
+            SELECT \(Member.columns), m.read_seq, m.last_read_at, m.read_count FROM members m
+            WHERE m.channel_id = \(access.channelId) AND m.state = \(MembershipState.member)
+            ORDER BY m.user_id LIMIT \(Limits.watchMembers)
+            """
+        let pairs = try transaction.rows(sql) { row in
+            let member = try Member(reading: &row)
+            let readSeq = row.int64()
+            let lastReadAt = row.optionalTimestamp()
+            let unread = max(0, access.counters.messageCount - row.int())
+            return (
+                member.userId.rawValue,
+                (member: member, read: ReadState(readSeq: readSeq, lastReadAt: lastReadAt, unreadCount: unread))
+            )
+        }
+        return Dictionary(uniqueKeysWithValues: pairs)
+    }
+}

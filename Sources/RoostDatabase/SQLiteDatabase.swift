@@ -1,0 +1,120 @@
+public import Foundation
+import GRDB
+import GRDBSQLite
+public import RoostCore
+
+/// Roost's rows in one SQLite file.
+///
+/// - One process: a lock file keeps a second one away. One writer connection; checkpoints happen only there.
+/// - `journal_mode = WAL` and `synchronous = FULL`: a commit returns after fsync. GRDB sets NORMAL when it opens a pool, so FULL is set
+///   afterwards, and ``durability()`` reads it back.
+public final class SQLiteDatabase: Database {
+    private let pool: DatabasePool
+    private let lock: DirectoryLock?
+
+    /// Readers beside the writer.
+    public static let readerCount = 2
+
+    /// Opens the database in a directory, which is made when it isn't there, and brings its tables up to date.
+    ///
+    /// - Throws: ``DirectoryLock/Held`` when another process has it open.
+    public init(directory: URL) throws {
+        try FileManager.default.createDirectory(
+            at: directory, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+        lock = try DirectoryLock(directory: directory)
+        var configuration = Configuration()
+        configuration.maximumReaderCount = Self.readerCount
+        configuration.label = "roost"
+        configuration.prepareDatabase { database in
+            // 4 MB between checkpoints is the default; 16 MB keeps them off most commits and the file still small.
+            try database.execute(sql: "PRAGMA wal_autocheckpoint = 4000")
+            try database.execute(sql: "PRAGMA cache_size = -65536")
+            try database.execute(sql: "PRAGMA temp_store = MEMORY")
+        }
+        pool = try DatabasePool(path: directory.appending(path: "roost.sqlite").path, configuration: configuration)
+        try pool.writeWithoutTransaction { try $0.execute(sql: "PRAGMA synchronous = FULL") }
+        try migrate()
+    }
+
+    /// The writer's journal mode and its level of `synchronous`, as SQLite itself tells them: `wal` and 2 for FULL.
+    public func durability() throws -> (journalMode: String, synchronous: Int) {
+        try pool.writeWithoutTransaction { database in
+            let mode = try String.fetchOne(database, sql: "PRAGMA journal_mode") ?? ""
+            return (mode, try Int.fetchOne(database, sql: "PRAGMA synchronous") ?? -1)
+        }
+    }
+
+    public func write<T>(_ body: (any WriteTransaction) throws -> T) throws -> T {
+        try pool.writeWithoutTransaction { database in
+            try DatabaseFailure.translating {
+                let transaction = SQLiteTransaction(database)
+                try transaction.execute("BEGIN IMMEDIATE")
+                let result: T
+                do {
+                    result = try body(transaction)
+                } catch {
+                    // After some errors SQLite has rolled back by itself, and then refuses to do it again.
+                    _ = try? transaction.execute("ROLLBACK")
+                    throw error
+                }
+                do {
+                    try transaction.execute("COMMIT")
+                } catch {
+                    _ = try? transaction.execute("ROLLBACK")
+                    throw error
+                }
+                return result
+            }
+        }
+    }
+
+    public func read<T>(_ body: (any Transaction) throws -> T) throws -> T {
+        try pool.unsafeRead { database in
+            try DatabaseFailure.translating {
+                let transaction = SQLiteTransaction(database)
+                try transaction.execute("BEGIN DEFERRED")
+                defer { _ = try? transaction.execute("COMMIT") }
+                return try body(transaction)
+            }
+        }
+    }
+
+    private func migrate() throws {
+        try write { transaction in
+            try transaction.execute("CREATE TABLE IF NOT EXISTS migrations (name TEXT NOT NULL PRIMARY KEY)")
+            let done = Set(try transaction.rows("SELECT name FROM migrations") { $0.string() })
+            let known = Set(Migrations.steps.map(\.name))
+            guard done.isSubset(of: known) else {
+                throw DatabaseFailure(
+                    message: "The database was written by a newer version of Roost: \(done.subtracting(known).sorted()). Start that one.",
+                    kind: .fatal)
+            }
+            for step in Migrations.steps where !done.contains(step.name) {
+                for statement in step.statements(transaction.dialect) { try transaction.execute(statement) }
+                try transaction.execute("INSERT INTO migrations (name) VALUES (\(step.name))")
+            }
+        }
+    }
+}
+
+extension DatabaseFailure {
+    /// Tells SQLite's errors apart. `SQLITE_IOERR` has all failures of the disk, fsync among them.
+    init(sqliteCode code: Int32, message: String) {
+        let kind: Kind =
+            switch code & 255 {
+            case SQLITE_IOERR, SQLITE_CORRUPT, SQLITE_NOTADB: .fatal
+            case SQLITE_FULL, SQLITE_BUSY, SQLITE_LOCKED, SQLITE_READONLY, SQLITE_NOMEM, SQLITE_CANTOPEN: .transaction
+            default: .statement
+            }
+        self.init(message: "SQLite error \(code): \(message)", kind: kind)
+    }
+
+    /// Runs the body, and names GRDB's errors as failures of the database.
+    static func translating<T>(_ body: () throws -> T) throws -> T {
+        do {
+            return try body()
+        } catch let error as DatabaseError {
+            throw DatabaseFailure(sqliteCode: error.extendedResultCode.rawValue, message: error.message ?? "")
+        }
+    }
+}

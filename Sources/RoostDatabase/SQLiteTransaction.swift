@@ -1,0 +1,114 @@
+import GRDB
+import GRDBSQLite
+import RoostAPI
+import RoostCore
+
+/// A transaction on one SQLite connection.
+///
+/// GRDB opens the connections and keeps the prepared statements; values are bound and columns read by SQLite's own functions, which costs a
+/// third of going through GRDB's rows and arguments (measured, see docs/performance.md).
+final class SQLiteTransaction: WriteTransaction {
+    private let database: GRDB.Database
+    /// Whether the operation under way has its savepoint. One that writes nothing needs none.
+    private var progress = Progress.outside
+
+    private enum Progress { case outside, clean, written }
+
+    init(_ database: GRDB.Database) { self.database = database }
+
+    /// `WITHOUT ROWID` keeps rows in the order of the primary key, and saves a second tree.
+    let dialect = Dialect(clusteredTable: "WITHOUT ROWID")
+
+    func attempt<T>(_ body: () throws -> T) throws -> T {
+        progress = .clean
+        defer { progress = .outside }
+        do {
+            let result = try body()
+            if progress == .written { _ = try run("RELEASE operation") { _ in } }
+            return result
+        } catch {
+            if progress == .written {
+                _ = try run("ROLLBACK TO operation") { _ in }
+                _ = try run("RELEASE operation") { _ in }
+            }
+            throw error
+        }
+    }
+
+    @discardableResult
+    func execute(_ sql: RoostCore.SQL) throws -> Int {
+        if progress == .clean {
+            _ = try run("SAVEPOINT operation") { _ in }
+            progress = .written
+        }
+        return try run(sql) { _ in }
+    }
+
+    func each(_ sql: RoostCore.SQL, _ body: (inout RowReader) throws -> Void) throws {
+        // A statement that returns rows may also write (RETURNING), and then needs the savepoint as well.
+        if progress == .clean, !sql.text.hasPrefix("SELECT") {
+            _ = try run("SAVEPOINT operation") { _ in }
+            progress = .written
+        }
+        _ = try run(sql, body)
+    }
+
+    /// Binds, steps through all rows, and leaves the statement ready for the next use.
+    private func run(_ sql: RoostCore.SQL, _ body: (inout RowReader) throws -> Void) throws -> Int {
+        let statement = try database.cachedStatement(sql: sql.text).sqliteStatement
+        defer {
+            sqlite3_reset(statement)
+            sqlite3_clear_bindings(statement)
+        }
+        for (index, value) in sql.values.enumerated() {
+            guard bind(value, to: statement, at: Int32(index) + 1) == SQLITE_OK else { throw failure() }
+        }
+        let row = SQLiteRow(statement: statement)
+        while true {
+            switch sqlite3_step(statement) {
+            case SQLITE_ROW:
+                var reader = RowReader(row)
+                try body(&reader)
+            case SQLITE_DONE:
+                return Int(sqlite3_changes(database.sqliteConnection))
+            default:
+                throw failure()
+            }
+        }
+    }
+
+    private func bind(_ value: SQLValue, to statement: OpaquePointer, at index: Int32) -> Int32 {
+        switch value {
+        case .null: return sqlite3_bind_null(statement, index)
+        case .integer(let value): return sqlite3_bind_int64(statement, index, value)
+        case .text(var value):
+            // SQLite makes its own copy (SQLITE_TRANSIENT), so that the pointer need not outlive the call.
+            let transient = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
+            return value.withUTF8 { bytes in
+                bytes.withMemoryRebound(to: CChar.self) { characters in
+                    guard let start = characters.baseAddress else { return sqlite3_bind_text(statement, index, "", 0, transient) }
+                    return sqlite3_bind_text(statement, index, start, Int32(clamping: characters.count), transient)
+                }
+            }
+        }
+    }
+
+    private func failure() -> DatabaseFailure {
+        let connection = database.sqliteConnection
+        let message = sqlite3_errmsg(connection).map { String(cString: $0) } ?? ""
+        return DatabaseFailure(sqliteCode: sqlite3_extended_errcode(connection), message: message)
+    }
+}
+
+/// The row on which a statement stands.
+private struct SQLiteRow: RoostCore.Row {
+    let statement: OpaquePointer
+
+    func isNull(_ column: Int32) -> Bool { sqlite3_column_type(statement, column) == SQLITE_NULL }
+    func integer(_ column: Int32) -> Int64 { sqlite3_column_int64(statement, column) }
+    func text(_ column: Int32) -> String {
+        guard let start = sqlite3_column_text(statement, column) else { return "" }
+        let bytes = UnsafeBufferPointer(start: start, count: Int(sqlite3_column_bytes(statement, column)))
+        return String(decoding: bytes, as: UTF8.self)
+    }
+}
