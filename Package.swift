@@ -92,12 +92,65 @@ let package = Package(
         .executableTarget(
             name: "RoostCommand",
             dependencies: [
-                "RoostAPI", "RoostCore", "RoostServer", "Roost",
+                "RoostAPI", "RoostServer", "Roost",
                 server("ArgumentParser", "swift-argument-parser"),
                 server("Configuration", "swift-configuration"),
+                server("ServiceLifecycle", "swift-service-lifecycle"),
+                server("UnixSignals", "swift-service-lifecycle"),
+                .product(name: "GRDB", package: "GRDB.swift"),
+                .product(name: "GRDBSQLite", package: "GRDB.swift"),
                 .product(name: "Logging", package: "swift-log"),
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
+                .product(name: "NIOHTTP1", package: "swift-nio"),
+                .product(name: "NIOWebSocket", package: "swift-nio"),
             ],
             swiftSettings: settings
         ),
+        .target(
+            name: "RoostTestSupport",
+            dependencies: [
+                "RoostAPI", "RoostCore", "RoostDatabase", "RoostServer",
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
+                .product(name: "NIOHTTP1", package: "swift-nio"),
+                .product(name: "NIOWebSocket", package: "swift-nio"),
+            ],
+            path: "Tests/RoostTestSupport",
+            swiftSettings: settings
+        ),
+        .testTarget(name: "TidyTests", dependencies: ["RoostAPI", "RoostCore"], swiftSettings: settings),
+        .testTarget(name: "RoostAPITests", dependencies: ["RoostAPI"], swiftSettings: settings),
+        .testTarget(
+            name: "RoostCoreTests", dependencies: ["RoostAPI", "RoostCore", "RoostDatabase", "RoostTestSupport"], swiftSettings: settings),
+        .testTarget(
+            name: "ConvergenceTests", dependencies: ["RoostAPI", "RoostCore", "RoostDatabase", "RoostTestSupport"],
+            swiftSettings: settings),
+        .testTarget(
+            name: "PermissionMatrixTests", dependencies: ["RoostAPI", "RoostCore", "RoostDatabase", "RoostTestSupport"],
+            swiftSettings: settings),
+        .testTarget(
+            name: "RoostTests",
+            dependencies: [
+                "RoostAPI", "Roost",
+                .product(name: "GRDB", package: "GRDB.swift"),
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
+                .product(name: "NIOHTTP1", package: "swift-nio"),
+                .product(name: "NIOWebSocket", package: "swift-nio"),
+            ],
+            swiftSettings: settings),
+        .testTarget(
+            name: "ConformanceTests",
+            dependencies: [
+                "RoostAPI", "RoostCore", "RoostDatabase", "RoostServer", "Roost", "RoostTestSupport",
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "NIOCore", package: "swift-nio"),
+            ],
+            swiftSettings: settings),
+        .testTarget(
+            name: "CrashTests", dependencies: ["RoostAPI", "RoostServer", "RoostTestSupport"], swiftSettings: settings),
     ]
 )

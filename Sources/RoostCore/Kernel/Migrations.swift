@@ -16,6 +16,7 @@ public enum Migrations {
 
     @Sendable private static func foundation(_ dialect: Dialect) -> [SQL] {
         [
+            "CREATE TABLE settings (name TEXT NOT NULL PRIMARY KEY, value TEXT NOT NULL)",
             """
             CREATE TABLE users (
                 user_id TEXT NOT NULL PRIMARY KEY, display_name TEXT, avatar_file_id TEXT, metadata TEXT,

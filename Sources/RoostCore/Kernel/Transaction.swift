@@ -94,3 +94,17 @@ public struct DamagedDatabase: Error, CustomStringConvertible {
     public init(what: String) { self.what = what }
     public var description: String { "The database holds a value that Roost never writes: \(what)." }
 }
+
+extension Transaction {
+    /// The time of the newest durable change of any channel: where the id generator begins after a start.
+    public func newestActivity() throws -> Timestamp? {
+        try first("SELECT MAX(last_activity) FROM channel_heads") { $0.optionalTimestamp() } ?? nil
+    }
+
+    /// The name of this state of the database: another one after a backup was restored, so that clients don't take up where they can't.
+    public func epoch(orNew new: String) throws -> String {
+        if let epoch = try first("SELECT value FROM settings WHERE name = 'epoch'", { $0.string() }) { return epoch }
+        try execute("INSERT INTO settings (name, value) VALUES ('epoch', \(new))")
+        return new
+    }
+}

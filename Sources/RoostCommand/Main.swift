@@ -1,4 +1,0 @@
-import ArgumentParser
-import Configuration
-
-@main struct Main: ParsableCommand {}

@@ -1,0 +1,54 @@
+import RoostAPI
+import RoostCore
+
+/// One operation on its way through the engine.
+struct Job: Sendable {
+    let caller: Caller
+    /// The rule. It returns the payload to answer with, encoded: for a socket the whole reply, for HTTP the body.
+    let run: @Sendable (inout Context) throws -> [UInt8]
+    let destination: Destination
+
+    /// Where the answer goes.
+    enum Destination: Sendable {
+        /// To a socket, after the events that the operation made.
+        case socket(SocketAddress, call: Int64)
+        /// To whoever waits.
+        case waiting(@Sendable (Result<[UInt8], RoostError>) -> Void)
+    }
+}
+
+/// Where a socket lives: the shard of its event loop, and its number there.
+struct SocketAddress: Hashable, Sendable {
+    let shard: Int
+    let connection: ConnectionID
+}
+
+/// The bytes of replies that a socket gets.
+enum ReplyFrame {
+    /// `{"reply":7,"result":…}`
+    static func result(_ result: some Encodable, call: Int64) throws -> [UInt8] {
+        let writer = JSONWriter()
+        writer.append(raw: #"{"reply":"#)
+        writer.append(integer: call)
+        writer.append(raw: #","result":"#)
+        try writer.append(result)
+        writer.append(raw: "}")
+        return writer.bytes
+    }
+
+    /// `{"reply":7,"error":{…}}`
+    static func refusal(_ error: RoostError, call: Int64) -> [UInt8] {
+        let writer = JSONWriter()
+        writer.append(raw: #"{"reply":"#)
+        writer.append(integer: call)
+        writer.append(raw: #","error":"#)
+        do {
+            try writer.append(error)
+        } catch {
+            // An error is strings and numbers, which always encode.
+            writer.append(raw: #"{"code":"internal_error","message":"The error can't be told."}"#)
+        }
+        writer.append(raw: "}")
+        return writer.bytes
+    }
+}

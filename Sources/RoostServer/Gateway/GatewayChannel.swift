@@ -1,0 +1,123 @@
+import Foundation
+import HTTPTypes
+import HummingbirdCore
+import Logging
+import NIOCore
+import NIOHTTP1
+import NIOHTTPTypes
+import NIOHTTPTypesHTTP1
+import NIOPosix
+import NIOWebSocket
+import RoostAPI
+
+/// HTTP and WebSocket on one port: a connection begins as HTTP/1.1 and becomes a socket when it asks for one at ``socketPath``.
+struct GatewayChannel: ServerChildChannel, HTTPChannelHandler {
+    static let socketPath = "/v1/socket"
+
+    /// Limits on a connection before it is a socket (RELIABILITY: header floods, slow requests).
+    struct Limits: Sendable {
+        var headerCountMax = 64
+        var headerFieldSizeBytesMax = 8192
+        var headerListSizeBytesMax = 16_384
+        /// From the first byte of a request to its last.
+        var requestTimeout = TimeAmount.seconds(30)
+        /// Between requests.
+        var idleTimeout = TimeAmount.seconds(60)
+        /// Bytes that may wait for a client before it counts as not reading.
+        var waitingBytesMax = 1 << 20
+    }
+
+    enum Upgrade: Sendable {
+        case socket(any NIOCore.Channel)
+        case http(NIOAsyncChannel<HTTPRequestPart, HTTPResponsePart>)
+    }
+
+    struct Value: ServerChildChannelValue {
+        let channel: any NIOCore.Channel
+        let upgrade: EventLoopFuture<Upgrade>
+    }
+
+    let responder: HTTPChannelHandler.Responder
+    let services: SocketHandler.Services
+    let limits: Limits
+
+    func setup(channel: any NIOCore.Channel, logger: Logger) -> EventLoopFuture<Value> {
+        channel.eventLoop.makeCompletedFuture {
+            try channel.syncOptions?.setOption(
+                .writeBufferWaterMark, value: .init(low: limits.waitingBytesMax / 2, high: limits.waitingBytesMax))
+            try channel.syncOptions?.setOption(.socketOption(.tcp_nodelay), value: 1)
+            let configuration = NIOTypedHTTPServerUpgradeConfiguration(
+                upgraders: [webSocketUpgrader()],
+                notUpgradingCompletionHandler: { channel in setUpHTTP(on: channel) })
+            var pipeline = NIOUpgradableHTTPServerPipelineConfiguration(upgradeConfiguration: configuration)
+            pipeline.enablePipelining = false
+            pipeline.enableErrorHandling = false
+            pipeline.enableResponseHeaderValidation = false
+            pipeline.decoderConfiguration.maxHeaderFieldCount = limits.headerCountMax
+            pipeline.decoderConfiguration.maxHeaderFieldSize = limits.headerFieldSizeBytesMax
+            pipeline.decoderConfiguration.maxHeaderListSize = limits.headerListSizeBytesMax
+            // The deadline stands in front: it sees bytes as they come, whatever they turn out to be.
+            try channel.pipeline.syncOperations.addHandler(
+                RequestDeadlineHandler(requestTimeout: limits.requestTimeout, idleTimeout: limits.idleTimeout))
+            let upgrade = try channel.pipeline.syncOperations.configureUpgradableHTTPServerPipeline(configuration: pipeline)
+            try channel.pipeline.syncOperations.addHandler(MalformedRequestHandler())
+            return Value(channel: channel, upgrade: upgrade)
+        }
+    }
+
+    func handle(value: Value, logger: Logger) async {
+        do {
+            switch try await value.upgrade.get() {
+            case .socket(let channel): try await channel.closeFuture.get()
+            case .http(let channel): await handleHTTP(asyncChannel: channel, logger: logger)
+            }
+        } catch {
+            logger.debug("A connection ended before it was one.", metadata: ["error": "\(error)"])
+            try? await value.channel.close()
+        }
+    }
+
+    private func webSocketUpgrader() -> NIOTypedWebSocketServerUpgrader<Upgrade> {
+        NIOTypedWebSocketServerUpgrader(
+            maxFrameSize: RoostAPI.Limits.frameSizeBytes,
+            enableAutomaticErrorHandling: false,
+            shouldUpgrade: { channel, head in
+                let path = head.uri.split(separator: "?", maxSplits: 1).first.map(String.init)
+                return channel.eventLoop.makeSucceededFuture(path == Self.socketPath ? HTTPHeaders() : nil)
+            },
+            upgradePipelineHandler: { channel, head in
+                channel.eventLoop.makeCompletedFuture {
+                    let pipeline = channel.pipeline.syncOperations
+                    for handler in try [
+                        pipeline.handler(type: RequestDeadlineHandler.self) as any RemovableChannelHandler,
+                        pipeline.handler(type: MalformedRequestHandler.self),
+                    ] {
+                        pipeline.removeHandler(handler, promise: nil)
+                    }
+                    let address = services.hub.address(on: channel.eventLoop)
+                    try pipeline.addHandler(
+                        SocketHandler(services: services, address: address, headerToken: BearerToken.read(from: head.headers)))
+                    return .socket(channel)
+                }
+            })
+    }
+
+    private func setUpHTTP(on channel: any NIOCore.Channel) -> EventLoopFuture<Upgrade> {
+        channel.eventLoop.makeCompletedFuture {
+            try channel.pipeline.syncOperations.addHandler(HTTP1ToHTTPServerCodec(secure: false))
+            let asyncChannel = try NIOAsyncChannel<HTTPRequestPart, HTTPResponsePart>(
+                wrappingChannelSynchronously: channel, configuration: .init(isOutboundHalfClosureEnabled: true))
+            return .http(asyncChannel)
+        }
+    }
+}
+
+/// The token of an `Authorization: Bearer …` header.
+enum BearerToken {
+    static func read(from headers: HTTPHeaders) -> String? { read(headers.first(name: "Authorization")) }
+
+    static func read(_ value: String?) -> String? {
+        guard let value, value.count > 7, value.prefix(7).lowercased() == "bearer " else { return nil }
+        return String(value.dropFirst(7)).trimmingCharacters(in: .whitespaces)
+    }
+}

@@ -1,0 +1,25 @@
+import NIOCore
+import RoostAPI
+import RoostCore
+
+/// What every socket is told of the server it reached.
+struct Greeting: Sendable {
+    let epoch: String
+    let version: String
+    let pingInterval: TimeAmount
+    /// Over how long sockets are sent away when the server stops.
+    let drainWindow: TimeAmount
+
+    func welcome(_ caller: Caller, _ connection: ConnectionID, expiresAt: Timestamp, now: Timestamp) -> WelcomeFrame {
+        WelcomeFrame(
+            welcome: .init(
+                user: caller.user, role: caller.role, connection: connection.rawValue, epoch: epoch, version: version, now: now,
+                tokenExpiresAt: expiresAt, pingIntervalSeconds: Int(pingInterval.nanoseconds / 1_000_000_000)))
+    }
+
+    /// Spreads connections evenly over the window, by their number.
+    func drainDelay(of connection: ConnectionID) -> TimeAmount {
+        let steps: Int64 = 64
+        return .nanoseconds(drainWindow.nanoseconds / steps * (connection.rawValue % steps))
+    }
+}

@@ -1,0 +1,46 @@
+import NIOCore
+import NIOHTTP1
+import RoostAPI
+
+/// Closes an HTTP connection on which a request takes too long to arrive, or none arrives: a client that sends a byte now and then must not
+/// hold a connection for ever.
+final class RequestDeadlineHandler: ChannelDuplexHandler, RemovableChannelHandler {
+    typealias InboundIn = ByteBuffer
+    typealias InboundOut = ByteBuffer
+    typealias OutboundIn = ByteBuffer
+    typealias OutboundOut = ByteBuffer
+
+    private let requestTimeout: TimeAmount
+    private let idleTimeout: TimeAmount
+    private var deadline: Scheduled<Void>?
+    private var isReceiving = false
+
+    init(requestTimeout: TimeAmount, idleTimeout: TimeAmount) {
+        self.requestTimeout = requestTimeout
+        self.idleTimeout = idleTimeout
+    }
+
+    func handlerAdded(context: ChannelHandlerContext) { close(context, after: requestTimeout) }
+    func handlerRemoved(context: ChannelHandlerContext) { deadline?.cancel() }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        // The first bytes after an answer begin a request; the bytes that follow don't give it more time.
+        if !isReceiving {
+            isReceiving = true
+            close(context, after: requestTimeout)
+        }
+        context.fireChannelRead(data)
+    }
+
+    func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
+        isReceiving = false
+        close(context, after: idleTimeout)
+        context.write(data, promise: promise)
+    }
+
+    private func close(_ context: ChannelHandlerContext, after time: TimeAmount) {
+        deadline?.cancel()
+        let channel = context.channel
+        deadline = context.eventLoop.scheduleTask(in: time) { channel.close(promise: nil) }
+    }
+}

@@ -1,0 +1,366 @@
+import Logging
+import NIOCore
+import NIOWebSocket
+import RoostAPI
+import RoostCore
+
+/// One client's WebSocket, on its event loop: authentication, calls in, replies and events out, and the limits on all of it.
+///
+/// It makes no decision about chat: a call goes to the engine, what comes back is written as it is.
+final class SocketHandler: ChannelInboundHandler, HubShard.Socket {
+    typealias InboundIn = WebSocketFrame
+
+    /// Limits on one socket. Each bounds something that a client could otherwise let grow.
+    struct Limits: Sendable {
+        var authenticationTimeout = TimeAmount.seconds(10)
+        var pingInterval = TimeAmount.seconds(25)
+        /// Silence after which the client is taken to be gone.
+        var idleTimeout = TimeAmount.seconds(60)
+        /// What calls under way may weigh, where a write weighs 1 and a read, whose answer may be large, ``readWeight``. Past it the socket
+        /// isn't read until some are answered.
+        var callsUnderWayMax = 256
+        var readWeight = 16
+        /// Events that may wait once the client stopped reading, on top of what the channel buffers.
+        var waitingEventBytesMax = 1 << 20
+        /// How long a client may leave what was sent unread.
+        var unreadTimeout = TimeAmount.seconds(30)
+    }
+
+    /// What a socket needs of the server around it.
+    struct Services: Sendable {
+        let engine: Engine
+        let hub: Hub
+        let tokens: TokenKeys
+        let greeting: Greeting
+        let limits: Limits
+        let logger: Logger
+    }
+
+    private enum State {
+        case unauthenticated
+        case authenticating
+        case open(Caller, tokenExpiresAt: Timestamp)
+        case closing
+    }
+
+    private let services: Services
+    private let address: SocketAddress
+    private let headerToken: String?
+    private var state = State.unauthenticated
+    private var assembler = FrameAssembler()
+    private var callsUnderWay = 0
+    private var isReadingPaused = false
+
+    // What goes out. `outbound` is the context of the frame encoder: bytes written there are frames already, and pass it by.
+    private var context: ChannelHandlerContext?
+    private var outbound: ChannelHandlerContext?
+    private var hasUnflushedBytes = false
+    /// Events of the moment between authentication and welcome, which comes first.
+    private var heldEvents: [ByteBuffer] = []
+    private var waitingEventBytes = 0
+
+    // Times. Looked at once a second by ``tick(_:)``: a timer for each socket would cost more than all of this.
+    private let connectedAt = NIODeadline.now()
+    private var lastHeardAt = NIODeadline.now()
+    private var lastPingAt = NIODeadline.now()
+    private var unreadSince: NIODeadline?
+    private var closeAt: NIODeadline?
+
+    init(services: Services, address: SocketAddress, headerToken: String?) {
+        self.services = services
+        self.address = address
+        self.headerToken = headerToken
+    }
+
+    // MARK: Coming and going
+
+    func handlerAdded(context: ChannelHandlerContext) {
+        self.context = context
+        outbound = try? context.pipeline.syncOperations.context(handlerType: WebSocketFrameEncoder.self)
+        services.hub.shard(of: address).add(self, as: address.connection)
+        if let headerToken { authenticate(headerToken) }
+    }
+
+    func channelInactive(context: ChannelHandlerContext) {
+        leave()
+        context.fireChannelInactive()
+    }
+
+    func handlerRemoved(context: ChannelHandlerContext) { leave() }
+
+    private func leave() {
+        state = .closing
+        services.hub.shard(of: address).remove(address.connection)
+        context = nil
+        outbound = nil
+    }
+
+    func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        switch error {
+        case NIOWebSocketError.invalidFrameLength:
+            close(.messageTooLarge, "a frame has at most \(RoostAPI.Limits.frameSizeBytes) bytes")
+        case is NIOWebSocketError:
+            close(.protocolError, "this is not a WebSocket frame")
+        default:
+            context.close(promise: nil)
+        }
+    }
+
+    func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+        if event is ChannelShouldQuiesceEvent {
+            drain()
+        } else {
+            context.fireUserInboundEventTriggered(event)
+        }
+    }
+
+    /// The server stops. Sockets go one after another over a window, so that they don't all come back in the same moment.
+    private func drain() {
+        guard closeAt == nil else { return }
+        let delay = services.greeting.drainDelay(of: address.connection)
+        closeAt = .now() + delay
+        let retry = Int64(delay.nanoseconds / 1_000_000) + 500
+        write(ClosingFrame(closing: .init(reason: "restart", retryAfterMilliseconds: retry)))
+        flush()
+    }
+
+    // MARK: In
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        lastHeardAt = .now()
+        if case .closing = state { return }
+        switch assembler.receive(unwrapInboundIn(data)) {
+        case .message(let message): receive(message)
+        case .ping(let payload): writeControl(.pong, payload.readableBytesView)
+        case .pong, .incomplete: break
+        case .close: close(.normalClosure, "")
+        case .violation(let code, let reason): close(code, reason)
+        }
+    }
+
+    private func receive(_ message: ByteBuffer) {
+        switch (IncomingFrame(message), state) {
+        case (.authenticate(let credentials), .unauthenticated):
+            authenticate(credentials.token)
+        case (.authenticate, _):
+            refuse(RoostError(.invalidArgument, "This socket is authenticated already.", field: "authenticate"))
+        case (.call(let call, let operation), .open(let caller, _)):
+            submit(operation, call: call, caller: caller)
+        case (.refused(let call, let error), .open):
+            reply(error, to: call)
+        case (.malformed(let error), .open):
+            refuse(error)
+        default:
+            refuse(RoostError(.unauthenticated, "The first frame must be an authenticate frame."))
+            close(CloseCode.unauthenticated, "authenticate first")
+        }
+    }
+
+    private func submit(_ operation: some Handled, call: Int64, caller: Caller) {
+        let job = Job(
+            caller: caller, run: { try ReplyFrame.result(operation.handle(in: &$0), call: call) },
+            destination: .socket(address, call: call))
+        let isRead = type(of: operation).isReadOnly
+        do {
+            if isRead { try services.engine.submit(read: job) } else { try services.engine.submit(write: job) }
+        } catch {
+            reply(error, to: call)
+            return
+        }
+        callsUnderWay += isRead ? services.limits.readWeight : 1
+        pauseOrResumeReading()
+    }
+
+    /// A client that asks faster than it can be answered is read more slowly: nothing is dropped, and nothing piles up here.
+    private func pauseOrResumeReading() {
+        let isFull = callsUnderWay >= services.limits.callsUnderWayMax || unreadSince != nil
+        let hasRoom = callsUnderWay <= services.limits.callsUnderWayMax / 2 && unreadSince == nil
+        guard isReadingPaused ? hasRoom : isFull, let context else { return }
+        isReadingPaused.toggle()
+        try? context.channel.syncOptions?.setOption(.autoRead, value: !isReadingPaused)
+    }
+
+    // MARK: Authentication
+
+    private func authenticate(_ token: String) {
+        guard let context else { return }
+        state = .authenticating
+        let handler = NIOLoopBound(self, eventLoop: context.eventLoop)
+        let loop = context.eventLoop
+        let tokens = services.tokens
+        Task {
+            let result = await tokens.verify(token)
+            loop.execute { handler.value.verified(result) }
+        }
+    }
+
+    private func verified(_ result: Result<VerifiedToken, RoostError>) {
+        guard case .authenticating = state, let context else { return }
+        switch result {
+        case .failure(let error):
+            refuse(error)
+            close(error.code == .tokenExpired ? CloseCode.tokenExpired : .unauthenticated, error.code.rawValue)
+        case .success(let token):
+            connect(token, on: context.eventLoop)
+        }
+    }
+
+    /// Takes its place in the order of commits: what comes after it reaches this socket as an event.
+    private func connect(_ token: VerifiedToken, on loop: any EventLoop) {
+        let caller = Caller(user: token.user, role: token.role, connection: address.connection)
+        let connection = address.connection
+        let greeting = services.greeting
+        let handler = NIOLoopBound(self, eventLoop: loop)
+        let job = Job(
+            caller: caller,
+            run: { context in
+                try context.admitCaller(displayName: token.displayName)
+                try context.connect(connection)
+                return try JSONWriter.bytes(of: greeting.welcome(caller, connection, expiresAt: token.expiresAt, now: context.now))
+            },
+            destination: .waiting { result in
+                loop.execute { handler.value.connected(result, caller: caller, tokenExpiresAt: token.expiresAt) }
+            })
+        do {
+            try services.engine.submit(write: job)
+        } catch {
+            refuse(error)
+            close(CloseCode.tooManyConnections, "come back later")
+        }
+    }
+
+    private func connected(_ result: Result<[UInt8], RoostError>, caller: Caller, tokenExpiresAt: Timestamp) {
+        guard case .authenticating = state else { return }
+        switch result {
+        case .failure(let error):
+            refuse(error)
+            close(CloseCode.tooManyConnections, "come back later")
+        case .success(let welcome):
+            state = .open(caller, tokenExpiresAt: tokenExpiresAt)
+            write(frame: welcome)
+            let held = heldEvents
+            heldEvents = []
+            for event in held { send(event: event) }
+            flush()
+        }
+    }
+
+    // MARK: Out
+
+    func send(event: ByteBuffer) {
+        switch state {
+        case .open: break
+        case .authenticating:
+            heldEvents.append(event)
+            return
+        case .unauthenticated, .closing: return
+        }
+        guard let context else { return }
+        if !context.channel.isWritable {
+            waitingEventBytes += event.readableBytes
+            guard waitingEventBytes <= services.limits.waitingEventBytesMax else {
+                close(CloseCode.resume, "read faster, then resume")
+                return
+            }
+        }
+        write(event)
+    }
+
+    func send(reply: [UInt8], toRead: Bool) {
+        callsUnderWay -= toRead ? services.limits.readWeight : 1
+        write(frame: reply)
+        pauseOrResumeReading()
+    }
+
+    func flush() {
+        guard hasUnflushedBytes else { return }
+        hasUnflushedBytes = false
+        outbound?.flush()
+    }
+
+    func channelWritabilityChanged(context: ChannelHandlerContext) {
+        if context.channel.isWritable {
+            unreadSince = nil
+            waitingEventBytes = 0
+        } else if unreadSince == nil {
+            unreadSince = .now()
+        }
+        pauseOrResumeReading()
+        context.fireChannelWritabilityChanged()
+    }
+
+    private func reply(_ error: RoostError, to call: Int64) {
+        write(frame: ReplyFrame.refusal(error, call: call))
+        flush()
+    }
+
+    /// Tells of a frame that isn't a call, and so can't have a reply.
+    private func refuse(_ error: RoostError) {
+        write(["error": error])
+        flush()
+    }
+
+    private func write(_ value: some Encodable) {
+        guard let bytes = try? JSONWriter.bytes(of: value) else { return }
+        write(frame: bytes)
+    }
+
+    private func write(frame payload: [UInt8]) {
+        guard let context else { return }
+        var buffer = context.channel.allocator.buffer(capacity: payload.count + 10)
+        buffer.writeTextFrame(payload)
+        write(buffer)
+    }
+
+    private func write(_ bytes: ByteBuffer) {
+        hasUnflushedBytes = true
+        outbound?.write(NIOAny(bytes), promise: nil)
+    }
+
+    private func writeControl(_ opcode: WebSocketOpcode, _ payload: some Collection<UInt8>) {
+        guard let context else { return }
+        var buffer = context.channel.allocator.buffer(capacity: 127)
+        buffer.writeControlFrame(opcode: opcode.wireValue, payload)
+        write(buffer)
+        flush()
+    }
+
+    private func close(_ code: CloseCode, _ reason: String) { close(WebSocketErrorCode(codeNumber: Int(code.rawValue)), reason) }
+
+    /// Says why, then closes. A client that doesn't read never learns it, and is closed all the same.
+    private func close(_ code: WebSocketErrorCode, _ reason: String) {
+        if case .closing = state { return }
+        state = .closing
+        var payload = ByteBuffer()
+        payload.write(webSocketErrorCode: code)
+        payload.writeString(reason)
+        writeControl(.connectionClose, payload.readableBytesView)
+        context?.close(promise: nil)
+    }
+
+    // MARK: Time
+
+    func tick(_ now: NIODeadline) {
+        let limits = services.limits
+        switch state {
+        case .unauthenticated, .authenticating:
+            if now - connectedAt > limits.authenticationTimeout { close(CloseCode.authenticationTimeout, "no token came") }
+        case .open(_, let tokenExpiresAt):
+            if tokenExpiresAt <= .now { close(CloseCode.tokenExpired, "the token is over") }
+        case .closing:
+            return
+        }
+        if let closeAt, now >= closeAt { close(CloseCode.restart, "the server restarts") }
+        if let unreadSince, now - unreadSince > limits.unreadTimeout { close(CloseCode.resume, "read faster, then resume") }
+        if now - lastHeardAt > limits.idleTimeout { close(.goingAway, "nothing was heard") }
+        if now - lastPingAt >= limits.pingInterval {
+            lastPingAt = now
+            writeControl(.ping, [])
+        }
+    }
+}
+
+extension WebSocketOpcode {
+    /// The four bits on the wire.
+    fileprivate var wireValue: UInt8 { UInt8(webSocketOpcode: self) }
+}

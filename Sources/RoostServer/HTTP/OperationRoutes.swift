@@ -1,0 +1,106 @@
+import Foundation
+import HTTPTypes
+import Hummingbird
+import NIOCore
+import RoostAPI
+import RoostCore
+import Synchronization
+
+/// Serves every operation of the table over HTTP: its fields come from the path, the query and the body, its answer is the body.
+struct OperationRoutes: Sendable {
+    let engine: Engine
+    let tokens: TokenKeys
+    let admission = Admission()
+
+    func add(to router: Router<BasicRequestContext>) {
+        for type in OperationTable.handled {
+            guard let entry = OperationTable.named(type.name) else { continue }
+            router.on(RouterPath(type.path), method: .init(type.method)) { request, context in
+                try await respond(to: request, parameters: context.parameters, entry: entry)
+            }
+        }
+    }
+
+    private func respond(to request: Request, parameters: Parameters, entry: OperationTable.Entry) async throws -> Response {
+        let caller = try await caller(of: request)
+        let operation: any Handled
+        do {
+            let fields = try await RequestFields.read(request, parameters: parameters, entry: entry)
+            operation = try entry.decode(from: Data(try JSONWriter.bytes(of: JSONValue.object(fields))))
+        } catch let error as HTTPError {
+            throw error
+        } catch {
+            throw RoostError(decoding: error)
+        }
+        let body = try await engine.perform(operation, for: caller)
+        return Response(
+            status: .ok, headers: [.contentType: "application/json", .cacheControl: "no-store"],
+            body: .init(byteBuffer: ByteBuffer(bytes: body)))
+    }
+
+    private func caller(of request: Request) async throws -> Caller {
+        guard let token = BearerToken.read(request.headers[.authorization]) else {
+            throw RoostError(.unauthenticated, "This needs a token: Authorization: Bearer …")
+        }
+        let verified = try await tokens.verify(token).get()
+        let caller = Caller(user: verified.user, role: verified.role)
+        if !admission.isAdmitted(verified.user) {
+            try await engine.perform(for: caller, isReadOnly: false) { context in
+                try context.admitCaller(displayName: verified.displayName)
+                return []
+            }
+            admission.admit(verified.user)
+        }
+        return caller
+    }
+}
+
+/// The users of whom it is known that they exist, so that not every request asks the database. Bounded: when it is full it starts anew.
+final class Admission: Sendable {
+    private static let sizeMax = 100_000
+    private let users = Mutex<Set<UserID>>([])
+
+    func isAdmitted(_ user: UserID) -> Bool { users.withLock { $0.contains(user) } }
+    func admit(_ user: UserID) {
+        users.withLock { users in
+            if users.count >= Self.sizeMax { users.removeAll() }
+            users.insert(user)
+        }
+    }
+}
+
+extension Engine {
+    /// Runs an operation and waits for its answer as JSON.
+    func perform(_ operation: some Handled, for caller: Caller) async throws -> [UInt8] {
+        try await perform(for: caller, isReadOnly: type(of: operation).isReadOnly) { context in
+            try JSONWriter.bytes(of: operation.handle(in: &context))
+        }
+    }
+
+    @discardableResult
+    func perform(for caller: Caller, isReadOnly: Bool, _ run: @escaping @Sendable (inout Context) throws -> [UInt8]) async throws
+        -> [UInt8]
+    {
+        try await withCheckedThrowingContinuation { continuation in
+            let job = Job(caller: caller, run: run, destination: .waiting { continuation.resume(with: $0) })
+            do {
+                if isReadOnly { try submit(read: job) } else { try submit(write: job) }
+            } catch {
+                continuation.resume(throwing: error)
+            }
+        }
+    }
+}
+
+extension HTTPRequest.Method {
+    init(_ method: HTTPMethod) {
+        self =
+            switch method {
+            case .get: .get
+            case .post: .post
+            case .put: .put
+            case .patch: .patch
+            case .delete: .delete
+            }
+    }
+}

@@ -1,0 +1,70 @@
+import Foundation
+import HTTPTypes
+import Hummingbird
+import Logging
+import NIOCore
+import RoostAPI
+
+/// A refusal as an HTTP body: RFC 9457, with Roost's code and the fields of the error beside the standard members.
+struct Problem: Encodable {
+    static let mediaType = "application/problem+json"
+
+    let type: String
+    let title: String
+    let status: Int
+    let code: RoostError.Code
+    let detail: String
+    let field: String?
+    let limit: Int64?
+    let rule: String?
+    let retryAfterMilliseconds: Int64?
+
+    init(_ error: RoostError, status: Int? = nil) {
+        type = "urn:roost:error:\(error.code.rawValue)"
+        title = error.code.rawValue.replacingOccurrences(of: "_", with: " ").capitalized
+        self.status = status ?? error.status
+        code = error.code
+        detail = error.message
+        field = error.field
+        limit = error.limit
+        rule = error.rule
+        retryAfterMilliseconds = error.retryAfterMilliseconds
+    }
+
+    /// The document. Strings and numbers always encode.
+    var json: [UInt8] { (try? JSONWriter.bytes(of: self)) ?? Array("{}".utf8) }
+
+    var response: Response {
+        var headers: HTTPFields = [.contentType: Self.mediaType]
+        if let retryAfterMilliseconds { headers[.retryAfter] = String((retryAfterMilliseconds + 999) / 1000) }
+        if status == 401 { headers[.wwwAuthenticate] = "Bearer" }
+        return Response(
+            status: .init(code: status), headers: headers, body: .init(byteBuffer: ByteBuffer(bytes: json)))
+    }
+}
+
+/// Turns every error into a problem document, those of the router and of the HTTP layer included.
+struct ProblemMiddleware<Context: RequestContext>: RouterMiddleware {
+    let logger: Logger
+
+    func handle(_ request: Request, context: Context, next: (Request, Context) async throws -> Response) async throws -> Response {
+        do {
+            return try await next(request, context)
+        } catch let error as RoostError {
+            return Problem(error).response
+        } catch let error as HTTPError {
+            switch error.status {
+            case .notFound:
+                return Problem(RoostError(.unknownOperation, "Nothing answers to this method and path. See /openapi.json.")).response
+            case .contentTooLarge:
+                return Problem(.limitExceeded("body", limit: Limits.bodySizeBytes, unit: "bytes")).response
+            default:
+                return Problem(RoostError(.invalidArgument, error.body ?? "This request can't be read."), status: error.status.code)
+                    .response
+            }
+        } catch {
+            logger.error("A request failed.", metadata: ["error": "\(error)"])
+            return Problem(.internalFailure).response
+        }
+    }
+}

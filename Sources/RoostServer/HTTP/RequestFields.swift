@@ -1,0 +1,74 @@
+import Foundation
+import HTTPTypes
+import Hummingbird
+import NIOCore
+import RoostAPI
+import RoostCore
+
+/// Reads an operation's fields out of a request: those in braces from the path; for GET and DELETE the rest from the query; for the other
+/// methods the rest from a JSON body.
+enum RequestFields {
+    static func read(_ request: Request, parameters: Parameters, entry: OperationTable.Entry) async throws -> [String: JSONValue] {
+        let schemas = Dictionary(entry.schema.fields.map { ($0.name, $0.schema) }, uniquingKeysWith: { first, _ in first })
+        var fields: [String: JSONValue] = [:]
+        switch entry.type.method {
+        case .get, .delete:
+            for (name, values) in query(of: request) { fields[name] = try value(values, for: name, schemas[name]) }
+        case .post, .put, .patch:
+            guard request.uri.query == nil else {
+                throw RoostError.invalidArgument("query", "isn't read here: the fields go in the body")
+            }
+            fields = try await body(of: request)
+        }
+        for name in pathFields(of: entry.type.path) {
+            guard let text = parameters.get(name) else { throw RoostError.invalidArgument(name, "is missing in the path") }
+            guard fields[name] == nil else { throw RoostError.invalidArgument(name, "stands in the path already") }
+            fields[name] = try value([text.removingPercentEncoding ?? text], for: name, schemas[name])
+        }
+        return fields
+    }
+
+    /// The names in braces.
+    static func pathFields(of path: String) -> [String] {
+        path.split(separator: "/").filter { $0.hasPrefix("{") }.map { String($0.dropFirst().dropLast()) }
+    }
+
+    private static func query(of request: Request) -> [String: [String]] {
+        var result: [String: [String]] = [:]
+        for (name, value) in request.uri.queryParameters { result[String(name), default: []].append(String(value)) }
+        return result
+    }
+
+    private static func body(of request: Request) async throws -> [String: JSONValue] {
+        let buffer = try await request.body.collect(upTo: Limits.bodySizeBytes)
+        guard buffer.readableBytes > 0 else { return [:] }
+        let data = buffer.withUnsafeReadableBytes { Data($0) }
+        guard String(validating: data, as: UTF8.self) != nil else { throw RoostError(.invalidArgument, "The body is not UTF-8.") }
+        guard case .object(let fields) = try JSONDecoder().decode(JSONValue.self, from: data) else {
+            throw RoostError(.invalidArgument, "The body must be a JSON object.")
+        }
+        return fields
+    }
+
+    /// Text as the JSON that the field's shape asks for.
+    private static func value(_ texts: [String], for name: String, _ schema: Schema?) throws -> JSONValue {
+        guard let text = texts.first else { return .null }
+        switch schema {
+        case .array(let element):
+            return .array(try texts.flatMap { $0.split(separator: ",") }.map { try value([String($0)], for: name, element) })
+        case _ where texts.count > 1:
+            throw RoostError.invalidArgument(name, "is given more than once")
+        case .integer:
+            guard let number = Int64(text) else { throw RoostError.invalidArgument(name, "must be a whole number") }
+            return .integer(number)
+        case .number:
+            guard let number = Double(text), number.isFinite else { throw RoostError.invalidArgument(name, "must be a number") }
+            return .number(number)
+        case .boolean:
+            guard let flag = Bool(text) else { throw RoostError.invalidArgument(name, "must be true or false") }
+            return .boolean(flag)
+        default:
+            return .string(text)
+        }
+    }
+}

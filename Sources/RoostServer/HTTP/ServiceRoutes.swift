@@ -1,0 +1,91 @@
+import HTTPTypes
+import Hummingbird
+import NIOCore
+import RoostAPI
+
+/// What isn't an operation: the front page, the API description, health and metrics.
+struct ServiceRoutes: Sendable {
+    let version: String
+    let readiness: Readiness
+    let metrics: PrometheusRegistry?
+    let hub: Hub
+
+    func add(to router: Router<BasicRequestContext>) {
+        let page = FrontPage.html(version: version)
+        router.get("/") { _, _ in text(page, "text/html; charset=utf-8") }
+        let description = (try? JSONWriter.bytes(of: OpenAPI.document(version: version))) ?? []
+        router.get("/openapi.json") { _, _ in
+            Response(
+                status: .ok, headers: [.contentType: "application/json"],
+                body: .init(byteBuffer: ByteBuffer(bytes: description)))
+        }
+        router.get("/livez") { _, _ in text("ok\n") }
+        router.get("/readyz") { _, _ in
+            guard readiness.isReady else {
+                throw RoostError(.unavailable, "The server starts or stops.", retryAfterMilliseconds: 1000)
+            }
+            return text("ok\n")
+        }
+        router.get("/metrics") { _, _ in
+            let counts = try await hub.counts()
+            return text(
+                (metrics?.text() ?? "") + """
+                    # TYPE roost_sockets gauge
+                    roost_sockets \(counts.sockets)
+                    # TYPE roost_deliveries_total counter
+                    roost_deliveries_total \(counts.deliveries)
+
+                    """, "text/plain; version=0.0.4")
+        }
+        router.get(RouterPath(GatewayChannel.socketPath)) { _, _ in
+            Problem(RoostError(.invalidArgument, "This is a WebSocket: ask for an upgrade, version 13."), status: 426).response
+        }
+    }
+
+    private func text(_ text: String, _ type: String = "text/plain; charset=utf-8") -> Response {
+        Response(
+            status: .ok,
+            headers: [
+                .contentType: type, .contentSecurityPolicy: "default-src 'none'; style-src 'unsafe-inline'",
+                .xContentTypeOptions: "nosniff",
+            ],
+            body: .init(byteBuffer: ByteBuffer(string: text)))
+    }
+}
+
+/// The page that a browser sees at `/`.
+enum FrontPage {
+    static func html(version: String) -> String {
+        """
+        <!doctype html>
+        <html lang="en">
+        <head>
+        <meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+        <title>Roost</title>
+        <style>
+        body { font: 17px/1.6 system-ui, sans-serif; max-width: 40rem; margin: 12vh auto; padding: 0 1.5rem; color: #1d2320; background: #fbfaf7 }
+        h1 { margin: 0 0 .2em; letter-spacing: -.02em } .version { color: #6b736e }
+        code { background: #eeece5; padding: .1em .35em; border-radius: 4px } a { color: #146b4a }
+        li { margin: .35em 0 }
+        @media (prefers-color-scheme: dark) { body { color: #e6e9e4; background: #161917 } code { background: #262b28 } a { color: #6fd3a8 } }
+        </style>
+        </head>
+        <body>
+        <h1>Roost</h1>
+        <p class="version">Version \(version). A server for chat channels in apps.</p>
+        <p>It runs. What is here:</p>
+        <ul>
+        <li><a href="/openapi.json">/openapi.json</a>: the description of every operation</li>
+        <li><code>/v1/…</code>: the operations over HTTP, with <code>Authorization: Bearer</code> and a token</li>
+        <li><code>/v1/socket</code>: the same operations and the live events, over a WebSocket</li>
+        <li><a href="/livez">/livez</a>, <a href="/readyz">/readyz</a>, <a href="/metrics">/metrics</a>: for whoever watches the server</li>
+        </ul>
+        <p>On the machine where it runs: <code>roost token ann</code> makes a token, <code>roost chat general --as ann</code> joins a
+        conversation. The guides stand in the folder <code>docs</code> of the project: begin with <code>README.md</code>, and with
+        <code>docs/protocol.md</code> to write a client.</p>
+        </body>
+        </html>
+
+        """
+    }
+}

@@ -1,0 +1,92 @@
+import NIOCore
+import RoostAPI
+import RoostCore
+
+/// The bytes of a batch's events, ready to be written to any number of sockets.
+///
+/// Each event is encoded once. Events of one audience that follow one another in a batch stand in one buffer, so that a socket gets them in
+/// one write; a channel's order is kept, and what changes an audience stands between the buffers that it divides.
+struct EventFrames {
+    /// One step of delivery, in order.
+    enum Step: Sendable {
+        case send(Audience, Frames)
+        case change(Notice)
+    }
+
+    /// The same events twice: as who watches gets them, and as who doesn't.
+    struct Frames: Sendable {
+        var watching: ByteBuffer
+        var notification: ByteBuffer
+        var eventCount: Int
+    }
+
+    static func steps(for notices: [Notice]) -> [Step] {
+        var steps: [Step] = []
+        /// Where in `steps` the buffer of an audience stands that may still grow.
+        var open: [Audience: Int] = [:]
+        for notice in notices {
+            guard case .event(let event, let audience) = notice else {
+                open.removeAll(keepingCapacity: true)
+                steps.append(.change(notice))
+                continue
+            }
+            guard let body = try? JSONWriter.bytes(of: event) else { continue }
+            if let index = open[audience], case .send(_, var frames) = steps[index] {
+                // Taken out while it grows, so that the buffer isn't copied.
+                steps[index] = .change(notice)
+                frames.append(body)
+                steps[index] = .send(audience, frames)
+            } else {
+                var frames = Frames(watching: ByteBuffer(), notification: ByteBuffer(), eventCount: 0)
+                frames.append(body)
+                open[audience] = steps.count
+                steps.append(.send(audience, frames))
+            }
+        }
+        return steps
+    }
+}
+
+extension EventFrames.Frames {
+    private static let watchingPrefix: StaticString = #"{"watching":true,"#
+    private static let notificationPrefix: StaticString = #"{"watching":false,"#
+
+    /// Adds an event whose JSON object is given, with the mark put in as its first member.
+    mutating func append(_ object: [UInt8]) {
+        watching.writeTextFrame(prefix: Self.watchingPrefix, object.dropFirst())
+        notification.writeTextFrame(prefix: Self.notificationPrefix, object.dropFirst())
+        eventCount += 1
+    }
+}
+
+extension ByteBuffer {
+    /// Writes an unmasked, final text frame, as a server sends it (RFC 6455 §5.2).
+    mutating func writeTextFrame(prefix: StaticString = "", _ payload: some Collection<UInt8>) {
+        let length = prefix.utf8CodeUnitCount + payload.count
+        reserveCapacity(minimumWritableBytes: length + 10)
+        writeInteger(UInt8(0x81))
+        writeFrameLength(length)
+        prefix.withUTF8Buffer { _ = writeBytes($0) }
+        writeBytes(payload)
+    }
+
+    private mutating func writeFrameLength(_ length: Int) {
+        if length < 126 {
+            writeInteger(UInt8(length))
+        } else if length <= UInt16.max {
+            writeInteger(UInt8(126))
+            writeInteger(UInt16(length))
+        } else {
+            writeInteger(UInt8(127))
+            writeInteger(UInt64(length))
+        }
+    }
+
+    /// Writes an unmasked control frame: ping, pong or close, with at most 125 bytes.
+    mutating func writeControlFrame(opcode: UInt8, _ payload: some Collection<UInt8>) {
+        let payload = payload.prefix(125)
+        writeInteger(UInt8(0x80) | opcode)
+        writeFrameLength(payload.count)
+        writeBytes(payload)
+    }
+}

@@ -1,0 +1,76 @@
+import Metrics
+import NIOCore
+import RoostAPI
+import RoostCore
+import Synchronization
+
+/// Brings committed events to the sockets of their audience, and replies to those who asked.
+///
+/// One shard for each event loop. A batch is encoded once, on the engine's thread, and handed to each loop in the order of the commits; so
+/// every socket sees every stream in its order. What it doesn't do: it keeps nothing. Who isn't connected catches up by `changes`.
+final class Hub: Sendable {
+    let presence = PresenceBoard()
+    private let loops: [any EventLoop]
+    private let shards: [NIOLoopBound<HubShard>]
+    private let lastConnection = Atomic<Int64>(0)
+
+    /// How often sockets are looked at for pings and timeouts.
+    private static let tickInterval = TimeAmount.seconds(1)
+
+    init(group: any EventLoopGroup) async throws {
+        let presence = presence
+        var loops: [any EventLoop] = []
+        var shards: [NIOLoopBound<HubShard>] = []
+        for loop in group.makeIterator() {
+            loops.append(loop)
+            shards.append(
+                try await loop.submit { NIOLoopBound(HubShard(eventLoop: loop, presence: presence), eventLoop: loop) }.get())
+        }
+        self.loops = loops
+        self.shards = shards
+        for (loop, shard) in zip(loops, shards) {
+            loop.scheduleRepeatedTask(initialDelay: Self.tickInterval, delay: Self.tickInterval) { _ in
+                shard.value.tick(.now())
+            }
+        }
+    }
+
+    /// A new address for a socket on an event loop.
+    func address(on loop: any EventLoop) -> SocketAddress {
+        let connection = lastConnection.add(1, ordering: .relaxed).newValue
+        return SocketAddress(
+            shard: loops.firstIndex { $0 === loop } ?? 0, connection: ConnectionID(rawValue: connection))
+    }
+
+    /// The shard of a socket. Only on the socket's event loop.
+    func shard(of address: SocketAddress) -> HubShard { shards[address.shard].value }
+
+    /// Delivers what a batch made: first the events, then the replies, on every loop in the order of the calls of this function.
+    func publish(_ notices: [Notice], replies: [(SocketAddress, [UInt8])]) {
+        guard !notices.isEmpty || !replies.isEmpty else { return }
+        let steps = EventFrames.steps(for: notices)
+        for (index, (loop, shard)) in zip(loops, shards).enumerated() {
+            let own = replies.filter { $0.0.shard == index }.map { ($0.0.connection, $0.1) }
+            if steps.isEmpty, own.isEmpty { continue }
+            loop.execute { shard.value.deliver(steps, replies: own) }
+        }
+    }
+
+    /// Delivers the answer of an operation that only read.
+    func reply(to address: SocketAddress, _ payload: [UInt8]) {
+        let shard = shards[address.shard]
+        loops[address.shard].execute { shard.value.deliver([], replies: [(address.connection, payload)], toReads: true) }
+    }
+
+    /// Sockets and deliveries, over all shards.
+    func counts() async throws -> (sockets: Int, deliveries: Int64) {
+        var sockets = 0
+        var deliveries: Int64 = 0
+        for (loop, shard) in zip(loops, shards) {
+            let (count, delivered) = try await loop.submit { (shard.value.socketCount, shard.value.deliveryCount) }.get()
+            sockets += count
+            deliveries += delivered
+        }
+        return (sockets, deliveries)
+    }
+}

@@ -1,5 +1,0 @@
-import Hummingbird
-import JWTKit
-import Metrics
-import NIOWebSocket
-import ServiceLifecycle

@@ -1,0 +1,129 @@
+public import Foundation
+import Hummingbird
+import HummingbirdCore
+public import Logging
+import NIOCore
+import NIOPosix
+import RoostAPI
+import RoostCore
+import RoostDatabase
+public import ServiceLifecycle
+
+/// A Roost server: one data directory, one port, until it is told to stop.
+///
+///     let server = try await RoostServer(configuration: .init(dataDirectory: directory), logger: logger)
+///     try await server.run()
+///
+/// On graceful shutdown it isn't ready any more, sends its sockets away over ``Configuration/drainWindow``, finishes what waits, and ends.
+public struct RoostServer: Service {
+    public struct Configuration: Sendable {
+        /// Where the database and the token secret are. Made when it isn't there.
+        public var dataDirectory: URL
+        /// The address to listen on. The default serves this machine only.
+        public var host = "127.0.0.1"
+        /// The port; 0 for any free one.
+        public var port = 8080
+        /// Over how long sockets are sent away when the server stops.
+        public var drainWindow: Duration = .seconds(5)
+        /// Connections at most, HTTP and WebSocket together. Below the usual limits on open files.
+        public var connectionsMax = 18_000
+        /// How often a socket is pinged.
+        public var pingInterval: Duration = .seconds(25)
+        /// How long a socket has to authenticate.
+        public var authenticationTimeout: Duration = .seconds(10)
+        /// Silence after which a socket's client is taken to be gone.
+        public var idleTimeout: Duration = .seconds(60)
+        /// Threads that serve sockets.
+        public var eventLoopCount = System.coreCount
+
+        public init(dataDirectory: URL) { self.dataDirectory = dataDirectory }
+    }
+
+    private let configuration: Configuration
+    private let logger: Logger
+    private let group: MultiThreadedEventLoopGroup
+    private let engine: Engine
+    private let hub: Hub
+    private let readiness = Readiness()
+    private let application: Application<RouterResponder<BasicRequestContext>>
+
+    /// Opens the data directory and makes everything ready to run.
+    ///
+    /// - Parameters:
+    ///   - metrics: what `/metrics` shows beside the server's own counts.
+    ///   - onRunning: called with the port once the server listens.
+    /// - Throws: `DirectoryLock.Held` when another server uses the directory; `DatabaseFailure`; `SecretFile.Unusable`.
+    public init(
+        configuration: Configuration, metrics: PrometheusRegistry? = nil, logger: Logger,
+        onRunning: @escaping @Sendable (_ port: Int) async -> Void = { _ in }
+    ) async throws {
+        self.configuration = configuration
+        self.logger = logger
+        let database = try SQLiteDatabase(directory: configuration.dataDirectory)
+        let tokens = await TokenKeys(secret: try SecretFile(directory: configuration.dataDirectory).readOrMake().secret)
+        let epoch = try database.write { try $0.epoch(orNew: UUID().uuidString.lowercased()) }
+
+        group = MultiThreadedEventLoopGroup(numberOfThreads: max(1, configuration.eventLoopCount))
+        hub = try await Hub(group: group)
+        engine = try Engine(database: database, hub: hub, readerCount: SQLiteDatabase.readerCount, logger: logger)
+
+        var limits = SocketHandler.Limits()
+        limits.pingInterval = .init(configuration.pingInterval)
+        limits.authenticationTimeout = .init(configuration.authenticationTimeout)
+        limits.idleTimeout = .init(configuration.idleTimeout)
+        let services = SocketHandler.Services(
+            engine: engine, hub: hub, tokens: tokens,
+            greeting: Greeting(
+                epoch: epoch, version: RoostVersion.current, pingInterval: limits.pingInterval,
+                drainWindow: .init(configuration.drainWindow)),
+            limits: limits, logger: logger)
+
+        let router = Router()
+        router.add(middleware: ProblemMiddleware(logger: logger))
+        OperationRoutes(engine: engine, tokens: tokens).add(to: router)
+        ServiceRoutes(version: RoostVersion.current, readiness: readiness, metrics: metrics, hub: hub).add(to: router)
+
+        var httpLogger = logger
+        httpLogger.logLevel = max(logger.logLevel, .warning)
+        let readiness = readiness
+        application = Application(
+            responder: router.buildResponder(),
+            server: HTTPServerBuilder { responder in
+                GatewayChannel(responder: responder, services: services, limits: .init())
+            },
+            configuration: .init(
+                address: .hostname(configuration.host, port: configuration.port), serverName: nil, backlog: 4096,
+                availableConnectionsDelegate: MaximumAvailableConnections(configuration.connectionsMax)),
+            onServerRunning: { channel in
+                readiness.set(true)
+                await onRunning(channel.localAddress?.port ?? configuration.port)
+            },
+            eventLoopGroupProvider: .shared(group), logger: httpLogger)
+    }
+
+    /// Serves until it is told to stop. Can be called once.
+    public func run() async throws {
+        let readiness = readiness
+        let outcome: Result<Void, any Error>
+        do {
+            try await withGracefulShutdownHandler {
+                try await application.run()
+            } onGracefulShutdown: {
+                readiness.set(false)
+            }
+            outcome = .success(())
+        } catch {
+            outcome = .failure(error)
+        }
+        readiness.set(false)
+        let engine = engine
+        await withCheckedContinuation { continuation in
+            DispatchQueue.global().async {
+                engine.stop()
+                continuation.resume()
+            }
+        }
+        try? await group.shutdownGracefully()
+        try outcome.get()
+    }
+}
