@@ -111,6 +111,7 @@ let package = Package(
             name: "RoostTestSupport",
             dependencies: [
                 "RoostAPI", "RoostCore", "RoostDatabase", "RoostServer",
+                server("ServiceLifecycle", "swift-service-lifecycle"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),

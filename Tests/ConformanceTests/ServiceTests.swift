@@ -1,0 +1,102 @@
+import Foundation
+import RoostAPI
+import RoostDatabase
+import RoostTestSupport
+import Testing
+
+/// The server around the operations: health, description, stopping, the lock on the data directory.
+@Suite struct ServiceTests {
+    @Test("R21 every refusal over HTTP is a problem document, malformed requests included")
+    func problems() async throws {
+        let server = try await TestServer()
+        let token = try await server.token("ann")
+        var answers = [
+            try await server.request("GET", "/nowhere"),
+            try await server.request("PATCH", "/v1/channels"),
+            try await server.request("GET", "/v1/socket"),
+            try await server.request("GET", "/v1/me"),
+            try await server.request("GET", "/v1/channels/none", token: token),
+            try await server.request("GET", "/v1/me/channels?limit=x", token: token),
+            try await server.request("GET", "/v1/me/channels?limit=1&limit=2", token: token),
+            try await server.request("POST", "/v1/channels", token: token, body: "{"),
+            try await server.request("POST", "/v1/channels", token: token, body: "[]"),
+            try await server.request("POST", "/v1/channels?type=community", token: token, body: "{}"),
+            try await server.request("POST", "/v1/channels/general/watch", token: token, body: "{}"),
+        ]
+        let connection = try await RawConnection.connect(port: server.port)
+        try await connection.send("THIS IS NOT HTTP\r\n\r\n")
+        answers.append(try TestServer.parse(await connection.receiveAll()))
+        #expect(answers.map(\.status) == [404, 404, 426, 401, 404, 400, 400, 400, 400, 400, 404, 400])
+        #expect(answers.allSatisfy { $0.headers["content-type"] == "application/problem+json" && $0.code != nil })
+        try await server.stop()
+    }
+
+    @Test("ST-02 watching over HTTP is refused: there is no connection")
+    func watchOverHTTP() async throws {
+        let server = try await TestServer()
+        let token = try await server.token("ann")
+        _ = try await server.request("POST", "/v1/channels", token: token, body: #"{"channel":"general","type":"community"}"#)
+        let answer = try await server.request("POST", "/v1/channels/general/watch", token: token, body: "{}")
+        #expect([String(answer.status), answer.code] == ["409", "not_connected"])
+        try await server.stop()
+    }
+
+    @Test("AM-13 ids with spaces, letters of any script and percent signs travel in paths")
+    func idsInPaths() async throws {
+        let server = try await TestServer()
+        let token = try await server.token("ann")
+        for (id, path) in [("a b", "a%20b"), ("50%", "50%25"), ("日本", "%E6%97%A5%E6%9C%AC"), ("a?b#c", "a%3Fb%23c"), ("a+b", "a+b")] {
+            let body = #"{"channel":"\#(id)","type":"community"}"#
+            let created = try await server.request("POST", "/v1/channels", token: token, body: body)
+            let found = try await server.request("GET", "/v1/channels/\(path)", token: token)
+            let ids = try [created, found].map { try $0.decoded(ChannelView.self).channel.channelId }
+            #expect(ids == [ChannelID(id), ChannelID(id)])
+        }
+        try await server.stop()
+    }
+
+    @Test("the front page, the API description, health and metrics answer")
+    func service() async throws {
+        let server = try await TestServer()
+        let page = try await server.request("GET", "/")
+        #expect(page.headers["content-type"] == "text/html; charset=utf-8" && page.body.contains("/openapi.json"))
+        let description = try await server.request("GET", "/openapi.json").decoded(JSONValue.self)
+        guard case .object(let paths) = description["paths"] else { throw Missed("paths") }
+        let named = paths.values.flatMap { path -> [String] in
+            guard case .object(let methods) = path else { return [] }
+            return methods.values.compactMap { $0["operationId"]?.text }
+        }
+        #expect(Set(named) == Set(Operations.all.map { $0.name }))
+        let health = [try await server.request("GET", "/livez").status, try await server.request("GET", "/readyz").status]
+        #expect(health == [200, 200])
+        #expect(try await server.request("GET", "/metrics").body.contains("roost_sockets 0"))
+        try await server.stop()
+    }
+
+    @Test("a stopping server sends its sockets away with a time to come back, and keeps what it acknowledged")
+    func drains() async throws {
+        let server = try await TestServer()
+        let socket = try await server.socket("ann")
+        try await socket.call(CreateChannel(channel: "general"))
+        let message = try await socket.call(SendMessage(channel: "general", clientId: "c", text: "kept"))
+        await server.beginStop()
+        guard case .text(let closing) = await socket.next() else { throw Missed("a closing frame") }
+        #expect(closing.hasPrefix(#"{"closing":{"reason":"restart","retryAfterMilliseconds":"#))
+        guard case .close(let code, _) = await socket.next() else { throw Missed("a close") }
+        #expect(code == CloseCode.restart.rawValue)
+        try await server.stop()
+
+        let again = try await TestServer(directory: server.directory)
+        let page = try await again.socket("ann").call(ListMessages(channel: "general"))
+        #expect(page.messages == [message])
+        try await again.stop()
+    }
+
+    @Test("I20 a second server on the same data directory is refused with a clear message")
+    func lock() async throws {
+        let server = try await TestServer()
+        let error = await #expect(throws: DirectoryLock.Held.self) { _ = try await TestServer(directory: server.directory) }
+        #expect(error?.description.contains("is in use by another Roost server (process \(ProcessInfo.processInfo.processIdentifier))") == true)
+        try await server.stop()
+    }
+}

@@ -1,0 +1,108 @@
+import Foundation
+import RoostAPI
+import RoostServer
+import RoostTestSupport
+import Testing
+
+/// Who gets in, over both transports.
+@Suite struct TokenTests {
+    private static func unsigned(_ header: String, _ payload: String, signature: String = "") -> String {
+        func encode(_ text: String) -> String {
+            Data(text.utf8).base64EncodedString().replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
+        }
+        return encode(header) + "." + encode(payload) + "." + signature
+    }
+
+    struct Case: Sendable, CustomTestStringConvertible {
+        let name: String
+        let code: String
+        let closeCode: CloseCode
+        let make: @Sendable (TestServer) async throws -> String
+        var testDescription: String { name }
+    }
+
+    static let cases = [
+        Case(name: "garbage", code: "unauthenticated", closeCode: .unauthenticated) { _ in "garbage" },
+        Case(name: "empty", code: "unauthenticated", closeCode: .unauthenticated) { _ in "" },
+        Case(name: "alg none", code: "unauthenticated", closeCode: .unauthenticated) { _ in
+            unsigned(#"{"alg":"none","typ":"JWT"}"#, #"{"sub":"ann","exp":99999999999,"role":"admin"}"#)
+        },
+        Case(name: "another algorithm", code: "unauthenticated", closeCode: .unauthenticated) { _ in
+            unsigned(#"{"alg":"HS512","typ":"JWT"}"#, #"{"sub":"ann","exp":99999999999}"#, signature: "AAAA")
+        },
+        Case(name: "a forged payload", code: "unauthenticated", closeCode: .unauthenticated) { server in
+            let parts = try await server.token("ann").split(separator: ".")
+            let forged = unsigned("", #"{"sub":"ann","exp":99999999999,"role":"admin"}"#).split(separator: ".", omittingEmptySubsequences: false)
+            return [parts[0], forged[1], parts[2]].joined(separator: ".")
+        },
+        Case(name: "another secret", code: "unauthenticated", closeCode: .unauthenticated) { _ in
+            let keys = await TokenKeys(secret: Data(repeating: 7, count: 32))
+            return try await keys.sign(.init(user: "ann", role: .admin, expiresAt: Date(timeIntervalSinceNow: 60)))
+        },
+        Case(name: "expired", code: "token_expired", closeCode: .tokenExpired) { try await $0.token("ann", expiresIn: -1) },
+        Case(name: "an unlawful user", code: "unauthenticated", closeCode: .unauthenticated) { try await $0.token("a/b") },
+    ]
+
+    @Test("R21 a token that is no good is refused over HTTP and over a socket", arguments: cases)
+    func refused(_ bad: Case) async throws {
+        let server = try await TestServer()
+        let token = try await bad.make(server)
+        let answer = try await server.request("GET", "/v1/me", token: token)
+        #expect([String(answer.status), answer.code, answer.headers["content-type"]] == ["401", bad.code, "application/problem+json"])
+
+        let socket = try await RawSocket.open(port: server.port)
+        try await socket.send(json: AuthenticateFrame(token: token))
+        guard case .text(let text) = await socket.next() else { throw Missed("an error frame") }
+        #expect(text.contains(#""code":"\#(bad.code)""#))
+        guard case .close(let code, _) = await socket.next() else { throw Missed("a close") }
+        #expect(code == bad.closeCode.rawValue)
+        try await server.stop()
+    }
+
+    @Test("R21 a token in the URL is not accepted, one in the upgrade's header is")
+    func placesOfTheToken() async throws {
+        let server = try await TestServer()
+        let token = try await server.token("ann")
+        #expect(try await server.request("GET", "/v1/users/ann?token=\(token)").status == 401)
+
+        let byHeader = try await RawSocket.open(port: server.port, headers: ["Authorization: Bearer \(token)"])
+        guard case .text(let welcome) = await byHeader.next() else { throw Missed("a welcome") }
+        #expect(welcome.hasPrefix(#"{"welcome":{"user":"ann""#))
+
+        let byURL = try await RawSocket.open(port: server.port, path: "/v1/socket?token=\(token)")
+        try await byURL.send(text: #"{"call":1,"operation":"users.me"}"#)
+        guard case .text(let refusal) = await byURL.next() else { throw Missed("a refusal") }
+        #expect(refusal.contains("unauthenticated"))
+        guard case .close(let code, _) = await byURL.next() else { throw Missed("a close") }
+        #expect(code == CloseCode.unauthenticated.rawValue)
+        try await server.stop()
+    }
+
+    @Test("R21 a socket that doesn't authenticate is closed in time")
+    func silence() async throws {
+        let server = try await TestServer { $0.authenticationTimeout = .milliseconds(200) }
+        let socket = try await RawSocket.open(port: server.port)
+        guard case .close(let code, _) = await socket.next() else { throw Missed("a close") }
+        #expect(code == CloseCode.authenticationTimeout.rawValue)
+        try await server.stop()
+    }
+
+    @Test("R21 a socket is closed when its token ends")
+    func expiry() async throws {
+        let server = try await TestServer()
+        let socket = try await RawSocket.connect(port: server.port, token: try await server.token("ann", expiresIn: 1.5))
+        guard case .close(let code, _) = await socket.next() else { throw Missed("a close") }
+        #expect(code == CloseCode.tokenExpired.rawValue)
+        try await server.stop()
+    }
+
+    @Test("R21 the secret is readable by its owner only, and never logged or told")
+    func secretFile() throws {
+        let directory = TemporaryDirectory.make()
+        let file = SecretFile(directory: directory)
+        let (secret, isNew) = try file.readOrMake()
+        let mode = try FileManager.default.attributesOfItem(atPath: file.url.path)[.posixPermissions] as? Int
+        #expect(isNew && secret.count == 32 && mode == 0o600)
+        #expect(try file.readOrMake().secret == secret)
+    }
+}

@@ -1,0 +1,210 @@
+public import Foundation
+public import RoostAPI
+public import RoostCore
+public import RoostDatabase
+
+/// The rules with nothing around them: a database in a directory of its own, a clock that a test sets, and all that was told.
+///
+///     let world = try CoreWorld()
+///     try world.channel("general", owner: "ann", members: ["bob"])
+///     try world.perform(SendMessage(channel: "general", clientId: "1", text: "hi"), as: "ann")
+///
+/// An operation runs as it does in the server: validated, then in a savepoint of a durable transaction, or beside it when it only reads.
+public final class CoreWorld {
+    public private(set) var database: SQLiteDatabase
+    public let directory: URL
+    /// The clock. It moves only when a test moves it.
+    public var now = Timestamp(milliseconds: 1_772_368_205_250)
+    public var ids = IDGenerator()
+    public var presence: any Presence = NobodyPresent()
+    /// What was told by all operations so far, in the order of their commits.
+    public private(set) var notices: [Notice] = []
+    private var lastClientID = 0
+
+    public init() throws {
+        directory = TemporaryPlace.make()
+        database = try SQLiteDatabase(directory: directory)
+    }
+
+    deinit { try? FileManager.default.removeItem(at: directory) }
+
+    // MARK: Performing
+
+    /// Performs an operation and answers as the server would. Throws `RoostError` when it is refused.
+    @discardableResult
+    public func perform<O: Handled>(
+        _ operation: O, as user: UserID, role: AppRole = .user, connection: Int64? = nil
+    ) throws -> O.Response {
+        try operation.validate()
+        let caller = Caller(user: user, role: role, connection: connection.map(ConnectionID.init(rawValue:)))
+        var told: [Notice] = []
+        func run(_ transaction: any Transaction) throws -> O.Response {
+            var context = Context(transaction: transaction, caller: caller, now: now, ids: ids, presence: presence)
+            defer { ids = context.ids }
+            let response = try operation.handle(in: &context)
+            told = context.notices
+            return response
+        }
+        let response =
+            O.isReadOnly
+            ? try database.read { try run($0) }
+            : try database.write { transaction in try transaction.attempt { try run(transaction) } }
+        notices += told
+        return response
+    }
+
+    /// The refusal of an operation; nil when it was performed.
+    public func refusal(_ operation: some Handled, as user: UserID, role: AppRole = .user, connection: Int64? = nil) throws -> RoostError? {
+        do {
+            _ = try perform(operation, as: user, role: role, connection: connection)
+            return nil
+        } catch let error as RoostError {
+            return error
+        }
+    }
+
+    /// The code of a refusal; nil when the operation was performed.
+    public func code(_ operation: some Handled, as user: UserID, role: AppRole = .user, connection: Int64? = nil) throws
+        -> RoostError.Code?
+    {
+        try refusal(operation, as: user, role: role, connection: connection)?.code
+    }
+
+    // MARK: Building
+
+    /// Makes sure that a user exists, as the first use of their token does.
+    @discardableResult
+    public func user(_ id: UserID, displayName: String? = nil) throws -> UserID {
+        var context: Context?
+        try database.write { transaction in
+            var admitting = Context(transaction: transaction, caller: Caller(user: id), now: now, ids: ids, presence: presence)
+            try admitting.admitCaller(displayName: displayName)
+            context = admitting
+        }
+        notices += context?.notices ?? []
+        return id
+    }
+
+    /// Makes a channel with its owner and further members; users that aren't there are made.
+    @discardableResult
+    public func channel(_ id: ChannelID, owner: UserID, members: [UserID] = []) throws -> ChannelID {
+        for user in [owner] + members { try self.user(user) }
+        try perform(CreateChannel(channel: id, users: members), as: owner)
+        return id
+    }
+
+    /// Sends a message with a client id of its own.
+    @discardableResult
+    public func send(_ text: String, to channel: ChannelID, as user: UserID, role: AppRole = .user) throws -> Message {
+        lastClientID += 1
+        return try perform(SendMessage(channel: channel, clientId: ClientID("c\(lastClientID)"), text: text), as: user, role: role)
+    }
+
+    /// Gives a member another role. No operation does so yet.
+    public func setRole(_ role: ChannelRole, of user: UserID, in channel: ChannelID) throws {
+        try execute("UPDATE members SET role = \(role) WHERE channel_id = \(channel) AND user_id = \(user)")
+    }
+
+    /// Writes past the rules, for states that would take too long to reach with them.
+    public func execute(_ sql: SQL) throws {
+        try database.write { transaction in _ = try transaction.execute(sql) }
+    }
+
+    public func rows<T>(_ sql: SQL, _ read: (inout RowReader) throws -> T) throws -> [T] {
+        try database.read { try $0.rows(sql, read) }
+    }
+
+    public func advance(milliseconds: Int64) { now = Timestamp(milliseconds: now.milliseconds + milliseconds) }
+
+    /// Ends the server and starts it again on the same directory, as the engine does.
+    public func restart() throws {
+        // The directory's lock goes with the last reference.
+        database = try SQLiteDatabase(directory: TemporaryPlace.make())
+        database = try SQLiteDatabase(directory: directory)
+        ids = IDGenerator(after: try database.read { try $0.newestActivity() })
+    }
+
+    // MARK: Looking
+
+    /// The events that were told, with those of one audience only where it is given.
+    public func events(to audience: Audience? = nil) -> [Event] {
+        notices.compactMap { notice in
+            guard case .event(let event, let receivers) = notice, audience == nil || audience == receivers else { return nil }
+            return event
+        }
+    }
+
+    /// What an operation told, beside performing it.
+    public func told(_ body: () throws -> Void) rethrows -> [Notice] {
+        let before = notices.count
+        try body()
+        return Array(notices.dropFirst(before))
+    }
+
+    /// Every row of every table as text, for tests that hold that nothing changed.
+    public func dump() throws -> [String] {
+        try database.read { transaction in
+            try CoreTables.all.flatMap { table in
+                try transaction.rows(table.rows) { row in
+                    let columns = (0..<CoreTables.columnsMax).map { _ in row.optionalString() ?? "NULL" }
+                    return "\(table.name): " + columns.joined(separator: "|")
+                }
+            }
+        }
+    }
+}
+
+/// The tables that the rules write.
+public enum CoreTables {
+    /// More than any table has: a column that isn't there reads as NULL.
+    static let columnsMax = 20
+
+    public static let all: [(name: String, rows: SQL)] = [
+        ("settings", "SELECT * FROM settings ORDER BY 1"),
+        ("users", "SELECT * FROM users ORDER BY 1"),
+        ("user_heads", "SELECT * FROM user_heads ORDER BY 1"),
+        ("channels", "SELECT * FROM channels ORDER BY 1"),
+        ("channel_heads", "SELECT * FROM channel_heads ORDER BY 1"),
+        ("members", "SELECT * FROM members ORDER BY 1, 2"),
+        ("messages", "SELECT * FROM messages ORDER BY 1, 2"),
+    ]
+}
+
+/// Directories for databases that live as long as a test: in memory where the machine has such a place, for then an fsync costs nothing.
+public enum TemporaryPlace {
+    public static func make() -> URL {
+        let memory = URL(filePath: "/dev/shm", directoryHint: .isDirectory)
+        let root = FileManager.default.isWritableFile(atPath: memory.path) ? memory : FileManager.default.temporaryDirectory
+        return root.appending(path: "roost-tests-\(UUID().uuidString)", directoryHint: .isDirectory)
+    }
+}
+
+/// Random numbers that a seed repeats (SplitMix64).
+public struct SeededGenerator: RandomNumberGenerator {
+    private var state: UInt64
+
+    public init(seed: UInt64) { state = seed &* 0x9E37_79B9_7F4A_7C15 &+ 0x1234_5678 }
+
+    public mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var mixed = state
+        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+        return mixed ^ (mixed >> 31)
+    }
+
+    public mutating func number(_ range: ClosedRange<Int>) -> Int { Int.random(in: range, using: &self) }
+
+    /// True one time in so many.
+    public mutating func once(in times: Int) -> Bool { number(1...times) == 1 }
+
+    public mutating func pick<T>(_ values: [T]) -> T { values[number(0...values.count - 1)] }
+}
+
+/// The seeds of a random test. A failure names its seed, and `ROOST_TEST_SEED` repeats it alone.
+public enum Seeds {
+    public static func first(_ count: UInt64) -> [UInt64] {
+        if let given = ProcessInfo.processInfo.environment["ROOST_TEST_SEED"].flatMap(UInt64.init) { return [given] }
+        return Array(1...count)
+    }
+}

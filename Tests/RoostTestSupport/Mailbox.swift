@@ -1,0 +1,73 @@
+import Synchronization
+
+/// What arrives from elsewhere, in order, to be waited for with a deadline: the tests' only way to wait.
+public final class Mailbox<Item: Sendable>: Sendable {
+    private struct State {
+        var items: [Item] = []
+        var isClosed = false
+        var waiter: (number: Int, continuation: CheckedContinuation<Item?, Never>)?
+        var waitCount = 0
+    }
+    private let state = Mutex(State())
+
+    public init() {}
+
+    public func put(_ item: Item) {
+        let waiter = state.withLock { state -> CheckedContinuation<Item?, Never>? in
+            guard let waiter = state.waiter else {
+                state.items.append(item)
+                return nil
+            }
+            state.waiter = nil
+            return waiter.continuation
+        }
+        waiter?.resume(returning: item)
+    }
+
+    /// Nothing more arrives.
+    public func close() {
+        let waiter = state.withLock { state in
+            state.isClosed = true
+            defer { state.waiter = nil }
+            return state.waiter?.continuation
+        }
+        waiter?.resume(returning: nil)
+    }
+
+    /// The next item; nil when none arrives in time or none will. One task waits at a time.
+    public func next(within deadline: Duration = .seconds(20)) async -> Item? {
+        let number = state.withLock { state in
+            state.waitCount += 1
+            return state.waitCount
+        }
+        let timeout = Task {
+            try await Task.sleep(for: deadline)
+            giveUp(number)
+        }
+        defer { timeout.cancel() }
+        return await withCheckedContinuation { continuation in
+            let item = state.withLock { state -> Item?? in
+                if !state.items.isEmpty { return .some(state.items.removeFirst()) }
+                if state.isClosed { return .some(nil) }
+                state.waiter = (number, continuation)
+                return nil
+            }
+            if let item { continuation.resume(returning: item) }
+        }
+    }
+
+    private func giveUp(_ number: Int) {
+        let waiter = state.withLock { state -> CheckedContinuation<Item?, Never>? in
+            guard let waiter = state.waiter, waiter.number == number else { return nil }
+            state.waiter = nil
+            return waiter.continuation
+        }
+        waiter?.resume(returning: nil)
+    }
+}
+
+/// A wait that ended without what was waited for.
+public struct Missed: Error, CustomStringConvertible {
+    public let description: String
+    public init(_ what: String) { description = "Missed: \(what)" }
+}

@@ -1,0 +1,56 @@
+public import NIOCore
+import NIOPosix
+import Synchronization
+
+/// A TCP connection to a server on loopback, byte by byte: for clients that break rules.
+public final class RawConnection: Sendable {
+    private let channel: any Channel
+    private let inbox: Mailbox<ByteBuffer>
+
+    private init(channel: any Channel, inbox: Mailbox<ByteBuffer>) {
+        self.channel = channel
+        self.inbox = inbox
+    }
+
+    public static func connect(port: Int) async throws -> RawConnection {
+        let inbox = Mailbox<ByteBuffer>()
+        let channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+            .channelInitializer { channel in
+                channel.eventLoop.makeCompletedFuture { try channel.pipeline.syncOperations.addHandler(Receiver(inbox: inbox)) }
+            }
+            .connect(host: "127.0.0.1", port: port).get()
+        return RawConnection(channel: channel, inbox: inbox)
+    }
+
+    public func send(_ bytes: some Sequence<UInt8> & Sendable) async throws {
+        try await channel.writeAndFlush(ByteBuffer(bytes: bytes))
+    }
+    public func send(_ text: String) async throws { try await send(Array(text.utf8)) }
+
+    /// Sends without waiting until the kernel took it: for a client whose peer has stopped reading.
+    public func post(_ bytes: some Sequence<UInt8> & Sendable) { channel.writeAndFlush(ByteBuffer(bytes: bytes), promise: nil) }
+
+    /// Bytes as they arrive; nil at the end of the stream or of the time.
+    public func receive(within deadline: Duration = .seconds(20)) async -> ByteBuffer? { await inbox.next(within: deadline) }
+
+    /// Stops or starts reading from the socket.
+    public func setReading(_ isReading: Bool) async throws { try await channel.setOption(.autoRead, value: isReading).get() }
+
+    /// Everything until the server closes.
+    public func receiveAll(within deadline: Duration = .seconds(20)) async -> String {
+        var text = ""
+        while let bytes = await receive(within: deadline) { text += String(buffer: bytes) }
+        return text
+    }
+
+    public func close() async { try? await channel.close() }
+
+    private final class Receiver: ChannelInboundHandler {
+        typealias InboundIn = ByteBuffer
+        private let inbox: Mailbox<ByteBuffer>
+        init(inbox: Mailbox<ByteBuffer>) { self.inbox = inbox }
+        func channelRead(context: ChannelHandlerContext, data: NIOAny) { inbox.put(unwrapInboundIn(data)) }
+        func channelInactive(context: ChannelHandlerContext) { inbox.close() }
+        func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }
+    }
+}

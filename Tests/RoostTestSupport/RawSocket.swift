@@ -1,0 +1,173 @@
+import Foundation
+import NIOCore
+public import RoostAPI
+
+/// A WebSocket client of the tests' own, which shares no code with the server or the SDK beyond the models, and can break every rule.
+public actor RawSocket {
+    /// What the server sent.
+    public enum Incoming: Equatable, Sendable {
+        case text(String)
+        case ping
+        case close(code: UInt16, reason: String)
+        /// The connection ended without a close frame.
+        case end
+    }
+
+    public let connection: RawConnection
+    private var buffer = ByteBuffer()
+    private var lastCall: Int64 = 0
+    /// Events that came while a reply was waited for.
+    public private(set) var events: [Event] = []
+
+    private init(connection: RawConnection) { self.connection = connection }
+
+    /// Connects and upgrades, without authenticating.
+    public static func open(port: Int, path: String = "/v1/socket", headers: [String] = []) async throws -> RawSocket {
+        let connection = try await RawConnection.connect(port: port)
+        let socket = RawSocket(connection: connection)
+        let head = [
+            "GET \(path) HTTP/1.1", "Host: 127.0.0.1", "Upgrade: websocket", "Connection: Upgrade",
+            "Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
+        ]
+        try await connection.send((head + headers).joined(separator: "\r\n") + "\r\n\r\n")
+        try await socket.readUpgrade()
+        return socket
+    }
+
+    /// Connects as a user and waits for the welcome.
+    public static func connect(port: Int, token: String) async throws -> RawSocket {
+        let socket = try await open(port: port)
+        try await socket.send(json: AuthenticateFrame(token: token))
+        guard case .text(let text) = await socket.next(), text.hasPrefix(#"{"welcome""#) else { throw Missed("a welcome") }
+        return socket
+    }
+
+    private func readUpgrade() async throws {
+        while true {
+            guard var bytes = await connection.receive() else { throw Missed("the upgrade") }
+            buffer.writeBuffer(&bytes)
+            let text = String(buffer: buffer)
+            guard let end = text.range(of: "\r\n\r\n") else { continue }
+            guard text.hasPrefix("HTTP/1.1 101") else { throw Missed("a 101: \(text)") }
+            buffer.moveReaderIndex(forwardBy: text[..<end.upperBound].utf8.count)
+            return
+        }
+    }
+
+    // MARK: Sending
+
+    /// The bytes of a client's frame.
+    public static func frame(opcode: UInt8, _ payload: [UInt8], isFinal: Bool = true, isMasked: Bool = true, reserved: UInt8 = 0) -> [UInt8] {
+        var bytes: [UInt8] = [(isFinal ? 0x80 : 0) | reserved << 4 | opcode]
+        let mark: UInt8 = isMasked ? 0x80 : 0
+        if payload.count < 126 {
+            bytes.append(mark | UInt8(payload.count))
+        } else if payload.count <= 65_535 {
+            bytes += [mark | 126, UInt8(payload.count >> 8), UInt8(payload.count & 255)]
+        } else {
+            bytes.append(mark | 127)
+            for shift in stride(from: 56, through: 0, by: -8) { bytes.append(UInt8(truncatingIfNeeded: payload.count >> shift)) }
+        }
+        guard isMasked else { return bytes + payload }
+        let mask: [UInt8] = [0x12, 0x34, 0x56, 0x78]
+        return bytes + mask + payload.enumerated().map { $1 ^ mask[$0 & 3] }
+    }
+
+    public func send(text: String) async throws { try await connection.send(Self.frame(opcode: 1, Array(text.utf8))) }
+    public func send(json value: some Encodable & Sendable) async throws {
+        try await connection.send(Self.frame(opcode: 1, try JSONWriter.bytes(of: value)))
+    }
+
+    // MARK: Receiving
+
+    /// The next message of the server; pongs are passed over.
+    public func next(within deadline: Duration = .seconds(20)) async -> Incoming {
+        while true {
+            if let incoming = parse() { return incoming }
+            guard var bytes = await connection.receive(within: deadline) else { return .end }
+            buffer.discardReadBytes()
+            buffer.writeBuffer(&bytes)
+        }
+    }
+
+    private func parse() -> Incoming? {
+        while true {
+            var view = buffer
+            guard let first: UInt8 = view.readInteger(), let second: UInt8 = view.readInteger() else { return nil }
+            var length = Int(second & 127)
+            if length == 126 {
+                guard let long: UInt16 = view.readInteger() else { return nil }
+                length = Int(long)
+            } else if length == 127 {
+                guard let long: UInt64 = view.readInteger() else { return nil }
+                length = Int(long)
+            }
+            guard var payload = view.readSlice(length: length) else { return nil }
+            buffer = view
+            switch first & 15 {
+            case 1: return .text(String(buffer: payload))
+            case 8: return .close(code: payload.readInteger() ?? 1005, reason: String(buffer: payload))
+            case 9: return .ping
+            default: continue
+            }
+        }
+    }
+
+    // MARK: Calls
+
+    /// Calls an operation and waits for its reply; events that come before it are kept in ``events``.
+    @discardableResult
+    public func call<Call: RoostAPI.Operation>(_ operation: Call) async throws -> Call.Response {
+        let number = try await post(operation)
+        return try await reply(to: number, as: Call.Response.self)
+    }
+
+    /// Sends a call and doesn't wait.
+    public func post(_ operation: some RoostAPI.Operation) async throws -> Int64 {
+        lastCall += 1
+        try await send(json: CallFrame(call: lastCall, with: operation))
+        return lastCall
+    }
+
+    /// Waits for the reply to a call; throws the refusal when it is one.
+    public func reply<T: Decodable>(to number: Int64, as type: T.Type) async throws -> T {
+        while true {
+            let incoming = await next()
+            guard case .text(let text) = incoming else {
+                if incoming == .ping { continue }
+                throw Missed("the reply to \(number): \(incoming)")
+            }
+            if note(event: text) { continue }
+            let reply = try JSONDecoder().decode(Reply<T>.self, from: Data(text.utf8))
+            guard reply.reply == number else { continue }
+            if let error = reply.error { throw error }
+            guard let result = reply.result else { throw Missed("a result in \(text)") }
+            return result
+        }
+    }
+
+    private struct Reply<T: Decodable>: Decodable {
+        let reply: Int64?
+        let result: T?
+        let error: RoostError?
+    }
+
+    /// Waits for the next event.
+    public func nextEvent(within deadline: Duration = .seconds(20)) async throws -> Event {
+        if !events.isEmpty { return events.removeFirst() }
+        while case .text(let text) = await next(within: deadline) {
+            if note(event: text) { return events.removeFirst() }
+        }
+        throw Missed("an event")
+    }
+
+    private func note(event text: String) -> Bool {
+        guard text.hasPrefix(#"{"watching""#), let event = try? JSONDecoder().decode(Event.self, from: Data(text.utf8)) else {
+            return false
+        }
+        events.append(event)
+        return true
+    }
+
+    public func close() async { await connection.close() }
+}

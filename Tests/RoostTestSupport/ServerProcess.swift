@@ -1,0 +1,81 @@
+public import Foundation
+import Synchronization
+
+/// A server in a process of its own, to be killed.
+public final class ServerProcess: Sendable {
+    public let port: Int
+    private let process: Mutex<Process>
+    private let ended: Mailbox<Int32>
+
+    /// The command line that was built with these tests: it stands beside them.
+    public static var binary: URL {
+        let tests = URL(filePath: "/proc/self/exe").resolvingSymlinksInPath()
+        return ProcessInfo.processInfo.environment["ROOST_BINARY"].map { URL(filePath: $0) }
+            ?? tests.deletingLastPathComponent().appending(path: "roost")
+    }
+
+    /// Starts a server on a free port and waits until it listens.
+    public static func start(directory: URL) async throws -> ServerProcess {
+        let (process, output, ended) = try launch(directory: directory)
+        var text = ""
+        while let piece = await output.next(within: .seconds(60)) {
+            text += piece
+            if let match = text.firstMatch(of: /http:\/\/127\.0\.0\.1:(\d+)/), let port = Int(match.1), text.hasSuffix("\n") {
+                return ServerProcess(port: port, process: process, ended: ended)
+            }
+        }
+        process.terminate()
+        throw Missed("a listening server; it said: \(text)")
+    }
+
+    /// Starts a server and kills it after a moment, wherever it is by then.
+    public static func startAndKill(directory: URL, after delay: Duration) async throws {
+        let (process, output, ended) = try launch(directory: directory)
+        _ = await output.next(within: delay)
+        kill(process.processIdentifier, SIGKILL)
+        _ = await ended.next()
+    }
+
+    private init(port: Int, process: Process, ended: Mailbox<Int32>) {
+        self.port = port
+        self.process = Mutex(process)
+        self.ended = ended
+    }
+
+    private static func launch(directory: URL) throws -> (Process, Mailbox<String>, Mailbox<Int32>) {
+        let process = Process()
+        process.executableURL = binary
+        process.arguments = ["serve", "--data", directory.path, "--port", "0"]
+        let pipe = Pipe()
+        process.standardOutput = pipe
+        process.standardError = FileHandle.nullDevice
+        let output = Mailbox<String>()
+        let ended = Mailbox<Int32>()
+        pipe.fileHandleForReading.readabilityHandler = { handle in
+            let data = handle.availableData
+            if data.isEmpty {
+                handle.readabilityHandler = nil
+                output.close()
+            } else {
+                output.put(String(decoding: data, as: UTF8.self))
+            }
+        }
+        process.terminationHandler = { ended.put($0.terminationStatus) }
+        try process.run()
+        return (process, output, ended)
+    }
+
+    /// SIGKILL: nothing in the process runs after this.
+    public func killNow() async {
+        let identifier = process.withLock { $0.processIdentifier }
+        kill(identifier, SIGKILL)
+        _ = await ended.next()
+    }
+
+    /// SIGTERM, and the status with which it ended.
+    public func stop() async -> Int32? {
+        let identifier = process.withLock { $0.processIdentifier }
+        kill(identifier, SIGTERM)
+        return await ended.next()
+    }
+}
