@@ -47,6 +47,10 @@ public enum Limits {
     public static let messageSizeBytes = 1_048_576
     /// Bytes of an HTTP request's body.
     public static let bodySizeBytes = 1_048_576
+    /// JSON values in one message or body. Reading a value costs far more than its bytes do.
+    public static let jsonValues = 10_000
+    /// The highest position of a stream: what every JSON library reads exactly (2⁵³ − 1).
+    public static let seqMax: Seq = 9_007_199_254_740_991
     /// Characters of a page cursor.
     public static let cursorLength = 512
 }
@@ -93,9 +97,10 @@ extension Limits {
         return limit
     }
 
-    /// Throws when a stream position is negative.
+    /// Throws when a stream position is negative, or larger than any can be.
     public static func check(seq: Seq?, field: String) throws(RoostError) {
         guard let seq else { return }
         guard seq >= 0 else { throw .invalidArgument(field, "must be 0 or more") }
+        guard seq <= seqMax else { throw .invalidArgument(field, "must be at most \(seqMax)") }
     }
 }

@@ -15,6 +15,7 @@ enum IncomingFrame {
     init(_ message: ByteBuffer) {
         let data = message.withUnsafeReadableBytes { Data($0) }
         do {
+            try JSONBudget.check(data)
             self = try JSONDecoder().decode(Decoded.self, from: data).frame
         } catch {
             self = .malformed(RoostError(decoding: error))

@@ -44,6 +44,7 @@ enum RequestFields {
         guard buffer.readableBytes > 0 else { return [:] }
         let data = buffer.withUnsafeReadableBytes { Data($0) }
         guard String(validating: data, as: UTF8.self) != nil else { throw RoostError(.invalidArgument, "The body is not UTF-8.") }
+        try JSONBudget.check(data)
         guard case .object(let fields) = try JSONDecoder().decode(JSONValue.self, from: data) else {
             throw RoostError(.invalidArgument, "The body must be a JSON object.")
         }

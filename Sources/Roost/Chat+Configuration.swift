@@ -1,0 +1,41 @@
+public import Foundation
+public import Logging
+import RoostAPI
+
+extension Chat {
+    /// What an app may set. Every field has a default.
+    public struct Configuration: Sendable {
+        /// Where the client keeps its files, in a folder for each user and server. Nil keeps everything in memory: messages on
+        /// their way are then lost with the process.
+        public var directory: URL?
+        /// Where the client tells what goes wrong. Tokens and messages never stand in it.
+        public var logger: Logger
+        /// The bounds of the wait between two attempts to connect. Each wait is drawn evenly from 0 to a time that doubles between
+        /// them.
+        public var backoff: ClosedRange<Duration> = .milliseconds(500)...(.seconds(30))
+        /// How long a call waits for its answer.
+        public var callTimeout: Duration = .seconds(30)
+        /// What carries the frames.
+        public var transport: any Transport = WebSocketTransport()
+        /// What timeouts and waits are measured with.
+        public var clock: any Clock<Duration> = ContinuousClock()
+
+        /// A configuration with the defaults for everything else.
+        public init(directory: URL? = nil, logger: Logger = Logger(label: "roost")) {
+            self.directory = directory
+            self.logger = logger
+        }
+
+        func environment(
+            url: URL, user: UserID, token: @escaping @Sendable () async throws -> String
+        ) -> SyncDriver.Environment {
+            var settings = Sync.Settings()
+            settings.backoff = backoff
+            settings.callTimeout = callTimeout
+            return SyncDriver.Environment(
+                url: url, user: user, directory: directory, settings: settings, transport: transport, clock: clock,
+                random: SystemRandomNumberGenerator(),
+                now: { Timestamp(milliseconds: Int64(Date().timeIntervalSince1970 * 1000)) }, token: token, logger: logger)
+        }
+    }
+}

@@ -1,0 +1,87 @@
+public import Foundation
+import Logging
+public import RoostAPI
+
+/// A user's chat: channels, messages and unread counts that follow the server and are there offline too.
+///
+/// Make one for each signed-in user and keep it. It connects, fetches tokens, reconnects, catches up and sends again by itself; an
+/// app shows live objects and awaits calls.
+///
+///     let chat = Chat(url: server, user: "ann") { try await backend.chatToken() }
+///     try await chat.connect()
+///     try await chat.channel("general").send("hi")
+///
+/// Two processes must not use one directory at the same time.
+public final class Chat: Sendable {
+    /// Who the chat belongs to.
+    public let user: UserID
+    let driver: SyncDriver
+    @MainActor private var liveConnection: LiveConnection?
+
+    /// - Parameters:
+    ///   - url: the server, like `https://chat.example.com`; a path is only needed where a proxy puts the socket somewhere else.
+    ///   - user: the user whom the tokens are for.
+    ///   - configuration: where files go, how long to wait.
+    ///   - token: gives a token for the user. It is called one at a time, again when a token has expired or was refused, and later
+    ///     again when it
+    ///     throws.
+    public init(
+        url: URL, user: UserID, configuration: Configuration = Configuration(), token: @escaping @Sendable () async throws -> String
+    ) {
+        self.user = user
+        driver = SyncDriver(configuration.environment(url: url, user: user, token: token))
+    }
+
+    deinit {
+        let driver = driver
+        Task { await driver.stop() }
+    }
+
+    /// The connection as a live object.
+    @MainActor public var connection: LiveConnection {
+        if let liveConnection { return liveConnection }
+        let connection = LiveConnection(driver.statuses)
+        liveConnection = connection
+        return connection
+    }
+
+    /// Connects, and returns when the server has welcomed the user and everything that was missed is there.
+    ///
+    /// While there is no network, or while the token provider throws, it goes on trying and doesn't return; an app that starts
+    /// offline calls ``start()`` instead.
+    /// - Throws: `RoostError` with `unauthenticated` or `token_expired` when the server refuses the token (trying goes on all the
+    ///   same), `not_connected` when ``disconnect()`` is called meanwhile, `unavailable` when this device's files can't be opened;
+    ///   `CancellationError`.
+    public func connect() async throws { try await driver.connect() }
+
+    /// Begins to connect and returns at once. Live objects show what is on this device.
+    public func start() {
+        let driver = driver
+        Task {
+            do {
+                try await driver.start()
+            } catch {
+                driver.environment.logger.error("The client can't start.", metadata: ["error": "\(error)"])
+            }
+        }
+    }
+
+    /// Ends the connection and stays offline until ``connect()`` or ``start()``. What is in the outbox stays there.
+    public func disconnect() async { await driver.stop() }
+
+    /// Calls any operation of the protocol.
+    ///
+    /// Messages are better sent with ``LiveChannel/send(_:)``, which keeps them until they have arrived.
+    /// - Throws: `RoostError` with `not_connected` while offline or when the connection is lost before the answer, when the
+    ///   operation may have been carried out or not; `unavailable` when no answer comes in time; the code of a limit, without
+    ///   asking the server; and every code that the operation documents. `CancellationError` when the task is cancelled.
+    public func call<Call: RoostAPI.Operation>(_ operation: Call) async throws -> Call.Response {
+        try operation.validate()
+        let reply = try await driver.call(operation)
+        do {
+            return try ReplyResult<Call.Response>.decode(reply)
+        } catch {
+            throw RoostError(.internalError, "The answer couldn't be read: \(error)")
+        }
+    }
+}

@@ -1,0 +1,39 @@
+import Foundation
+import NIOCore
+
+/// Where a server's socket is, read off the address that the app gave.
+struct Address: Hashable {
+    var isSecure: Bool
+    var host: String
+    var port: Int
+    var path: String
+
+    struct Unlawful: Error, CustomStringConvertible {
+        var url: URL
+        var description: String { "\(url) isn't an address like https://chat.example.com" }
+    }
+
+    /// - Parameter url: with the scheme `ws`, `wss`, `http` or `https`. Without a path, the server's usual one is meant.
+    init(_ url: URL) throws {
+        guard let scheme = url.scheme?.lowercased(), let host = url.host(percentEncoded: false), !host.isEmpty else {
+            throw Unlawful(url: url)
+        }
+        switch scheme {
+        case "ws", "http": isSecure = false
+        case "wss", "https": isSecure = true
+        default: throw Unlawful(url: url)
+        }
+        self.host = host
+        port = url.port ?? (isSecure ? 443 : 80)
+        let path = url.path(percentEncoded: true)
+        self.path = path.isEmpty || path == "/" ? "/v1/socket" : path
+    }
+
+    /// Whether the host is an IP address rather than a name.
+    var isNumeric: Bool { (try? SocketAddress(ipAddress: host, port: port)) != nil }
+
+    var hostHeader: String {
+        let name = host.contains(":") ? "[\(host)]" : host
+        return port == (isSecure ? 443 : 80) ? name : "\(name):\(port)"
+    }
+}

@@ -1,0 +1,36 @@
+public import Foundation
+
+/// What carries frames between the client and the server. ``WebSocketTransport`` is the one for apps; tests and simulations bring
+/// others.
+public protocol Transport: Sendable {
+    /// Runs one connection, from its opening to its end.
+    ///
+    /// - Parameters:
+    ///   - url: where to connect.
+    ///   - outgoing: what to send, in order. The connection is closed when it ends.
+    ///   - receive: told all that happens, in order: first `opened`, last `closed`, each exactly once; only `closed` when it never
+    ///     opened.
+    ///     No more is read from the network until it returns.
+    ///
+    /// Cancelling the task ends the connection.
+    func run(
+        url: URL, outgoing: AsyncStream<TransportCommand>, receive: @escaping @Sendable (TransportEvent) async -> Void) async
+}
+
+/// What a transport is asked to send.
+public enum TransportCommand: Hashable, Sendable {
+    /// A text message in UTF-8.
+    case message([UInt8])
+    case ping
+}
+
+/// What a transport tells of its connection.
+public enum TransportEvent: Hashable, Sendable {
+    case opened
+    /// A text message in UTF-8, put together if it came in fragments.
+    case message([UInt8])
+    /// A sign of life without content: a ping or a pong.
+    case heard
+    /// The end, with the WebSocket's close code if there was one, and a reason for logs.
+    case closed(code: UInt16?, reason: String)
+}

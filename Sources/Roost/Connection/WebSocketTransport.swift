@@ -1,0 +1,164 @@
+public import Foundation
+import NIOCore
+import NIOHTTP1
+import NIOPosix
+import NIOSSL
+import NIOWebSocket
+
+/// A WebSocket over TCP, or over TLS for `wss` and `https` addresses.
+public struct WebSocketTransport: Transport {
+    /// Limits of a connection.
+    public struct Configuration: Sendable {
+        /// For the TCP connection alone; TLS and the welcome have the time that the client gives them.
+        public var connectTimeout: Duration = .seconds(10)
+        /// Bytes of one message from the server.
+        public var messageSizeBytesMax = 16 * 1_048_576
+        /// The defaults.
+        public init() {}
+    }
+
+    private let configuration: Configuration
+
+    /// A transport with these limits.
+    public init(configuration: Configuration = Configuration()) { self.configuration = configuration }
+
+    public func run(
+        url: URL, outgoing: AsyncStream<TransportCommand>, receive: @escaping @Sendable (TransportEvent) async -> Void
+    ) async {
+        do {
+            let address = try Address(url)
+            let channel = try await connect(to: address)
+            await receive(.opened)
+            let end = try await channel.executeThenClose { inbound, outbound in
+                try await Self.exchange(
+                    inbound, outbound, outgoing, receive, messageSizeBytesMax: configuration.messageSizeBytesMax)
+            }
+            await receive(end)
+        } catch {
+            await receive(.closed(code: nil, reason: "\(error)"))
+        }
+    }
+
+    // MARK: Connecting
+
+    private typealias FrameChannel = NIOAsyncChannel<WebSocketFrame, WebSocketFrame>
+
+    private func connect(to address: Address) async throws -> FrameChannel {
+        let context = address.isSecure ? try NIOSSLContext(configuration: .makeClientConfiguration()) : nil
+        let timeout = TimeAmount(configuration.connectTimeout)
+        let frameSizeMax = configuration.messageSizeBytesMax
+        let upgrade: EventLoopFuture<FrameChannel> = try await ClientBootstrap(group: .singletonMultiThreadedEventLoopGroup)
+            .connectTimeout(timeout)
+            .channelOption(.tcpOption(.tcp_nodelay), value: 1)
+            .connect(host: address.host, port: address.port) { channel in
+                channel.eventLoop.makeCompletedFuture {
+                    if let context {
+                        // A server name must not be an IP address (RFC 6066); the certificate is checked either way.
+                        let name = address.isNumeric ? nil : address.host
+                        try channel.pipeline.syncOperations.addHandler(NIOSSLClientHandler(context: context, serverHostname: name))
+                    }
+                    return try Self.upgrade(channel, to: address, frameSizeMax: frameSizeMax)
+                }
+            }
+        return try await upgrade.get()
+    }
+
+    private static func upgrade(
+        _ channel: any NIOCore.Channel, to address: Address, frameSizeMax: Int
+    ) throws -> EventLoopFuture<FrameChannel> {
+        let upgrader = NIOTypedWebSocketClientUpgrader<FrameChannel>(
+            maxFrameSize: frameSizeMax,
+            upgradePipelineHandler: { channel, _ in
+                channel.eventLoop.makeCompletedFuture { try FrameChannel(wrappingChannelSynchronously: channel) }
+            })
+        var headers = HTTPHeaders()
+        headers.add(name: "Host", value: address.hostHeader)
+        headers.add(name: "Content-Length", value: "0")
+        let request = HTTPRequestHead(version: .http1_1, method: .GET, uri: address.path, headers: headers)
+        let upgrade = NIOTypedHTTPClientUpgradeConfiguration(
+            upgradeRequestHead: request, upgraders: [upgrader],
+            notUpgradingCompletionHandler: { $0.eventLoop.makeFailedFuture(UpgradeRefused()) })
+        return try channel.pipeline.syncOperations.configureUpgradableHTTPClientPipeline(
+            configuration: .init(upgradeConfiguration: upgrade))
+    }
+
+    /// The server answered with something else than a WebSocket: a proxy's page, a wrong address, a full server.
+    struct UpgradeRefused: Error, CustomStringConvertible {
+        var description: String { "the server didn't accept a WebSocket here" }
+    }
+
+    // MARK: Exchanging frames
+
+    /// Reads and writes until either ends, and says how it ended.
+    private static func exchange(
+        _ inbound: NIOAsyncChannelInboundStream<WebSocketFrame>, _ outbound: NIOAsyncChannelOutboundWriter<WebSocketFrame>,
+        _ outgoing: AsyncStream<TransportCommand>, _ receive: @escaping @Sendable (TransportEvent) async -> Void,
+        messageSizeBytesMax: Int
+    ) async throws -> TransportEvent {
+        try await withThrowingTaskGroup(of: TransportEvent?.self) { group in
+            group.addTask {
+                var reader = MessageReader(sizeBytesMax: messageSizeBytesMax)
+                for try await frame in inbound {
+                    switch try reader.read(frame) {
+                    case .message(let bytes): await receive(.message(bytes))
+                    case .incomplete: break
+                    case .pong: await receive(.heard)
+                    case .ping(let data):
+                        try await outbound.write(.pong(data))
+                        await receive(.heard)
+                    case .close(let code, let reason):
+                        try? await outbound.write(.close(code))
+                        return .closed(code: code, reason: reason)
+                    }
+                }
+                return .closed(code: nil, reason: "the connection ended")
+            }
+            group.addTask {
+                for await command in outgoing {
+                    switch command {
+                    case .message(let bytes): try await outbound.write(contentsOf: WebSocketFrame.text(bytes))
+                    case .ping:
+                        try await outbound.write(WebSocketFrame(fin: true, opcode: .ping, maskKey: .random(), data: ByteBuffer()))
+                    }
+                }
+                try? await outbound.write(.close(1000))
+                return .closed(code: nil, reason: "closed by the client")
+            }
+            defer { group.cancelAll() }
+            while let end = try await group.next() {
+                if let end { return end }
+            }
+            return .closed(code: nil, reason: "the connection ended")
+        }
+    }
+}
+
+extension WebSocketFrame {
+    /// Bytes of one frame's content, a little below what the server takes (`Limits.frameSizeBytes`).
+    static let contentSizeBytesMax = 60_000
+
+    /// A text message in as many frames as the server's limit asks for.
+    fileprivate static func text(_ bytes: [UInt8]) -> [WebSocketFrame] {
+        var frames: [WebSocketFrame] = []
+        var rest = bytes[...]
+        repeat {
+            let part = rest.prefix(contentSizeBytesMax)
+            rest = rest.dropFirst(part.count)
+            frames.append(
+                WebSocketFrame(
+                    fin: rest.isEmpty, opcode: frames.isEmpty ? .text : .continuation, maskKey: .random(),
+                    data: ByteBuffer(bytes: part)))
+        } while !rest.isEmpty
+        return frames
+    }
+
+    fileprivate static func pong(_ data: ByteBuffer) -> WebSocketFrame {
+        WebSocketFrame(fin: true, opcode: .pong, maskKey: .random(), data: data)
+    }
+
+    fileprivate static func close(_ code: UInt16?) -> WebSocketFrame {
+        var data = ByteBuffer()
+        if let code { data.writeInteger(code) }
+        return WebSocketFrame(fin: true, opcode: .connectionClose, maskKey: .random(), data: data)
+    }
+}

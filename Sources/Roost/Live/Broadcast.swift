@@ -1,0 +1,38 @@
+import Synchronization
+
+/// A value that changes, and whoever follows it. Slow followers get the newest value and not each in between.
+final class Broadcast<Value: Sendable>: Sendable {
+    private struct State {
+        var value: Value
+        var followers: [Int: AsyncStream<Value>.Continuation] = [:]
+        var lastNumber = 0
+    }
+
+    private let state: Mutex<State>
+
+    init(_ value: Value) { state = Mutex(State(value: value)) }
+
+    var current: Value { state.withLock { $0.value } }
+
+    func send(_ value: Value) {
+        state.withLock { state in
+            state.value = value
+            for follower in state.followers.values { follower.yield(value) }
+        }
+    }
+
+    /// The current value and each one after it.
+    func values() -> AsyncStream<Value> {
+        let (stream, continuation) = AsyncStream.makeStream(of: Value.self, bufferingPolicy: .bufferingNewest(1))
+        let number = state.withLock { state in
+            state.lastNumber += 1
+            state.followers[state.lastNumber] = continuation
+            continuation.yield(state.value)
+            return state.lastNumber
+        }
+        continuation.onTermination = { [weak self] _ in
+            self?.state.withLock { $0.followers[number] = nil }
+        }
+        return stream
+    }
+}

@@ -1,0 +1,17 @@
+/// Keeps a live object from showing an older state after a newer one, where two reads of the store overlap.
+struct ReadOrder {
+    private var lastBegun = 0
+    private var lastShown = 0
+
+    mutating func begin() -> Int {
+        lastBegun += 1
+        return lastBegun
+    }
+
+    /// Whether what was read may be shown: not when a read that began later is shown already.
+    mutating func end(_ number: Int) -> Bool {
+        guard number > lastShown else { return false }
+        lastShown = number
+        return true
+    }
+}

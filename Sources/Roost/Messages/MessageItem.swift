@@ -1,0 +1,88 @@
+public import RoostAPI
+
+/// One row of a message list: a message of the channel, or one of the user's that is on its way.
+public struct MessageItem: Identifiable, Hashable, Sendable {
+    /// How far the message has come.
+    public enum State: Hashable, Sendable {
+        /// The server has it on disk.
+        case sent
+        /// It waits in the outbox, and is sent as soon as that is possible.
+        case pending
+        /// The server refused it. ``MessageList/retry(_:)`` tries again, ``MessageList/discard(_:)`` gives it up.
+        case failed(RoostError)
+    }
+
+    /// Stays the same from pending to sent, so that a list keeps the row.
+    public struct ID: Hashable, Sendable {
+        /// Who sent the message.
+        public var sender: UserID
+        /// The sender's own id of it.
+        public var clientId: ClientID
+    }
+
+    /// Who sent the message.
+    public var sender: UserID
+    /// The sender's own id of it.
+    public var clientId: ClientID
+    /// Empty once the message is deleted.
+    public var text: String
+    /// The app's own classification of the message (SB-34).
+    public var customType: String?
+    /// The app's own payload (SB-34).
+    public var data: String?
+    /// The app's own data, not looked into (MN-05).
+    public var metadata: JSONValue?
+    /// At most 5.
+    public var tags: [String]?
+    /// The message that this one answers (MN-10).
+    public var parentId: MessageID?
+    /// When the server stored it; while it is on its way, when it was sent by this device's clock.
+    public var createdAt: Timestamp
+    /// How far the message has come.
+    public var state: State
+    /// The message as the server has it; nil while it is on its way.
+    public var message: Message?
+
+    /// The same while the message is pending and when it is sent.
+    public var id: ID { ID(sender: sender, clientId: clientId) }
+
+    /// Whether the message was deleted: its place stays, its content is gone.
+    public var isDeleted: Bool { message?.deletedAt != nil }
+
+    init(_ message: Message) {
+        sender = message.sender
+        clientId = message.clientId
+        text = message.text
+        customType = message.customType
+        data = message.data
+        metadata = message.metadata
+        tags = message.tags
+        parentId = message.parentId
+        createdAt = message.createdAt
+        state = .sent
+        self.message = message
+    }
+
+    init(_ item: OutboxItem, user: UserID) {
+        let operation = item.operation
+        sender = user
+        clientId = operation.clientId
+        text = operation.text
+        customType = operation.customType
+        data = operation.data
+        metadata = operation.metadata
+        tags = operation.tags
+        parentId = operation.parentId
+        createdAt = item.createdAt
+        state = item.failure.map(State.failed) ?? .pending
+    }
+
+    /// The channel's messages, then those on their way. One that stands in both is the channel's: its row in the outbox is about to
+    /// go.
+    static func merge(_ messages: [Message], pending: [OutboxItem], user: UserID) -> [MessageItem] {
+        let sent = messages.map { MessageItem($0) }
+        guard !pending.isEmpty else { return sent }
+        let known = Set(sent.map(\.id))
+        return sent + pending.map { MessageItem($0, user: user) }.filter { !known.contains($0.id) }
+    }
+}

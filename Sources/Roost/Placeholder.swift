@@ -1,3 +1,0 @@
-import GRDB
-import NIOSSL
-import NIOWebSocket

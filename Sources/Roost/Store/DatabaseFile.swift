@@ -1,0 +1,64 @@
+import Foundation
+import GRDB
+import Logging
+
+/// A SQLite file that is put aside when it can't be used, so that a damaged one never locks a user out.
+struct DatabaseFile: Sendable {
+    /// Where the file is; nil for a database in memory.
+    var url: URL?
+    /// Whether a commit must have reached the disk before it returns. Of a cache, the last commits may be lost with the power.
+    var isDurable: Bool
+    var migrator: DatabaseMigrator
+    var logger: Logger
+
+    /// Opens the file, creating it when there is none.
+    ///
+    /// - Throws: `DatabaseError` or `CocoaError` when neither the file nor a new one in its place can be used.
+    func open() throws -> DatabaseQueue {
+        guard let url else { return try migrated(DatabaseQueue(configuration: configuration)) }
+        try FileManager.default.createDirectory(at: url.deletingLastPathComponent(), withIntermediateDirectories: true)
+        do {
+            return try migrated(DatabaseQueue(path: url.path, configuration: configuration))
+        } catch let error as DatabaseError where Self.meansDamage(error) {
+            logger.error("A database can't be used and is put aside.", metadata: ["file": "\(url.path)", "error": "\(error)"])
+        } catch is NewerSchema {
+            logger.error("A database is from a newer version and is put aside.", metadata: ["file": "\(url.path)"])
+        }
+        try putAside()
+        return try migrated(DatabaseQueue(path: url.path, configuration: configuration))
+    }
+
+    /// Renames the file and what belongs to it: nothing is deleted, so that a message that was never sent can still be dug out.
+    func putAside() throws {
+        guard let url else { return }
+        let files = FileManager.default
+        var number = 1
+        while files.fileExists(atPath: url.path + ".damaged-\(number)") { number += 1 }
+        for suffix in ["", "-wal", "-shm"] where files.fileExists(atPath: url.path + suffix) {
+            try files.moveItem(atPath: url.path + suffix, toPath: url.path + ".damaged-\(number)" + suffix)
+        }
+    }
+
+    static func meansDamage(_ error: DatabaseError) -> Bool {
+        error.resultCode == .SQLITE_CORRUPT || error.resultCode == .SQLITE_NOTADB
+    }
+
+    private struct NewerSchema: Error {}
+
+    private func migrated(_ queue: DatabaseQueue) throws -> DatabaseQueue {
+        if try queue.read(migrator.hasBeenSuperseded) { throw NewerSchema() }
+        try migrator.migrate(queue)
+        return queue
+    }
+
+    private var configuration: Configuration {
+        var configuration = Configuration()
+        let synchronous = isDurable ? "FULL" : "NORMAL"
+        let isFile = url != nil
+        configuration.prepareDatabase { database in
+            if isFile { try database.execute(sql: "PRAGMA journal_mode = WAL") }
+            try database.execute(sql: "PRAGMA synchronous = \(synchronous)")
+        }
+        return configuration
+    }
+}

@@ -1,0 +1,97 @@
+import Foundation
+import GRDB
+import Logging
+import RoostAPI
+import Synchronization
+
+/// The cache: what the client has seen of the server, in a file that can be thrown away and built anew.
+///
+/// The writes of one ``Sync/Output/store(_:)`` are one transaction, so that a reader never sees rows without the position that they
+/// belong to. It does not guarantee that the newest transactions survive a power cut: the server has them.
+final class Store: Sendable {
+    private let file: DatabaseFile
+    private let queue: Mutex<DatabaseQueue>
+    private let user: UserID
+    let signals = ChangeSignals()
+
+    /// Opens the cache; one that is damaged or from a newer version is put aside and begun anew.
+    ///
+    /// - Parameter url: the file; nil for a cache in memory.
+    init(url: URL?, user: UserID, logger: Logger) throws {
+        self.user = user
+        file = DatabaseFile(url: url, isDurable: false, migrator: Self.migrator, logger: logger)
+        queue = Mutex(try file.open())
+    }
+
+    private var database: DatabaseQueue { queue.withLock { $0 } }
+
+    /// Applies writes in one transaction, then tells the live objects.
+    func write(_ writes: [StoreWrite]) async throws {
+        let user = user
+        try await database.write { database in
+            for write in writes { try database.apply(write, as: user) }
+        }
+        var isErased = false
+        for case .erase in writes { isErased = true }
+        if isErased { signals.signalAll() } else { signals.signal(Set(writes.compactMap(\.channel))) }
+    }
+
+    func read<Value: Sendable>(_ query: @escaping @Sendable (Database) throws -> Value) async throws -> Value {
+        try await database.read(query)
+    }
+
+    /// What the cache holds of the streams.
+    func savedState() async throws -> SavedState {
+        try await read { try $0.savedState() }
+    }
+
+    /// Begins anew after a write failed because the file is damaged. After any other failure the file stays as it is.
+    func recover(from error: any Error) throws {
+        guard let error = error as? DatabaseError, DatabaseFile.meansDamage(error) else { return }
+        try queue.withLock { queue in
+            try? queue.close()
+            try file.putAside()
+            queue = try file.open()
+        }
+        signals.signalAll()
+    }
+
+    /// The schema. Models are kept as JSON; beside it stand only the columns that are searched or changed on their own.
+    private static var migrator: DatabaseMigrator {
+        var migrator = DatabaseMigrator()
+        migrator.registerMigration("1") { database in
+            try database.execute(
+                sql: """
+                    CREATE TABLE state (id INTEGER PRIMARY KEY CHECK (id = 1), epoch TEXT, user_cursor INTEGER NOT NULL);
+                    INSERT INTO state (id, user_cursor) VALUES (1, 0);
+                    CREATE TABLE positions (
+                        channel_id TEXT PRIMARY KEY NOT NULL, cursor INTEGER NOT NULL, window_start INTEGER NOT NULL
+                    ) WITHOUT ROWID;
+                    CREATE TABLE channels (
+                        channel_id TEXT PRIMARY KEY NOT NULL, seq INTEGER NOT NULL, member_count INTEGER NOT NULL,
+                        message_count INTEGER NOT NULL, last_activity INTEGER NOT NULL, json BLOB NOT NULL
+                    ) WITHOUT ROWID;
+                    CREATE TABLE memberships (channel_id TEXT PRIMARY KEY NOT NULL, json BLOB NOT NULL) WITHOUT ROWID;
+                    CREATE TABLE messages (
+                        channel_id TEXT NOT NULL, seq INTEGER NOT NULL, change_seq INTEGER NOT NULL, json BLOB NOT NULL,
+                        PRIMARY KEY (channel_id, seq)
+                    ) WITHOUT ROWID;
+                    CREATE TABLE members (
+                        channel_id TEXT NOT NULL, user_id TEXT NOT NULL, change_seq INTEGER NOT NULL, json BLOB NOT NULL,
+                        PRIMARY KEY (channel_id, user_id)
+                    ) WITHOUT ROWID;
+                    CREATE TABLE users (user_id TEXT PRIMARY KEY NOT NULL, json BLOB NOT NULL) WITHOUT ROWID;
+                    """)
+        }
+        return migrator
+    }
+}
+
+/// Models in the cache's columns.
+enum StoredJSON {
+    static func encode(_ value: some Encodable) throws -> Data { Data(try JSONWriter.bytes(of: value)) }
+
+    static func decode<Value: Decodable>(_ type: Value.Type = Value.self, from data: Data) throws -> Value {
+        try JSONDecoder().decode(type, from: data)
+    }
+}

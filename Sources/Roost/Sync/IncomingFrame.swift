@@ -1,0 +1,134 @@
+import Foundation
+import RoostAPI
+
+/// A frame from the server, read without insisting on what this version doesn't know.
+///
+/// A server may be newer than an app. An unknown event kind, a row with a value that this version can't read or an unknown error
+/// code must never stop the stream, so each row is read for itself and those that can't be are counted and left out.
+struct IncomingFrame: Decodable {
+    var reply: Int64?
+    var error: RoostError?
+    var welcome: Welcome?
+    var closing: ClosingFrame.Closing?
+    var event: IncomingEvent?
+
+    /// What the client needs of the server's welcome.
+    struct Welcome: Decodable, Hashable {
+        var user: UserID
+        var epoch: String
+        var pingIntervalSeconds: Int
+    }
+
+    private enum CodingKeys: String, CodingKey { case reply, error, welcome, closing, event }
+
+    init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: CodingKeys.self)
+        reply = try container.decodeIfPresent(Int64.self, forKey: .reply)
+        error = try container.decodeIfPresent(LenientError.self, forKey: .error)?.error
+        welcome = try container.decodeIfPresent(Welcome.self, forKey: .welcome)
+        closing = try container.decodeIfPresent(ClosingFrame.Closing.self, forKey: .closing)
+        event = container.contains(.event) ? try IncomingEvent(from: decoder) : nil
+    }
+
+    init(_ bytes: [UInt8]) throws { self = try JSONDecoder().decode(Self.self, from: Data(bytes)) }
+}
+
+/// An event, whatever its kind: the rows say what to store, so the kind needs no understanding.
+struct IncomingEvent: Decodable {
+    var stream: StreamID
+    var seq: Seq
+    var rows: LenientRows
+}
+
+/// An answer to `streams.resume`.
+struct IncomingResumption: Decodable {
+    var user: IncomingChanges
+    var channels: [IncomingChanges]
+    var hasMore: Bool
+}
+
+/// The changes of one stream, as ``Changes`` describes them.
+struct IncomingChanges: Decodable {
+    var stream: StreamID
+    var rows: LenientRows
+    var seq: Seq
+    var isFresh: Bool?
+}
+
+/// The result of a reply whose type the caller knows.
+struct ReplyResult<Value: Decodable>: Decodable {
+    var result: Value
+
+    static func decode(_ bytes: [UInt8]) throws -> Value { try JSONDecoder().decode(Self.self, from: Data(bytes)).result }
+}
+
+/// Rows of which those that can't be read are left out and described.
+struct LenientRows: Decodable {
+    var rows = Rows()
+    /// What was wrong with each row that was left out.
+    var problems: [String] = []
+
+    private enum CodingKeys: String, CodingKey { case channel, counters, members, messages, memberships, users }
+
+    init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: CodingKeys.self)
+        rows.channel = one(Channel.self, .channel, in: container)
+        rows.counters = one(ChannelCounters.self, .counters, in: container)
+        rows.members = many(Member.self, .members, in: container)
+        rows.messages = many(Message.self, .messages, in: container)
+        rows.memberships = many(Membership.self, .memberships, in: container)
+        rows.users = many(User.self, .users, in: container)
+    }
+
+    private mutating func one<Row: Decodable>(
+        _ type: Row.Type, _ key: CodingKeys, in container: KeyedDecodingContainer<CodingKeys>
+    ) -> Row? {
+        do {
+            return try container.decodeIfPresent(type, forKey: key)
+        } catch {
+            problems.append("\(key.rawValue): \(error)")
+            return nil
+        }
+    }
+
+    private mutating func many<Row: Decodable>(
+        _ type: Row.Type, _ key: CodingKeys, in container: KeyedDecodingContainer<CodingKeys>
+    ) -> [Row]? {
+        guard let attempts = one([Attempt<Row>].self, key, in: container) else { return nil }
+        problems += attempts.compactMap(\.problem).map { "\(key.rawValue): \($0)" }
+        return attempts.compactMap(\.row)
+    }
+}
+
+/// One element of a list, read or not.
+private struct Attempt<Row: Decodable>: Decodable {
+    var row: Row?
+    var problem: String?
+
+    init(from decoder: any Decoder) throws {
+        do {
+            row = try Row(from: decoder)
+        } catch {
+            problem = "\(error)"
+        }
+    }
+}
+
+/// An error whose code may be newer than this version.
+private struct LenientError: Decodable {
+    var error: RoostError
+
+    private enum CodingKeys: String, CodingKey { case code, message }
+
+    init(from decoder: any Decoder) throws {
+        do {
+            error = try RoostError(from: decoder)
+        } catch {
+            let container = try decoder.container(keyedBy: CodingKeys.self)
+            let code = try container.decode(String.self, forKey: .code)
+            let message = try container.decodeIfPresent(String.self, forKey: .message) ?? "The server refused."
+            // A refusal that this version doesn't know is a final one: trying it again unchanged would be guesswork.
+            self.error = RoostError(.notPermitted, "\(message) (\(code))", rule: code)
+        }
+    }
+}

@@ -1,0 +1,226 @@
+import Logging
+import RoostAPI
+
+/// Tokens, connecting, backoff and liveness.
+extension Sync {
+    mutating func start() {
+        guard phase == .idle || phase == .waiting else { return }
+        emit(.cancelTimer(.reconnect))
+        beginConnecting()
+    }
+
+    mutating func stop() {
+        endConnection(RoostError(.notConnected, "The client was disconnected."))
+        emit(.cancelTimer(.reconnect))
+        phase = .idle
+        attempts = 0
+        set(.offline)
+    }
+
+    /// A token first, unless the one in hand was never refused; then a connection.
+    mutating func beginConnecting() {
+        // A refusal stays visible while the next attempt is under way: it is what an app has to act on.
+        if case .refused = status {} else { set(.connecting) }
+        guard token == nil else { return open() }
+        phase = .fetchingToken
+        guard !isFetchingToken else { return }
+        isFetchingToken = true
+        emit(.fetchToken)
+        emit(.startTimer(.token, settings.tokenTimeout))
+    }
+
+    private mutating func open() {
+        phase = .opening
+        connection += 1
+        emit(.open(connection))
+        emit(.startTimer(.handshake, settings.handshakeTimeout))
+    }
+
+    // MARK: Tokens
+
+    mutating func tokenArrived(_ token: String) {
+        guard isFetchingToken else { return }
+        isFetchingToken = false
+        emit(.cancelTimer(.token))
+        self.token = token
+        if phase == .fetchingToken { open() }
+    }
+
+    mutating func tokenFailed(_ reason: String) {
+        guard isFetchingToken else { return }
+        isFetchingToken = false
+        emit(.cancelTimer(.token))
+        log(.warning, "The token provider failed: \(reason)")
+        if phase == .fetchingToken { wait() }
+    }
+
+    mutating func tokenTimedOut() {
+        guard isFetchingToken else { return }
+        emit(.cancelToken)
+        tokenFailed("it gave no answer within \(settings.tokenTimeout)")
+    }
+
+    // MARK: One connection
+
+    mutating func transport(_ event: TransportEvent, of number: Int64) {
+        // What an abandoned connection still tells concerns nobody.
+        guard number == connection, phase != .idle, phase != .waiting, phase != .fetchingToken else { return }
+        silentTicks = 0
+        switch event {
+        case .opened: authenticate()
+        case .heard: break
+        case .message(let bytes): receive(bytes)
+        case .closed(let code, let reason): closed(code, reason)
+        }
+    }
+
+    private mutating func authenticate() {
+        guard phase == .opening, let token else { return }
+        do {
+            emit(.send(try JSONWriter.bytes(of: AuthenticateFrame(token: token, client: client))))
+            phase = .authenticating
+        } catch {
+            lose("the token can't be written: \(error)")
+        }
+    }
+
+    private mutating func receive(_ bytes: [UInt8]) {
+        let frame: IncomingFrame
+        do {
+            frame = try IncomingFrame(bytes)
+        } catch {
+            // A frame that can't be read is skipped. If it was an event, the next one of its stream shows the gap.
+            return log(.error, "A frame of \(bytes.count) bytes couldn't be read and was skipped: \(error)")
+        }
+        if let event = frame.event {
+            if isAuthenticated { receive(event) }
+        } else if let number = frame.reply {
+            reply(number, frame.error, bytes)
+        } else if let welcome = frame.welcome {
+            welcomed(welcome)
+        } else if let closing = frame.closing {
+            retryAfter = Self.wait(milliseconds: closing.retryAfterMilliseconds)
+        } else if let error = frame.error {
+            refused(error)
+        }
+    }
+
+    private mutating func welcomed(_ welcome: IncomingFrame.Welcome) {
+        guard phase == .authenticating else { return }
+        guard welcome.user == user else {
+            return refused(RoostError(.unauthenticated, "The token is for \(welcome.user), not for \(user)."))
+        }
+        emit(.cancelTimer(.handshake))
+        pingInterval = .seconds(min(max(1, welcome.pingIntervalSeconds), 3600))
+        silentTicks = 0
+        emit(.startTimer(.liveness, pingInterval / 2))
+        if saved.epoch != welcome.epoch { startAfresh(epoch: welcome.epoch) }
+        catchUpsInARow = 0
+        catchUp()
+    }
+
+    /// The server's word that this connection won't be. A token that was refused isn't shown again.
+    private mutating func refused(_ error: RoostError) {
+        log(.warning, "The server refused the connection: \(error.code.rawValue): \(error.message)")
+        switch error.code {
+        case .unauthenticated: token = nil
+        case .tokenExpired: return renewToken(error)
+        default: break
+        }
+        retryAfter = error.retryAfterMilliseconds.map(Self.wait) ?? retryAfter
+        endConnection(error)
+        wait(refusal: error.isRetryable ? nil : error)
+    }
+
+    private mutating func closed(_ code: UInt16?, _ reason: String) {
+        switch code.flatMap(CloseCode.init(rawValue:)) {
+        case .tokenExpired: renewToken(RoostError(.tokenExpired, "The token's time is over."))
+        case .unauthenticated: refused(RoostError(.unauthenticated, reason.isEmpty ? "The token was refused." : reason))
+        default: lose("the connection was closed: \(code.map(String.init) ?? "no code") \(reason)")
+        }
+    }
+
+    /// An expired token is an everyday thing: another one is fetched at once, unless the last was expired from the start.
+    private mutating func renewToken(_ error: RoostError) {
+        token = nil
+        let wasWelcomed = isAuthenticated
+        endConnection(error)
+        guard wasWelcomed, attempts == 0 else { return wait(refusal: wasWelcomed ? nil : error) }
+        attempts += 1
+        beginConnecting()
+    }
+
+    mutating func handshakeTimedOut() {
+        if phase == .opening || phase == .authenticating { lose("no welcome within \(settings.handshakeTimeout)") }
+    }
+
+    /// Two of the server's ping intervals without a sign of life mean that the connection is dead, whatever the operating system
+    /// believes. Ticks are half as long, so that the silence is noticed soon after.
+    mutating func livenessTick() {
+        guard isAuthenticated else { return }
+        silentTicks += 1
+        guard silentTicks <= 4 else { return lose("nothing was heard for \(pingInterval * 2)") }
+        if silentTicks == 1 {
+            // A connection that has lived this long earns a fresh start of the backoff.
+            attempts = 0
+        } else if silentTicks == 3 {
+            emit(.ping)
+        }
+        emit(.startTimer(.liveness, pingInterval / 2))
+    }
+
+    mutating func lose(_ reason: String) {
+        log(.info, "Connection lost: \(reason)")
+        endConnection(RoostError(.notConnected, "The connection was lost before the answer."))
+        wait()
+    }
+
+    mutating func storeFailed(_ saved: SavedState, _ reason: String) {
+        log(.error, "The cache couldn't be written: \(reason)")
+        self.saved = saved
+        guard phase != .idle else { return }
+        endConnection(RoostError(.notConnected, "The connection was given up because the cache couldn't be written."))
+        emit(.cancelTimer(.reconnect))
+        wait()
+    }
+
+    /// Ends what depends on the connection. What is in the outbox stays there.
+    private mutating func endConnection(_ error: RoostError) {
+        switch phase {
+        case .idle, .waiting, .fetchingToken: break
+        case .opening, .authenticating, .catchingUp, .online:
+            emit(.close)
+            emit(.cancelTimer(.handshake))
+            emit(.cancelTimer(.liveness))
+        }
+        phase = .waiting
+        held = []
+        hasDroppedEvents = false
+        failCalls(RoostError(.notConnected, error.message))
+        stopSending()
+    }
+
+    /// Full jitter: each client waits for a time of its own, so that a restarted server isn't met by all of them at once.
+    private mutating func wait(refusal: RoostError? = nil) {
+        phase = .waiting
+        let doubled = settings.backoff.lowerBound * (1 << min(attempts, 16))
+        let bound = min(settings.backoff.upperBound, max(doubled, settings.backoff.lowerBound))
+        // 53 random bits fill a double evenly between 0 and 1.
+        let fraction = Double(random.next() >> 11) / Double(1 << 53)
+        let delay = (retryAfter ?? .zero) + bound * fraction
+        attempts += 1
+        retryAfter = nil
+        set(refusal.map(ConnectionStatus.refused) ?? .waiting(delay))
+        emit(.startTimer(.reconnect, delay))
+    }
+
+    /// A wait that the server asks for, kept within an hour.
+    static func wait(milliseconds: Int64) -> Duration { .milliseconds(min(max(0, milliseconds), 3_600_000)) }
+
+    mutating func set(_ new: ConnectionStatus) {
+        // The same refusal again is news to whoever began to connect in between.
+        if case .refused = new {} else if status == new { return }
+        status = new
+        emit(.status(new))
+    }
+}

@@ -1,0 +1,127 @@
+import Logging
+import RoostAPI
+
+/// The client's side of the protocol as a pure state machine: it is given what happens, and says what to do.
+///
+/// It has no clock, no randomness of its own, no store and no socket, so that the same inputs give the same outputs: tests and
+/// simulations run it as it is. ``SyncDriver`` runs it in an app.
+///
+/// Its parts, each in a file of its own:
+/// - `Sync+Connection`: tokens, connecting, backoff, liveness.
+/// - `Sync+Streams`: events, positions, catching up after a gap or a reconnect.
+/// - `Sync+Calls`: calls and their replies.
+/// - `Sync+History`: older messages, page by page.
+/// - `Sync+Outbox`: messages on their way, one at a time in each channel.
+///
+/// It does not guarantee that what it asks to be stored is stored: a driver whose store fails must say so with
+/// ``Input/storeFailed(_:_:)``.
+struct Sync: Sendable {
+    /// What an app may set.
+    struct Settings: Sendable {
+        /// The first and the longest wait between two attempts to connect. Each is drawn evenly from 0 to a bound that doubles.
+        var backoff: ClosedRange<Duration> = .milliseconds(500)...(.seconds(30))
+        var callTimeout: Duration = .seconds(30)
+        /// From the beginning of a connection to the server's welcome.
+        var handshakeTimeout: Duration = .seconds(20)
+        var tokenTimeout: Duration = .seconds(60)
+        /// Events kept while catching up. More than that are dropped, and fetched by catching up once more.
+        var heldEventsMax = 10_000
+        /// Times that the server may answer a message with `internal_error` before it counts as refused.
+        var internalErrorsMax = 8
+    }
+
+    enum Phase: Hashable, Sendable {
+        case idle, fetchingToken, opening, authenticating, catchingUp, online, waiting
+    }
+
+    let user: UserID
+    let client: String
+    let settings: Settings
+    var random: any RandomNumberGenerator & Sendable
+
+    // Connection.
+    var phase = Phase.idle
+    var status = ConnectionStatus.offline
+    var connection: Int64 = 0
+    var token: String?
+    var isFetchingToken = false
+    var attempts = 0
+    var pingInterval = Duration.seconds(30)
+    var silentTicks = 0
+    var retryAfter: Duration?
+
+    // Streams.
+    var saved: SavedState
+    var held: [IncomingEvent] = []
+    var hasDroppedEvents = false
+    var catchUpsInARow = 0
+
+    // Calls.
+    var lastCall: Int64 = 0
+    var calls: [Int64: Purpose] = [:]
+
+    // History.
+    var loads: [ChannelID: HistoryLoad] = [:]
+
+    // Outbox.
+    var queues: [ChannelID: SendQueue] = [:]
+    /// Acknowledged messages whose event the stream hasn't brought yet.
+    var acknowledged: [MessageKey: Seq] = [:]
+
+    private(set) var outputs: [Output] = []
+
+    /// - Parameters:
+    ///   - saved: what the store holds.
+    ///   - outbox: what is still to be sent, in any order.
+    ///   - random: where the jitter of reconnecting comes from.
+    init(
+        user: UserID, client: String, settings: Settings = Settings(), saved: SavedState = SavedState(), outbox: [OutboxItem] = [],
+        random: any RandomNumberGenerator & Sendable
+    ) {
+        self.user = user
+        self.client = client
+        self.settings = settings
+        self.saved = saved
+        self.random = random
+        for item in outbox { queues[item.key.channel, default: SendQueue()].insert(item) }
+    }
+
+    /// Takes in what happened, and returns what to do about it, in order.
+    mutating func handle(_ input: Input) -> [Output] {
+        switch input {
+        case .start: start()
+        case .stop: stop()
+        case .token(let token): tokenArrived(token)
+        case .tokenFailed(let reason): tokenFailed(reason)
+        case .transport(let number, let event): transport(event, of: number)
+        case .timer(let timer): fire(timer)
+        case .call(let token, let operation): call(operation, for: token)
+        case .cancel(let token): cancel(token)
+        case .loadOlder(let token, let channel, let limit): loadOlder(in: channel, limit: limit, for: token)
+        case .enqueued(let item): enqueue(item)
+        case .retry(let key): retry(key)
+        case .discard(let key): discard(key)
+        case .storeFailed(let saved, let reason): storeFailed(saved, reason)
+        }
+        defer { outputs = [] }
+        return outputs
+    }
+
+    mutating func emit(_ output: Output) { outputs.append(output) }
+
+    mutating func log(_ level: Logger.Level, _ message: String) { emit(.log(level, message)) }
+
+    /// Whether the server knows who this connection is.
+    var isAuthenticated: Bool { phase == .catchingUp || phase == .online }
+
+    private mutating func fire(_ timer: Timer) {
+        switch timer {
+        case .reconnect: if phase == .waiting { beginConnecting() }
+        case .token: tokenTimedOut()
+        case .handshake: handshakeTimedOut()
+        case .liveness: livenessTick()
+        case .call(let number): callTimedOut(number)
+        case .outbox(let channel): sendAgain(in: channel)
+        }
+    }
+}

@@ -1,0 +1,140 @@
+import Logging
+import RoostAPI
+
+/// Doing what the machine asks for.
+extension SyncDriver {
+    func perform(_ outputs: [Sync.Output]) async {
+        var writes: [StoreWrite] = []
+        var hasFailed = false
+        for output in outputs {
+            // Rows that follow one another go into one transaction: a burst of events costs one commit.
+            if case .store(let more) = output {
+                writes += more
+                continue
+            }
+            if !writes.isEmpty, !hasFailed { hasFailed = !(await store(writes)) }
+            writes = []
+            await perform(output)
+        }
+        if !writes.isEmpty, !hasFailed { _ = await store(writes) }
+    }
+
+    /// Whether the rows are stored. Where not, the machine is told what is.
+    private func store(_ writes: [StoreWrite]) async -> Bool {
+        guard let files = try? await prepare() else { return false }
+        do {
+            try await files.store.write(writes)
+            return true
+        } catch {
+            try? files.store.recover(from: error)
+            inputs.append(.storeFailed((try? await files.store.savedState()) ?? SavedState(), "\(error)"))
+            return false
+        }
+    }
+
+    private func perform(_ output: Sync.Output) async {
+        switch output {
+        case .fetchToken: fetchToken()
+        case .cancelToken: tokenFetch?.cancel()
+        case .open(let number): open(number)
+        case .send(let bytes): outgoing?.yield(.message(bytes))
+        case .ping: outgoing?.yield(.ping)
+        case .close: close()
+        case .store(let writes): _ = await store(writes)
+        case .outbox(let write): await apply(write)
+        case .reply(let token, let result): replies.removeValue(forKey: token)?.resume(with: result.mapError { $0 })
+        case .settled(let key, let result): settle(key, result)
+        case .status(let status): set(status)
+        case .startTimer(let timer, let delay): startTimer(timer, delay)
+        case .cancelTimer(let timer): timers.removeValue(forKey: timer)?.cancel()
+        case .log(let level, let message): environment.logger.log(level: level, "\(message)")
+        }
+    }
+
+    /// One call at a time: the machine asks for the next token only after this one came, failed or was given up.
+    private func fetchToken() {
+        let provider = environment.token
+        tokenFetch = Task {
+            let input: Sync.Input
+            do {
+                input = .token(try await provider())
+            } catch {
+                input = .tokenFailed("\(error)")
+            }
+            // A provider that was given up may answer after all. Its answer isn't the one that is awaited now.
+            guard !Task.isCancelled else { return }
+            await post(input)
+        }
+    }
+
+    private func open(_ number: Int64) {
+        let (commands, continuation) = AsyncStream.makeStream(of: TransportCommand.self)
+        outgoing = continuation
+        let (transport, url) = (environment.transport, environment.url)
+        connection = Task {
+            await transport.run(url: url, outgoing: commands) { event in await self.post(.transport(number, event)) }
+        }
+    }
+
+    private func close() {
+        outgoing?.finish()
+        outgoing = nil
+        guard let connection else { return }
+        self.connection = nil
+        // A peer that is gone doesn't take the goodbye: after a while the socket is closed without.
+        let clock = environment.clock
+        Task {
+            try? await clock.sleep(for: .seconds(5))
+            connection.cancel()
+        }
+    }
+
+    private func startTimer(_ timer: Sync.Timer, _ delay: Duration) {
+        timers[timer]?.cancel()
+        let clock = environment.clock
+        timers[timer] = Task {
+            do { try await clock.sleep(for: delay) } catch { return }
+            guard !Task.isCancelled else { return }
+            timers[timer] = nil
+            await post(.timer(timer))
+        }
+    }
+
+    private func apply(_ write: OutboxWrite) async {
+        guard let files = try? await prepare() else { return }
+        do {
+            try await files.outbox.apply(write)
+        } catch {
+            // The row stays as it was. After a restart it is sent once more with the same client id, which stores nothing twice.
+            environment.logger.error("The outbox couldn't be written.", metadata: ["error": "\(error)"])
+        }
+        files.store.signals.signal([write.key.channel])
+    }
+
+    private func set(_ status: ConnectionStatus) {
+        statuses.send(status)
+        switch status {
+        case .online: finishConnecting(.success(()))
+        case .refused(let error): finishConnecting(.failure(error))
+        case .offline: finishConnecting(.failure(RoostError(.notConnected, "The client was disconnected.")))
+        case .connecting, .waiting: break
+        }
+    }
+
+    private func finishConnecting(_ result: Result<Void, any Error>) {
+        for waiting in connecting.values { waiting.resume(with: result) }
+        connecting = [:]
+    }
+
+    private func settle(_ key: MessageKey, _ result: Result<Message, RoostError>) {
+        for waiting in (confirmations.removeValue(forKey: key) ?? [:]).values { waiting.resume(with: result.mapError { $0 }) }
+    }
+}
+
+extension OutboxWrite {
+    fileprivate var key: MessageKey {
+        switch self {
+        case .remove(let key), .fail(let key, _), .retry(let key): key
+        }
+    }
+}

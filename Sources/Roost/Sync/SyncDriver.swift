@@ -1,0 +1,100 @@
+import Foundation
+import Logging
+import RoostAPI
+
+/// Runs a ``Sync`` machine with a real clock, store, transport and token provider.
+///
+/// All that happens goes through one queue of inputs. They are handled in order, and what the machine asks for is done before the
+/// next ones are taken: so rows are on disk before anybody is told of them. It decides nothing by itself.
+actor SyncDriver {
+    /// What surrounds a client. Simulations and tests bring their own.
+    struct Environment: Sendable {
+        var url: URL
+        var user: UserID
+        var directory: URL?
+        var settings: Sync.Settings
+        var transport: any Transport
+        var clock: any Clock<Duration>
+        var random: any RandomNumberGenerator & Sendable
+        /// The device's clock, for the times shown beside messages on their way. Nothing is ordered by it.
+        var now: @Sendable () -> Timestamp
+        var token: @Sendable () async throws -> String
+        var logger: Logger
+    }
+
+    nonisolated let environment: Environment
+    nonisolated let statuses = Broadcast(ConnectionStatus.offline)
+
+    // The machine and its inputs: only `drain` hands inputs over, one batch at a time.
+    var machine: Sync?
+    var inputs: [Sync.Input] = []
+    var isDraining = false
+
+    // Under way: each entry is removed by whoever finishes it.
+    var preparation: Task<SyncFiles, any Error>?
+    var timers: [Sync.Timer: Task<Void, Never>] = [:]
+    var outgoing: AsyncStream<TransportCommand>.Continuation?
+    var connection: Task<Void, Never>?
+    var tokenFetch: Task<Void, Never>?
+    var lastInsert: Task<Void, any Error>?
+
+    // Who waits for what.
+    var lastToken: CallToken = 0
+    var replies: [CallToken: CheckedContinuation<[UInt8], any Error>] = [:]
+    var connecting: [CallToken: CheckedContinuation<Void, any Error>] = [:]
+    var confirmations: [MessageKey: [CallToken: CheckedContinuation<Message, any Error>]] = [:]
+
+    init(_ environment: Environment) { self.environment = environment }
+
+    static let client = "roost-swift/0.1.0"
+
+    // MARK: Files
+
+    /// Opens the files and makes the machine, once.
+    func prepare() async throws -> SyncFiles {
+        let task =
+            preparation
+            ?? Task { [environment] in
+                let files = try await SyncFiles.open(environment)
+                let saved = try await files.store.savedState()
+                machine = Sync(
+                    user: environment.user, client: Self.client, settings: environment.settings, saved: saved,
+                    outbox: try await files.outbox.items(), random: environment.random)
+                return files
+            }
+        preparation = task
+        do {
+            return try await task.value
+        } catch {
+            preparation = nil
+            throw RoostError(.unavailable, "The files of this device can't be opened: \(error)")
+        }
+    }
+
+    // MARK: Inputs
+
+    /// Takes in what happened, and returns when it is dealt with, or when someone else is at it.
+    func post(_ input: Sync.Input) async {
+        inputs.append(input)
+        await drain()
+    }
+
+    /// Takes in what happened without waiting.
+    func submit(_ input: Sync.Input) {
+        inputs.append(input)
+        Task { await drain() }
+    }
+
+    private func drain() async {
+        guard !isDraining, machine != nil else { return }
+        isDraining = true
+        while !inputs.isEmpty {
+            let batch = inputs
+            inputs = []
+            var outputs: [Sync.Output] = []
+            for input in batch { outputs += machine?.handle(input) ?? [] }
+            await perform(outputs)
+        }
+        isDraining = false
+    }
+}

@@ -1,0 +1,44 @@
+import Foundation
+import Logging
+import RoostAPI
+
+/// The two files of one user on one server.
+struct SyncFiles: Sendable {
+    let store: Store
+    let outbox: Outbox
+
+    /// Opens both, off any actor.
+    ///
+    /// - Throws: when the outbox can't be opened. A cache that can't be is replaced by one in memory: it only has to be fetched
+    ///   again.
+    @concurrent
+    static func open(_ environment: SyncDriver.Environment) async throws -> SyncFiles {
+        let folder = environment.directory?.appending(
+            component: folderName(of: environment.user, at: environment.url), directoryHint: .isDirectory)
+        let logger = environment.logger
+        let outbox = try Outbox(url: folder?.appending(component: "outbox.sqlite"), logger: logger)
+        let store: Store
+        do {
+            store = try Store(url: folder?.appending(component: "cache.sqlite"), user: environment.user, logger: logger)
+        } catch {
+            logger.error("The cache can't be opened; this run goes without one.", metadata: ["error": "\(error)"])
+            store = try Store(url: nil, user: environment.user, logger: logger)
+        }
+        return SyncFiles(store: store, outbox: outbox)
+    }
+
+    /// A folder for each user and server, so that no account sees another's messages or sends them.
+    ///
+    /// File systems limit a name to 255 bytes, and some don't tell upper from lower case, so the name is a readable beginning and a
+    /// hash.
+    static func folderName(of user: UserID, at url: URL) -> String {
+        let whole = "\(user.rawValue)@\(url.host() ?? ""):\(url.port ?? 0)"
+        let readable = user.rawValue.unicodeScalars.prefix(40).map { scalar in
+            scalar.isASCII && (scalar.properties.isAlphabetic || scalar.properties.numericType != nil) ? Character(scalar) : "_"
+        }
+        // FNV-1a: the name must be the same in every run, which Swift's own hashes aren't.
+        var hash: UInt64 = 0xcbf2_9ce4_8422_2325
+        for byte in whole.utf8 { hash = (hash ^ UInt64(byte)) &* 0x0000_0100_0000_01b3 }
+        return String(readable) + "-" + String(hash, radix: 16)
+    }
+}

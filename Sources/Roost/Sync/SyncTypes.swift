@@ -1,0 +1,98 @@
+import Logging
+import RoostAPI
+
+/// How far a client has followed a channel, and how far back its cached messages reach.
+struct Position: Hashable, Sendable {
+    /// The seq up to which the channel's stream is applied.
+    var cursor: Seq
+    /// Cached messages are contiguous from this seq up to the cursor. 0 when there are no older ones.
+    var windowStart: Seq
+}
+
+/// What the machine starts from: the positions that the store holds.
+struct SavedState: Hashable, Sendable {
+    var epoch: String?
+    var userCursor: Seq = 0
+    var channels: [ChannelID: Position] = [:]
+}
+
+/// The sender's own name of a message.
+struct MessageKey: Hashable, Sendable {
+    var channel: ChannelID
+    var clientId: ClientID
+}
+
+/// A message on its way to the server.
+struct OutboxItem: Hashable, Sendable {
+    /// Its place in the order of sending. Higher numbers were sent later.
+    var number: Int64
+    var operation: SendMessage
+    var createdAt: Timestamp
+    /// Why the server refused it for good. Nil while it is still to be sent.
+    var failure: RoostError?
+
+    var key: MessageKey { MessageKey(channel: operation.channel, clientId: operation.clientId) }
+}
+
+/// A change of the outbox that the machine asks for.
+enum OutboxWrite: Hashable, Sendable {
+    case remove(MessageKey)
+    case fail(MessageKey, RoostError)
+    case retry(MessageKey)
+}
+
+/// Chosen by the driver to find the caller of a reply again.
+typealias CallToken = Int64
+
+extension Sync {
+    /// A wait that the machine asks for. It comes back as ``Input/timer(_:)``.
+    enum Timer: Hashable, Sendable {
+        case reconnect
+        case token
+        case handshake
+        case liveness
+        case call(Int64)
+        case outbox(ChannelID)
+    }
+
+    /// All that can happen to a client.
+    enum Input: Sendable {
+        case start
+        case stop
+        case token(String)
+        case tokenFailed(String)
+        /// What a connection told; the number is that of the ``Output/open(_:)`` that began it.
+        case transport(Int64, TransportEvent)
+        case timer(Timer)
+        case call(CallToken, any Operation)
+        case cancel(CallToken)
+        case loadOlder(CallToken, ChannelID, limit: Int)
+        /// A message that stands in the outbox on disk.
+        case enqueued(OutboxItem)
+        case retry(MessageKey)
+        case discard(MessageKey)
+        /// Rows couldn't be stored. What is stored after all comes with it.
+        case storeFailed(SavedState, String)
+    }
+
+    /// All that a client does, in this order.
+    enum Output: Hashable, Sendable {
+        case fetchToken
+        case cancelToken
+        case open(Int64)
+        case send([UInt8])
+        case ping
+        case close
+        /// Written in one transaction.
+        case store([StoreWrite])
+        case outbox(OutboxWrite)
+        /// The frame that answers a call, or why there is none.
+        case reply(CallToken, Result<[UInt8], RoostError>)
+        /// What became of a message of the outbox.
+        case settled(MessageKey, Result<Message, RoostError>)
+        case status(ConnectionStatus)
+        case startTimer(Timer, Duration)
+        case cancelTimer(Timer)
+        case log(Logger.Level, String)
+    }
+}

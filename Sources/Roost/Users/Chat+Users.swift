@@ -1,0 +1,22 @@
+public import RoostAPI
+
+extension Chat {
+    /// The user's own profile as the server has it.
+    ///
+    /// - Throws: `RoostError` as ``call(_:)`` does.
+    public func me() async throws -> User { try await call(GetMe()) }
+
+    /// Several users. Unknown ids are left out.
+    ///
+    /// - Parameter ids: at most `Limits.usersPerCall`.
+    /// - Throws: `RoostError` as ``call(_:)`` does.
+    public func users(_ ids: [UserID]) async throws -> [User] { try await call(GetUsers(users: ids)) }
+
+    /// Replaces what is given of the user's own profile. What is left out stays as it is.
+    ///
+    /// - Throws: `RoostError` as ``call(_:)`` does.
+    @discardableResult
+    public func updateMe(displayName: String? = nil, avatarFileId: String? = nil, metadata: JSONValue? = nil) async throws -> User {
+        try await call(UpdateMe(displayName: displayName, avatarFileId: avatarFileId, metadata: metadata))
+    }
+}

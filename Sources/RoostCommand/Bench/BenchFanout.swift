@@ -1,0 +1,126 @@
+import ArgumentParser
+import Foundation
+import RoostAPI
+import RoostCore
+
+struct BenchFanout: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "fanout", abstract: "One channel whose messages go to many sockets.")
+    @Option(help: "Sockets of members of the channel.") var sockets = 1000
+    @OptionGroup var options: BenchOptions
+
+    func run() async throws { try await options.report([FanoutBenchmark(socketCount: sockets)]) }
+}
+
+/// What it costs to bring a message to every member's socket: at saturation, where messages share writes, and one message alone.
+///
+/// The floor writes the same bytes to as many plain sockets from a process that does nothing else: in writes that hold as many messages
+/// as the server's did, and in writes of one message.
+struct FanoutBenchmark: Benchmark {
+    static let name = "fanout"
+    var socketCount = 1000
+    /// Messages that the sender has under way at saturation.
+    private let window = 64
+    private let channel = "fanout"
+
+    func figures(in directory: URL, isQuick: Bool) async throws -> [Figure] {
+        let users = (0..<socketCount).map { UserID("user-\($0)") }
+        try Seed.fill(directory) { seed in
+            try seed.addUsers(users)
+            try seed.forEach(users) { batch, user in
+                if user == users[0] {
+                    try batch.perform(CreateChannel(channel: ChannelID(channel)), as: user)
+                } else {
+                    try batch.perform(JoinChannel(channel: ChannelID(channel)), as: user)
+                }
+            }
+        }
+        let tokens = try await BenchTokens(directory: directory).tokens(for: users)
+        let server = try BenchServer(directory: directory)
+        defer { server.end() }
+        let loop = LoadLoop()
+        try loop.connect(port: server.port, tokens: tokens)
+        _ = try measure(loop, server, window: 1, seconds: 0.5)
+        let saturated = try measure(loop, server, window: window, seconds: isQuick ? 3 : 10)
+        let single = try measure(loop, server, window: 1, seconds: isQuick ? 3 : 8)
+        loop.closeAll()
+        server.end()
+
+        let perWrite = max(1, saturated.messagesPerWrite)
+        let floorSeconds = isQuick ? 2.0 : 4.0
+        let coalescedFloor = try FloorSockets.measure(
+            sockets: socketCount, bytes: Int(saturated.bytesPerDelivery * perWrite), roundsAhead: 2, seconds: floorSeconds)
+        let singleFloor = try FloorSockets.measure(
+            sockets: socketCount, bytes: Int(single.bytesPerDelivery), roundsAhead: 1, seconds: floorSeconds)
+        return [
+            Figure("deliveries, saturated", saturated.deliveriesPerSecond, "1/s"),
+            Figure("messages in one write, saturated", saturated.messagesPerWrite, ""),
+            Figure("bytes of a delivery", saturated.bytesPerDelivery, "B"),
+            Figure(
+                "server CPU per delivery, saturated", saturated.cpuMicroseconds, "µs", floor: coalescedFloor / perWrite,
+                goals: [.atMost(2), .ratioAtMost(2.5)]),
+            Figure("delivery p50, saturated", saturated.deliveries.median / 1000, "ms"),
+            Figure("delivery p99, saturated", saturated.deliveries.p99 / 1000, "ms"),
+            Figure("server CPU per delivery, single", single.cpuMicroseconds, "µs", floor: singleFloor, goals: [.ratioAtMost(1.5)]),
+            Figure("delivery p50, single", single.deliveries.median / 1000, "ms"),
+            Figure("delivery p99, single", single.deliveries.p99 / 1000, "ms"),
+        ]
+    }
+
+    private struct Measurement {
+        var deliveriesPerSecond: Double
+        var cpuMicroseconds: Double
+        var messagesPerWrite: Double
+        var bytesPerDelivery: Double
+        /// From the sending of a message to its arrival at one socket.
+        var deliveries: Histogram
+    }
+
+    /// Sends for some seconds, with as many messages under way as the window allows: one means that a message is sent when the one before
+    /// is everywhere.
+    private func measure(_ loop: LoadLoop, _ server: BenchServer, window: Int, seconds: Double) throws -> Measurement {
+        let sender = loop.sockets[0]
+        let text = SampleText.message
+        var sentAt: [UInt64] = []
+        var answered = 0
+        var delivered = 0
+        var times = Histogram()
+        for socket in loop.sockets { socket.eventCount = 0 }
+        loop.receivedBytes = 0
+        let end = Clock.now() + UInt64(seconds * 1e9)
+
+        func send() {
+            sentAt.append(Clock.now())
+            _ = sender.sendMessage(to: channel, text: text)
+        }
+        loop.onFrame = { socket, frame, _ in
+            switch frame {
+            case .event:
+                delivered += 1
+                times.record(loop.now - sentAt[socket.eventCount - 1])
+            case .reply:
+                answered += 1
+                if window > 1, Clock.now() < end { send() }
+            default: break
+            }
+        }
+        defer { loop.onFrame = { _, _, _ in } }
+
+        let before = server.usage
+        let start = Clock.now()
+        for _ in 0..<window { send() }
+        while Clock.now() < end || answered < sentAt.count || delivered < sentAt.count * socketCount {
+            try loop.run(timeout: 30) {
+                answered == sentAt.count && delivered == sentAt.count * socketCount
+            }
+            if Clock.now() < end { send() }
+        }
+        let elapsed = Double(Clock.now() - start) / 1e9
+        let after = server.usage
+        let count = Double(delivered)
+        return Measurement(
+            deliveriesPerSecond: count / elapsed, cpuMicroseconds: after.cpuMicroseconds(since: before) / count,
+            messagesPerWrite: count / max(1, after.writeCalls - before.writeCalls),
+            bytesPerDelivery: Double(loop.receivedBytes) / count, deliveries: times)
+    }
+}

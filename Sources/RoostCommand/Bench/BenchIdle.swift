@@ -1,0 +1,61 @@
+import ArgumentParser
+import Foundation
+import RoostAPI
+import RoostCore
+
+struct BenchIdle: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "idle", abstract: "Authenticated connections that do nothing.")
+    @Option(help: "Connections to hold. This process and the server need as many descriptors each.") var sockets = 10_000
+    @OptionGroup var options: BenchOptions
+
+    func run() async throws { try await options.report([IdleBenchmark(socketCount: sockets)]) }
+}
+
+/// What a connection takes while nothing happens on it. Each is a user of its own, and a member of one channel of a hundred.
+struct IdleBenchmark: Benchmark {
+    static let name = "idle"
+    var socketCount = 10_000
+
+    func figures(in directory: URL, isQuick: Bool) async throws -> [Figure] {
+        let users = (0..<socketCount).map { UserID("user-\($0)") }
+        try Seed.fill(directory) { seed in
+            try seed.addUsers(users)
+            try seed.forEach(Array(users.enumerated())) { batch, entry in
+                let channel = ChannelID("channel-\(entry.offset / 100)")
+                if entry.offset % 100 == 0 {
+                    try batch.perform(CreateChannel(channel: channel), as: entry.element)
+                } else {
+                    try batch.perform(JoinChannel(channel: channel), as: entry.element)
+                }
+            }
+        }
+        let tokens = try await BenchTokens(directory: directory).tokens(for: users)
+        let server = try BenchServer(directory: directory)
+        defer { server.end() }
+        let loop = LoadLoop()
+        let empty = server.usage
+        let start = Clock.now()
+        try loop.connect(port: server.port, tokens: tokens)
+        let connectSeconds = Double(Clock.now() - start) / 1e9
+        let connected = server.usage
+        try loop.run(for: 2)
+
+        let before = server.usage
+        let seconds = isQuick ? 5.0 : 30
+        try loop.run(for: seconds)
+        let after = server.usage
+        let held = server.metric("roost_sockets") ?? 0
+        loop.closeAll()
+        return [
+            Figure("connections held", held, "", goals: [.atLeast(Double(socketCount))]),
+            Figure(
+                "RSS per connection", (after.residentBytes - empty.residentBytes) / Double(socketCount) / 1000, "KB",
+                goals: [.atMost(10)]),
+            Figure("RSS of the server without connections", empty.residentBytes / 1e6, "MB"),
+            Figure("authenticated connections", Double(socketCount) / connectSeconds, "1/s"),
+            Figure("server CPU per connection made", connected.cpuMicroseconds(since: empty) / Double(socketCount), "µs"),
+            Figure("server CPU while idle, of one core", after.cpuMicroseconds(since: before) / seconds / 1e4, "%"),
+        ]
+    }
+}

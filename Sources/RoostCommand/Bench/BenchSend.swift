@@ -1,0 +1,108 @@
+import ArgumentParser
+import Foundation
+import RoostAPI
+
+struct BenchSend: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(commandName: "send", abstract: "Durable sends over 50 channels.")
+    @OptionGroup var options: BenchOptions
+
+    func run() async throws { try await options.report([SendBenchmark()]) }
+}
+
+/// How many messages are stored and acknowledged, and what one costs. An acknowledgement comes after the fsync.
+///
+/// The floor is SQLite alone: the same rows in the same tables, as durably, in batches as large as the server's were.
+struct SendBenchmark: Benchmark {
+    static let name = "send"
+    private let channelCount = 50
+    /// Sends that each sender has under way.
+    private let window = 32
+
+    func figures(in directory: URL, isQuick: Bool) async throws -> [Figure] {
+        let users = (0..<channelCount).map { UserID("user-\($0)") }
+        try Seed.fill(directory) { seed in
+            try seed.addUsers(users)
+            try seed.forEach(Array(users.enumerated())) { batch, entry in
+                try batch.perform(CreateChannel(channel: ChannelID("channel-\(entry.offset)")), as: entry.element)
+            }
+        }
+        let tokens = try await BenchTokens(directory: directory).tokens(for: users)
+        let fsync = try Disk.fsyncs(in: directory).median
+        let server = try BenchServer(directory: directory)
+        defer { server.end() }
+        let loop = LoadLoop()
+        try loop.connect(port: server.port, tokens: tokens)
+        _ = try measure(loop, server, senders: channelCount, window: 4, seconds: 0.5)
+        let low = try measure(loop, server, senders: 1, window: 1, seconds: isQuick ? 1 : 3)
+        let full = try measure(loop, server, senders: channelCount, window: window, seconds: isQuick ? 3 : 10)
+        loop.closeAll()
+        server.end()
+
+        let batch = full.batchSize ?? 256
+        let floor = try FloorInserts.measure(
+            in: directory, batchSize: Int(batch.rounded()), channelCount: channelCount, seconds: isQuick ? 2 : 4)
+        return [
+            Figure(
+                "durable acknowledged sends", full.sendsPerSecond, "1/s", floor: floor.rowsPerSecond,
+                goals: [.atLeast(15_000), .ratioAtLeast(0.25)]),
+            Figure(full.batchSize == nil ? "sends in one commit (assumed)" : "sends in one commit", batch, ""),
+            Figure("server CPU per send", full.cpuMicroseconds, "µs", floor: floor.cpuMicrosecondsPerRow, goals: [.atMost(60)]),
+            Figure("acknowledgement p50, full load", full.acknowledgements.median / 1000, "ms"),
+            Figure("acknowledgement p99, full load", full.acknowledgements.p99 / 1000, "ms"),
+            Figure("fsync p50 of this disk", fsync / 1000, "ms"),
+            Figure("acknowledgement p50, low load", low.acknowledgements.median / 1000, "ms", goals: [.atMost(fsync / 1000 + 1)]),
+            Figure("acknowledgement p99, low load", low.acknowledgements.p99 / 1000, "ms"),
+        ]
+    }
+
+    private struct Measurement {
+        var sendsPerSecond: Double
+        var cpuMicroseconds: Double
+        var batchSize: Double?
+        var acknowledgements: Histogram
+    }
+
+    private func measure(_ loop: LoadLoop, _ server: BenchServer, senders: Int, window: Int, seconds: Double) throws -> Measurement {
+        /// For each sender the times of its calls under way, by the number of the call.
+        var sentAt: [[Int: UInt64]] = Array(repeating: [:], count: senders)
+        var sent = 0
+        var answered = 0
+        var times = Histogram()
+        let end = Clock.now() + UInt64(seconds * 1e9)
+        let channels = (0..<senders).map { "channel-\($0)" }
+
+        func send(_ socket: LoadSocket) {
+            let start = Clock.now()
+            let call = socket.sendMessage(to: channels[socket.number], text: SampleText.message)
+            sentAt[socket.number][call] = start
+            sent += 1
+        }
+        loop.onFrame = { socket, frame, _ in
+            guard case .reply(let call, _) = frame else { return }
+            if let start = sentAt[socket.number].removeValue(forKey: call) { times.record(loop.now - start) }
+            answered += 1
+            if loop.now < end { send(socket) }
+        }
+        defer { loop.onFrame = { _, _, _ in } }
+
+        let operations = server.metric("roost_write_operations_total")
+        let batches = server.metric("roost_write_batches_total")
+        let before = server.usage
+        let start = Clock.now()
+        for socket in loop.sockets.prefix(senders) {
+            for _ in 0..<window { send(socket) }
+        }
+        try loop.run(timeout: seconds + 30) { answered == sent }
+        let elapsed = Double(Clock.now() - start) / 1e9
+        let cpu = server.usage.cpuMicroseconds(since: before)
+
+        var batchSize: Double?
+        if let operations, let batches, let operationsAfter = server.metric("roost_write_operations_total"),
+            let batchesAfter = server.metric("roost_write_batches_total"), batchesAfter > batches
+        {
+            batchSize = (operationsAfter - operations) / (batchesAfter - batches)
+        }
+        return Measurement(
+            sendsPerSecond: Double(sent) / elapsed, cpuMicroseconds: cpu / Double(sent), batchSize: batchSize, acknowledgements: times)
+    }
+}

@@ -1,0 +1,43 @@
+import Foundation
+import GRDBSQLite
+
+/// The floor of history: SQLite alone steps through the rows of a page and takes their columns.
+enum FloorPages {
+    /// CPU microseconds of a page.
+    static func measure(in directory: URL, channel: String, pageSize: Int, positions: ClosedRange<Int>, seconds: Double) throws
+        -> Double
+    {
+        var connection: OpaquePointer?
+        var statement: OpaquePointer?
+        defer {
+            sqlite3_finalize(statement)
+            sqlite3_close(connection)
+        }
+        let sql = """
+            SELECT channel_id, seq, message_id, change_seq, sender_id, client_id, text, custom_type, data, metadata, tags, parent_id,
+                   created_at, edited_at, deleted_at
+            FROM messages WHERE channel_id = ?1 AND seq < ?2 ORDER BY seq DESC LIMIT \(pageSize)
+            """
+        guard sqlite3_open(directory.appending(path: "roost.sqlite").path, &connection) == SQLITE_OK,
+            sqlite3_prepare_v2(connection, sql, -1, &statement, nil) == SQLITE_OK
+        else { throw BenchFailure("SQLite: \(String(cString: sqlite3_errmsg(connection)))") }
+
+        var pages = 0
+        var bytes: Int32 = 0
+        let start = Clock.threadCPU()
+        let end = Clock.now() + UInt64(seconds * 1e9)
+        while Clock.now() < end {
+            sqlite3_bind_text(statement, 1, channel, -1, unsafeBitCast(-1, to: sqlite3_destructor_type.self))
+            sqlite3_bind_int64(statement, 2, Int64(Int.random(in: positions)))
+            while sqlite3_step(statement) == SQLITE_ROW {
+                for column in 0..<Int32(15) where sqlite3_column_text(statement, column) != nil {
+                    bytes &+= sqlite3_column_bytes(statement, column)
+                }
+            }
+            sqlite3_reset(statement)
+            pages += 1
+        }
+        guard bytes != 0 else { throw BenchFailure("the floor of history read nothing") }
+        return Double(Clock.threadCPU() - start) / 1000 / Double(pages)
+    }
+}

@@ -1,0 +1,49 @@
+import ArgumentParser
+import Foundation
+
+/// The floor of fan-out: writes the same bytes to plain sockets, with nothing else around it.
+///
+/// It prints its port, accepts the sockets, and then makes one round of writes for each byte of its standard input.
+struct FloorSockets: ParsableCommand {
+    static let configuration = CommandConfiguration(commandName: "floor-sockets", abstract: "The floor of fan-out.", shouldDisplay: false)
+
+    @Option var sockets: Int
+    /// Bytes of one write.
+    @Option var bytes: Int
+
+    func run() throws {
+        signal(SIGPIPE, SIG_IGN)
+        let (listener, port) = try LoopbackSocket.listen()
+        FileHandle.standardOutput.write(Data("\(port)\n".utf8))
+        let accepted = (0..<sockets).map { _ in accept(listener, nil, nil) }
+        let payload = [UInt8](repeating: 97, count: bytes)
+        var step: UInt8 = 0
+        while read(0, &step, 1) == 1 {
+            for socket in accepted { _ = write(socket, payload, payload.count) }
+        }
+    }
+
+    /// CPU microseconds that one write to one socket takes.
+    ///
+    /// - Parameter roundsAhead: rounds that may be under way: 1 waits for every byte of a round before the next begins.
+    static func measure(sockets count: Int, bytes: Int, roundsAhead: Int, seconds: Double) throws -> Double {
+        let process = try ChildProcess(
+            ["bench", "floor-sockets", "--sockets", "\(count)", "--bytes", "\(bytes)"], errors: .standardError)
+        defer { process.end(after: 0) }
+        guard let port = UInt16(try process.firstLine()) else { throw BenchFailure("the floor told no port") }
+        let loop = LoadLoop()
+        for number in 0..<count { loop.add(try LoadSocket.plain(port: port, number: number)) }
+
+        var rounds = 0
+        let before = process.usage
+        let end = Clock.now() + UInt64(seconds * 1e9)
+        while Clock.now() < end {
+            process.step()
+            rounds += 1
+            let least = (rounds - roundsAhead + 1) * count * bytes
+            try loop.run(timeout: 30) { loop.receivedBytes >= least }
+        }
+        try loop.run(timeout: 30) { loop.receivedBytes >= rounds * count * bytes }
+        return process.usage.cpuMicroseconds(since: before) / Double(rounds * count)
+    }
+}

@@ -1,0 +1,188 @@
+import Foundation
+import RoostAPI
+
+/// What a server sends, as far as the load generator looks into it: it counts and doesn't decode.
+enum LoadFrame {
+    case event
+    case welcome
+    case reply(call: Int, isRefusal: Bool)
+    case ping
+    case close(code: Int)
+    /// An error or a farewell.
+    case other
+
+    /// Tells a frame by its first bytes: `{"watching":…`, `{"welcome":…`, `{"reply":7,"error":…`.
+    init(opcode: UInt8, payload: UnsafeRawBufferPointer) {
+        switch opcode {
+        case 1 where payload.count > 10:
+            switch (payload[2], payload[3]) {
+            case (UInt8(ascii: "w"), UInt8(ascii: "a")): self = .event
+            case (UInt8(ascii: "w"), UInt8(ascii: "e")): self = .welcome
+            case (UInt8(ascii: "r"), _):
+                var call = 0
+                var index = 9
+                while index < payload.count, case let digit = payload[index], digit >= 48, digit <= 57 {
+                    call = call * 10 + Int(digit - 48)
+                    index += 1
+                }
+                self = .reply(call: call, isRefusal: index + 2 < payload.count && payload[index + 2] == UInt8(ascii: "e"))
+            default: self = .other
+            }
+        case 8: self = .close(code: payload.count > 1 ? Int(payload[0]) << 8 | Int(payload[1]) : 0)
+        case 9: self = .ping
+        default: self = .other
+        }
+    }
+}
+
+/// One connection of the load generator. It holds a descriptor, counts and, rarely, bytes of a frame that isn't whole yet.
+final class LoadSocket {
+    enum Stage { case upgrading, open, plain }
+
+    let descriptor: Int32
+    /// Which of the benchmark's sockets it is.
+    let number: Int
+    fileprivate(set) var stage: Stage
+    /// Events since the benchmark set it to 0.
+    var eventCount = 0
+    /// Calls that were made, which is also the number of the newest.
+    private(set) var callCount = 0
+    fileprivate(set) var isWelcome = false
+    fileprivate var rest: [UInt8] = []
+    fileprivate(set) var unsent: [UInt8] = []
+
+    fileprivate init(descriptor: Int32, number: Int, stage: Stage) {
+        self.descriptor = descriptor
+        self.number = number
+        self.stage = stage
+        _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK)
+    }
+
+    deinit { close(descriptor) }
+
+    /// Plain TCP: received bytes are counted and thrown away.
+    static func plain(port: UInt16, number: Int) throws -> LoadSocket {
+        try LoadSocket(descriptor: connected(port), number: number, stage: .plain)
+    }
+
+    /// Asks for a WebSocket, with the token in the header.
+    static func webSocket(port: UInt16, number: Int, token: String) throws -> LoadSocket {
+        let socket = try LoadSocket(descriptor: connected(port), number: number, stage: .upgrading)
+        let request = """
+            GET /v1/socket HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
+            Sec-WebSocket-Key: cm9vc3QtYmVuY2gtLS0tLQ==\r\nAuthorization: Bearer \(token)\r\n\r\n
+            """
+        socket.send(Array(request.utf8))
+        return socket
+    }
+
+    private static func connected(_ port: UInt16) throws -> Int32 {
+        let descriptor = LoopbackSocket.connect(port: port)
+        guard descriptor >= 0 else { throw BenchFailure("can't connect: \(String(cString: strerror(errno)))") }
+        return descriptor
+    }
+
+    // MARK: Out
+
+    /// Calls an operation, and returns the number of the call.
+    @discardableResult
+    func call(_ operation: some Operation) throws -> Int {
+        callCount += 1
+        send(frame: try JSONWriter.bytes(of: CallFrame(call: Int64(callCount), with: operation)))
+        return callCount
+    }
+
+    /// Sends a message. Built by hand, since it is what the load consists of.
+    func sendMessage(to channel: String, text: String) -> Int {
+        callCount += 1
+        send(
+            frame: Array(
+                """
+                {"call":\(callCount),"operation":"messages.send","with":{"channel":"\(channel)","clientId":"\(number)-\(callCount)",\
+                "text":"\(text)"}}
+                """.utf8))
+        return callCount
+    }
+
+    /// A text frame whose mask is zero: lawful, and the payload stands in it as it is.
+    private func send(frame payload: [UInt8], opcode: UInt8 = 1) {
+        var bytes: [UInt8] = [0x80 | opcode]
+        bytes.reserveCapacity(payload.count + 14)
+        if payload.count < 126 {
+            bytes.append(0x80 | UInt8(payload.count))
+        } else if payload.count <= UInt16.max {
+            bytes += [0x80 | 126, UInt8(payload.count >> 8), UInt8(payload.count & 255)]
+        } else {
+            bytes.append(0x80 | 127)
+            for shift in stride(from: 56, through: 0, by: -8) { bytes.append(UInt8(payload.count >> shift & 255)) }
+        }
+        bytes += [0, 0, 0, 0]
+        bytes += payload
+        send(bytes)
+    }
+
+    fileprivate func pong() { send(frame: [], opcode: 10) }
+
+    private func send(_ bytes: [UInt8]) {
+        unsent += bytes
+        flush()
+    }
+
+    func flush() {
+        let count = write(descriptor, unsent, unsent.count)
+        if count > 0 { unsent.removeFirst(count) }
+    }
+}
+
+extension LoadSocket {
+    /// Takes bytes that came, and hands out the frames that are whole.
+    func receive(_ bytes: UnsafeRawBufferPointer, _ body: (LoadFrame, UnsafeRawBufferPointer) throws -> Void) throws {
+        if stage == .plain { return }
+        if rest.isEmpty {
+            let used = try consume(bytes, body)
+            if used < bytes.count { rest = Array(bytes[used...]) }
+        } else {
+            rest += bytes
+            let whole = rest
+            let used = try whole.withUnsafeBytes { try consume($0, body) }
+            rest.removeFirst(used)
+        }
+    }
+
+    private func consume(_ bytes: UnsafeRawBufferPointer, _ body: (LoadFrame, UnsafeRawBufferPointer) throws -> Void) throws -> Int {
+        var start = 0
+        if stage == .upgrading {
+            guard let end = bytes.indices.dropFirst(3).first(where: { bytes[$0] == 10 && bytes[$0 - 2] == 10 }) else { return 0 }
+            let head = String(decoding: bytes[...end], as: UTF8.self)
+            guard head.hasPrefix("HTTP/1.1 101") else { throw BenchFailure("the server refused a socket: \(head)") }
+            stage = .open
+            start = end + 1
+        }
+        while bytes.count - start >= 2 {
+            var header = 2
+            var length = Int(bytes[start + 1] & 127)
+            if length == 126 {
+                guard bytes.count - start >= 4 else { break }
+                length = Int(bytes[start + 2]) << 8 | Int(bytes[start + 3])
+                header = 4
+            } else if length == 127 {
+                guard bytes.count - start >= 10 else { break }
+                length = (0..<8).reduce(0) { $0 << 8 | Int(bytes[start + 2 + $1]) }
+                header = 10
+            }
+            guard bytes.count - start >= header + length else { break }
+            let payload = UnsafeRawBufferPointer(rebasing: bytes[(start + header)..<(start + header + length)])
+            let frame = LoadFrame(opcode: bytes[start] & 15, payload: payload)
+            switch frame {
+            case .event: eventCount += 1
+            case .welcome: isWelcome = true
+            case .ping: pong()
+            case .close(let code): throw BenchFailure("the server closed socket \(number) with \(code)")
+            default: break
+            }
+            try body(frame, payload)
+            start += header + length
+        }
+        return start
+    }
+}

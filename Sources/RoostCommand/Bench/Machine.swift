@@ -1,0 +1,85 @@
+import Foundation
+
+/// The machine that the figures are of: they say nothing without it.
+struct Machine: Encodable, CustomStringConvertible {
+    let cores: Int
+    let processor: String
+    let kernel: String
+    /// How long this disk takes for an append of 4 KiB with its fsync.
+    let fsyncMedianMicroseconds: Double
+
+    init(directory: URL) throws {
+        cores = Int(sysconf(Int32(_SC_NPROCESSORS_ONLN)))
+        let lines = SystemFile.read("/proc/cpuinfo").split(separator: "\n")
+        let model = lines.first { $0.hasPrefix("model name") }?.split(separator: ":").last
+        processor = model.map { $0.trimmingCharacters(in: .whitespaces) } ?? "unknown processor"
+        kernel = SystemFile.read("/proc/sys/kernel/osrelease").trimmingCharacters(in: .whitespacesAndNewlines)
+        fsyncMedianMicroseconds = try Disk.fsyncs(in: directory).median
+    }
+
+    var description: String {
+        "\(cores) cores, \(processor), Linux \(kernel), fsync p50 \(Report.number(fsyncMedianMicroseconds)) µs"
+    }
+}
+
+/// What the disk itself costs.
+enum Disk {
+    /// Appends 4 KiB to a file and calls fsync, again and again for about a second.
+    static func fsyncs(in directory: URL) throws -> Histogram {
+        let path = directory.appending(path: "fsync-probe").path
+        let file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
+        guard file >= 0 else { throw BenchFailure("can't write \(path)") }
+        defer {
+            close(file)
+            unlink(path)
+        }
+        let block = [UInt8](repeating: 7, count: 4096)
+        var times = Histogram()
+        let end = Clock.now() + 1_000_000_000
+        while times.count < 1000, Clock.now() < end || times.count < 20 {
+            let start = Clock.now()
+            guard write(file, block, block.count) == block.count, fsync(file) == 0 else {
+                throw BenchFailure("can't write \(path): \(String(cString: strerror(errno)))")
+            }
+            times.record(Clock.now() - start)
+        }
+        return times
+    }
+}
+
+/// Time that only goes forward, in nanoseconds.
+enum Clock {
+    static func now() -> UInt64 { clock_gettime_nanoseconds(CLOCK_MONOTONIC) }
+
+    /// CPU time of the calling thread.
+    static func threadCPU() -> UInt64 { clock_gettime_nanoseconds(CLOCK_THREAD_CPUTIME_ID) }
+
+    private static func clock_gettime_nanoseconds(_ clock: clockid_t) -> UInt64 {
+        var time = timespec()
+        clock_gettime(clock, &time)
+        return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
+    }
+}
+
+/// Files of /proc, which have no size before they are read.
+enum SystemFile {
+    static func read(_ path: String) -> String {
+        let file = open(path, O_RDONLY | O_CLOEXEC)
+        guard file >= 0 else { return "" }
+        defer { close(file) }
+        var text: [UInt8] = []
+        var part = [UInt8](repeating: 0, count: 16_384)
+        while true {
+            let count = Foundation.read(file, &part, part.count)
+            guard count > 0 else { break }
+            text += part.prefix(count)
+        }
+        return String(decoding: text, as: UTF8.self)
+    }
+}
+
+/// The benchmark itself can't go on.
+struct BenchFailure: Error, CustomStringConvertible {
+    let description: String
+    init(_ reason: String) { description = "The benchmark can't go on: \(reason)." }
+}

@@ -1,0 +1,83 @@
+import Foundation
+
+/// A process that is measured: its CPU time, its memory and its calls of write, as the kernel counts them.
+struct ProcessUsage {
+    /// User and system time together.
+    let cpuSeconds: Double
+    let residentBytes: Double
+    /// Calls of write(2) and its kin.
+    let writeCalls: Double
+
+    init(of process: Int32) {
+        let stat = SystemFile.read("/proc/\(process)/stat")
+        // The name of the process may hold spaces; the numbers stand after its closing parenthesis.
+        let fields = stat[(stat.lastIndex(of: ")") ?? stat.startIndex)...].split(separator: " ")
+        let ticks = fields.count > 13 ? (Double(fields[12]) ?? 0) + (Double(fields[13]) ?? 0) : 0
+        cpuSeconds = ticks / Double(sysconf(Int32(_SC_CLK_TCK)))
+        let pages = SystemFile.read("/proc/\(process)/statm").split(separator: " ").dropFirst().first.flatMap { Double($0) } ?? 0
+        residentBytes = pages * Double(sysconf(Int32(_SC_PAGESIZE)))
+        let calls = SystemFile.read("/proc/\(process)/io").split(separator: "\n").first { $0.hasPrefix("syscw:") }
+        writeCalls = calls.flatMap { Double($0.dropFirst(6).trimmingCharacters(in: .whitespaces)) } ?? 0
+    }
+
+    /// CPU time since an earlier look.
+    func cpuMicroseconds(since earlier: ProcessUsage) -> Double { (cpuSeconds - earlier.cpuSeconds) * 1e6 }
+}
+
+/// This program, started once more: as the server, or as a floor.
+final class ChildProcess {
+    private let process = Process()
+    private let input = Pipe()
+    private let output = Pipe()
+
+    var identifier: Int32 { process.processIdentifier }
+    var isRunning: Bool { process.isRunning }
+    var usage: ProcessUsage { ProcessUsage(of: identifier) }
+
+    /// - Parameter errors: where what it writes to its standard error goes.
+    init(_ arguments: [String], errors: FileHandle) throws {
+        let own = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
+        process.executableURL = URL(filePath: own ?? CommandLine.arguments[0])
+        process.arguments = arguments
+        process.standardInput = input
+        process.standardOutput = output
+        process.standardError = errors
+        try process.run()
+    }
+
+    /// The first line that it writes.
+    func firstLine() throws -> String {
+        var line: [UInt8] = []
+        var byte: UInt8 = 0
+        while read(output.fileHandleForReading.fileDescriptor, &byte, 1) == 1, byte != 10 { line.append(byte) }
+        guard !line.isEmpty else { throw BenchFailure("a child process ended before it began") }
+        return String(decoding: line, as: UTF8.self)
+    }
+
+    /// Writes one byte to its standard input: the next step.
+    func step() { _ = write(input.fileHandleForWriting.fileDescriptor, "\n", 1) }
+
+    /// Asks it to end, and after a while ends it.
+    func end(after seconds: Double = 5) {
+        guard process.isRunning else { return }
+        kill(identifier, SIGTERM)
+        let deadline = Clock.now() + UInt64(seconds * 1e9)
+        while process.isRunning, Clock.now() < deadline { usleep(2000) }
+        if process.isRunning { kill(identifier, SIGKILL) }
+        process.waitUntilExit()
+    }
+
+    deinit { end(after: 0) }
+}
+
+/// A directory for one run, on the disk that is measured. It goes when the run is over.
+final class RunDirectory {
+    let url: URL
+
+    init(in parent: URL) throws {
+        url = parent.appending(path: ".roost-bench-\(getpid())-\(UInt32.random(in: 0 ... .max))")
+        try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
+    }
+
+    deinit { try? FileManager.default.removeItem(at: url) }
+}

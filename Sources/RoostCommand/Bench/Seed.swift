@@ -1,0 +1,66 @@
+import Foundation
+import RoostAPI
+import RoostCore
+import RoostDatabase
+
+/// Fills a data directory before a server starts on it: by the server's own rules, in large batches.
+struct Seed {
+    private let database: SQLiteDatabase
+    private var ids = IDGenerator()
+
+    /// Opens the directory, runs the body, and closes it again.
+    static func fill(_ directory: URL, _ body: (inout Seed) throws -> Void) throws {
+        var seed = Seed(database: try SQLiteDatabase(directory: directory))
+        try body(&seed)
+    }
+
+    private init(database: SQLiteDatabase) { self.database = database }
+
+    /// Runs the rules for each element in turn, a few thousand in one transaction.
+    mutating func forEach<Element>(_ elements: some Collection<Element>, _ body: (inout Batch, Element) throws -> Void) throws {
+        var remaining = elements[...]
+        while !remaining.isEmpty {
+            ids = try database.write { transaction in
+                var batch = Batch(transaction: transaction, ids: ids)
+                for element in remaining.prefix(5000) { try body(&batch, element) }
+                return batch.ids
+            }
+            remaining = remaining.dropFirst(5000)
+        }
+    }
+
+    mutating func addUsers(_ users: [UserID]) throws {
+        try forEach(users) { batch, user in try batch.run(as: user) { try $0.admitCaller(displayName: nil) } }
+    }
+
+    /// One transaction.
+    struct Batch {
+        let transaction: any Transaction
+        fileprivate(set) var ids: IDGenerator
+        private let now = Timestamp(milliseconds: Int64(Date().timeIntervalSince1970 * 1000))
+
+        fileprivate init(transaction: any Transaction, ids: IDGenerator) {
+            self.transaction = transaction
+            self.ids = ids
+        }
+
+        @discardableResult
+        mutating func run<T>(as user: UserID, _ body: (inout Context) throws -> T) throws -> T {
+            var context = Context(transaction: transaction, caller: Caller(user: user), now: now, ids: ids)
+            let result = try body(&context)
+            ids = context.ids
+            return result
+        }
+
+        @discardableResult
+        mutating func perform<Call: Handled>(_ operation: Call, as user: UserID) throws -> Call.Response {
+            try run(as: user) { try operation.handle(in: &$0) }
+        }
+    }
+}
+
+/// What the benchmarks' users write.
+enum SampleText {
+    /// 100 bytes, about as long as people's messages are.
+    static let message = String("The quick brown fox jumps over the lazy dog, and then both of them go home to have their dinner again".prefix(100))
+}
