@@ -53,6 +53,8 @@ struct DatabaseFile: Sendable {
 
     private var configuration: Configuration {
         var configuration = Configuration()
+        // An earlier client of the same files may still be closing them: SQLite then waits instead of refusing.
+        configuration.busyMode = .timeout(5)
         let synchronous = isDurable ? "FULL" : "NORMAL"
         let isFile = url != nil
         configuration.prepareDatabase { database in
