@@ -124,7 +124,8 @@ let package = Package(
         .testTarget(name: "TidyTests", dependencies: ["RoostAPI", "RoostCore"], swiftSettings: settings),
         .testTarget(name: "RoostAPITests", dependencies: ["RoostAPI"], swiftSettings: settings),
         .testTarget(
-            name: "RoostCoreTests", dependencies: ["RoostAPI", "RoostCore", "RoostDatabase", "RoostTestSupport"], swiftSettings: settings),
+            name: "RoostCoreTests", dependencies: ["RoostAPI", "RoostCore", "RoostDatabase", "RoostTestSupport"],
+            swiftSettings: settings),
         .testTarget(
             name: "ConvergenceTests", dependencies: ["RoostAPI", "RoostCore", "RoostDatabase", "RoostTestSupport"],
             swiftSettings: settings),

@@ -86,7 +86,8 @@ public final class SQLiteDatabase: Database {
             let known = Set(Migrations.steps.map(\.name))
             guard done.isSubset(of: known) else {
                 throw DatabaseFailure(
-                    message: "The database was written by a newer version of Roost: \(done.subtracting(known).sorted()). Start that one.",
+                    message:
+                        "The database was written by a newer version of Roost: \(done.subtracting(known).sorted()). Start that one.",
                     kind: .fatal)
             }
             for step in Migrations.steps where !done.contains(step.name) {

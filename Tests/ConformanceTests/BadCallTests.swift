@@ -18,36 +18,94 @@ import Testing
     }
 
     static let cases: [Case] = [
-        Case(name: "an unknown operation", frame: #"{"call":1,"operation":"messages.sent","with":{}}"#, code: .unknownOperation, field: "operation"),
+        Case(
+            name: "an unknown operation", frame: #"{"call":1,"operation":"messages.sent","with":{}}"#, code: .unknownOperation,
+            field: "operation"),
         Case(name: "no operation", frame: #"{"call":1}"#, code: .invalidArgument, field: "operation"),
-        Case(name: "a missing field", frame: #"{"call":1,"operation":"members.join","with":{}}"#, code: .invalidArgument, field: "channel"),
-        Case(name: "a field of the wrong type", frame: #"{"call":1,"operation":"members.join","with":{"channel":7}}"#, code: .invalidArgument, field: "channel"),
-        Case(name: "a null field", frame: #"{"call":1,"operation":"members.join","with":{"channel":null}}"#, code: .invalidArgument, field: "channel"),
-        Case(name: "an unknown field", frame: #"{"call":1,"operation":"members.join","with":{"channel":"general","chanel":"x"}}"#, code: .invalidArgument, field: "chanel"),
+        Case(
+            name: "a missing field", frame: #"{"call":1,"operation":"members.join","with":{}}"#, code: .invalidArgument,
+            field: "channel"),
+        Case(
+            name: "a field of the wrong type", frame: #"{"call":1,"operation":"members.join","with":{"channel":7}}"#,
+            code: .invalidArgument, field: "channel"),
+        Case(
+            name: "a null field", frame: #"{"call":1,"operation":"members.join","with":{"channel":null}}"#, code: .invalidArgument,
+            field: "channel"),
+        Case(
+            name: "an unknown field", frame: #"{"call":1,"operation":"members.join","with":{"channel":"general","chanel":"x"}}"#,
+            code: .invalidArgument, field: "chanel"),
         Case(name: "fields that are no object", frame: #"{"call":1,"operation":"members.join","with":[]}"#, code: .invalidArgument),
-        Case(name: "an empty id", frame: #"{"call":1,"operation":"members.join","with":{"channel":""}}"#, code: .invalidArgument, field: "channel"),
-        Case(name: "an id with a control character", frame: #"{"call":1,"operation":"members.join","with":{"channel":"a\u0000b"}}"#, code: .invalidArgument, field: "channel"),
-        Case(name: "an id with a slash", frame: #"{"call":1,"operation":"members.join","with":{"channel":"a/b"}}"#, code: .invalidArgument, field: "channel"),
-        Case(name: "an unknown channel", frame: #"{"call":1,"operation":"members.join","with":{"channel":"nowhere"}}"#, code: .notFound, field: "channel"),
-        Case(name: "not a member", frame: #"{"call":1,"operation":"messages.send","with":{"channel":"other","clientId":"c","text":"x"}}"#, code: .notMember),
-        Case(name: "an empty text", frame: #"{"call":1,"operation":"messages.send","with":{"channel":"general","clientId":"c","text":""}}"#, code: .invalidArgument, field: "text"),
+        Case(
+            name: "an empty id", frame: #"{"call":1,"operation":"members.join","with":{"channel":""}}"#, code: .invalidArgument,
+            field: "channel"),
+        Case(
+            name: "an id with a control character", frame: #"{"call":1,"operation":"members.join","with":{"channel":"a\u0000b"}}"#,
+            code: .invalidArgument, field: "channel"),
+        Case(
+            name: "an id with a slash", frame: #"{"call":1,"operation":"members.join","with":{"channel":"a/b"}}"#,
+            code: .invalidArgument, field: "channel"),
+        Case(
+            name: "an unknown channel", frame: #"{"call":1,"operation":"members.join","with":{"channel":"nowhere"}}"#,
+            code: .notFound, field: "channel"),
+        Case(
+            name: "not a member",
+            frame: #"{"call":1,"operation":"messages.send","with":{"channel":"other","clientId":"c","text":"x"}}"#, code: .notMember
+        ),
+        Case(
+            name: "an empty text",
+            frame: #"{"call":1,"operation":"messages.send","with":{"channel":"general","clientId":"c","text":""}}"#,
+            code: .invalidArgument, field: "text"),
         Case(name: "metadata that is no object", frame: send(#""metadata":[1]"#), code: .invalidArgument, field: "metadata"),
-        Case(name: "deep metadata", frame: send(#""metadata":{"a":"# + String(repeating: "[", count: 33) + String(repeating: "]", count: 33) + "}"), code: .limitExceeded, field: "metadata"),
-        Case(name: "very deep metadata", frame: send(#""metadata":{"a":"# + String(repeating: "[", count: 300) + String(repeating: "]", count: 300) + "}"), code: .invalidArgument),
+        Case(
+            name: "deep metadata",
+            frame: send(#""metadata":{"a":"# + String(repeating: "[", count: 33) + String(repeating: "]", count: 33) + "}"),
+            code: .limitExceeded, field: "metadata"),
+        Case(
+            name: "very deep metadata",
+            frame: send(#""metadata":{"a":"# + String(repeating: "[", count: 300) + String(repeating: "]", count: 300) + "}"),
+            code: .invalidArgument),
         Case(name: "six tags", frame: send(#""tags":["1","2","3","4","5","6"]"#), code: .limitExceeded, field: "tags"),
         Case(name: "an unknown parent", frame: send(#""parentId":"12345""#), code: .notFound, field: "parentId"),
         Case(name: "a parent that is no id", frame: send(#""parentId":"abc""#), code: .invalidArgument, field: "parentId"),
-        Case(name: "a negative seq", frame: #"{"call":1,"operation":"reading.mark","with":{"channel":"general","seq":-1}}"#, code: .invalidArgument, field: "seq"),
-        Case(name: "a seq that is no whole number", frame: #"{"call":1,"operation":"reading.mark","with":{"channel":"general","seq":1.5}}"#, code: .invalidArgument, field: "seq"),
-        Case(name: "a page of 0", frame: #"{"call":1,"operation":"messages.list","with":{"channel":"general","limit":0}}"#, code: .invalidArgument, field: "limit"),
-        Case(name: "a page of 101", frame: #"{"call":1,"operation":"messages.list","with":{"channel":"general","limit":101}}"#, code: .limitExceeded, field: "limit"),
-        Case(name: "two positions", frame: #"{"call":1,"operation":"messages.list","with":{"channel":"general","before":5,"after":1}}"#, code: .invalidArgument, field: "before"),
-        Case(name: "changes of the future", frame: #"{"call":1,"operation":"streams.channelChanges","with":{"channel":"general","after":999999}}"#, code: .resyncRequired, field: "after"),
-        Case(name: "an unknown type", frame: #"{"call":1,"operation":"channels.create","with":{"type":"secret"}}"#, code: .invalidArgument, field: "type"),
-        Case(name: "an id that is taken", frame: #"{"call":1,"operation":"channels.create","with":{"channel":"general","type":"community"}}"#, code: .alreadyExists, field: "channel"),
-        Case(name: "an unknown first member", frame: #"{"call":1,"operation":"channels.create","with":{"type":"community","users":["nobody"]}}"#, code: .notFound, field: "users"),
-        Case(name: "someone else's message", frame: #"{"call":1,"operation":"messages.edit","with":{"channel":"general","message":"MESSAGE","text":"mine"}}"#, code: .notMessageOwner),
-        Case(name: "an admin's operation", frame: #"{"call":1,"operation":"users.upsert","with":{"user":"zoe"}}"#, code: .notPermitted),
+        Case(
+            name: "a negative seq", frame: #"{"call":1,"operation":"reading.mark","with":{"channel":"general","seq":-1}}"#,
+            code: .invalidArgument, field: "seq"),
+        Case(
+            name: "a seq that is no whole number",
+            frame: #"{"call":1,"operation":"reading.mark","with":{"channel":"general","seq":1.5}}"#, code: .invalidArgument,
+            field: "seq"),
+        Case(
+            name: "a page of 0", frame: #"{"call":1,"operation":"messages.list","with":{"channel":"general","limit":0}}"#,
+            code: .invalidArgument, field: "limit"),
+        Case(
+            name: "a page of 101", frame: #"{"call":1,"operation":"messages.list","with":{"channel":"general","limit":101}}"#,
+            code: .limitExceeded, field: "limit"),
+        Case(
+            name: "two positions",
+            frame: #"{"call":1,"operation":"messages.list","with":{"channel":"general","before":5,"after":1}}"#,
+            code: .invalidArgument, field: "before"),
+        Case(
+            name: "changes of the future",
+            frame: #"{"call":1,"operation":"streams.channelChanges","with":{"channel":"general","after":999999}}"#,
+            code: .resyncRequired, field: "after"),
+        Case(
+            name: "an unknown type", frame: #"{"call":1,"operation":"channels.create","with":{"type":"secret"}}"#,
+            code: .invalidArgument, field: "type"),
+        Case(
+            name: "an id that is taken",
+            frame: #"{"call":1,"operation":"channels.create","with":{"channel":"general","type":"community"}}"#,
+            code: .alreadyExists, field: "channel"),
+        Case(
+            name: "an unknown first member",
+            frame: #"{"call":1,"operation":"channels.create","with":{"type":"community","users":["nobody"]}}"#, code: .notFound,
+            field: "users"),
+        Case(
+            name: "someone else's message",
+            frame: #"{"call":1,"operation":"messages.edit","with":{"channel":"general","message":"MESSAGE","text":"mine"}}"#,
+            code: .notMessageOwner),
+        Case(
+            name: "an admin's operation", frame: #"{"call":1,"operation":"users.upsert","with":{"user":"zoe"}}"#,
+            code: .notPermitted),
     ]
 
     @Test("R21 AM-23 AM-26 SB-58 a call that is refused tells its code and field, and changes nothing", arguments: cases)
@@ -68,7 +126,9 @@ import Testing
         try await server.stop()
     }
 
-    @Test("R21 frames that are no calls are answered without ending the socket", arguments: ["", "{", "[]", "7", "null", "{}", #"{"call":"x"}"#])
+    @Test(
+        "R21 frames that are no calls are answered without ending the socket",
+        arguments: ["", "{", "[]", "7", "null", "{}", #"{"call":"x"}"#])
     func malformed(_ frame: String) async throws {
         let server = try await TestServer()
         let socket = try await server.socket("ann")
@@ -88,10 +148,18 @@ import Testing
 
     static let limits = [
         Limit(field: "text", most: Limits.messageTextLength) { SendMessage(channel: "general", clientId: "c", text: letters($0)) },
-        Limit(field: "data", most: Limits.messageDataLength) { SendMessage(channel: "general", clientId: "c", text: "x", data: letters($0)) },
-        Limit(field: "customType", most: Limits.customTypeLength) { SendMessage(channel: "general", clientId: "c", text: "x", customType: letters($0)) },
-        Limit(field: "clientId", most: Limits.identifierLength) { SendMessage(channel: "general", clientId: ClientID(letters($0)), text: "x") },
-        Limit(field: "tags", most: Limits.messageTags) { SendMessage(channel: "general", clientId: "c", text: "x", tags: Array(repeating: "t", count: $0)) },
+        Limit(field: "data", most: Limits.messageDataLength) {
+            SendMessage(channel: "general", clientId: "c", text: "x", data: letters($0))
+        },
+        Limit(field: "customType", most: Limits.customTypeLength) {
+            SendMessage(channel: "general", clientId: "c", text: "x", customType: letters($0))
+        },
+        Limit(field: "clientId", most: Limits.identifierLength) {
+            SendMessage(channel: "general", clientId: ClientID(letters($0)), text: "x")
+        },
+        Limit(field: "tags", most: Limits.messageTags) {
+            SendMessage(channel: "general", clientId: "c", text: "x", tags: Array(repeating: "t", count: $0))
+        },
         Limit(field: "metadata", most: Limits.metadataSizeBytes) { size in
             SendMessage(channel: "general", clientId: "c", text: "x", metadata: ["k": .string(letters(size - 8))])
         },
@@ -112,10 +180,14 @@ import Testing
                 fields = .object(object)
             }
             return try await server.request(
-                "POST", "/v1/channels/general/messages", token: token, body: String(decoding: try JSONWriter.bytes(of: fields), as: UTF8.self))
+                "POST", "/v1/channels/general/messages", token: token,
+                body: String(decoding: try JSONWriter.bytes(of: fields), as: UTF8.self))
         }
         let over = try await post(limit.most + 1)
-        #expect([String(over.status), over.code, try over.decoded(JSONValue.self)["field"]?.text] == ["413", "limit_exceeded", limit.field])
+        #expect(
+            [String(over.status), over.code, try over.decoded(JSONValue.self)["field"]?.text] == [
+                "413", "limit_exceeded", limit.field,
+            ])
         #expect(try await owner.call(GetChannel(channel: "general")).channel.counters.messageCount == 0)
         #expect(try await post(limit.most).status == 200)
         try await server.stop()

@@ -23,7 +23,8 @@ import Testing
         Case(name: "invalid UTF-8", frames: [RawSocket.frame(opcode: 1, [0x22, 0xff, 0xfe, 0x22])], closeCode: 1007),
         Case(name: "a fragmented ping", frames: [RawSocket.frame(opcode: 9, [], isFinal: false)], closeCode: 1002),
         Case(
-            name: "a frame over 64 KiB", frames: [RawSocket.frame(opcode: 1, [UInt8](repeating: 32, count: Limits.frameSizeBytes + 1))],
+            name: "a frame over 64 KiB",
+            frames: [RawSocket.frame(opcode: 1, [UInt8](repeating: 32, count: Limits.frameSizeBytes + 1))],
             closeCode: 1009),
         Case(
             name: "a length with the highest bit set",

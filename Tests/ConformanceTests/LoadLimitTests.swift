@@ -13,7 +13,9 @@ import Testing
         try await socket.call(CreateChannel(channel: "general"))
         var bytes: [UInt8] = []
         for number in 1...10_000 {
-            let call = CallFrame(call: Int64(number + 10), with: SendMessage(channel: "general", clientId: ClientID("c\(number)"), text: "\(number)"))
+            let call = CallFrame(
+                call: Int64(number + 10), with: SendMessage(channel: "general", clientId: ClientID("c\(number)"), text: "\(number)")
+            )
             bytes += RawSocket.frame(opcode: 1, try JSONWriter.bytes(of: call))
         }
         await socket.connection.post(bytes)

@@ -45,7 +45,9 @@ import Testing
     func idsInPaths() async throws {
         let server = try await TestServer()
         let token = try await server.token("ann")
-        for (id, path) in [("a b", "a%20b"), ("50%", "50%25"), ("日本", "%E6%97%A5%E6%9C%AC"), ("a?b#c", "a%3Fb%23c"), ("a+b", "a+b")] {
+        for (id, path) in [
+            ("a b", "a%20b"), ("50%", "50%25"), ("日本", "%E6%97%A5%E6%9C%AC"), ("a?b#c", "a%3Fb%23c"), ("a+b", "a+b"),
+        ] {
             let body = #"{"channel":"\#(id)","type":"community"}"#
             let created = try await server.request("POST", "/v1/channels", token: token, body: body)
             let found = try await server.request("GET", "/v1/channels/\(path)", token: token)
@@ -96,7 +98,9 @@ import Testing
     func lock() async throws {
         let server = try await TestServer()
         let error = await #expect(throws: DirectoryLock.Held.self) { _ = try await TestServer(directory: server.directory) }
-        #expect(error?.description.contains("is in use by another Roost server (process \(ProcessInfo.processInfo.processIdentifier))") == true)
+        #expect(
+            error?.description.contains("is in use by another Roost server (process \(ProcessInfo.processInfo.processIdentifier))")
+                == true)
         try await server.stop()
     }
 }

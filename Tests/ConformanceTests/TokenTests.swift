@@ -32,7 +32,8 @@ import Testing
         },
         Case(name: "a forged payload", code: "unauthenticated", closeCode: .unauthenticated) { server in
             let parts = try await server.token("ann").split(separator: ".")
-            let forged = unsigned("", #"{"sub":"ann","exp":99999999999,"role":"admin"}"#).split(separator: ".", omittingEmptySubsequences: false)
+            let forged = unsigned("", #"{"sub":"ann","exp":99999999999,"role":"admin"}"#).split(
+                separator: ".", omittingEmptySubsequences: false)
             return [parts[0], forged[1], parts[2]].joined(separator: ".")
         },
         Case(name: "another secret", code: "unauthenticated", closeCode: .unauthenticated) { _ in
@@ -48,7 +49,8 @@ import Testing
         let server = try await TestServer()
         let token = try await bad.make(server)
         let answer = try await server.request("GET", "/v1/me", token: token)
-        #expect([String(answer.status), answer.code, answer.headers["content-type"]] == ["401", bad.code, "application/problem+json"])
+        #expect(
+            [String(answer.status), answer.code, answer.headers["content-type"]] == ["401", bad.code, "application/problem+json"])
 
         let socket = try await RawSocket.open(port: server.port)
         try await socket.send(json: AuthenticateFrame(token: token))

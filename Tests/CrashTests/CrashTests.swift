@@ -23,13 +23,15 @@ import Testing
         for crash in 1...Self.crashCount {
             if Int.random(in: 0..<10, using: &random) == 0 {
                 // In the middle of a start: migrations, recovery of the WAL, the first reads.
-                try await ServerProcess.startAndKill(directory: directory, after: .milliseconds(.random(in: 1...120, using: &random)))
+                try await ServerProcess.startAndKill(
+                    directory: directory, after: .milliseconds(.random(in: 1...120, using: &random)))
             }
             let server = try await ServerProcess.start(directory: directory)
             let moment = Duration.milliseconds(.random(in: 5...120, using: &random))
             try await withThrowingTaskGroup(of: Void.self) { group in
                 for sender in senders {
-                    let token = try await keys.sign(.init(user: sender.user, role: .user, expiresAt: Date(timeIntervalSinceNow: 600)))
+                    let token = try await keys.sign(
+                        .init(user: sender.user, role: .user, expiresAt: Date(timeIntervalSinceNow: 600)))
                     group.addTask { await sender.sendUntilCut(port: server.port, token: token) }
                 }
                 // The moment of the crash is what this test draws by lot; nothing waits on it.
@@ -59,7 +61,9 @@ import Testing
 
     /// Reads the whole channel and holds it against what the senders know.
     @discardableResult
-    private func check(_ directory: URL, _ senders: [Sender], _ keys: TokenKeys, crash: Int, seed: UInt64) async throws
+    private func check(
+        _ directory: URL, _ senders: [Sender], _ keys: TokenKeys, crash: Int, seed: UInt64
+    ) async throws
         -> (acked: Int, stored: Int)
     {
         let server = try await ServerProcess.start(directory: directory)
@@ -81,7 +85,9 @@ import Testing
             if stored.map(\.seq) != Array(first..<first + Int64(stored.count)) { problems.append("holes in seq") }
             if channel.counters.seq != stored.last?.seq { problems.append("the channel's seq isn't that of its newest message") }
         }
-        if channel.counters.messageCount != stored.count { problems.append("messageCount \(channel.counters.messageCount) ≠ \(stored.count)") }
+        if channel.counters.messageCount != stored.count {
+            problems.append("messageCount \(channel.counters.messageCount) ≠ \(stored.count)")
+        }
         let bySender = Dictionary(grouping: stored, by: \.sender)
         var acked = 0
         for sender in senders {
@@ -123,7 +129,9 @@ private final class Sender: Sendable {
         while true {
             while underWay.count < Self.underWayMax {
                 let clientId = again.isEmpty ? new() : again.removeFirst()
-                guard let call = try? await socket.post(SendMessage(channel: "general", clientId: clientId, text: "from \(user): \(clientId)"))
+                guard
+                    let call = try? await socket.post(
+                        SendMessage(channel: "general", clientId: clientId, text: "from \(user): \(clientId)"))
                 else { return }
                 underWay[call] = clientId
             }

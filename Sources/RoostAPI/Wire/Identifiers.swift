@@ -1,6 +1,9 @@
+import Foundation
+
 /// A string chosen by a caller that names something of Roost for its whole life.
 ///
-/// 1 to 128 characters without control characters, `/` or `,`; compared byte by byte (ledger §8.6).
+/// 1 to 128 characters without control characters, `/` or `,` (ledger §8.6), in Unicode's normalization form C: so that two ids that look
+/// the same to Swift, which compares letters, are the same to a database, which compares bytes.
 public protocol Identifier: RawRepresentable, Codable, Hashable, Comparable, Sendable, SchemaDescribed,
     CustomStringConvertible, ExpressibleByStringLiteral, CodingKeyRepresentable
 where RawValue == String {
@@ -39,6 +42,10 @@ extension Identifier {
                 || scalar.properties.generalCategory == .lineSeparator
                 || scalar.properties.generalCategory == .paragraphSeparator
         }
+        guard
+            rawValue.utf8.allSatisfy({ $0 < 0x80 })
+                || rawValue.precomposedStringWithCanonicalMapping.utf8.elementsEqual(rawValue.utf8)
+        else { throw .invalidArgument(field, "must be in Unicode's normalization form C") }
         guard !forbidden, rawValue != ".", rawValue != ".." else {
             throw .invalidArgument(field, "must not contain control characters, '/' or ','")
         }
@@ -72,7 +79,8 @@ public struct MessageID: RawRepresentable, Codable, Hashable, Comparable, Sendab
         let container = try decoder.singleValueContainer()
         let text = try container.decode(String.self)
         guard let value = Int64(text), value >= 0 else {
-            throw DecodingError.dataCorruptedError(in: container, debugDescription: "must be a message id: decimal digits in a string")
+            throw DecodingError.dataCorruptedError(
+                in: container, debugDescription: "must be a message id: decimal digits in a string")
         }
         self.init(rawValue: value)
     }

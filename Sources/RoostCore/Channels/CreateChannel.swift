@@ -47,7 +47,8 @@ extension CreateChannel: Handled {
         }
         let members = [context.caller.user] + others
         guard members.count <= policy.maxMembers else {
-            throw RoostError(.memberLimit, "The channel has room for \(policy.maxMembers) members.", limit: Int64(policy.maxMembers))
+            throw RoostError(
+                .memberLimit, "The channel has room for \(policy.maxMembers) members.", limit: Int64(policy.maxMembers))
         }
         for user in members { try context.transaction.requireRoomForChannel(of: user) }
         return members

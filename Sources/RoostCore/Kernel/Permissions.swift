@@ -102,7 +102,8 @@ public enum Permissions {
     }
 
     private static func notMember(_ permission: Permission) -> RoostError {
-        RoostError(.notMember, "\(permission.rawValue) is for members of the channel.", rule: "\(permission.rawValue) is for members")
+        RoostError(
+            .notMember, "\(permission.rawValue) is for members of the channel.", rule: "\(permission.rawValue) is for members")
     }
 
     private static func kindForbids(_ permission: Permission, _ type: ChannelType?) -> RoostError {

@@ -28,7 +28,9 @@ extension Transaction {
     /// Makes a user a member as of a channel's newest change: what was there before isn't unread to them.
     ///
     /// - Returns: the seq that this takes in the user's own stream.
-    func writeMember(_ user: UserID, role: ChannelRole, of channel: ChannelID, counters: ChannelCounters, joinedAt: Timestamp) throws
+    func writeMember(
+        _ user: UserID, role: ChannelRole, of channel: ChannelID, counters: ChannelCounters, joinedAt: Timestamp
+    ) throws
         -> Seq
     {
         let userSeq = try advanceStream(of: user)

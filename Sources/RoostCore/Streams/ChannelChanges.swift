@@ -57,7 +57,8 @@ extension Transaction {
         try first("SELECT change_seq FROM channels WHERE channel_id = \(channel)") { $0.int64() } ?? 0
     }
 
-    fileprivate func members(changedAfter seq: Seq, in channel: ChannelID, limit: Int) throws -> (members: [Member], hasMore: Bool) {
+    fileprivate func members(changedAfter seq: Seq, in channel: ChannelID, limit: Int) throws -> (members: [Member], hasMore: Bool)
+    {
         let sql: SQL = """
             SELECT \(Member.columns) FROM members m WHERE m.channel_id = \(channel) AND m.change_seq > \(seq)
             ORDER BY m.change_seq LIMIT \(limit + 1)

@@ -42,7 +42,9 @@ extension GetMe: Handled {
 
 extension Context {
     /// Creates a user, or replaces what is given. Writing what is there already makes no change.
-    fileprivate mutating func writeProfile(of id: UserID, displayName: String?, avatarFileId: String?, metadata: JSONValue?) throws
+    fileprivate mutating func writeProfile(
+        of id: UserID, displayName: String?, avatarFileId: String?, metadata: JSONValue?
+    ) throws
         -> User
     {
         let before = try transaction.user(id)

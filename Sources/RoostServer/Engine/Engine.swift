@@ -109,7 +109,8 @@ final class Engine: Sendable {
 
     /// Runs one rule. Refusals become its answer; a failure of the engine is thrown on, since it concerns the whole batch.
     private func outcome(
-        of job: Job, ids: inout IDGenerator, now: Timestamp, _ attempt: (_ rule: (any Transaction) throws -> [UInt8]) throws -> [UInt8]
+        of job: Job, ids: inout IDGenerator, now: Timestamp,
+        _ attempt: (_ rule: (any Transaction) throws -> [UInt8]) throws -> [UInt8]
     ) throws -> Outcome {
         var notices: [Notice] = []
         do {

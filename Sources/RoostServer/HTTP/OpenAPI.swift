@@ -8,7 +8,8 @@ enum OpenAPI {
         var paths: [String: [String: JSONValue]] = [:]
         for type in OperationTable.handled {
             guard let entry = OperationTable.named(type.name) else { continue }
-            paths[type.path, default: [:]][type.method.rawValue.lowercased()] = operation(entry, response: response(of: type), &components)
+            paths[type.path, default: [:]][type.method.rawValue.lowercased()] = operation(
+                entry, response: response(of: type), &components)
         }
         components["Problem"] = problem
         return [
@@ -16,8 +17,8 @@ enum OpenAPI {
             "info": [
                 "title": "Roost", "version": .string(version),
                 "description": """
-                    Chat channels for apps. The same operations can be called over the WebSocket at /v1/socket, by their operationId.
-                    """,
+                Chat channels for apps. The same operations can be called over the WebSocket at /v1/socket, by their operationId.
+                """,
                 "license": ["name": "Apache-2.0", "identifier": "Apache-2.0"],
             ],
             "servers": [["url": "/"]],
@@ -35,7 +36,9 @@ enum OpenAPI {
         return schema(type)
     }
 
-    private static func operation(_ entry: OperationTable.Entry, response: Schema, _ components: inout [String: JSONValue]) -> JSONValue {
+    private static func operation(
+        _ entry: OperationTable.Entry, response: Schema, _ components: inout [String: JSONValue]
+    ) -> JSONValue {
         let type = entry.type
         let inPath = Set(RequestFields.pathFields(of: type.path))
         let usesQuery = type.method == .get || type.method == .delete

@@ -78,7 +78,9 @@ extension Engine {
     }
 
     @discardableResult
-    func perform(for caller: Caller, isReadOnly: Bool, _ run: @escaping @Sendable (inout Context) throws -> [UInt8]) async throws
+    func perform(
+        for caller: Caller, isReadOnly: Bool, _ run: @escaping @Sendable (inout Context) throws -> [UInt8]
+    ) async throws
         -> [UInt8]
     {
         try await withCheckedThrowingContinuation { continuation in

@@ -55,7 +55,8 @@ struct ProblemMiddleware<Context: RequestContext>: RouterMiddleware {
         } catch let error as HTTPError {
             switch error.status {
             case .notFound:
-                return Problem(RoostError(.unknownOperation, "Nothing answers to this method and path. See /openapi.json.")).response
+                return Problem(RoostError(.unknownOperation, "Nothing answers to this method and path. See /openapi.json."))
+                    .response
             case .contentTooLarge:
                 return Problem(.limitExceeded("body", limit: Limits.bodySizeBytes, unit: "bytes")).response
             default:

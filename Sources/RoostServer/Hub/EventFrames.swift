@@ -5,7 +5,8 @@ import RoostCore
 /// The bytes of a batch's events, ready to be written to any number of sockets.
 ///
 /// Each event is encoded once. Events of one audience that follow one another in a batch stand in one buffer, so that a socket gets them in
-/// one write; a channel's order is kept, and what changes an audience stands between the buffers that it divides.
+/// one write. A channel's order is kept. Two things divide what stands together: a change of an audience, and an event of a user's own stream,
+/// since a user's read position counts messages of a channel, and must not come before or after others of them than it was made between.
 struct EventFrames {
     /// One step of delivery, in order.
     enum Step: Sendable {
@@ -31,6 +32,7 @@ struct EventFrames {
                 continue
             }
             guard let body = try? JSONWriter.bytes(of: event) else { continue }
+            if case .user = audience { open.removeAll(keepingCapacity: true) }
             if let index = open[audience], case .send(_, var frames) = steps[index] {
                 // Taken out while it grows, so that the buffer isn't copied.
                 steps[index] = .change(notice)
@@ -39,7 +41,7 @@ struct EventFrames {
             } else {
                 var frames = Frames(watching: ByteBuffer(), notification: ByteBuffer(), eventCount: 0)
                 frames.append(body)
-                open[audience] = steps.count
+                if case .channel = audience { open[audience] = steps.count }
                 steps.append(.send(audience, frames))
             }
         }

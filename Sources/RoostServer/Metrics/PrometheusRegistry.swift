@@ -67,7 +67,9 @@ public final class PrometheusRegistry: MetricsFactory, Sendable {
     public func text() -> String {
         var lines: [String] = []
         func write(_ table: borrowing Mutex<[Series: Cell]>, type: String, _ body: (String, String, Cell) -> [String]) {
-            let cells = table.withLock { $0 }.sorted { ($0.key.label, $0.key.dimensions.description) < ($1.key.label, $1.key.dimensions.description) }
+            let cells = table.withLock { $0 }.sorted {
+                ($0.key.label, $0.key.dimensions.description) < ($1.key.label, $1.key.dimensions.description)
+            }
             var last = ""
             for (series, cell) in cells {
                 let name = Self.name(series.label)

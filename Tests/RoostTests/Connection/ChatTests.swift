@@ -1,0 +1,80 @@
+import Foundation
+import Logging
+import Roost
+import Testing
+
+@MainActor @Suite("Chat", .timeLimit(.minutes(1)))
+struct ChatTests {
+    private func chat(_ server: TinyServer = TinyServer(), directory: URL? = nil) -> Chat {
+        var configuration = Chat.Configuration(
+            directory: directory, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        configuration.transport = server
+        return Chat(url: URL(filePath: "/"), user: "ann", configuration: configuration) { "token" }
+    }
+
+    @Test("Connects, shows a message as pending and then as sent, and keeps its row")
+    func sendAndSee() async throws {
+        let chat = chat()
+        let messages = chat.channel("general").messages()
+        let channels = chat.channels()
+        try await chat.connect()
+        #expect(chat.connection.isOnline)
+        var updates = channels.updates.makeAsyncIterator()
+        while channels.items.isEmpty { _ = await updates.next() }
+
+        let stored = try await chat.channel("general").sendConfirmed("hi")
+        #expect(stored.text == "hi")
+        for await update in messages.updates where update.items.contains(where: { $0.state == .sent && $0.text == "hi" }) { break }
+        #expect(messages.items.map(\.text) == ["welcome", "hi"])
+        while channels.items.first?.lastMessage != stored { _ = await updates.next() }
+        #expect(channels.totalUnreadCount == 1)
+        await chat.disconnect()
+    }
+
+    @Test("Starts offline from what is on disk, and sends what was written before")
+    func offlineStart() async throws {
+        let directory = URL.temporaryDirectory.appending(component: "roost-\(UUID().uuidString)")
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let server = TinyServer()
+        do {
+            let chat = chat(server, directory: directory)
+            try await chat.connect()
+            await chat.disconnect()
+            try await chat.channel("general").send("later")
+        }
+        let chat = chat(server, directory: directory)
+        let messages = chat.channel("general").messages()
+        var updates = messages.updates.makeAsyncIterator()
+        while messages.items.count < 2 { _ = await updates.next() }
+        #expect(messages.items.map(\.state) == [.sent, .pending])
+        try await chat.connect()
+        while messages.items.last?.state != .sent { _ = await updates.next() }
+        #expect(messages.items.map(\.text) == ["welcome", "later"])
+        await chat.disconnect()
+    }
+
+    @Test("A token of observation ends it at once (AM-29)")
+    func observation() async throws {
+        let chat = chat()
+        let channel = chat.channel("general")
+        var seen: [Int] = []
+        let token = channel.observe { seen.append($0?.unreadCount ?? -1) }
+        try await chat.connect()
+        for await view in channel.updates where view != nil { break }
+        token.invalidate()
+        try await channel.sendConfirmed("hi")
+        for await view in channel.updates where view?.lastMessage?.text == "hi" { break }
+        #expect(seen.last == 1)
+        #expect(token.isInvalidated)
+        await chat.disconnect()
+    }
+
+    @Test("Offline, a call fails at once and a draft outside its limits is refused without asking")
+    func refusals() async throws {
+        let chat = chat()
+        await #expect(throws: RoostError(.notConnected, "There is no connection to the server.")) { _ = try await chat.me() }
+        await #expect(throws: RoostError.invalidArgument("text", "must not be empty")) {
+            try await chat.channel("general").send("")
+        }
+    }
+}

@@ -1,0 +1,146 @@
+import RoostAPI
+import Testing
+
+@testable import Roost
+
+@Suite("Messages: outbox")
+struct OutboxTests {
+    private func settled(_ outputs: [Sync.Output]) -> [ClientID: RoostError.Code?] {
+        var settled: [ClientID: RoostError.Code?] = [:]
+        for case .settled(let key, let result) in outputs {
+            switch result {
+            case .success: settled[key.clientId] = .some(nil)
+            case .failure(let error): settled[key.clientId] = error.code
+            }
+        }
+        return settled
+    }
+
+    @Test("A message is pending at once, sent once, and leaves the outbox when it is stored")
+    func send() async throws {
+        var client = try await Harness()
+        try await client.connectWithChannel()
+        try await client.send("hi", clientId: "c1")
+        #expect(try await client.texts() == ["one", "two", "hi…"])
+        let stored = message(4, "hi", by: "ann", clientId: "c1")
+        try await client.receive(sent(stored, messages: 3))
+        #expect(try await client.texts() == ["one", "two", "hi"])
+        try await client.answer("messages.send", with: stored)
+        #expect(settled(client.take()) == ["c1": nil])
+        #expect(try await client.outbox.items() == [])
+        #expect(try await client.unread() == 2)
+    }
+
+    @Test("One message at a time in each channel, in the order of sending (I3)")
+    func order() async throws {
+        var client = try await Harness()
+        try await client.connectWithChannel()
+        try await client.send("a", clientId: "c1")
+        try await client.send("b", clientId: "c2")
+        #expect(client.calls.values.filter { $0 == "messages.send" }.count == 1)
+        try await client.receive(sent(message(4, "a", by: "ann", clientId: "c1"), messages: 3))
+        try await client.answer("messages.send", with: message(4, "a", by: "ann", clientId: "c1"))
+        #expect(client.sync.queues[Harness.channel]?.inFlight == "c2")
+    }
+
+    @Test("A lost connection sends the message again with the same client id; the list shows it once (I4)")
+    func retryAfterLoss() async throws {
+        var client = try await Harness()
+        try await client.connectWithChannel()
+        try await client.send("hi", clientId: "c1")
+        try await client.feed(.transport(client.sync.connection, .closed(code: 1006, reason: "")))
+        #expect(try await client.texts() == ["one", "two", "hi…"])
+        try await client.connect()
+        // The server had stored it: the resume brings it before it is sent again.
+        let missed = Rows(
+            counters: counters(4, messages: 3), messages: [message(4, "hi", by: "ann", clientId: "c1")],
+            memberships: [membership(readSeq: 1, readCount: 1)])
+        try await client.answer(
+            "streams.resume", with: Resumption(user: changes(user: 1), channels: [changes(channel: 4, missed)], hasMore: false))
+        #expect(try await client.texts() == ["one", "two", "hi"])
+        #expect(try await client.unread() == 2)
+        #expect(try await client.outbox.items() == [])
+    }
+
+    @Test("A final refusal marks the message and lets the next one go; it can be tried again or given up")
+    func refusal() async throws {
+        var client = try await Harness()
+        try await client.connectWithChannel()
+        try await client.send("bad", clientId: "c1")
+        try await client.send("good", clientId: "c2")
+        try await client.refuse("messages.send", with: RoostError(.notPermitted, "No."))
+        #expect(settled(client.take()) == ["c1": .notPermitted])
+        #expect(client.sync.queues[Harness.channel]?.inFlight == "c2")
+        #expect(try await client.outbox.items().map(\.failure?.code) == [.notPermitted, nil])
+
+        let stored = message(4, "good", by: "ann", clientId: "c2")
+        try await client.receive(sent(stored, messages: 3))
+        try await client.answer("messages.send", with: stored)
+        let key = MessageKey(channel: Harness.channel, clientId: "c1")
+        try await client.feed(.retry(key))
+        #expect(client.sync.queues[Harness.channel]?.inFlight == "c1")
+        try await client.feed(.discard(key))
+        #expect(try await client.outbox.items() == [])
+    }
+
+    @Test("A refusal that may pass is waited out for as long as the server says")
+    func overload() async throws {
+        var client = try await Harness()
+        try await client.connectWithChannel()
+        try await client.send("hi", clientId: "c1")
+        _ = client.take()
+        try await client.refuse("messages.send", with: RoostError(.overloaded, "Busy.", retryAfterMilliseconds: 1500))
+        #expect(client.take().contains(.startTimer(.outbox(Harness.channel), .milliseconds(1500))))
+        try await client.feed(.timer(.outbox(Harness.channel)))
+        #expect(client.calls.values.contains("messages.send"))
+    }
+
+    @Test("What was written before the process died is sent after the restart, in order (I1)")
+    func restart() async throws {
+        var before = try await Harness()
+        try await before.connectWithChannel()
+        try await before.feed(.stop)
+        try await before.send("a", clientId: "c1")
+        try await before.send("b", clientId: "c2")
+        var client = try await before.restarted()
+        #expect(try await client.texts() == ["one", "two", "a…", "b…"])
+        try await client.connect()
+        try await client.answer("streams.resume", with: Resumption(user: changes(user: 1), channels: [], hasMore: false))
+        #expect(client.sync.queues[Harness.channel]?.inFlight == "c1")
+    }
+
+    @Test("A crash between the store and the outbox neither loses nor doubles the message")
+    func crashBetweenFiles() async throws {
+        var before = try await Harness()
+        try await before.connectWithChannel()
+        try await before.feed(.stop)
+        try await before.send("hi", clientId: "c1")
+        let stored = message(4, "hi", by: "ann", clientId: "c1")
+        try await before.store.write([
+            .messages([stored]), .countOwn(stored), .position(Harness.channel, Position(cursor: 4, windowStart: 0)),
+        ])
+
+        var client = try await before.restarted()
+        #expect(try await client.texts() == ["one", "two", "hi"])
+        try await client.connect()
+        try await client.answer("streams.resume", with: Resumption(user: changes(user: 1), channels: [], hasMore: false))
+        try await client.answer("messages.send", with: stored)
+        #expect(try await client.texts() == ["one", "two", "hi"])
+        #expect(try await client.outbox.items() == [])
+    }
+
+    @Test("An answer that overtakes its event leaves the message pending until the stream brings it (I6)")
+    func replyBeforeEvent() async throws {
+        var client = try await Harness()
+        try await client.connectWithChannel()
+        try await client.send("hi", clientId: "c1")
+        let stored = message(5, "hi", by: "ann", clientId: "c1")
+        try await client.answer("messages.send", with: stored)
+        #expect(try await client.texts() == ["one", "two", "hi…"])
+        try await client.receive(sent(message(4, "three"), messages: 3))
+        try await client.receive(sent(stored, messages: 4))
+        #expect(try await client.texts() == ["one", "two", "three", "hi"])
+        #expect(try await client.outbox.items() == [])
+        #expect(try await client.unread() == 3)
+    }
+}

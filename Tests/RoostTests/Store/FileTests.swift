@@ -1,0 +1,59 @@
+import Foundation
+import GRDB
+import Logging
+import RoostAPI
+import Testing
+
+@testable import Roost
+
+@Suite("Store: files")
+struct FileTests {
+    private let folder = URL.temporaryDirectory.appending(component: "roost-\(UUID().uuidString)")
+    private let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+
+    @Test("A damaged cache and a damaged outbox are put aside and begun anew")
+    func damaged() async throws {
+        defer { try? FileManager.default.removeItem(at: folder) }
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        let cache = folder.appending(component: "cache.sqlite")
+        let outbox = folder.appending(component: "outbox.sqlite")
+        for file in [cache, outbox] { try Data(repeating: 7, count: 10_000).write(to: file) }
+        let state = try await Store(url: cache, user: "ann", logger: logger).savedState()
+        let items = try await Outbox(url: outbox, logger: logger).items()
+        #expect(state == SavedState())
+        #expect(items == [])
+        #expect(FileManager.default.fileExists(atPath: cache.path + ".damaged-1"))
+        #expect(FileManager.default.fileExists(atPath: outbox.path + ".damaged-1"))
+    }
+
+    @Test("A cache of a newer version is put aside")
+    func newer() async throws {
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let cache = folder.appending(component: "cache.sqlite")
+        do {
+            let store = try Store(url: cache, user: "ann", logger: logger)
+            try await store.write([.erase(epoch: "first"), .userPosition(5)])
+            let queue = try DatabaseQueue(path: cache.path)
+            try await queue.write { try $0.execute(sql: "INSERT INTO grdb_migrations (identifier) VALUES ('99')") }
+        }
+        #expect(try await Store(url: cache, user: "ann", logger: logger).savedState() == SavedState())
+    }
+
+    @Test("The outbox reaches the disk before it answers; every user and server has a folder of their own")
+    func durability() async throws {
+        let names = [
+            ("ann", "https://a.example"), ("Ann", "https://a.example"), ("ann", "https://b.example"),
+            ("ann", "https://a.example:8443"),
+        ]
+        .compactMap { user, url in URL(string: url).map { SyncFiles.folderName(of: UserID(user), at: $0).lowercased() } }
+        #expect(Set(names).count == 4)
+        #expect(try await Outbox(url: nil, logger: logger).synchronous() == 2)
+    }
+}
+
+extension Outbox {
+    /// SQLite's own word for how it commits: 2 is FULL.
+    fileprivate func synchronous() async throws -> Int? {
+        try await queue.read { try Int.fetchOne($0, sql: "PRAGMA synchronous") }
+    }
+}

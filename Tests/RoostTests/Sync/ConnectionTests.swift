@@ -1,0 +1,118 @@
+import RoostAPI
+import Testing
+
+@testable import Roost
+
+@Suite("Sync: connection")
+struct ConnectionTests {
+    private func timer(_ timer: Sync.Timer, in outputs: [Sync.Output]) -> Duration? {
+        for case .startTimer(timer, let delay) in outputs { return delay }
+        return nil
+    }
+
+    @Test("Each failed attempt doubles the bound of the wait, up to its limit; chance draws from it")
+    func backoff() async throws {
+        var client = try await Harness()
+        client.sync.random = HighestDraw()
+        try await client.feed(.start)
+        try await client.feed(.token("token"))
+        var waits: [Duration] = []
+        for _ in 0..<8 {
+            _ = client.take()
+            try await client.feed(.transport(client.sync.connection, .closed(code: nil, reason: "")))
+            waits.append(try #require(timer(.reconnect, in: client.take())))
+            try await client.feed(.timer(.reconnect))
+        }
+        let seconds = waits.map { ($0 / .milliseconds(100)).rounded() / 10 }
+        #expect(seconds == [0.5, 1, 2, 4, 8, 16, 30, 30])
+    }
+
+    @Test("A server that stops says when to come back")
+    func closing() async throws {
+        var client = try await Harness()
+        try await client.connectWithChannel()
+        _ = client.take()
+        try await client.receive(ClosingFrame(closing: .init(reason: "restart", retryAfterMilliseconds: 3000)))
+        try await client.feed(.transport(client.sync.connection, .closed(code: CloseCode.restart.rawValue, reason: "")))
+        #expect(timer(.reconnect, in: client.take()) == .seconds(3))
+    }
+
+    @Test("An expired token is renewed at once; a refused one is an error, and trying goes on")
+    func tokens() async throws {
+        var client = try await Harness()
+        try await client.connectWithChannel()
+        _ = client.take()
+        try await client.feed(.transport(client.sync.connection, .closed(code: CloseCode.tokenExpired.rawValue, reason: "")))
+        #expect(client.take().contains(.fetchToken))
+        try await client.feed(.token("another"))
+        try await client.feed(.transport(client.sync.connection, .opened))
+        try await client.feed(.transport(client.sync.connection, .closed(code: CloseCode.unauthenticated.rawValue, reason: "No.")))
+        #expect(client.sync.status == .refused(RoostError(.unauthenticated, "No.")))
+        _ = client.take()
+        try await client.feed(.timer(.reconnect))
+        #expect(client.take().contains(.fetchToken))
+    }
+
+    @Test("A token provider that hangs is given up and asked again later")
+    func hangingProvider() async throws {
+        var client = try await Harness()
+        try await client.feed(.start)
+        try await client.feed(.timer(.token))
+        #expect(client.take().contains(.cancelToken))
+        try await client.feed(.timer(.reconnect))
+        #expect(client.take().contains(.fetchToken))
+    }
+
+    @Test("A token of someone else's is refused before anything is stored")
+    func wrongUser() async throws {
+        var client = try await Harness()
+        try await client.feed(.start)
+        try await client.feed(.token("token"))
+        try await client.feed(.transport(client.sync.connection, .opened))
+        try await client.receive(text: #"{"welcome":{"user":"bob","epoch":"first","pingIntervalSeconds":30}}"#)
+        #expect(client.sync.status == .refused(RoostError(.unauthenticated, "The token is for bob, not for ann.")))
+        #expect(try await client.store.savedState() == SavedState())
+    }
+
+    @Test("Silence for two intervals ends the connection; a ping asks first")
+    func liveness() async throws {
+        var client = try await Harness()
+        try await client.connectWithChannel()
+        for _ in 0..<3 { try await client.feed(.timer(.liveness)) }
+        #expect(client.take().contains(.ping))
+        try await client.feed(.transport(client.sync.connection, .heard))
+        for _ in 0..<4 { try await client.feed(.timer(.liveness)) }
+        #expect(client.sync.phase == .online)
+        try await client.feed(.timer(.liveness))
+        #expect(client.sync.phase == .waiting)
+    }
+
+    @Test("Calls fail while offline, when the connection is lost, and when no answer comes")
+    func calls() async throws {
+        var client = try await Harness()
+        try await client.feed(.call(1, GetMe()))
+        try await client.connectWithChannel()
+        try await client.feed(.call(2, GetMe()))
+        try await client.feed(.timer(.call(client.sync.lastCall)))
+        try await client.feed(.call(3, GetMe()))
+        try await client.feed(.transport(client.sync.connection, .closed(code: nil, reason: "")))
+        var codes: [CallToken: RoostError.Code] = [:]
+        for case .reply(let token, .failure(let error)) in client.take() { codes[token] = error.code }
+        #expect(codes == [1: .notConnected, 2: .unavailable, 3: .notConnected])
+    }
+
+    @Test("A store that can't be written ends the connection, and the next one begins from what is stored")
+    func storeFailure() async throws {
+        var client = try await Harness()
+        try await client.connectWithChannel()
+        let saved = SavedState(epoch: "first", userCursor: 1, channels: [Harness.channel: Position(cursor: 2, windowStart: 2)])
+        try await client.feed(.storeFailed(saved, "disk full"))
+        #expect(client.sync.phase == .waiting)
+        #expect(client.sync.saved == saved)
+    }
+}
+
+/// Draws the highest number always.
+private struct HighestDraw: RandomNumberGenerator, Sendable {
+    mutating func next() -> UInt64 { .max }
+}

@@ -1,0 +1,136 @@
+import Foundation
+import Logging
+import RoostAPI
+
+@testable import Roost
+
+/// A client without clock, network or chance: a machine with a store and an outbox in memory, fed by hand.
+struct Harness {
+    var sync: Sync
+    let store: Store
+    let outbox: Outbox
+    /// What the machine asked for since the last ``take()``.
+    private(set) var outputs: [Sync.Output] = []
+    /// Calls that were sent and not answered yet, by number.
+    private(set) var calls: [Int64: String] = [:]
+
+    static let user: UserID = "ann"
+    static let channel: ChannelID = "general"
+
+    init() async throws {
+        let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+        try await self.init(store: Store(url: nil, user: Self.user, logger: logger), outbox: Outbox(url: nil, logger: logger))
+    }
+
+    /// A client that starts from what the files hold, as after a restart.
+    init(store: Store, outbox: Outbox) async throws {
+        self.store = store
+        self.outbox = outbox
+        sync = Sync(
+            user: Self.user, client: "test", saved: try await store.savedState(), outbox: try await outbox.items(),
+            random: NoChance())
+    }
+
+    /// The same client after a restart.
+    func restarted() async throws -> Harness { try await Harness(store: store, outbox: outbox) }
+
+    /// Feeds one input, and does what the machine asks of the files.
+    mutating func feed(_ input: Sync.Input) async throws {
+        for output in sync.handle(input) {
+            outputs.append(output)
+            switch output {
+            case .store(let writes): try await store.write(writes)
+            case .outbox(let write): try await outbox.apply(write)
+            case .send(let bytes):
+                let call = try? JSONDecoder().decode(SentCall.self, from: Data(bytes))
+                if let call { calls[call.call] = call.operation }
+            default: break
+            }
+        }
+    }
+
+    mutating func take() -> [Sync.Output] {
+        defer { outputs = [] }
+        return outputs
+    }
+
+    // MARK: The server's part
+
+    mutating func receive(_ frame: some Encodable) async throws {
+        try await feed(.transport(sync.connection, .message(try JSONWriter.bytes(of: frame))))
+    }
+
+    mutating func receive(text: String) async throws {
+        try await feed(.transport(sync.connection, .message(Array(text.utf8))))
+    }
+
+    /// Connects up to the resume call, which is left unanswered.
+    mutating func connect(epoch: String = "first") async throws {
+        try await feed(.start)
+        if sync.isFetchingToken { try await feed(.token("token")) }
+        try await feed(.transport(sync.connection, .opened))
+        try await receive(
+            WelcomeFrame(
+                welcome: .init(
+                    user: Self.user, role: .user, connection: 1, epoch: epoch, version: "0.1.0", now: Timestamp(milliseconds: 0),
+                    tokenExpiresAt: Timestamp(milliseconds: 0), pingIntervalSeconds: 30)))
+    }
+
+    /// Connects, with the general channel as a fresh client gets it: two messages of bob's, seq 2 and 3, unread.
+    mutating func connectWithChannel() async throws {
+        try await connect()
+        try await answer("streams.resume", with: Resumption(user: changes(user: 1), channels: [fresh()], hasMore: false))
+    }
+
+    /// Answers the oldest unanswered call of an operation.
+    mutating func answer(_ operation: String, with result: some Encodable) async throws {
+        try await receive(Reply(reply: try take(operation), result: result))
+    }
+
+    mutating func refuse(_ operation: String, with error: RoostError) async throws {
+        try await receive(Refusal(reply: try take(operation), error: error))
+    }
+
+    private mutating func take(_ operation: String) throws -> Int64 {
+        guard let number = calls.filter({ $0.value == operation }).keys.min() else { throw Missing(operation: operation) }
+        calls[number] = nil
+        return number
+    }
+
+    struct Missing: Error { var operation: String }
+
+    // MARK: What the user sees
+
+    func view() async throws -> ChannelView? { try await store.read { try $0.channelView(Self.channel) } }
+    func unread() async throws -> Int? { try await view()?.unreadCount }
+    func texts() async throws -> [String] {
+        let cached = try await store.read { try $0.messages(of: Self.channel, limit: 100) }
+        let items = MessageItem.merge(cached.messages, pending: try await outbox.items(of: Self.channel), user: Self.user)
+        return items.map { $0.state == .sent ? $0.text : "\($0.text)…" }
+    }
+
+    mutating func send(_ text: String, clientId: ClientID) async throws {
+        let operation = SendMessage(channel: Self.channel, clientId: clientId, text: text)
+        try await feed(.enqueued(try await outbox.insert(operation, createdAt: Timestamp(milliseconds: 0))))
+    }
+}
+
+private struct SentCall: Decodable {
+    var call: Int64
+    var operation: String
+}
+
+private struct Reply<Value: Encodable>: Encodable {
+    var reply: Int64
+    var result: Value
+}
+
+private struct Refusal: Encodable {
+    var reply: Int64
+    var error: RoostError
+}
+
+/// Draws the lowest number always, so that no chance lengthens a wait.
+struct NoChance: RandomNumberGenerator, Sendable {
+    mutating func next() -> UInt64 { 0 }
+}

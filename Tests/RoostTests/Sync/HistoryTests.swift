@@ -1,0 +1,66 @@
+import RoostAPI
+import Testing
+
+@testable import Roost
+
+@Suite("Sync: history")
+struct HistoryTests {
+    /// A client with messages 8 and 9 of a channel that has four more before them.
+    private func client() async throws -> Harness {
+        var client = try await Harness()
+        try await client.connect()
+        let page = fresh(
+            messages: [message(8, "five"), message(9, "six")], counters: counters(9, messages: 6),
+            membership: membership(readSeq: 9, readCount: 6))
+        try await client.answer("streams.resume", with: Resumption(user: changes(user: 1), channels: [page], hasMore: false))
+        return client
+    }
+
+    @Test("A page extends the window downwards, without a hole")
+    func page() async throws {
+        var client = try await client()
+        try await client.feed(.loadOlder(1, Harness.channel, limit: 2))
+        let older = MessagePage(messages: [message(4, "three"), message(6, "four")], hasOlder: true, hasNewer: true, seq: 9)
+        try await client.answer("messages.list", with: older)
+        #expect(try await client.texts() == ["three", "four", "five", "six"])
+        #expect(client.sync.saved.channels == [Harness.channel: Position(cursor: 9, windowStart: 4)])
+        #expect(client.take().contains(.reply(1, .success([]))))
+
+        try await client.feed(.loadOlder(2, Harness.channel, limit: 10))
+        let oldest = MessagePage(messages: [message(2, "one"), message(3, "two")], hasOlder: false, hasNewer: true, seq: 9)
+        try await client.answer("messages.list", with: oldest)
+        #expect(client.sync.saved.channels[Harness.channel]?.windowStart == 0)
+        try await client.feed(.loadOlder(3, Harness.channel, limit: 10))
+        #expect(client.calls.isEmpty)
+    }
+
+    @Test("An edit that overtakes the page that holds its message isn't lost")
+    func editRacesPage() async throws {
+        var client = try await client()
+        try await client.feed(.loadOlder(1, Harness.channel, limit: 2))
+        try await client.receive(edited(message(6, "four, edited", changedAt: 10), messages: 6))
+        let older = MessagePage(messages: [message(4, "three"), message(6, "four")], hasOlder: true, hasNewer: true, seq: 9)
+        try await client.answer("messages.list", with: older)
+        #expect(try await client.texts() == ["three", "four, edited", "five", "six"])
+    }
+
+    @Test("An edit of a message before the window isn't stored: it would stand there alone")
+    func editBeforeWindow() async throws {
+        var client = try await client()
+        try await client.receive(edited(message(3, "two, edited", changedAt: 10), messages: 6))
+        #expect(try await client.texts() == ["five", "six"])
+    }
+
+    @Test("A page without a connection fails, and one under way when it is lost does too")
+    func offline() async throws {
+        var client = try await client()
+        try await client.feed(.loadOlder(1, Harness.channel, limit: 2))
+        _ = client.take()
+        try await client.feed(.transport(client.sync.connection, .closed(code: nil, reason: "")))
+        try await client.feed(.loadOlder(2, Harness.channel, limit: 2))
+        let failed = client.take().compactMap { output -> CallToken? in
+            if case .reply(let token, .failure(let error)) = output, error.code == .notConnected { token } else { nil }
+        }
+        #expect(failed == [1, 2])
+    }
+}

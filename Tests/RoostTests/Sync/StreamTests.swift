@@ -1,0 +1,176 @@
+import RoostAPI
+import Testing
+
+@testable import Roost
+
+@Suite("Sync: streams")
+struct StreamTests {
+    @Test("A fresh client has the channel, its newest messages and its unread count (AM-43)")
+    func freshClient() async throws {
+        var client = try await Harness()
+        try await client.connectWithChannel()
+        #expect(client.sync.status == .online)
+        #expect(try await client.texts() == ["one", "two"])
+        #expect(try await client.unread() == 2)
+        #expect(try await client.store.savedState() == client.sync.saved)
+    }
+
+    @Test("An event that follows is stored with its position; the same once more changes nothing (I4)")
+    func nextAndDuplicate() async throws {
+        var client = try await Harness()
+        try await client.connectWithChannel()
+        for _ in 0..<2 { try await client.receive(sent(message(4, "three"), messages: 3)) }
+        #expect(try await client.texts() == ["one", "two", "three"])
+        #expect(try await client.unread() == 3)
+        #expect(try await client.store.savedState().channels == [Harness.channel: Position(cursor: 4, windowStart: 0)])
+    }
+
+    @Test("An own message is never unread, and counts once however often it comes (I7)")
+    func ownMessage() async throws {
+        var client = try await Harness()
+        try await client.connectWithChannel()
+        for _ in 0..<3 { try await client.receive(sent(message(4, "mine", by: "ann"), messages: 3)) }
+        #expect(try await client.unread() == 2)
+        try await client.receive(edited(message(4, "mine, edited", by: "ann", changedAt: 5), messages: 3))
+        #expect(try await client.unread() == 2)
+        #expect(try await client.texts() == ["one", "two", "mine, edited"])
+    }
+
+    @Test("A gap is fetched; what came meanwhile waits and is applied in order (I3)")
+    func gap() async throws {
+        var client = try await Harness()
+        try await client.connectWithChannel()
+        try await client.receive(sent(message(6, "five"), messages: 5))
+        try await client.receive(sent(message(7, "six", by: "ann"), messages: 6))
+        #expect(try await client.texts() == ["one", "two"])
+        let missed = Rows(
+            counters: counters(6, messages: 5), messages: [message(4, "three"), message(5, "four"), message(6, "five")],
+            memberships: [membership(readSeq: 1, readCount: 0)])
+        try await client.answer(
+            "streams.resume", with: Resumption(user: changes(user: 1), channels: [changes(channel: 6, missed)], hasMore: false))
+        #expect(try await client.texts() == ["one", "two", "three", "four", "five", "six"])
+        #expect(try await client.unread() == 5)
+        #expect(client.sync.phase == .online)
+    }
+
+    @Test("A membership that waited with the messages it counts doesn't count them twice (I7)")
+    func membershipAmongHeldEvents() async throws {
+        var client = try await Harness()
+        try await client.connectWithChannel()
+        try await client.receive(sent(message(5, "mine", by: "ann"), messages: 4))
+        try await client.receive(mine(2, .markRead, membership(readSeq: 4, readCount: 4)))
+        let missed = Rows(
+            counters: counters(5, messages: 4), messages: [message(4, "three"), message(5, "mine", by: "ann")],
+            memberships: [membership(readSeq: 4, readCount: 4)])
+        try await client.answer(
+            "streams.resume", with: Resumption(user: changes(user: 2), channels: [changes(channel: 5, missed)], hasMore: false))
+        #expect(try await client.unread() == 0)
+    }
+
+    @Test("A resume is asked for page by page, with the positions of the page before")
+    func resumePaging() async throws {
+        var client = try await Harness()
+        try await client.connectWithChannel()
+        try await client.feed(.transport(client.sync.connection, .closed(code: nil, reason: "")))
+        try await client.connect()
+        _ = client.take()
+        let first = changes(channel: 4, Rows(counters: counters(5, messages: 4), messages: [message(4, "three")]), hasMore: true)
+        try await client.answer("streams.resume", with: Resumption(user: changes(user: 1), channels: [first], hasMore: true))
+        #expect(client.sync.phase == .catchingUp)
+        let asked = CallFrame(call: 3, with: Resume(after: 1, channels: ["general": 4]))
+        #expect(client.take().contains(.send(try JSONWriter.bytes(of: asked))))
+        let second = changes(channel: 5, Rows(counters: counters(5, messages: 4), messages: [message(5, "four")]))
+        try await client.answer("streams.resume", with: Resumption(user: changes(user: 1), channels: [second], hasMore: false))
+        #expect(try await client.texts() == ["one", "two", "three", "four"])
+    }
+
+    @Test("A resume that promises more and brings nothing ends the connection instead of asking for ever")
+    func resumeWithoutProgress() async throws {
+        var client = try await Harness()
+        try await client.connect()
+        try await client.answer("streams.resume", with: Resumption(user: changes(user: 0), channels: [], hasMore: true))
+        #expect(client.sync.phase == .waiting)
+    }
+
+    @Test("A channel that comes afresh loses what was cached of it, and its window begins with the page")
+    func freshAgain() async throws {
+        var client = try await Harness()
+        try await client.connectWithChannel()
+        try await client.feed(.transport(client.sync.connection, .closed(code: nil, reason: "")))
+        try await client.connect()
+        let page = fresh(
+            messages: [message(900, "new"), message(901, "newest")], counters: counters(901, messages: 700),
+            membership: membership(readSeq: 1, readCount: 0))
+        try await client.answer("streams.resume", with: Resumption(user: changes(user: 1), channels: [page], hasMore: false))
+        #expect(try await client.texts() == ["new", "newest"])
+        #expect(try await client.unread() == 700)
+        #expect(client.sync.saved.channels == [Harness.channel: Position(cursor: 901, windowStart: 900)])
+    }
+
+    @Test("Another epoch throws the cache away, and the outbox stays (I20)")
+    func epoch() async throws {
+        var client = try await Harness()
+        try await client.connectWithChannel()
+        try await client.feed(.transport(client.sync.connection, .closed(code: nil, reason: "")))
+        try await client.send("unsent", clientId: "c1")
+        try await client.connect(epoch: "second")
+        #expect(try await client.texts() == ["unsent…"])
+        #expect(try await client.store.savedState() == SavedState(epoch: "second"))
+    }
+
+    @Test("A channel joined on another device begins where it was joined, and leaving it takes it away (AM-41)")
+    func joinedElsewhere() async throws {
+        var client = try await Harness()
+        try await client.connect()
+        try await client.answer("streams.resume", with: Resumption(user: changes(user: 0), channels: [], hasMore: false))
+        let joined = channel(counters(9, messages: 5))
+        // The join itself, as the members see it, comes first and belongs to no channel of ours yet.
+        try await client.receive(sent(message(9, "early"), messages: 5))
+        try await client.receive(mine(1, .memberJoined, membership(readSeq: 9, readCount: 5), channel: joined))
+        try await client.receive(sent(message(10, "hello"), messages: 6))
+        #expect(try await client.texts() == ["hello"])
+        #expect(try await client.unread() == 1)
+        #expect(client.sync.saved.channels == [Harness.channel: Position(cursor: 10, windowStart: 10)])
+
+        try await client.receive(mine(2, .memberLeft, membership(readSeq: 9, readCount: 5, state: .none)))
+        #expect(try await client.texts() == [])
+        #expect(try await client.store.read { try $0.joinedChannels() } == [])
+        #expect(try await client.store.savedState() == client.sync.saved)
+    }
+
+    @Test("A deleted channel leaves the list (AM-34)")
+    func destroyed() async throws {
+        var client = try await Harness()
+        try await client.connectWithChannel()
+        let deleted = channel(counters(4, messages: 2), deletedAt: Timestamp(milliseconds: 4))
+        try await client.receive(
+            Event(kind: .channelDestroyed, stream: .channel(Harness.channel), seq: 4, actor: "bob", rows: Rows(channel: deleted)))
+        #expect(try await client.store.read { try $0.joinedChannels() } == [])
+        #expect(try await client.texts() == ["one", "two"])
+    }
+
+    @Test("An unknown kind, an unreadable row and a frame of nonsense never stop the stream")
+    func poison() async throws {
+        var client = try await Harness()
+        try await client.connectWithChannel()
+        try await client.receive(text: "{\"event\": 7}")
+        try await client.receive(text: "not JSON at all")
+        try await client.receive(
+            text: """
+                {"watching":false,"event":"message.sung","stream":"channel:general","seq":4,"actor":"bob",
+                 "rows":{"messages":[{"messageId":true}],"melody":[1,2]}}
+                """)
+        try await client.receive(sent(message(5, "after"), messages: 4))
+        #expect(try await client.texts() == ["one", "two", "after"])
+        #expect(client.sync.phase == .online)
+    }
+
+    @Test("An older answer doesn't move the read position back (I8)")
+    func readPositionIsMonotone() async throws {
+        var client = try await Harness()
+        try await client.connectWithChannel()
+        try await client.receive(mine(2, .markRead, membership(readSeq: 3, readCount: 2)))
+        try await client.store.write([.membership(membership(readSeq: 1, readCount: 0))])
+        #expect(try await client.unread() == 0)
+    }
+}
