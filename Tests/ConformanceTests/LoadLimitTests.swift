@@ -64,7 +64,7 @@ import Testing
         let server = try await TestServer()
         let many = (0..<200).map { "X-\($0): y" }
         let answer = try await server.request("GET", "/livez", headers: many)
-        #expect([answer.status, answer.code == "invalid_argument" ? 1 : 0] == [400, 1])
+        #expect(["\(answer.status)", answer.code ?? ""] == ["400", "invalid_argument"])
         let large = try await server.request("GET", "/livez", headers: ["X: " + String(repeating: "y", count: 20_000)])
         #expect(large.status == 400)
         let token = try await server.token("ann")

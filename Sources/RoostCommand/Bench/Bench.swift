@@ -50,7 +50,7 @@ struct BenchOptions: ParsableArguments {
 
 #if os(Linux)
 extension __rlimit_resource_t {
-    fileprivate static var descriptors: __rlimit_resource_t { RLIMIT_NOFILE }
+    fileprivate static var descriptors: __rlimit_resource_t { Int32(RLIMIT_NOFILE.rawValue) }
 }
 #else
 extension Int32 {

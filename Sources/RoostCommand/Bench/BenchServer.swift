@@ -16,7 +16,7 @@ final class BenchServer {
         self.directory = directory
         let log = directory.appending(path: "server.log")
         try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
-        FileManager.default.createFile(atPath: log.path, contents: nil)
+        _ = FileManager.default.createFile(atPath: log.path, contents: nil)
         port = try LoopbackSocket.freePort()
         let start = Clock.now()
         process = try ChildProcess(

@@ -86,7 +86,7 @@ final class LoadSocket {
 
     /// Calls an operation, and returns the number of the call.
     @discardableResult
-    func call(_ operation: some Operation) throws -> Int {
+    func call(_ operation: some RoostAPI.Operation) throws -> Int {
         callCount += 1
         send(frame: try JSONWriter.bytes(of: CallFrame(call: Int64(callCount), with: operation)))
         return callCount

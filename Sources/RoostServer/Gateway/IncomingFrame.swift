@@ -78,9 +78,23 @@ extension OperationTable.Entry {
             let known = fields.isEmpty ? "it has none" : "it has: " + fields.sorted().joined(separator: ", ")
             throw RoostError.invalidArgument(key.stringValue, "is not a field of \(type.name); \(known)")
         }
-        let operation = try type.init(from: decoder)
-        try operation.validate()
-        return operation
+        do {
+            let operation = try type.init(from: decoder)
+            try operation.validate()
+            return operation
+        } catch DecodingError.dataCorrupted(let context) where context.codingPath.isEmpty {
+            throw unreadableNumber(in: decoder) ?? RoostError(.invalidArgument, "This can't be read.")
+        }
+    }
+
+    /// Foundation doesn't say which number it couldn't read: 1.5 where a whole one belongs, or one with too many digits.
+    private func unreadableNumber(in decoder: any Decoder) -> RoostError? {
+        guard let container = try? decoder.container(keyedBy: FieldKey.self) else { return nil }
+        let field = schema.fields.first { field in
+            guard field.schema == .integer, container.contains(FieldKey(field.name)) else { return false }
+            return (try? container.decode(Int64.self, forKey: FieldKey(field.name))) == nil
+        }
+        return field.map { .invalidArgument($0.name, "must be a whole number of at most 64 bits") }
     }
 }
 

@@ -40,7 +40,12 @@ enum RequestFields {
     }
 
     private static func body(of request: Request) async throws -> [String: JSONValue] {
-        let buffer = try await request.body.collect(upTo: Limits.bodySizeBytes)
+        let buffer: ByteBuffer
+        do {
+            buffer = try await request.body.collect(upTo: Limits.bodySizeBytes)
+        } catch is NIOTooManyBytesError {
+            throw RoostError.limitExceeded("body", limit: Limits.bodySizeBytes, unit: "bytes")
+        }
         guard buffer.readableBytes > 0 else { return [:] }
         let data = buffer.withUnsafeReadableBytes { Data($0) }
         guard String(validating: data, as: UTF8.self) != nil else { throw RoostError(.invalidArgument, "The body is not UTF-8.") }

@@ -1,0 +1,33 @@
+import ArgumentParser
+
+/// `roost demo`: a server with people and channels in it, to look around.
+struct Demo: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Run a server with demo people and channels.",
+        discussion: "Like `roost serve`, with a data directory of its own, where ann, bob and cat have begun to talk.")
+
+    static let standardData = "roost-demo"
+
+    @OptionGroup var flags: SettingFlags
+
+    func run() async throws {
+        let settings = try await Settings.load(flags, standardData: Self.standardData)
+        try await ServerRun(settings: settings).run { address, isFirst in
+            try await DemoWorld(address: address, directory: settings.dataDirectory).make()
+            Output.lines(Announcement(settings: settings, address: address).demo(isFirst: isFirst))
+        }
+    }
+}
+
+extension Announcement {
+    /// Two commands for two terminals: the shortest way to see two people talk.
+    func demo(isFirst: Bool) -> [String] {
+        (isFirst ? Array(first.prefix { !$0.hasPrefix("Next") }) : later + [""]) + [
+            "ann, bob and cat are here, in the channels general, random and support.",
+            "Next, in two other terminals:", "",
+            "  \(Self.program) chat general --as ann\(options)",
+            "  \(Self.program) chat general --as bob\(options)", "",
+            "Ctrl-C stops the server.",
+        ]
+    }
+}

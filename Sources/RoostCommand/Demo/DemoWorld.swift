@@ -1,0 +1,52 @@
+import Foundation
+import Logging
+import Roost
+
+/// The people, channels and messages of the demo, made through the SDK as any app would make them.
+///
+/// Making them again changes nothing: channels keep their ids, and messages their client ids.
+struct DemoWorld {
+    let address: URL
+    let directory: URL
+
+    private static let people: [(user: UserID, name: String)] = [("ann", "Ann"), ("bob", "Bob"), ("cat", "Cat")]
+    private static let channels: [(id: ChannelID, name: String)] = [
+        ("general", "General"), ("random", "Random"), ("support", "Support"),
+    ]
+    private static let messages: [(channel: ChannelID, user: UserID, text: String)] = [
+        ("general", "ann", "Hello! This is the demo of Roost."),
+        ("general", "bob", "Hi Ann. So every message here is on disk before it counts as sent?"),
+        ("general", "ann", "Yes. Kill the server while you type, start it again, and see: nothing is lost, nothing stands twice."),
+        ("general", "cat", "I'll try that 🙂"),
+        ("random", "cat", "Who brought the cake?"),
+        ("random", "bob", "Not me. But I had two pieces."),
+        ("support", "bob", "How do I get a token for my app?"),
+        ("support", "ann", "roost token bob makes one. In an app, your backend does that for who is signed in."),
+    ]
+
+    func make() async throws {
+        var chats: [UserID: Chat] = [:]
+        var logger = Logger(label: "roost.demo")
+        logger.logLevel = .error
+        let mint = TokenMint(directory: directory)
+        for (user, name) in Self.people {
+            let chat = Chat(url: address, user: user, configuration: .init(logger: logger)) { try await mint.token(for: user) }
+            try await chat.connect()
+            if try await chat.me().displayName == nil { try await chat.updateMe(displayName: name) }
+            for (id, name) in Self.channels {
+                try await Self.tolerating(.alreadyExists) { _ = try await chat.createChannel(id, displayName: name) }
+                _ = try await chat.call(JoinChannel(channel: id))
+            }
+            chats[user] = chat
+        }
+        for (number, message) in Self.messages.enumerated() {
+            let clientId = ClientID("demo-\(number + 1)")
+            _ = try await chats[message.user]?.call(SendMessage(channel: message.channel, clientId: clientId, text: message.text))
+        }
+        for chat in chats.values { await chat.disconnect() }
+    }
+
+    private static func tolerating(_ code: RoostError.Code, _ body: () async throws -> Void) async throws {
+        do { try await body() } catch let error as RoostError where error.code == code {}
+    }
+}

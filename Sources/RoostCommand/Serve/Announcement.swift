@@ -1,0 +1,43 @@
+import Foundation
+import RoostServer
+
+/// What a server says on standard output when it listens.
+struct Announcement {
+    let settings: Settings
+    let address: URL
+
+    /// What to type to run this program again, as it was typed.
+    static var program: String {
+        let typed = CommandLine.arguments.first ?? "roost"
+        return typed.hasSuffix("/roost") || typed == "roost" ? typed : "roost"
+    }
+
+    /// The first run: all that a newcomer needs to go on.
+    var first: [String] {
+        let directory = settings.dataDirectory.path
+        let secret = SecretFile(directory: settings.dataDirectory).url.path
+        return [
+            "Roost \(RoostVersion.current)", "",
+            "  address   \(address)",
+            "  data      \(directory)",
+            "  secret    \(secret) (it signs tokens: keep it to yourself)", "",
+            "Next, in another terminal:", "",
+            "  \(Self.program) chat general --as ann\(options)",
+            "  \(Self.program) token ann\(dataOption)", "",
+        ]
+    }
+
+    var later: [String] { ["Roost \(RoostVersion.current) listens on \(address), data in \(settings.dataDirectory.path)."] }
+
+    /// What must be added to a command so that it finds this server.
+    var options: String {
+        address.absoluteString == "http://127.0.0.1:8080" ? dataOption : "\(dataOption) --url \(address)"
+    }
+
+    private var dataOption: String {
+        let data = settings.text(.data)
+        if data == "\(Setting.data.standard)" { return "" }
+        let quoted = data.contains { $0 == " " || $0 == "'" || $0 == "$" } ? "'\(data.replacing("'", with: "'\\''"))'" : data
+        return " --data \(quoted)"
+    }
+}

@@ -1,0 +1,34 @@
+import Foundation
+import Logging
+
+/// The limit on open files: each connection is one.
+enum OpenFileLimit {
+    /// Files that a server has open beside its connections: databases, logs, threads' pipes.
+    static let reserve = 100
+
+    #if canImport(Glibc)
+    private static let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
+    #else
+    private static let resource = RLIMIT_NOFILE
+    #endif
+
+    /// What the process may have open now, and what it may raise that to.
+    static var current: (soft: Int, hard: Int) {
+        var limit = rlimit()
+        guard getrlimit(resource, &limit) == 0 else { return (0, 0) }
+        return (Int(clamping: limit.rlim_cur), Int(clamping: limit.rlim_max))
+    }
+
+    /// Raises the limit as far as this process may: the soft limit is a relic of programs that used `select`.
+    static func raise(for connectionsMax: Int, logger: Logger) {
+        var limit = rlimit()
+        if getrlimit(resource, &limit) == 0, limit.rlim_cur < limit.rlim_max {
+            limit.rlim_cur = limit.rlim_max
+            setrlimit(resource, &limit)
+        }
+        let most = current.soft
+        if most < connectionsMax + reserve {
+            logger.warning("The limit on open files (\(most)) is too low for connections-max (\(connectionsMax)). Raise it with ulimit -n.")
+        }
+    }
+}

@@ -1,0 +1,24 @@
+import ArgumentParser
+
+/// `roost serve`: runs a server until it is told to stop.
+struct Serve: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Run a server.",
+        discussion: """
+            Everything it keeps stands in one data directory. SIGTERM and Ctrl-C stop it in good order: sockets are sent away over the drain \
+            window, and what was accepted is on disk.
+            """)
+
+    @OptionGroup var flags: SettingFlags
+    @Flag(help: "Also make the demo's people and channels, once.") var demo = false
+
+    func run() async throws {
+        let settings = try await Settings.load(flags)
+        let isDemo = demo
+        try await ServerRun(settings: settings).run { address, isFirst in
+            let announcement = Announcement(settings: settings, address: address)
+            Output.lines(isFirst ? announcement.first : announcement.later)
+            if isDemo { try await DemoWorld(address: address, directory: settings.dataDirectory).make() }
+        }
+    }
+}

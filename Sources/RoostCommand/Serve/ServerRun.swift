@@ -1,0 +1,87 @@
+import CoreMetrics
+import Foundation
+import Logging
+import NIOCore
+import RoostServer
+import ServiceLifecycle
+import UnixSignals
+
+/// One server in this process, from its start to its end, with failures that tell what to do.
+struct ServerRun {
+    let settings: Settings
+
+    /// Runs until SIGTERM or SIGINT.
+    ///
+    /// - Parameter onRunning: called beside the server once it listens; with whether the data directory is new.
+    func run(onRunning: @escaping @Sendable (_ address: URL, _ isFirst: Bool) async throws -> Void) async throws {
+        let level = settings.logLevel
+        LoggingSystem.bootstrap { label in
+            var log = StandardErrorLog(label: label)
+            log.logLevel = level
+            return log
+        }
+        let metrics = PrometheusRegistry()
+        MetricsSystem.bootstrap(metrics)
+        let logger = Logger(label: "roost")
+        let host = settings.text(.host)
+        let isFirst = !FileManager.default.fileExists(atPath: SecretFile(directory: settings.dataDirectory).url.path)
+        OpenFileLimit.raise(for: settings.whole(.connectionsMax), logger: logger)
+        do {
+            try prepareDirectory()
+            let server = try await RoostServer(configuration: settings.server, metrics: metrics, logger: logger) { port in
+                // The server begins to serve when this returns: what is to be done with it is done beside it.
+                Task {
+                    do {
+                        try await onRunning(Self.address(host: host, port: port), isFirst)
+                    } catch {
+                        logger.error("\(error)")
+                    }
+                }
+            }
+            // The failure is told below, once: the group would log it too.
+            var quiet = logger
+            quiet.logLevel = .critical
+            let group = ServiceGroup(
+                configuration: .init(services: [server], gracefulShutdownSignals: [.sigterm, .sigint], logger: quiet))
+            try await group.run()
+        } catch {
+            throw explain(error)
+        }
+    }
+
+    /// Makes the data directory, for its owner only, and sees whether it can be written.
+    private func prepareDirectory() throws {
+        let path = settings.dataDirectory.path
+        do {
+            try FileManager.default.createDirectory(
+                atPath: path, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+        } catch {
+            throw Failure("The data directory \(path) can't be made. Give another one with --data.")
+        }
+        guard access(path, R_OK | W_OK | X_OK) == 0 else {
+            throw Failure("The data directory \(path) can't be written: \(String(cString: strerror(errno))). Give another one with --data.")
+        }
+    }
+
+    /// Where clients on this machine reach the server.
+    private static func address(host: String, port: Int) throws -> URL {
+        var components = URLComponents()
+        components.scheme = "http"
+        components.host = host == "0.0.0.0" ? "127.0.0.1" : host == "::" ? "[::1]" : host.contains(":") ? "[\(host)]" : host
+        components.port = port
+        guard let url = components.url else { throw Failure("\(host) isn't a host.") }
+        return url
+    }
+
+    private func explain(_ error: any Error) -> Failure {
+        if let failure = error as? Failure { return failure }
+        let (host, port) = (settings.text(.host), settings.whole(.port))
+        switch (error as? IOError)?.errnoCode {
+        case EADDRINUSE:
+            return Failure("Port \(port) on \(host) is in use. Stop what uses it, or choose another with --port; 0 takes any free one.")
+        case EADDRNOTAVAIL: return Failure("\(host) isn't an address of this machine. Choose another with --host.")
+        case EACCES: return Failure("Port \(port) is for root. Choose one above 1023 with --port.")
+        default: return Failure("The server can't run: \(error)".safe())
+        }
+    }
+}

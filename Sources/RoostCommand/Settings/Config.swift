@@ -1,0 +1,33 @@
+import ArgumentParser
+import Foundation
+
+/// `roost config`: what the settings are and why.
+struct Config: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Show the settings.", subcommands: [Show.self], defaultSubcommand: Show.self)
+
+    struct Show: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Show each setting, its value and where it came from.",
+            discussion: "A flag is stronger than the environment, that than the file, and the file than the default.")
+
+        @OptionGroup var flags: SettingFlags
+        @Flag(help: "Print JSON.") var json = false
+
+        func run() async throws {
+            let entries = try await Settings.load(flags).all
+            if json {
+                let rows = entries.map { Row(name: $0.setting.name, value: $0.value, origin: "\($0.origin)") }
+                return try Output.json(rows)
+            }
+            let rows = entries.map { [$0.setting.name, "\($0.value)", "\($0.origin)"] }
+            Output.lines(Output.table([["setting", "value", "from"]] + rows))
+        }
+
+        private struct Row: Encodable {
+            let name: String
+            let value: Setting.Value
+            let origin: String
+        }
+    }
+}

@@ -1,0 +1,109 @@
+import RoostServer
+
+/// One thing an operator can set: by a flag, by the environment or in the configuration file, under one name.
+struct Setting: Sendable {
+    /// What a lawful value is.
+    enum Kind: Sendable {
+        case text
+        case choice([String])
+        case whole(ClosedRange<Int>)
+        case seconds(ClosedRange<Double>)
+    }
+
+    enum Value: Hashable, Sendable {
+        case text(String)
+        case whole(Int)
+        case seconds(Double)
+    }
+
+    /// The name of the flag and of the key in the file.
+    let name: String
+    let kind: Kind
+    let standard: Value
+    let help: String
+
+    /// The name of the environment variable: `ROOST_DRAIN_WINDOW` for `drain-window`.
+    var environmentName: String { "ROOST_" + name.uppercased().replacing("-", with: "_") }
+}
+
+extension Setting {
+    static let data = Setting(
+        name: "data", kind: .text, standard: .text("roost-data"), help: "The data directory. It is made when it isn't there.")
+    static let host = Setting(
+        name: "host", kind: .text, standard: .text("127.0.0.1"),
+        help: "The address to listen on. The default serves this machine only; 0.0.0.0 serves every network.")
+    static let port = Setting(
+        name: "port", kind: .whole(0...65_535), standard: .whole(8080), help: "The port; 0 for any free one.")
+    static let logLevel = Setting(
+        name: "log-level", kind: .choice(["trace", "debug", "info", "notice", "warning", "error", "critical"]),
+        standard: .text("info"), help: "The least level that is logged to standard error.")
+    static let drainWindow = Setting(
+        name: "drain-window", kind: .seconds(0...600), standard: .seconds(5),
+        help: "Over how many seconds sockets are sent away when the server stops.")
+    static let connectionsMax = Setting(
+        name: "connections-max", kind: .whole(1...1_000_000), standard: .whole(18_000),
+        help: "Connections at most. Each takes one open file.")
+    static let pingInterval = Setting(
+        name: "ping-interval", kind: .seconds(1...3600), standard: .seconds(25), help: "Seconds between two pings of a socket.")
+    static let idleTimeout = Setting(
+        name: "idle-timeout", kind: .seconds(2...7200), standard: .seconds(60),
+        help: "Seconds of silence after which a socket's client is taken to be gone. Longer than the ping interval.")
+    static let authenticationTimeout = Setting(
+        name: "authentication-timeout", kind: .seconds(1...600), standard: .seconds(10),
+        help: "Seconds that a socket has to authenticate.")
+    static let eventLoops = Setting(
+        name: "event-loops", kind: .whole(0...1024), standard: .whole(0),
+        help: "Threads that serve sockets; 0 for as many as the machine has cores.")
+
+    /// Every setting, in the order in which they are shown.
+    static let all = [
+        data, host, port, logLevel, drainWindow, connectionsMax, pingInterval, idleTimeout, authenticationTimeout, eventLoops,
+    ]
+
+    /// The known name that is nearest to an unknown one, when one is near enough to be a slip.
+    static func suggestion(for name: String, among known: [String]) -> String {
+        let nearest = known.map { (name: $0, distance: $0.editDistance(to: name)) }.min { $0.distance < $1.distance }
+        guard let nearest, nearest.distance <= max(2, name.count / 3) else { return "Known are: \(known.joined(separator: ", "))." }
+        return "Did you mean \(nearest.name)?"
+    }
+}
+
+extension Setting.Kind {
+    /// Why a value isn't lawful; nil when it is.
+    func refusal(of value: Setting.Value) -> String? {
+        switch (self, value) {
+        case (.text, .text(let text)): text.isEmpty ? requirement : nil
+        case (.choice(let choices), .text(let text)): choices.contains(text) ? nil : requirement
+        case (.whole(let range), .whole(let number)): range.contains(number) ? nil : requirement
+        case (.seconds(let range), .seconds(let number)): range.contains(number) ? nil : requirement
+        default: requirement
+        }
+    }
+
+    var requirement: String {
+        switch self {
+        case .text: "must not be empty"
+        case .choice(let choices): "must be one of: \(choices.joined(separator: ", "))"
+        case .whole(let range): "must be a whole number from \(range.lowerBound) to \(range.upperBound)"
+        case .seconds(let range): "must be a number of seconds from \(Int(range.lowerBound)) to \(Int(range.upperBound))"
+        }
+    }
+}
+
+extension Setting.Value: CustomStringConvertible, Encodable {
+    var description: String {
+        switch self {
+        case .text(let text): text
+        case .whole(let number): String(number)
+        case .seconds(let number): number == number.rounded() && abs(number) < 1e9 ? "\(Int(number)) s" : "\(number) s"
+        }
+    }
+
+    func encode(to encoder: any Encoder) throws {
+        switch self {
+        case .text(let text): try text.encode(to: encoder)
+        case .whole(let number): try number.encode(to: encoder)
+        case .seconds(let number): try number.encode(to: encoder)
+        }
+    }
+}

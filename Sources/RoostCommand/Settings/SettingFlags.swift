@@ -1,0 +1,38 @@
+import ArgumentParser
+
+/// The flags of every setting. They are read as text: whatever a value's source, it is checked in one place.
+struct SettingFlags: ParsableArguments {
+    @Option(help: "A JSON file with settings; DATA/roost.json when it is there.") var config: String?
+    @Option(help: Setting.data.flagHelp) var data: String?
+    @Option(help: Setting.host.flagHelp) var host: String?
+    @Option(help: Setting.port.flagHelp) var port: String?
+    @Option(help: Setting.logLevel.flagHelp) var logLevel: String?
+    @Option(help: Setting.drainWindow.flagHelp) var drainWindow: String?
+    @Option(help: Setting.connectionsMax.flagHelp) var connectionsMax: String?
+    @Option(help: Setting.pingInterval.flagHelp) var pingInterval: String?
+    @Option(help: Setting.idleTimeout.flagHelp) var idleTimeout: String?
+    @Option(help: Setting.authenticationTimeout.flagHelp) var authenticationTimeout: String?
+    @Option(help: Setting.eventLoops.flagHelp) var eventLoops: String?
+
+    /// What was given, by the name of the setting.
+    var given: [String: String] {
+        let values = [
+            (Setting.data, data), (.host, host), (.port, port), (.logLevel, logLevel), (.drainWindow, drainWindow),
+            (.connectionsMax, connectionsMax), (.pingInterval, pingInterval), (.idleTimeout, idleTimeout),
+            (.authenticationTimeout, authenticationTimeout), (.eventLoops, eventLoops),
+        ]
+        return Dictionary(uniqueKeysWithValues: values.compactMap { setting, value in value.map { (setting.name, $0) } })
+    }
+}
+
+extension Setting {
+    fileprivate var flagHelp: ArgumentHelp {
+        let valueName =
+            switch kind {
+            case .text, .choice: name
+            case .whole: "number"
+            case .seconds: "seconds"
+            }
+        return ArgumentHelp("\(help) Default: \(standard). Environment: \(environmentName).", valueName: valueName)
+    }
+}

@@ -1,0 +1,78 @@
+import Foundation
+import Logging
+import RoostServer
+
+/// The settings of one run, each with where it came from: flag before environment before file before default.
+struct Settings: Sendable {
+    struct Entry: Sendable {
+        let setting: Setting
+        let value: Setting.Value
+        let origin: SettingSources.Origin
+    }
+
+    private let entries: [Entry]
+
+    /// Reads all sources.
+    ///
+    /// - Parameter standardData: the data directory when no source names one.
+    static func load(
+        _ flags: SettingFlags, standardData: String = "\(Setting.data.standard)",
+        environment: [String: String] = ProcessInfo.processInfo.environment
+    ) async throws -> Settings {
+        var sources = try SettingSources(flags: flags.given, environment: environment)
+        if let file = flags.config ?? environment["ROOST_CONFIG"] {
+            try await sources.add(file: file)
+        } else {
+            // The file in the data directory is found by the directory, and so can't be what names it.
+            let directory = try await sources.value(of: .data)?.0.description ?? standardData
+            let file = URL(filePath: directory).appending(path: "roost.json").relativePath
+            if FileManager.default.fileExists(atPath: file) {
+                try await sources.add(file: file)
+                let named = try await sources.value(of: .data)
+                if let named, case .file = named.1 { throw Failure("\(file): data can't be set by a file inside the data directory.") }
+            }
+        }
+        var entries: [Entry] = []
+        for setting in Setting.all {
+            let standard = setting.name == Setting.data.name ? .text(standardData) : setting.standard
+            let (value, origin) = try await sources.value(of: setting) ?? (standard, .standard)
+            entries.append(Entry(setting: setting, value: value, origin: origin))
+        }
+        let settings = Settings(entries: entries)
+        guard settings.seconds(.idleTimeout) > settings.seconds(.pingInterval) else {
+            throw Failure("idle-timeout must be longer than ping-interval, or every quiet client would be taken to be gone.")
+        }
+        return settings
+    }
+
+    var all: [Entry] { entries }
+
+    private func value(_ setting: Setting) -> Setting.Value {
+        entries.first { $0.setting.name == setting.name }?.value ?? setting.standard
+    }
+
+    func text(_ setting: Setting) -> String { value(setting).description }
+
+    func whole(_ setting: Setting) -> Int { if case .whole(let number) = value(setting) { number } else { 0 } }
+
+    func seconds(_ setting: Setting) -> Duration {
+        if case .seconds(let number) = value(setting) { .milliseconds(Int64(number * 1000)) } else { .zero }
+    }
+
+    var dataDirectory: URL { URL(filePath: text(.data), directoryHint: .isDirectory) }
+    var logLevel: Logger.Level { Logger.Level(rawValue: text(.logLevel)) ?? .info }
+
+    /// What the server is made with.
+    var server: RoostServer.Configuration {
+        var configuration = RoostServer.Configuration(dataDirectory: dataDirectory)
+        configuration.host = text(.host)
+        configuration.port = whole(.port)
+        configuration.drainWindow = seconds(.drainWindow)
+        configuration.connectionsMax = whole(.connectionsMax)
+        configuration.pingInterval = seconds(.pingInterval)
+        configuration.idleTimeout = seconds(.idleTimeout)
+        configuration.authenticationTimeout = seconds(.authenticationTimeout)
+        if whole(.eventLoops) > 0 { configuration.eventLoopCount = whole(.eventLoops) }
+        return configuration
+    }
+}

@@ -1,0 +1,48 @@
+import Foundation
+import RoostAPI
+import RoostServer
+
+/// Makes tokens with the secret of a data directory.
+struct TokenMint: Sendable {
+    let directory: URL
+
+    /// - Throws: a ``Failure`` for an unlawful user or name, and for a directory in which no server has run.
+    func token(
+        for user: UserID, role: AppRole = .user, displayName: String? = nil,
+        expiresAt: Date = Date(timeIntervalSinceNow: 3600)
+    ) async throws -> String {
+        do {
+            try user.validate(field: "The user's id")
+            try Limits.check(displayName, length: Limits.displayNameLength, field: "The name")
+        } catch {
+            throw Failure(error.message)
+        }
+        let file = SecretFile(directory: directory)
+        guard FileManager.default.fileExists(atPath: file.url.path) else {
+            throw Failure(
+                "There is no secret in \(directory.path). Start a server there first (roost serve --data \(directory.relativePath)), or name its directory with --data."
+            )
+        }
+        do {
+            let keys = await TokenKeys(secret: try file.read())
+            return try await keys.sign(.init(user: user, role: role, displayName: displayName, expiresAt: expiresAt))
+        } catch let error as SecretFile.Unusable {
+            throw Failure("\(error) It is its owner's: run this as the user who runs the server.")
+        }
+    }
+
+    /// The data directory that a command on the server's machine means when it names none: of the usual two, the one whose server runs,
+    /// else the first that has a secret.
+    static func usual() -> TokenMint? {
+        let mints = ["\(Setting.data.standard)", Demo.standardData].map { TokenMint(directory: URL(filePath: $0, directoryHint: .isDirectory)) }
+        let usable = mints.filter { FileManager.default.fileExists(atPath: SecretFile(directory: $0.directory).url.path) }
+        return usable.first { $0.isServed } ?? usable.first
+    }
+
+    /// Whether a server runs on the directory: its lock file names a process that lives.
+    private var isServed: Bool {
+        let text = try? String(contentsOf: directory.appending(path: "roost.lock"), encoding: .utf8)
+        let process = text.flatMap { pid_t($0.trimmingCharacters(in: .whitespacesAndNewlines)) }
+        return process.map { kill($0, 0) == 0 || errno == EPERM } ?? false
+    }
+}
