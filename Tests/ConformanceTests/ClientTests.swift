@@ -6,7 +6,7 @@ import RoostTestSupport
 import Testing
 
 /// The SDK against the real server: what an app sees.
-@Suite @MainActor struct ClientTests {
+@MainActor @Suite struct ClientTests {
     private func chat(_ user: UserID, at server: TestServer, directory: URL? = nil) -> Chat {
         var configuration = Chat.Configuration()
         configuration.directory = directory

@@ -22,7 +22,7 @@ public final class TestServer: Sendable {
     }
 
     /// Starts a server, in a new directory unless one is given.
-    public init(directory: URL? = nil, _ change: (inout RoostServer.Configuration) -> Void = { _ in }) async throws {
+    public init(directory: URL? = nil, _ change: @Sendable (inout RoostServer.Configuration) -> Void = { _ in }) async throws {
         self.directory = directory ?? TemporaryDirectory.make()
         var configuration = RoostServer.Configuration(dataDirectory: self.directory)
         configuration.port = 0
