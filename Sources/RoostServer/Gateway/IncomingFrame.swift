@@ -82,12 +82,13 @@ extension OperationTable.Entry {
             let operation = try type.init(from: decoder)
             try operation.validate()
             return operation
-        } catch DecodingError.dataCorrupted(let context) where context.codingPath.isEmpty {
-            throw unreadableNumber(in: decoder) ?? RoostError(.invalidArgument, "This can't be read.")
+        } catch let error where !(error is DecodingError || error is RoostError) {
+            // Foundation reads numbers late, and then throws an error of its own that names no field.
+            throw unreadableNumber(in: decoder) ?? RoostError(.invalidArgument, "A number can't be read.")
         }
     }
 
-    /// Foundation doesn't say which number it couldn't read: 1.5 where a whole one belongs, or one with too many digits.
+    /// The field whose number can't be read: 1.5 where a whole one belongs, or one with too many digits.
     private func unreadableNumber(in decoder: any Decoder) -> RoostError? {
         guard let container = try? decoder.container(keyedBy: FieldKey.self) else { return nil }
         let field = schema.fields.first { field in
