@@ -9,9 +9,11 @@ public import RoostDatabase
 ///     try world.channel("general", owner: "ann", members: ["bob"])
 ///     try world.perform(SendMessage(channel: "general", clientId: "1", text: "hi"), as: "ann")
 ///
-/// An operation runs as it does in the server: validated, then in a savepoint of a durable transaction, or beside it when it only reads.
+/// An operation runs as it does in the server: validated, then in a savepoint of a durable transaction, or beside the writer when it
+/// only reads.
 public final class CoreWorld {
-    public private(set) var database: SQLiteDatabase
+    /// Nil only between an end and a start.
+    private var opened: SQLiteDatabase?
     public let directory: URL
     /// The clock. It moves only when a test moves it.
     public var now = Timestamp(milliseconds: 1_772_368_205_250)
@@ -23,10 +25,15 @@ public final class CoreWorld {
 
     public init() throws {
         directory = TemporaryPlace.make()
-        database = try SQLiteDatabase(directory: directory)
+        opened = try SQLiteDatabase(directory: directory)
     }
 
     deinit { try? FileManager.default.removeItem(at: directory) }
+
+    public var database: SQLiteDatabase {
+        guard let opened else { preconditionFailure("The world couldn't be started again.") }
+        return opened
+    }
 
     // MARK: Performing
 
@@ -54,7 +61,9 @@ public final class CoreWorld {
     }
 
     /// The refusal of an operation; nil when it was performed.
-    public func refusal(_ operation: some Handled, as user: UserID, role: AppRole = .user, connection: Int64? = nil) throws -> RoostError? {
+    public func refusal(
+        _ operation: some Handled, as user: UserID, role: AppRole = .user, connection: Int64? = nil
+    ) throws -> RoostError? {
         do {
             _ = try perform(operation, as: user, role: role, connection: connection)
             return nil
@@ -64,7 +73,9 @@ public final class CoreWorld {
     }
 
     /// The code of a refusal; nil when the operation was performed.
-    public func code(_ operation: some Handled, as user: UserID, role: AppRole = .user, connection: Int64? = nil) throws
+    public func code(
+        _ operation: some Handled, as user: UserID, role: AppRole = .user, connection: Int64? = nil
+    ) throws
         -> RoostError.Code?
     {
         try refusal(operation, as: user, role: role, connection: connection)?.code
@@ -118,9 +129,12 @@ public final class CoreWorld {
 
     /// Ends the server and starts it again on the same directory, as the engine does.
     public func restart() throws {
-        // The directory's lock goes with the last reference.
-        database = try SQLiteDatabase(directory: TemporaryPlace.make())
-        database = try SQLiteDatabase(directory: directory)
+        // The directory's lock goes with the last reference; a process that another test just starts may hold it for a moment more.
+        opened = nil
+        let lock = open(directory.appending(path: "roost.lock").path, O_RDWR | O_CLOEXEC)
+        flock(lock, LOCK_EX)
+        close(lock)
+        opened = try SQLiteDatabase(directory: directory)
         ids = IDGenerator(after: try database.read { try $0.newestActivity() })
     }
 
@@ -170,7 +184,7 @@ public enum CoreTables {
     ]
 }
 
-/// Directories for databases that live as long as a test: in memory where the machine has such a place, for then an fsync costs nothing.
+/// Directories for databases that live as long as a test: in memory where the machine can, for there an fsync costs nothing.
 public enum TemporaryPlace {
     public static func make() -> URL {
         let memory = URL(filePath: "/dev/shm", directoryHint: .isDirectory)
@@ -206,5 +220,112 @@ public enum Seeds {
     public static func first(_ count: UInt64) -> [UInt64] {
         if let given = ProcessInfo.processInfo.environment["ROOST_TEST_SEED"].flatMap(UInt64.init) { return [given] }
         return Array(1...count)
+    }
+}
+
+/// Several people who do whatever comes to their minds, some of which is refused. A seed repeats it.
+public struct RandomHistory {
+    public var random: SeededGenerator
+    public private(set) var users: [UserID]
+    public private(set) var channels: [ChannelID]
+    /// Messages that were sent, with their senders' client ids.
+    private var sent: [(channel: ChannelID, id: MessageID, sender: UserID, clientId: ClientID)] = []
+    private var lastNumber = 0
+
+    /// Makes the users, and a channel of the first of them that the others join.
+    public init(seed: UInt64, in world: CoreWorld, users: [UserID] = ["ann", "bob", "cid", "dan"]) throws {
+        random = SeededGenerator(seed: seed)
+        self.users = users
+        channels = []
+        for user in users { try world.user(user) }
+        try createChannel(in: world, by: users[0], with: [])
+        for user in users.dropFirst() { try world.perform(JoinChannel(channel: channels[0]), as: user) }
+    }
+
+    /// Performs one random operation. Answers what was tried, for the text of a failure.
+    @discardableResult
+    public mutating func step(in world: CoreWorld) throws -> String {
+        world.advance(milliseconds: random.once(in: 20) ? -500 : Int64(random.number(0...40)))
+        let user = random.pick(users)
+        let channel = random.pick(channels)
+        do {
+            switch random.number(1...100) {
+            case 1...38: return try send(in: world, to: channel, as: user, role: .user)
+            case 39...42: return try send(in: world, to: channel, as: "root", role: .admin)
+            case 43...46: return try sendAgain(in: world)
+            case 47...64: return try changeMessage(in: world, as: user)
+            case 65...76: return try mark(in: world, channel, as: user)
+            case 77...84: return try did("join \(channel)", user) { _ = try world.perform(JoinChannel(channel: channel), as: user) }
+            case 85...90:
+                return try did("leave \(channel)", user) { _ = try world.perform(LeaveChannel(channel: channel), as: user) }
+            case 91...93:
+                let update = UpdateChannel(
+                    channel: channel, displayName: "\(random.number(1...3))", tags: ["\(random.number(1...3))"])
+                return try did("update \(channel)", user) { _ = try world.perform(update, as: user) }
+            case 94...96:
+                let update = UpdateMe(displayName: "\(random.number(1...3))")
+                return try did("update me", user) { _ = try world.perform(update, as: user) }
+            case 97...98 where channels.count < 8:
+                let others = users.filter { _ in random.once(in: 2) }
+                try createChannel(in: world, by: user, with: others)
+                return "\(user) creates \(channels.last ?? "nothing")"
+            default:
+                // A channel now and then, but never the first.
+                guard let channel = channels.dropFirst().randomElement(using: &random) else { return "nothing" }
+                let admin: UserID? = random.once(in: 2) ? "root" : nil
+                return try did("delete \(channel)", admin ?? user) {
+                    _ = try world.perform(DeleteChannel(channel: channel), as: admin ?? user, role: admin == nil ? .user : .admin)
+                }
+            }
+        } catch is RoostError {
+            return "a refusal"
+        }
+    }
+
+    private func did(_ what: String, _ user: UserID, _ body: () throws -> Void) throws -> String {
+        try body()
+        return "\(user): \(what)"
+    }
+
+    private mutating func createChannel(in world: CoreWorld, by user: UserID, with others: [UserID]) throws {
+        channels.append(ChannelID("channel-\(channels.count)"))
+        try world.perform(CreateChannel(channel: channels.last, users: others), as: user)
+    }
+
+    private mutating func send(in world: CoreWorld, to channel: ChannelID, as user: UserID, role: AppRole) throws -> String {
+        lastNumber += 1
+        let clientId = ClientID("\(lastNumber)")
+        let message = try world.perform(
+            SendMessage(channel: channel, clientId: clientId, text: "text \(lastNumber)"), as: user, role: role)
+        sent.append((channel, message.messageId, user, clientId))
+        return "\(user): send \(message.seq) to \(channel)"
+    }
+
+    private mutating func sendAgain(in world: CoreWorld) throws -> String {
+        guard !sent.isEmpty else { return "nothing" }
+        let old = random.pick(sent)
+        try world.perform(SendMessage(channel: old.channel, clientId: old.clientId, text: "again"), as: old.sender)
+        return "\(old.sender): send \(old.clientId) again to \(old.channel)"
+    }
+
+    private mutating func changeMessage(in world: CoreWorld, as user: UserID) throws -> String {
+        guard !sent.isEmpty else { return "nothing" }
+        let old = random.once(in: 3) ? random.pick(sent) : random.pick(Array(sent.suffix(6)))
+        let user = random.once(in: 3) ? user : old.sender
+        let text = "edit \(random.number(1...3))"
+        return try random.once(in: 3)
+            ? did("delete \(old.id)", user) {
+                _ = try world.perform(DeleteMessage(channel: old.channel, message: old.id), as: user)
+            }
+            : did("edit \(old.id)", user) {
+                _ = try world.perform(EditMessage(channel: old.channel, message: old.id, text: text), as: user)
+            }
+    }
+
+    private mutating func mark(in world: CoreWorld, _ channel: ChannelID, as user: UserID) throws -> String {
+        let seq: Seq? = random.once(in: 3) ? nil : Seq(random.number(0...(lastNumber * 2 + 10)))
+        return try did("mark \(channel) \(seq ?? -1)", user) {
+            _ = try world.perform(MarkRead(channel: channel, seq: seq), as: user)
+        }
     }
 }

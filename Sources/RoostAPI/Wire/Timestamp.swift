@@ -11,31 +11,31 @@ public struct Timestamp: Hashable, Comparable, Codable, Sendable, SchemaDescribe
 
     /// `2026-03-01T12:30:05.250Z`
     public var description: String {
+        var json = JSONBytes(capacity: 24)
+        write(digits: &json)
+        return String(decoding: json.bytes, as: UTF8.self)
+    }
+
+    /// Writes ``description``. Years before 0 and after 9999, which nothing on the wire has, take as many digits as they need.
+    func write(digits json: inout JSONBytes) {
         let days = floorDivide(milliseconds, 86_400_000)
-        let millisecondOfDay = milliseconds - days * 86_400_000
+        let millisecondOfDay = UInt64(milliseconds - days * 86_400_000)
         let (year, month, day) = Self.civil(fromDays: days)
-        var text = ""
-        text.reserveCapacity(24)
-        func append(_ number: Int64, width: Int) {
-            let digits = String(number)
-            for _ in 0..<max(0, width - digits.count) { text.append("0") }
-            text.append(digits)
-        }
-        append(year, width: 4)
-        text.append("-")
-        append(month, width: 2)
-        text.append("-")
-        append(day, width: 2)
-        text.append("T")
-        append(millisecondOfDay / 3_600_000, width: 2)
-        text.append(":")
-        append(millisecondOfDay / 60_000 % 60, width: 2)
-        text.append(":")
-        append(millisecondOfDay / 1000 % 60, width: 2)
-        text.append(".")
-        append(millisecondOfDay % 1000, width: 3)
-        text.append("Z")
-        return text
+        if year < 0 { json.raw("-") }
+        json.digits(year.magnitude, width: 4)
+        json.raw("-")
+        json.digits(UInt64(month), width: 2)
+        json.raw("-")
+        json.digits(UInt64(day), width: 2)
+        json.raw("T")
+        json.digits(millisecondOfDay / 3_600_000, width: 2)
+        json.raw(":")
+        json.digits(millisecondOfDay / 60_000 % 60, width: 2)
+        json.raw(":")
+        json.digits(millisecondOfDay / 1000 % 60, width: 2)
+        json.raw(".")
+        json.digits(millisecondOfDay % 1000, width: 3)
+        json.raw("Z")
     }
 
     /// Reads the form that ``description`` writes: years 0001 to 9999, UTC, exactly three digits of milliseconds.

@@ -25,7 +25,7 @@ struct BenchOptions: ParsableArguments {
 
     /// Runs benchmarks one after another and prints what they found.
     func report(_ benchmarks: [any Benchmark]) async throws {
-        Self.raiseDescriptorLimit()
+        OpenFiles.raiseLimit()
         let parent = URL(filePath: on)
         var sections: [Section] = []
         for benchmark in benchmarks {
@@ -38,25 +38,31 @@ struct BenchOptions: ParsableArguments {
         let report = Report(version: RoostVersion.current, machine: try Machine(directory: directory.url), sections: sections)
         print(json ? try report.json() : report.table())
     }
+}
 
-    /// Thousands of sockets need as many descriptors, here and in the child processes, which inherit the limit.
-    private static func raiseDescriptorLimit() {
+/// The limit on open files.
+enum OpenFiles {
+    #if os(Linux)
+    private static let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
+    #else
+    private static let resource = RLIMIT_NOFILE
+    #endif
+
+    /// Allows this process, and the child processes that inherit it, as many as the system does.
+    static func raiseLimit() {
         var limit = rlimit()
-        guard getrlimit(.descriptors, &limit) == 0 else { return }
+        guard getrlimit(resource, &limit) == 0 else { return }
         limit.rlim_cur = limit.rlim_max
-        _ = setrlimit(.descriptors, &limit)
+        _ = setrlimit(resource, &limit)
+    }
+
+    /// Throws when there aren't enough for some sockets and a little more.
+    static func require(sockets: Int) throws {
+        var limit = rlimit()
+        guard getrlimit(resource, &limit) == 0, UInt64(limit.rlim_cur) < UInt64(sockets + 100) else { return }
+        throw BenchFailure("\(sockets) sockets need \(sockets + 100) open files, and the limit is \(limit.rlim_cur) (ulimit -Hn)")
     }
 }
-
-#if os(Linux)
-extension __rlimit_resource_t {
-    fileprivate static var descriptors: __rlimit_resource_t { Int32(RLIMIT_NOFILE.rawValue) }
-}
-#else
-extension Int32 {
-    fileprivate static var descriptors: Int32 { RLIMIT_NOFILE }
-}
-#endif
 
 /// One benchmark: it fills a directory, measures a server on it, and measures the floor.
 protocol Benchmark {

@@ -18,6 +18,7 @@ struct IdleBenchmark: Benchmark {
     var socketCount = 10_000
 
     func figures(in directory: URL, isQuick: Bool) async throws -> [Figure] {
+        try OpenFiles.require(sockets: socketCount)
         let users = (0..<socketCount).map { UserID("user-\($0)") }
         try Seed.fill(directory) { seed in
             try seed.addUsers(users)

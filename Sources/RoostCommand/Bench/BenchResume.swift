@@ -65,7 +65,9 @@ struct ResumeBenchmark: Benchmark {
     }
 
     /// Makes the channels, notes where the reader stands, and lets the writer go on.
-    private func fill(_ directory: URL, _ channels: [ChannelID], reader: UserID, writer: UserID) throws -> (
+    private func fill(
+        _ directory: URL, _ channels: [ChannelID], reader: UserID, writer: UserID
+    ) throws -> (
         user: Seq, channels: [String: Seq]
     ) {
         var held: [String: Seq] = [:]

@@ -27,7 +27,8 @@ struct SendBenchmark: Benchmark {
             }
         }
         let tokens = try await BenchTokens(directory: directory).tokens(for: users)
-        let fsync = try Disk.fsyncs(in: directory).median
+        let fsync = try Disk.fsyncs(in: directory).median / 1000
+        let rewrite = try Disk.rewrites(in: directory).median / 1000
         let server = try BenchServer(directory: directory)
         defer { server.end() }
         let loop = LoadLoop()
@@ -49,8 +50,11 @@ struct SendBenchmark: Benchmark {
             Figure("server CPU per send", full.cpuMicroseconds, "µs", floor: floor.cpuMicrosecondsPerRow, goals: [.atMost(60)]),
             Figure("acknowledgement p50, full load", full.acknowledgements.median / 1000, "ms"),
             Figure("acknowledgement p99, full load", full.acknowledgements.p99 / 1000, "ms"),
-            Figure("fsync p50 of this disk", fsync / 1000, "ms"),
-            Figure("acknowledgement p50, low load", low.acknowledgements.median / 1000, "ms", goals: [.atMost(fsync / 1000 + 1)]),
+            Figure("disk: append and fsync, p50", fsync, "ms"),
+            Figure("disk: write in place and fdatasync, p50", rewrite, "ms"),
+            Figure(
+                "acknowledgement p50, low load", low.acknowledgements.median / 1000, "ms", goals: [.atMost(min(fsync, rewrite) + 1)]
+            ),
             Figure("acknowledgement p99, low load", low.acknowledgements.p99 / 1000, "ms"),
         ]
     }
@@ -62,7 +66,8 @@ struct SendBenchmark: Benchmark {
         var acknowledgements: Histogram
     }
 
-    private func measure(_ loop: LoadLoop, _ server: BenchServer, senders: Int, window: Int, seconds: Double) throws -> Measurement {
+    private func measure(_ loop: LoadLoop, _ server: BenchServer, senders: Int, window: Int, seconds: Double) throws -> Measurement
+    {
         /// For each sender the times of its calls under way, by the number of the call.
         var sentAt: [[Int: UInt64]] = Array(repeating: [:], count: senders)
         var sent = 0
@@ -103,6 +108,7 @@ struct SendBenchmark: Benchmark {
             batchSize = (operationsAfter - operations) / (batchesAfter - batches)
         }
         return Measurement(
-            sendsPerSecond: Double(sent) / elapsed, cpuMicroseconds: cpu / Double(sent), batchSize: batchSize, acknowledgements: times)
+            sendsPerSecond: Double(sent) / elapsed, cpuMicroseconds: cpu / Double(sent), batchSize: batchSize,
+            acknowledgements: times)
     }
 }

@@ -4,7 +4,9 @@ import GRDBSQLite
 /// The floor of history: SQLite alone steps through the rows of a page and takes their columns.
 enum FloorPages {
     /// CPU microseconds of a page.
-    static func measure(in directory: URL, channel: String, pageSize: Int, positions: ClosedRange<Int>, seconds: Double) throws
+    static func measure(
+        in directory: URL, channel: String, pageSize: Int, positions: ClosedRange<Int>, seconds: Double
+    ) throws
         -> Double
     {
         var connection: OpaquePointer?

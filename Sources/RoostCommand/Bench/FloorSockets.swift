@@ -5,7 +5,8 @@ import Foundation
 ///
 /// It prints its port, accepts the sockets, and then makes one round of writes for each byte of its standard input.
 struct FloorSockets: ParsableCommand {
-    static let configuration = CommandConfiguration(commandName: "floor-sockets", abstract: "The floor of fan-out.", shouldDisplay: false)
+    static let configuration = CommandConfiguration(
+        commandName: "floor-sockets", abstract: "The floor of fan-out.", shouldDisplay: false)
 
     @Option var sockets: Int
     /// Bytes of one write.

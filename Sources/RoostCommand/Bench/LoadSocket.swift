@@ -149,7 +149,8 @@ extension LoadSocket {
         }
     }
 
-    private func consume(_ bytes: UnsafeRawBufferPointer, _ body: (LoadFrame, UnsafeRawBufferPointer) throws -> Void) throws -> Int {
+    private func consume(_ bytes: UnsafeRawBufferPointer, _ body: (LoadFrame, UnsafeRawBufferPointer) throws -> Void) throws -> Int
+    {
         var start = 0
         if stage == .upgrading {
             guard let end = bytes.indices.dropFirst(3).first(where: { bytes[$0] == 10 && bytes[$0 - 2] == 10 }) else { return 0 }

@@ -62,5 +62,6 @@ struct Seed {
 /// What the benchmarks' users write.
 enum SampleText {
     /// 100 bytes, about as long as people's messages are.
-    static let message = String("The quick brown fox jumps over the lazy dog, and then both of them go home to have their dinner again".prefix(100))
+    static let message = String(
+        "The quick brown fox jumps over the lazy dog, and then both of them go home to have their dinner again".prefix(100))
 }

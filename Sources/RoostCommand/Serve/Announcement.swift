@@ -29,9 +29,12 @@ struct Announcement {
 
     var later: [String] { ["Roost \(RoostVersion.current) listens on \(address), data in \(settings.dataDirectory.path)."] }
 
-    /// What must be added to a command so that it finds this server.
+    /// What must be added to roost chat so that it finds this server.
     var options: String {
-        address.absoluteString == "http://127.0.0.1:8080" ? dataOption : "\(dataOption) --url \(address)"
+        // A chat looks into the usual directories by itself.
+        let isFound = TokenMint.usual()?.directory.path == settings.dataDirectory.path
+        let dataOption = isFound ? "" : dataOption
+        return address.absoluteString == "http://127.0.0.1:8080" ? dataOption : "\(dataOption) --url \(address)"
     }
 
     private var dataOption: String {

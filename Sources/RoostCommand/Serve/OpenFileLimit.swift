@@ -28,7 +28,8 @@ enum OpenFileLimit {
         }
         let most = current.soft
         if most < connectionsMax + reserve {
-            logger.warning("The limit on open files (\(most)) is too low for connections-max (\(connectionsMax)). Raise it with ulimit -n.")
+            logger.warning(
+                "The limit on open files (\(most)) is too low for connections-max (\(connectionsMax)). Raise it with ulimit -n.")
         }
     }
 }

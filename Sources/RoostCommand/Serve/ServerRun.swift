@@ -23,7 +23,6 @@ struct ServerRun {
         let metrics = PrometheusRegistry()
         MetricsSystem.bootstrap(metrics)
         let logger = Logger(label: "roost")
-        let host = settings.text(.host)
         let isFirst = !FileManager.default.fileExists(atPath: SecretFile(directory: settings.dataDirectory).url.path)
         OpenFileLimit.raise(for: settings.whole(.connectionsMax), logger: logger)
         do {
@@ -32,7 +31,7 @@ struct ServerRun {
                 // The server begins to serve when this returns: what is to be done with it is done beside it.
                 Task {
                     do {
-                        try await onRunning(Self.address(host: host, port: port), isFirst)
+                        try await onRunning(settings.address(port: port), isFirst)
                     } catch {
                         logger.error("\(error)")
                     }
@@ -59,18 +58,9 @@ struct ServerRun {
             throw Failure("The data directory \(path) can't be made. Give another one with --data.")
         }
         guard access(path, R_OK | W_OK | X_OK) == 0 else {
-            throw Failure("The data directory \(path) can't be written: \(String(cString: strerror(errno))). Give another one with --data.")
+            throw Failure(
+                "The data directory \(path) can't be written: \(String(cString: strerror(errno))). Give another one with --data.")
         }
-    }
-
-    /// Where clients on this machine reach the server.
-    private static func address(host: String, port: Int) throws -> URL {
-        var components = URLComponents()
-        components.scheme = "http"
-        components.host = host == "0.0.0.0" ? "127.0.0.1" : host == "::" ? "[::1]" : host.contains(":") ? "[\(host)]" : host
-        components.port = port
-        guard let url = components.url else { throw Failure("\(host) isn't a host.") }
-        return url
     }
 
     private func explain(_ error: any Error) -> Failure {
@@ -78,10 +68,15 @@ struct ServerRun {
         let (host, port) = (settings.text(.host), settings.whole(.port))
         switch (error as? IOError)?.errnoCode {
         case EADDRINUSE:
-            return Failure("Port \(port) on \(host) is in use. Stop what uses it, or choose another with --port; 0 takes any free one.")
+            return Failure(
+                "Port \(port) on \(host) is in use. Stop what uses it, or choose another with --port; 0 takes any free one.")
         case EADDRNOTAVAIL: return Failure("\(host) isn't an address of this machine. Choose another with --host.")
         case EACCES: return Failure("Port \(port) is for root. Choose one above 1023 with --port.")
-        default: return Failure("The server can't run: \(error)".safe())
+        default: break
         }
+        if case SocketAddressError.unknown = error { return Failure("There is no host \(host). Choose another with --host.") }
+        // Roost's own failures are whole sentences that say what to do.
+        let text = "\(error)".safe()
+        return Failure(text.hasSuffix(".") ? text : "The server can't run: \(text)")
     }
 }

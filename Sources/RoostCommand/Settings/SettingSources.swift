@@ -30,7 +30,9 @@ struct SettingSources {
     private var sources: [Source]
 
     /// Variables that belong to other commands, and those of tests.
-    private static let otherVariables: Set = ["ROOST_CONFIG", "ROOST_TOKEN", "ROOST_BINARY", "ROOST_CRASHES", "ROOST_SEED"]
+    private static let otherVariables: Set = [
+        "ROOST_CONFIG", "ROOST_TOKEN", "ROOST_URL", "ROOST_BINARY", "ROOST_CRASHES", "ROOST_SEED",
+    ]
 
     init(flags: [String: String], environment: [String: String]) throws {
         let known = Setting.all.map(\.environmentName)
@@ -56,7 +58,9 @@ struct SettingSources {
 
     /// Adds a JSON file, as the weakest source.
     mutating func add(file path: String) async throws {
-        guard let data = FileManager.default.contents(atPath: path) else { throw Failure("The configuration file \(path) can't be read.") }
+        guard let data = FileManager.default.contents(atPath: path) else {
+            throw Failure("The configuration file \(path) can't be read.")
+        }
         guard let object = try? JSONSerialization.jsonObject(with: data), let keys = (object as? [String: Any])?.keys else {
             throw Failure("The configuration file \(path) isn't a JSON object.")
         }
@@ -92,7 +96,9 @@ struct SettingSources {
                 throw Failure("\(setting.name) \(setting.kind.requirement) (from \(origin)).")
             }
             guard let value else { continue }
-            if let refusal = setting.kind.refusal(of: value) { throw Failure("\(setting.name) \(refusal), not \(value) (from \(origin)).") }
+            if let refusal = setting.kind.refusal(of: value) {
+                throw Failure("\(setting.name) \(refusal), not \(value) (from \(origin)).")
+            }
             return (value, origin)
         }
         return nil

@@ -29,7 +29,9 @@ struct Settings: Sendable {
             if FileManager.default.fileExists(atPath: file) {
                 try await sources.add(file: file)
                 let named = try await sources.value(of: .data)
-                if let named, case .file = named.1 { throw Failure("\(file): data can't be set by a file inside the data directory.") }
+                if let named, case .file = named.1 {
+                    throw Failure("\(file): data can't be set by a file inside the data directory.")
+                }
             }
         }
         var entries: [Entry] = []
@@ -61,6 +63,19 @@ struct Settings: Sendable {
 
     var dataDirectory: URL { URL(filePath: text(.data), directoryHint: .isDirectory) }
     var logLevel: Logger.Level { Logger.Level(rawValue: text(.logLevel)) ?? .info }
+
+    /// Where clients on this machine reach the server.
+    ///
+    /// - Parameter port: the one it listens on; it may have been asked for any.
+    func address(port: Int) throws -> URL {
+        let host = text(.host)
+        var components = URLComponents()
+        components.scheme = "http"
+        components.host = host == "0.0.0.0" ? "127.0.0.1" : host == "::" ? "[::1]" : host.contains(":") ? "[\(host)]" : host
+        components.port = port
+        guard let url = components.url else { throw Failure("\(host) isn't a host.") }
+        return url
+    }
 
     /// What the server is made with.
     var server: RoostServer.Configuration {

@@ -16,7 +16,9 @@ enum Output {
     /// Rows as aligned columns.
     static func table(_ rows: [[String]]) -> [String] {
         let columnCount = rows.map(\.count).max() ?? 0
-        let widths = (0..<columnCount).map { column in rows.map { $0.indices.contains(column) ? $0[column].columnWidth : 0 }.max() ?? 0 }
+        let widths = (0..<columnCount).map { column in
+            rows.map { $0.indices.contains(column) ? $0[column].columnWidth : 0 }.max() ?? 0
+        }
         return rows.map { row in
             let cells = row.enumerated().map { column, cell in column == row.count - 1 ? cell : cell.padded(to: widths[column]) }
             return cells.joined(separator: "  ")

@@ -13,7 +13,7 @@ struct Token: AsyncParsableCommand {
     @Option(help: ArgumentHelp("How long the token is good: seconds, or like 90s, 45m, 12h, 30d. (default: 1d)", valueName: "time"))
     var expires: Lifetime?
     @Option(help: "The display name that the user gets when this token is the first to name them.") var name: String?
-    @Option(help: "The data directory of the server.") var data = "\(Setting.data.standard)"
+    @Option(help: "The data directory of the server. Default: \(Setting.data.standard). Environment: ROOST_DATA.") var data: String?
     @Flag(help: "Print JSON: the token, the user, the role and when it expires.") var json = false
 
     func run() async throws {
@@ -22,6 +22,7 @@ struct Token: AsyncParsableCommand {
             throw Failure("--expires must be from 1 second to \(Lifetime.secondsMax / 86_400)d.")
         }
         let expiresAt = Date(timeIntervalSinceNow: TimeInterval(seconds))
+        let data = data ?? ProcessInfo.processInfo.environment["ROOST_DATA"] ?? "\(Setting.data.standard)"
         let mint = TokenMint(directory: URL(filePath: data, directoryHint: .isDirectory))
         let token = try await mint.token(for: UserID(user), role: admin ? .admin : .user, displayName: name, expiresAt: expiresAt)
         guard json else { return Output.line(token) }

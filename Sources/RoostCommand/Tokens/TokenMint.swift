@@ -18,7 +18,7 @@ struct TokenMint: Sendable {
             throw Failure(error.message)
         }
         let file = SecretFile(directory: directory)
-        guard FileManager.default.fileExists(atPath: file.url.path) else {
+        guard access(file.url.path, F_OK) == 0 || errno == EACCES else {
             throw Failure(
                 "There is no secret in \(directory.path). Start a server there first (roost serve --data \(directory.relativePath)), or name its directory with --data."
             )
@@ -27,14 +27,16 @@ struct TokenMint: Sendable {
             let keys = await TokenKeys(secret: try file.read())
             return try await keys.sign(.init(user: user, role: role, displayName: displayName, expiresAt: expiresAt))
         } catch let error as SecretFile.Unusable {
-            throw Failure("\(error) It is its owner's: run this as the user who runs the server.")
+            throw Failure("\(error) Run this as the user who runs the server: it is readable for them alone.")
         }
     }
 
     /// The data directory that a command on the server's machine means when it names none: of the usual two, the one whose server runs,
     /// else the first that has a secret.
     static func usual() -> TokenMint? {
-        let mints = ["\(Setting.data.standard)", Demo.standardData].map { TokenMint(directory: URL(filePath: $0, directoryHint: .isDirectory)) }
+        let mints = ["\(Setting.data.standard)", Demo.standardData].map {
+            TokenMint(directory: URL(filePath: $0, directoryHint: .isDirectory))
+        }
         let usable = mints.filter { FileManager.default.fileExists(atPath: SecretFile(directory: $0.directory).url.path) }
         return usable.first { $0.isServed } ?? usable.first
     }

@@ -48,7 +48,10 @@ extension Transaction {
 
     /// Throws `channel_limit` when the user is a member of as many channels as one may be.
     func requireRoomForChannel(of user: UserID) throws {
-        let sql: SQL = "SELECT COUNT(*) FROM members WHERE user_id = \(user) AND state = \(MembershipState.member)"
+        let sql: SQL = """
+            SELECT COUNT(*) FROM members m JOIN channels c ON c.channel_id = m.channel_id
+            WHERE m.user_id = \(user) AND m.state = \(MembershipState.member) AND c.deleted_at IS NULL
+            """
         let count = try first(sql) { $0.int() } ?? 0
         guard count < Limits.channelsPerUser else {
             throw RoostError(

@@ -14,7 +14,7 @@ extension ListMessages: Handled {
         }
         if let around {
             let (older, hasOlder) = try transaction.messages(before: around.advanced(by: 1), in: channel, limit: (limit + 1) / 2)
-            let (newer, hasNewer) = try transaction.messages(after: around, in: channel, limit: max(1, limit / 2))
+            let (newer, hasNewer) = try transaction.messages(after: around, in: channel, limit: limit / 2)
             return MessagePage(messages: older + newer, hasOlder: hasOlder, hasNewer: hasNewer, seq: seq)
         }
         let (messages, hasOlder) = try transaction.messages(before: before ?? .max, in: channel, limit: limit)

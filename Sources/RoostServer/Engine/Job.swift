@@ -27,28 +27,31 @@ struct SocketAddress: Hashable, Sendable {
 enum ReplyFrame {
     /// `{"reply":7,"result":…}`
     static func result(_ result: some Encodable, call: Int64) throws -> [UInt8] {
-        let writer = JSONWriter()
-        writer.append(raw: #"{"reply":"#)
-        writer.append(integer: call)
-        writer.append(raw: #","result":"#)
-        try writer.append(result)
-        writer.append(raw: "}")
-        return writer.bytes
+        var json = begin(call)
+        json.key("result")
+        try json.append(result)
+        json.endObject()
+        return json.bytes
     }
 
     /// `{"reply":7,"error":{…}}`
     static func refusal(_ error: RoostError, call: Int64) -> [UInt8] {
-        let writer = JSONWriter()
-        writer.append(raw: #"{"reply":"#)
-        writer.append(integer: call)
-        writer.append(raw: #","error":"#)
+        var json = begin(call)
+        json.key("error")
         do {
-            try writer.append(error)
+            try json.append(error)
         } catch {
             // An error is strings and numbers, which always encode.
-            writer.append(raw: #"{"code":"internal_error","message":"The error can't be told."}"#)
+            json.raw(#"{"code":"internal_error","message":"The error can't be told."}"#)
         }
-        writer.append(raw: "}")
-        return writer.bytes
+        json.endObject()
+        return json.bytes
+    }
+
+    private static func begin(_ call: Int64) -> JSONBytes {
+        var json = JSONBytes()
+        json.beginObject()
+        json.member("reply", call)
+        return json
     }
 }

@@ -60,6 +60,8 @@ struct GatewayChannel: ServerChildChannel, HTTPChannelHandler {
             try channel.pipeline.syncOperations.addHandler(
                 RequestDeadlineHandler(requestTimeout: limits.requestTimeout, idleTimeout: limits.idleTimeout))
             let upgrade = try channel.pipeline.syncOperations.configureUpgradableHTTPServerPipeline(configuration: pipeline)
+            let decoder = try channel.pipeline.syncOperations.handler(type: ByteToMessageHandler<HTTPRequestDecoder>.self)
+            try channel.pipeline.syncOperations.addHandler(UpgradeFilterHandler(), position: .after(decoder))
             try channel.pipeline.syncOperations.addHandler(MalformedRequestHandler())
             return Value(channel: channel, upgrade: upgrade)
         }
@@ -68,7 +70,8 @@ struct GatewayChannel: ServerChildChannel, HTTPChannelHandler {
     func handle(value: Value, logger: Logger) async {
         do {
             switch try await value.upgrade.get() {
-            case .socket(let channel): try await channel.closeFuture.get()
+            // A socket lives on its event loop from here on, and the hub knows of it: a task that waits for its end would only cost memory.
+            case .socket: return
             case .http(let channel): await handleHTTP(asyncChannel: channel, logger: logger)
             }
         } catch {
@@ -82,14 +85,14 @@ struct GatewayChannel: ServerChildChannel, HTTPChannelHandler {
             maxFrameSize: RoostAPI.Limits.frameSizeBytes,
             enableAutomaticErrorHandling: false,
             shouldUpgrade: { channel, head in
-                let path = head.uri.split(separator: "?", maxSplits: 1).first.map(String.init)
-                return channel.eventLoop.makeSucceededFuture(path == Self.socketPath ? HTTPHeaders() : nil)
+                channel.eventLoop.makeSucceededFuture(UpgradeFilterHandler.isLawful(head) ? HTTPHeaders() : nil)
             },
             upgradePipelineHandler: { channel, head in
                 channel.eventLoop.makeCompletedFuture {
                     let pipeline = channel.pipeline.syncOperations
                     for handler in try [
                         pipeline.handler(type: RequestDeadlineHandler.self) as any RemovableChannelHandler,
+                        pipeline.handler(type: UpgradeFilterHandler.self),
                         pipeline.handler(type: MalformedRequestHandler.self),
                     ] {
                         pipeline.removeHandler(handler, promise: nil)

@@ -7,7 +7,7 @@ import RoostCore
 /// One client's WebSocket, on its event loop: authentication, calls in, replies and events out, and the limits on all of it.
 ///
 /// It makes no decision about chat: a call goes to the engine, what comes back is written as it is.
-final class SocketHandler: ChannelInboundHandler, HubShard.Socket {
+final class SocketHandler: ChannelInboundHandler {
     typealias InboundIn = WebSocketFrame
 
     /// Limits on one socket. Each bounds something that a client could otherwise let grow.
@@ -54,7 +54,8 @@ final class SocketHandler: ChannelInboundHandler, HubShard.Socket {
     // What goes out. `outbound` is the context of the frame encoder: bytes written there are frames already, and pass it by.
     private var context: ChannelHandlerContext?
     private var outbound: ChannelHandlerContext?
-    private var hasUnflushedBytes = false
+    /// The newest bytes that wait for the end of the loop's turn: they are written and flushed in one go.
+    private var unflushed: ByteBuffer?
     /// Events of the moment between authentication and welcome, which comes first.
     private var heldEvents: [ByteBuffer] = []
     private var waitingEventBytes = 0
@@ -247,6 +248,7 @@ final class SocketHandler: ChannelInboundHandler, HubShard.Socket {
 
     // MARK: Out
 
+    /// Puts an event's bytes behind what waits already. ``flush()`` follows at the end of the loop's turn.
     func send(event: ByteBuffer) {
         switch state {
         case .open: break
@@ -255,8 +257,7 @@ final class SocketHandler: ChannelInboundHandler, HubShard.Socket {
             return
         case .unauthenticated, .closing: return
         }
-        guard let context else { return }
-        if !context.channel.isWritable {
+        if unreadSince != nil {
             waitingEventBytes += event.readableBytes
             guard waitingEventBytes <= services.limits.waitingEventBytesMax else {
                 close(CloseCode.resume, "read faster, then resume")
@@ -266,6 +267,7 @@ final class SocketHandler: ChannelInboundHandler, HubShard.Socket {
         write(event)
     }
 
+    /// Puts a reply behind what waits already; `toRead` tells that it answers an operation that only read.
     func send(reply: [UInt8], toRead: Bool) {
         callsUnderWay -= toRead ? services.limits.readWeight : 1
         write(frame: reply)
@@ -273,9 +275,9 @@ final class SocketHandler: ChannelInboundHandler, HubShard.Socket {
     }
 
     func flush() {
-        guard hasUnflushedBytes else { return }
-        hasUnflushedBytes = false
-        outbound?.flush()
+        guard let bytes = unflushed else { return }
+        unflushed = nil
+        outbound?.writeAndFlush(NIOAny(bytes), promise: nil)
     }
 
     func channelWritabilityChanged(context: ChannelHandlerContext) {
@@ -308,13 +310,13 @@ final class SocketHandler: ChannelInboundHandler, HubShard.Socket {
     private func write(frame payload: [UInt8]) {
         guard let context else { return }
         var buffer = context.channel.allocator.buffer(capacity: payload.count + 10)
-        buffer.writeTextFrame(payload)
+        buffer.writeTextFrame("", payload)
         write(buffer)
     }
 
     private func write(_ bytes: ByteBuffer) {
-        hasUnflushedBytes = true
-        outbound?.write(NIOAny(bytes), promise: nil)
+        if let unflushed { outbound?.write(NIOAny(unflushed), promise: nil) }
+        unflushed = bytes
     }
 
     private func writeControl(_ opcode: WebSocketOpcode, _ payload: some Collection<UInt8>) {
@@ -340,6 +342,7 @@ final class SocketHandler: ChannelInboundHandler, HubShard.Socket {
 
     // MARK: Time
 
+    /// Called from time to time: for pings and for what has taken too long.
     func tick(_ now: NIODeadline) {
         let limits = services.limits
         switch state {

@@ -31,16 +31,18 @@ struct EventFrames {
                 steps.append(.change(notice))
                 continue
             }
-            guard let body = try? JSONWriter.bytes(of: event) else { continue }
+            var json = JSONBytes(capacity: 512)
+            event.writeMembers(to: &json)
+            let members = json.bytes
             if case .user = audience { open.removeAll(keepingCapacity: true) }
             if let index = open[audience], case .send(_, var frames) = steps[index] {
                 // Taken out while it grows, so that the buffer isn't copied.
                 steps[index] = .change(notice)
-                frames.append(body)
+                frames.append(members)
                 steps[index] = .send(audience, frames)
             } else {
                 var frames = Frames(watching: ByteBuffer(), notification: ByteBuffer(), eventCount: 0)
-                frames.append(body)
+                frames.append(members)
                 if case .channel = audience { open[audience] = steps.count }
                 steps.append(.send(audience, frames))
             }
@@ -50,26 +52,24 @@ struct EventFrames {
 }
 
 extension EventFrames.Frames {
-    private static let watchingPrefix: StaticString = #"{"watching":true,"#
-    private static let notificationPrefix: StaticString = #"{"watching":false,"#
-
-    /// Adds an event whose JSON object is given, with the mark put in as its first member.
-    mutating func append(_ object: [UInt8]) {
-        watching.writeTextFrame(prefix: Self.watchingPrefix, object.dropFirst())
-        notification.writeTextFrame(prefix: Self.notificationPrefix, object.dropFirst())
+    /// Adds an event whose members are given as JSON, with the mark before them.
+    mutating func append(_ members: [UInt8]) {
+        watching.writeTextFrame(#"{"watching":true,"#, members, "}")
+        notification.writeTextFrame(#"{"watching":false,"#, members, "}")
         eventCount += 1
     }
 }
 
 extension ByteBuffer {
     /// Writes an unmasked, final text frame, as a server sends it (RFC 6455 §5.2).
-    mutating func writeTextFrame(prefix: StaticString = "", _ payload: some Collection<UInt8>) {
-        let length = prefix.utf8CodeUnitCount + payload.count
+    mutating func writeTextFrame(_ prefix: StaticString = "", _ payload: [UInt8], _ suffix: StaticString = "") {
+        let length = prefix.utf8CodeUnitCount + payload.count + suffix.utf8CodeUnitCount
         reserveCapacity(minimumWritableBytes: length + 10)
         writeInteger(UInt8(0x81))
         writeFrameLength(length)
         prefix.withUTF8Buffer { _ = writeBytes($0) }
         writeBytes(payload)
+        suffix.withUTF8Buffer { _ = writeBytes($0) }
     }
 
     private mutating func writeFrameLength(_ length: Int) {

@@ -62,6 +62,14 @@ final class Hub: Sendable {
         loops[address.shard].execute { shard.value.deliver([], replies: [(address.connection, payload)], toReads: true) }
     }
 
+    /// Waits until the last socket is gone, which is when a draining server has nobody left to serve.
+    func waitUntilEmpty(atMost time: Duration) async {
+        let deadline = ContinuousClock.now + time
+        while ContinuousClock.now < deadline, let counts = try? await counts(), counts.sockets > 0 {
+            try? await Task.sleep(for: .milliseconds(20))
+        }
+    }
+
     /// Sockets and deliveries, over all shards.
     func counts() async throws -> (sockets: Int, deliveries: Int64) {
         var sockets = 0

@@ -4,42 +4,35 @@ import RoostCore
 
 /// What the hub knows of the sockets of one event loop. Used on that loop only, so that a delivery takes no lock and no hop.
 final class HubShard {
-    /// A socket, as the hub sees it.
-    protocol Socket: AnyObject {
-        /// Puts an event's bytes behind what waits already. ``flush()`` follows at the end of the loop's turn.
-        func send(event: ByteBuffer)
-        /// Puts a reply behind what waits already; `toRead` tells that it answers an operation that only read.
-        func send(reply: [UInt8], toRead: Bool)
-        func flush()
-        /// Called from time to time: for pings and for what has taken too long.
-        func tick(_ now: NIODeadline)
-    }
-
     /// What the hub keeps of one authenticated socket.
     private final class Subscriber {
-        let socket: any Socket
+        let socket: SocketHandler
         let user: UserID
         var joined: Set<ChannelID>
         var watched: Set<ChannelID> = []
 
-        init(socket: any Socket, user: UserID, joined: Set<ChannelID>) {
+        init(socket: SocketHandler, user: UserID, joined: Set<ChannelID>) {
             self.socket = socket
             self.user = user
             self.joined = joined
         }
+    }
 
-        func gets(_ channel: ChannelID) -> Bool { joined.contains(channel) || watched.contains(channel) }
+    /// A socket among those that get a channel's events: all that a delivery needs, in one place.
+    private struct Receiver {
+        let socket: SocketHandler
+        var isWatching: Bool
     }
 
     private let eventLoop: any EventLoop
     private let presence: PresenceBoard
-    private var sockets: [ConnectionID: any Socket] = [:]
+    private var sockets: [ConnectionID: SocketHandler] = [:]
     private var subscribers: [ConnectionID: Subscriber] = [:]
-    private var connectionsOfUser: [UserID: Set<ConnectionID>] = [:]
+    private var connectionsOfUser: [UserID: [ConnectionID]] = [:]
     /// For each channel the sockets that get its events.
-    private var channels: [ChannelID: [ConnectionID: Subscriber]] = [:]
+    private var channels: [ChannelID: [ConnectionID: Receiver]] = [:]
     /// Sockets with something written since the last flush.
-    private var unflushed: [any Socket] = []
+    private var unflushed: [SocketHandler] = []
     private(set) var deliveryCount: Int64 = 0
 
     init(eventLoop: any EventLoop, presence: PresenceBoard) {
@@ -51,12 +44,12 @@ final class HubShard {
 
     // MARK: Sockets
 
-    func add(_ socket: any Socket, as connection: ConnectionID) { sockets[connection] = socket }
+    func add(_ socket: SocketHandler, as connection: ConnectionID) { sockets[connection] = socket }
 
     func remove(_ connection: ConnectionID) {
         sockets[connection] = nil
         guard let subscriber = subscribers.removeValue(forKey: connection) else { return }
-        connectionsOfUser[subscriber.user]?.remove(connection)
+        connectionsOfUser[subscriber.user]?.removeAll { $0 == connection }
         if connectionsOfUser[subscriber.user]?.isEmpty == true { connectionsOfUser[subscriber.user] = nil }
         for channel in subscriber.joined.union(subscriber.watched) { unsubscribe(connection, from: channel) }
         presence.wentOffline(subscriber.user, in: subscriber.joined)
@@ -74,8 +67,7 @@ final class HubShard {
             case .send(.channel(let channel), let frames):
                 guard let receivers = channels[channel] else { continue }
                 for receiver in receivers.values {
-                    let isWatching = !receiver.watched.isEmpty && receiver.watched.contains(channel)
-                    send(isWatching ? frames.watching : frames.notification, to: receiver.socket)
+                    send(receiver.isWatching ? frames.watching : frames.notification, to: receiver.socket)
                 }
                 deliveryCount += Int64(receivers.count * frames.eventCount)
             case .send(.user(let user), let frames):
@@ -95,13 +87,13 @@ final class HubShard {
         }
     }
 
-    private func send(_ bytes: ByteBuffer, to socket: any Socket) {
+    private func send(_ bytes: ByteBuffer, to socket: SocketHandler) {
         socket.send(event: bytes)
         noteUnflushed(socket)
     }
 
     /// Sockets are flushed once, behind everything that already waits for this loop: several batches then share one write.
-    private func noteUnflushed(_ socket: any Socket) {
+    private func noteUnflushed(_ socket: SocketHandler) {
         if unflushed.isEmpty {
             let box = NIOLoopBound(self, eventLoop: eventLoop)
             eventLoop.execute { box.value.flush() }
@@ -125,26 +117,32 @@ final class HubShard {
             guard let socket = sockets[connection] else { return }
             let subscriber = Subscriber(socket: socket, user: user, joined: Set(joined))
             subscribers[connection] = subscriber
-            connectionsOfUser[user, default: []].insert(connection)
-            for channel in subscriber.joined { channels[channel, default: [:]][connection] = subscriber }
+            connectionsOfUser[user, default: []].append(connection)
+            for channel in subscriber.joined { subscribe(subscriber, connection, to: channel) }
             presence.cameOnline(user, in: subscriber.joined)
         case .joined(let user, let channel):
             for (connection, subscriber) in connections(of: user) where subscriber.joined.insert(channel).inserted {
-                channels[channel, default: [:]][connection] = subscriber
+                subscribe(subscriber, connection, to: channel)
                 presence.cameOnline(user, in: [channel])
             }
         case .left(let user, let channel):
             // Who leaves stops watching as well: nothing newer than the leaving reaches them.
             for (connection, subscriber) in connections(of: user) { forget(channel, of: subscriber, connection) }
         case .destroyed(let channel):
-            for (connection, subscriber) in channels[channel] ?? [:] { forget(channel, of: subscriber, connection) }
+            for connection in (channels[channel] ?? [:]).keys {
+                if let subscriber = subscribers[connection] { forget(channel, of: subscriber, connection) }
+            }
         case .watching(let connection, let user, let channel):
             guard let subscriber = subscribers[connection], subscriber.watched.insert(channel).inserted else { return }
-            channels[channel, default: [:]][connection] = subscriber
+            subscribe(subscriber, connection, to: channel)
             presence.startedWatching(user, channel)
         case .stoppedWatching(let connection, let user, let channel):
             guard let subscriber = subscribers[connection], subscriber.watched.remove(channel) != nil else { return }
-            if !subscriber.gets(channel) { unsubscribe(connection, from: channel) }
+            if subscriber.joined.contains(channel) {
+                subscribe(subscriber, connection, to: channel)
+            } else {
+                unsubscribe(connection, from: channel)
+            }
             presence.stoppedWatching(user, [channel])
         }
     }
@@ -157,6 +155,11 @@ final class HubShard {
         if subscriber.joined.remove(channel) != nil { presence.wentOffline(subscriber.user, in: [channel]) }
         if subscriber.watched.remove(channel) != nil { presence.stoppedWatching(subscriber.user, [channel]) }
         unsubscribe(connection, from: channel)
+    }
+
+    private func subscribe(_ subscriber: Subscriber, _ connection: ConnectionID, to channel: ChannelID) {
+        channels[channel, default: [:]][connection] = Receiver(
+            socket: subscriber.socket, isWatching: subscriber.watched.contains(channel))
     }
 
     private func unsubscribe(_ connection: ConnectionID, from channel: ChannelID) {

@@ -116,6 +116,7 @@ public struct RoostServer: Service {
             outcome = .failure(error)
         }
         readiness.set(false)
+        await hub.waitUntilEmpty(atMost: configuration.drainWindow + .seconds(2))
         let engine = engine
         await withCheckedContinuation { continuation in
             DispatchQueue.global().async {

@@ -1,0 +1,25 @@
+# What there is to do here. `make run` is the place to begin.
+.PHONY: run test lint format bench check
+
+# Installs what is missing, builds, and starts a server with demo people and channels.
+run:
+	scripts/install-dependencies
+	swift build -c release --product roost
+	.build/release/roost demo
+
+test:
+	scripts/test
+
+lint:
+	swift format lint --strict -r Sources Tests Package.swift
+
+format:
+	swift format --in-place -r Sources Tests Package.swift
+
+# Each figure stands beside the floor that this machine sets. docs/performance.md says how they are measured.
+bench:
+	scripts/install-dependencies
+	swift build -c release --product roost
+	.build/release/roost bench
+
+check: lint test

@@ -1,0 +1,218 @@
+// The models that write themselves. Each names the members of its `Encodable` half, in the same order.
+
+extension Identifier where Self: WireWritable {
+    public func write(to json: inout JSONBytes) { json.string(rawValue) }
+}
+extension ChannelID: WireWritable {}
+extension UserID: WireWritable {}
+extension ClientID: WireWritable {}
+
+extension MessageID: WireWritable {
+    public func write(to json: inout JSONBytes) {
+        json.raw("\"")
+        json.integer(rawValue)
+        json.raw("\"")
+    }
+}
+
+extension Timestamp: WireWritable {
+    public func write(to json: inout JSONBytes) {
+        json.raw("\"")
+        write(digits: &json)
+        json.raw("\"")
+    }
+}
+
+extension WireEnumeration where Self: WireWritable {
+    public func write(to json: inout JSONBytes) { json.string(rawValue) }
+}
+extension ChannelRole: WireWritable {}
+extension MembershipState: WireWritable {}
+extension Event.Kind: WireWritable {}
+extension ChannelType: WireWritable {
+    public func write(to json: inout JSONBytes) { json.string(rawValue) }
+}
+extension StreamID: WireWritable {
+    public func write(to json: inout JSONBytes) { json.string(description) }
+}
+
+extension JSONValue: WireWritable {
+    public func write(to json: inout JSONBytes) {
+        switch self {
+        case .null: json.null()
+        case .boolean(let value): json.boolean(value)
+        case .integer(let value): json.integer(value)
+        case .number(let value): json.number(value)
+        case .string(let value): json.string(value)
+        case .array(let values): json.array(values)
+        case .object(let values):
+            json.beginObject()
+            for (key, value) in values.sorted(by: { $0.key < $1.key }) {
+                json.key(key)
+                value.write(to: &json)
+            }
+            json.endObject()
+        }
+    }
+}
+
+extension Message: WireWritable {
+    public func write(to json: inout JSONBytes) {
+        json.beginObject()
+        json.member("messageId", messageId)
+        json.member("channelId", channelId)
+        json.member("seq", seq)
+        json.member("changeSeq", changeSeq)
+        json.member("sender", sender)
+        json.member("clientId", clientId)
+        json.member("text", text)
+        json.member("customType", customType)
+        json.member("data", data)
+        json.member("metadata", metadata)
+        json.member("tags", tags)
+        json.member("parentId", parentId)
+        json.member("createdAt", createdAt)
+        json.member("editedAt", editedAt)
+        json.member("deletedAt", deletedAt)
+        json.endObject()
+    }
+}
+
+extension MessagePage: WireWritable {
+    public func write(to json: inout JSONBytes) {
+        json.beginObject()
+        json.member("messages", messages)
+        json.member("hasOlder", hasOlder)
+        json.member("hasNewer", hasNewer)
+        json.member("seq", seq)
+        json.endObject()
+    }
+}
+
+extension Channel: WireWritable {
+    public func write(to json: inout JSONBytes) {
+        json.beginObject()
+        json.member("channelId", channelId)
+        json.member("type", type)
+        json.member("isDistinct", isDistinct)
+        json.memberOrNull("displayName", displayName)
+        json.memberOrNull("avatarFileId", avatarFileId)
+        json.memberOrNull("metadata", metadata)
+        json.member("tags", tags)
+        json.member("isMuted", isMuted)
+        json.member("isRateLimited", isRateLimited)
+        json.key("rateLimit")
+        if let rateLimit { json.integer(rateLimit) } else { json.null() }
+        json.member("memberCount", counters.memberCount)
+        json.member("messageCount", counters.messageCount)
+        json.member("lastActivity", counters.lastActivity)
+        json.memberOrNull("createdBy", createdBy)
+        json.member("createdAt", createdAt)
+        json.member("updatedAt", updatedAt)
+        json.memberOrNull("deletedAt", deletedAt)
+        json.member("seq", counters.seq)
+        json.endObject()
+    }
+}
+
+extension ChannelCounters: WireWritable {
+    public func write(to json: inout JSONBytes) {
+        json.beginObject()
+        json.member("seq", seq)
+        json.member("memberCount", memberCount)
+        json.member("messageCount", messageCount)
+        json.member("lastActivity", lastActivity)
+        json.endObject()
+    }
+}
+
+extension Member: WireWritable {
+    public func write(to json: inout JSONBytes) {
+        json.beginObject()
+        json.member("userId", userId)
+        json.member("role", role)
+        json.member("state", state)
+        json.member("joinedAt", joinedAt)
+        json.member("changeSeq", changeSeq)
+        json.endObject()
+    }
+}
+
+extension Membership: WireWritable {
+    public func write(to json: inout JSONBytes) {
+        json.beginObject()
+        json.member("channelId", channelId)
+        json.member("role", role)
+        json.member("state", state)
+        json.member("joinedAt", joinedAt)
+        json.member("readSeq", readSeq)
+        json.member("readCount", readCount)
+        json.member("lastReadAt", lastReadAt)
+        json.endObject()
+    }
+}
+
+extension User: WireWritable {
+    public func write(to json: inout JSONBytes) {
+        json.beginObject()
+        json.member("userId", userId)
+        json.member("displayName", displayName)
+        json.member("avatarFileId", avatarFileId)
+        json.member("metadata", metadata)
+        json.member("createdAt", createdAt)
+        json.member("updatedAt", updatedAt)
+        json.endObject()
+    }
+}
+
+extension Rows: WireWritable {
+    public func write(to json: inout JSONBytes) {
+        json.beginObject()
+        json.member("channel", channel)
+        json.member("counters", counters)
+        json.member("members", members)
+        json.member("messages", messages)
+        json.member("memberships", memberships)
+        json.member("users", users)
+        json.endObject()
+    }
+}
+
+extension Event: WireWritable {
+    public func write(to json: inout JSONBytes) {
+        json.beginObject()
+        writeMembers(to: &json)
+        json.endObject()
+    }
+
+    /// The members without the braces, for who puts others beside them.
+    public func writeMembers(to json: inout JSONBytes) {
+        json.member("event", kind)
+        json.member("stream", stream)
+        json.member("seq", seq)
+        json.member("actor", actor)
+        json.member("rows", rows)
+    }
+}
+
+extension Changes: WireWritable {
+    public func write(to json: inout JSONBytes) {
+        json.beginObject()
+        json.member("stream", stream)
+        json.member("rows", rows)
+        json.member("seq", seq)
+        json.member("hasMore", hasMore)
+        json.member("isFresh", isFresh)
+        json.endObject()
+    }
+}
+
+extension Resumption: WireWritable {
+    public func write(to json: inout JSONBytes) {
+        json.beginObject()
+        json.member("user", user)
+        json.member("channels", channels)
+        json.member("hasMore", hasMore)
+        json.endObject()
+    }
+}

@@ -1,0 +1,45 @@
+import Roost
+
+/// A channel that one user talks in: how it is entered, and how people in it are called.
+@MainActor
+final class Room {
+    let chat: Chat
+    let channel: LiveChannel
+    private let createsChannel: Bool
+    private var names: [UserID: String] = [:]
+
+    init(_ channel: ChannelID, in chat: Chat, createsChannel: Bool) {
+        self.chat = chat
+        self.channel = chat.channel(channel)
+        self.createsChannel = createsChannel
+    }
+
+    /// Joins the channel, or makes it.
+    ///
+    /// - Returns: whether it had to be made.
+    func enter() async throws -> Bool {
+        do {
+            try await channel.join()
+            return false
+        } catch let error as RoostError where error.code == .notFound && createsChannel {
+            try await chat.createChannel(channel.id)
+            return true
+        }
+    }
+
+    /// What a person is called: their display name where it is known, else their id.
+    func name(of user: UserID) -> String { names[user] ?? user.rawValue.safe() }
+
+    /// Fetches the names that aren't known yet. Without a connection, ids have to do.
+    ///
+    /// - Returns: whether there is something new.
+    func learnNames(of users: some Sequence<UserID>) async -> Bool {
+        let unknown = Set(users).filter { names[$0] == nil }.sorted().prefix(Limits.usersPerCall)
+        guard !unknown.isEmpty, let found = try? await chat.users(Array(unknown)) else { return false }
+        for user in unknown { names[user] = user.rawValue.safe() }
+        for user in found {
+            if let name = user.displayName?.safe(), !name.isEmpty { names[user.userId] = name }
+        }
+        return true
+    }
+}

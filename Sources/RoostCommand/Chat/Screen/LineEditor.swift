@@ -1,0 +1,76 @@
+/// One line of input and a cursor in it.
+struct LineEditor: Hashable {
+    private(set) var characters: [Character] = []
+    /// Characters before the cursor.
+    private(set) var cursor = 0
+
+    var text: String {
+        get { String(characters) }
+        set {
+            characters = Array(newValue)
+            cursor = characters.count
+        }
+    }
+
+    mutating func insert(_ text: String) {
+        // Together with what stands before it, a combining mark or a joiner may make one character.
+        let before = String(characters[..<cursor]) + text
+        let after = characters[cursor...]
+        characters = Array(before)
+        cursor = characters.count
+        characters += after
+    }
+
+    /// Does what a key says. Keys that don't edit change nothing.
+    mutating func apply(_ key: Key) {
+        switch key {
+        case .text(let text), .paste(let text): insert(text)
+        case .backspace where cursor > 0: remove(cursor - 1..<cursor)
+        case .delete where cursor < characters.count: remove(cursor..<cursor + 1)
+        case .left where cursor > 0: cursor -= 1
+        case .right where cursor < characters.count: cursor += 1
+        case .wordLeft: cursor = wordStart
+        case .wordRight: cursor = wordEnd
+        case .home: cursor = 0
+        case .end: cursor = characters.count
+        case .deleteToStart: remove(0..<cursor)
+        case .deleteToEnd: remove(cursor..<characters.count)
+        case .deleteWord: remove(wordStart..<cursor)
+        default: break
+        }
+    }
+
+    private mutating func remove(_ range: Range<Int>) {
+        characters.removeSubrange(range)
+        cursor = range.lowerBound
+    }
+
+    private var wordStart: Int {
+        var index = cursor
+        while index > 0, characters[index - 1].isWhitespace { index -= 1 }
+        while index > 0, !characters[index - 1].isWhitespace { index -= 1 }
+        return index
+    }
+
+    private var wordEnd: Int {
+        var index = cursor
+        while index < characters.count, characters[index].isWhitespace { index += 1 }
+        while index < characters.count, !characters[index].isWhitespace { index += 1 }
+        return index
+    }
+
+    /// The part of the line that fits into a width with the cursor in it, and the cursor's column there.
+    func visible(in width: Int) -> (text: String, column: Int) {
+        // A newline that was pasted is one character wide here, and a line break in the message.
+        let shown = characters.map { $0.isNewline ? Character("⏎") : $0 }
+        var start = 0
+        while start < cursor, shown[start..<cursor].reduce(0, { $0 + $1.columnWidth }) > width - 1 { start += 1 }
+        var (text, used) = ("", 0)
+        for character in shown[start...] {
+            guard used + character.columnWidth <= width else { break }
+            text.append(character)
+            used += character.columnWidth
+        }
+        return (text, shown[start..<cursor].reduce(0) { $0 + $1.columnWidth })
+    }
+}

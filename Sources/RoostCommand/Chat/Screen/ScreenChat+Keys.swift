@@ -1,0 +1,120 @@
+import Foundation
+import Roost
+
+extension ScreenChat {
+    /// Does what a key says.
+    ///
+    /// - Returns: whether to go on.
+    func press(_ key: Key) -> Bool {
+        state.panel = []
+        let page = max(1, RawTerminal.size.height - 4)
+        switch key {
+        case .interrupt: return false
+        case .endOfInput: return !state.editor.text.isEmpty
+        case .enter: return submit()
+        case .pageUp: scroll(by: page)
+        case .pageDown: scroll(by: -page)
+        case .up: scroll(by: 1)
+        case .down: scroll(by: -1)
+        case .end where state.editor.cursor == state.editor.characters.count: state.scroll = 0
+        case .escape: state.notice = nil
+        default: state.editor.apply(key)
+        }
+        return true
+    }
+
+    private func scroll(by lines: Int) {
+        state.scroll = max(0, state.scroll + lines)
+        let size = RawTerminal.size
+        let frame = ScreenLayout(width: size.width).frame(of: state, height: size.height, now: .now)
+        if lines > 0, frame.showsOldest, list.hasOlder { loadOlder() }
+    }
+
+    private func submit() -> Bool {
+        let line = state.editor.text
+        guard !line.allSatisfy(\.isWhitespace) else { return true }
+        let word = ScreenWord(line)
+        state.editor.text = ""
+        state.notice = nil
+        switch word {
+        case .quit: return false
+        case .message(let text): send(text)
+        case .help: state.panel = ScreenWord.helpLines
+        case .older: loadOlder()
+        case .members: showMembers()
+        case .delete: deleteNewest()
+        case .edit(let text): editNewest(text)
+        case .retry: settleRefused { await $0.retry($1) }
+        case .discard: settleRefused { await $0.discard($1) }
+        case .unknown(let word):
+            state.notice = "\(word) isn't a command; /help tells them, /\(word) sends it as a text"
+            state.editor.text = line
+        }
+        return true
+    }
+
+    private func send(_ text: String) {
+        (state.scroll, state.marker) = (0, nil)
+        // Without waiting for one another, two messages could change places: the list's order is that of these tasks on the main actor.
+        let previous = sending
+        sending = Task {
+            await previous?.value
+            do {
+                try await room.channel.send(text)
+            } catch {
+                events.yield(.told("not sent: \(Self.reason(error))"))
+                if state.editor.text.isEmpty { state.editor.text = text }
+            }
+        }
+    }
+
+    private func loadOlder() {
+        guard list.hasOlder else {
+            state.notice = "there is nothing older"
+            return
+        }
+        attempt { try await $0.list.loadOlder() }
+    }
+
+    private func showMembers() {
+        attempt { screen in
+            let page = try await screen.room.channel.members(limit: Limits.memberPage.most)
+            _ = await screen.room.learnNames(of: page.items.map(\.userId))
+            let names = page.items.map { member in
+                screen.room.name(of: member.userId) + (member.role == .member ? "" : " (\(member.role.rawValue))")
+            }
+            let more = page.nextCursor == nil ? "" : ", and more"
+            screen.events.yield(.panel(("Members: " + names.joined(separator: ", ") + more).wrapped(to: RawTerminal.size.width)))
+        }
+    }
+
+    private var newestOwn: Message? {
+        list.items.last { $0.sender == room.chat.user && $0.message != nil && !$0.isDeleted }?.message
+    }
+
+    private func deleteNewest() {
+        guard let message = newestOwn else { return state.notice = "none of your messages is in view" }
+        attempt { try await $0.room.channel.delete(message.messageId) }
+    }
+
+    private func editNewest(_ text: String?) {
+        guard let message = newestOwn else { return state.notice = "none of your messages is in view" }
+        guard let text else { return state.editor.text = "/edit " + message.text.safe(keepsNewlines: true) }
+        attempt { try await $0.room.channel.edit(message.messageId, text: text) }
+    }
+
+    private func settleRefused(_ settle: @escaping @MainActor (MessageList, ClientID) async -> Void) {
+        let refused = list.items.filter { if case .failed = $0.state { true } else { false } }
+        guard !refused.isEmpty else { return state.notice = "no message was refused" }
+        Task { for item in refused { await settle(list, item.clientId) } }
+    }
+
+    /// Does something with the server beside the screen, and tells on the status line when it doesn't work out.
+    func attempt(_ body: @escaping @MainActor (ScreenChat) async throws -> Void) {
+        Task {
+            do { try await body(self) } catch { events.yield(.told(Self.reason(error))) }
+        }
+    }
+
+    private static func reason(_ error: any Error) -> String { (error as? RoostError)?.message ?? "\(error)" }
+}

@@ -1,0 +1,35 @@
+import Roost
+
+/// What a screen asks of the server by itself.
+extension ScreenChat {
+    /// Joins once; watches anew on each connection, because a watch ends with it.
+    func enter() {
+        let isFirst = !hasEntered
+        attempt { screen in
+            if isFirst, try await screen.room.enter() { screen.events.yield(.told("the channel was new: it was made just now")) }
+            screen.hasEntered = true
+            screen.events.yield(.watched(try await screen.room.channel.watch(limit: 1)))
+        }
+        learnNames()
+    }
+
+    /// Who is online isn't sent as events: it is asked for now and then.
+    func refreshOnlineCount() {
+        ticks += 1
+        guard ticks % 10 == 0, state.status == .online, hasEntered else { return }
+        Task { if let watched = try? await room.channel.watch(limit: 1) { events.yield(.watched(watched)) } }
+    }
+
+    /// What is in view at the bottom is read.
+    func markRead() {
+        guard state.isAtBottom, state.status == .online, !isMarkingRead, room.channel.unreadCount > 0,
+            let newest = state.rows.last(where: { $0.seq != nil })?.seq
+        else { return }
+        isMarkingRead = true
+        Task {
+            // Without a connection there is another occasion: the next event.
+            _ = try? await room.channel.markRead(upTo: newest)
+            isMarkingRead = false
+        }
+    }
+}

@@ -1,0 +1,140 @@
+import Foundation
+import Roost
+import UnixSignals
+
+/// A chat on a full screen. Whatever happens comes as an event through one stream: it changes the state, and the state is drawn.
+@MainActor
+final class ScreenChat {
+    enum Event: Sendable {
+        case typed([UInt8])
+        case messages([MessageItem])
+        case channel(ChannelView?)
+        case channels([ChannelItem])
+        case status(ConnectionStatus)
+        case watched(WatchedChannel)
+        case told(String)
+        case panel([String])
+        case tick, resized, namesChanged, stop
+    }
+
+    let room: Room
+    let list: MessageList
+    var state: ScreenState
+    let events: AsyncStream<Event>.Continuation
+    private let incoming: AsyncStream<Event>
+    let channels: ChannelList
+    private(set) var items: [MessageItem] = []
+    private var keys = KeyParser()
+    var isMarkingRead = false
+    var ticks = 0
+    var hasEntered = false
+    /// Whether new messages are read as they come. Before the first are read and after the connection was away, they are not: what came
+    /// meanwhile gets the marker.
+    private var isFollowing = false
+    private var isRead = true
+    /// The newest send: the next one waits for it.
+    var sending: Task<Void, Never>?
+
+    init(_ room: Room) {
+        self.room = room
+        list = room.channel.messages(pageSize: 50)
+        channels = room.chat.channels()
+        state = ScreenState(channel: room.channel.id)
+        (incoming, events) = AsyncStream.makeStream(of: Event.self)
+    }
+
+    /// Runs until the user quits. The terminal is as it was before, however it ends.
+    func run() async throws {
+        var terminal = try RawTerminal()
+        let producers = produceEvents()
+        defer { for producer in producers { producer.cancel() } }
+        let observations = observe()
+        defer { for observation in observations { observation.invalidate() } }
+        room.chat.start()
+        draw(on: &terminal)
+        for await event in incoming {
+            if case .stop = event { break }
+            if case .resized = event { terminal.invalidate() }
+            guard handle(event, terminal: &terminal) else { break }
+            draw(on: &terminal)
+            markRead()
+        }
+    }
+
+    private func draw(on terminal: inout RawTerminal) {
+        let size = RawTerminal.size
+        let frame = ScreenLayout(width: size.width).frame(of: state, height: size.height, now: .now)
+        state.scroll = frame.scroll
+        terminal.show(frame.lines, cursorColumn: frame.cursorColumn)
+    }
+
+    // MARK: What they do
+
+    /// Whether to go on.
+    private func handle(_ event: Event, terminal: inout RawTerminal) -> Bool {
+        switch event {
+        case .typed(let bytes):
+            for key in keys.parse(bytes) {
+                if key == .redraw { terminal.invalidate() }
+                guard press(key) else { return false }
+            }
+        case .messages(let items):
+            self.items = items
+            showMessages()
+            learnNames()
+        case .channel(let view): show(view)
+        case .channels(let items):
+            state.unreadElsewhere = items.filter { $0.unreadCount > 0 && $0.id != state.channel }
+                .map { (($0.channel.displayName ?? $0.id.rawValue).safe(), $0.unreadCount) }
+        case .status(let status): show(status)
+        case .watched(let watched):
+            state.onlineCount = watched.online
+            state.memberCount = watched.channel.counters.memberCount
+        case .told(let text): state.notice = text
+        case .panel(let lines): state.panel = lines
+        case .tick: refreshOnlineCount()
+        case .namesChanged: showMessages()
+        case .resized, .stop: break
+        }
+        return true
+    }
+
+    private func show(_ view: ChannelView?) {
+        state.displayName = view?.channel.displayName?.safe()
+        state.memberCount = view?.channel.counters.memberCount
+        guard let view, let membership = view.membership else { return }
+        if view.unreadCount == 0 {
+            (isRead, isFollowing) = (true, state.status == .online)
+        } else if isRead {
+            isRead = false
+            // Reading stopped here, unless these are on the screen as they come.
+            if !isFollowing || !state.isAtBottom { state.marker = membership.readSeq }
+        }
+    }
+
+    private func show(_ status: ConnectionStatus) {
+        if state.status == .online, status != .online {
+            isFollowing = false
+            if state.isAtBottom { state.marker = nil }
+        }
+        state.status = status
+        if case .waiting(let delay) = status { state.nextAttempt = Date(timeIntervalSinceNow: delay / .seconds(1)) }
+        if status == .online { enter() }
+    }
+
+    private func showMessages() {
+        state.hasOlder = list.hasOlder
+        let rows = items.map { item in
+            ScreenState.Row(
+                id: item.id, seq: item.message?.seq, name: room.name(of: item.sender), text: item.text.safe(keepsNewlines: true),
+                date: item.createdAt.date, state: item.state, isMine: item.sender == room.chat.user,
+                isEdited: item.message?.editedAt != nil, isDeleted: item.isDeleted)
+        }
+        state.show(rows, width: RawTerminal.size.width)
+    }
+
+    func learnNames() {
+        let senders = items.map(\.sender)
+        Task { if await room.learnNames(of: senders) { events.yield(.namesChanged) } }
+    }
+}

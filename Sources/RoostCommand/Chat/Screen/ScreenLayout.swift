@@ -1,0 +1,124 @@
+import Foundation
+import Roost
+
+/// The lines of a screen, and where the cursor stands.
+struct ScreenFrame: Hashable {
+    var lines: [String]
+    var cursorColumn: Int
+    /// The scroll that was possible: less than what was asked for when the scrollback is shorter.
+    var scroll: Int
+    /// Whether the oldest message is in view.
+    var showsOldest: Bool
+}
+
+/// Draws a ``ScreenState`` as lines of text. It reads no clock and no terminal, so that a test needs neither.
+struct ScreenLayout {
+    let width: Int
+    var calendar = Calendar.current
+
+    /// - Parameter now: for the seconds until the next attempt to connect.
+    func frame(of state: ScreenState, height: Int, now: Date) -> ScreenFrame {
+        let room = max(1, height - 3)
+        let panel = state.panel.prefix(room - 1).map { Style.bold.applied(to: $0.truncated(to: width)) }
+        let (visible, scroll, showsOldest) = scrollback(state, height: room - panel.count)
+        let body = visible + panel
+        let filler = Array(repeating: "", count: max(0, room - body.count))
+        let input = state.editor.visible(in: max(2, width - 3))
+        return ScreenFrame(
+            lines: [header(state)] + filler + body + [StatusLine.text(state, now: now, width: width), "> " + input.text],
+            cursorColumn: min(width - 1, 2 + input.column), scroll: scroll, showsOldest: showsOldest)
+    }
+
+    private func header(_ state: ScreenState) -> String {
+        var parts = ["#\(state.channel.rawValue.safe())"]
+        if let name = state.displayName, !name.isEmpty { parts.append(name) }
+        if let count = state.memberCount {
+            parts.append("\(count) \(count == 1 ? "member" : "members")" + (state.onlineCount.map { ", \($0) online" } ?? ""))
+        }
+        if !state.unreadElsewhere.isEmpty {
+            parts.append("unread: " + state.unreadElsewhere.map { "\($0.name) \($0.count)" }.joined(separator: ", "))
+        }
+        return Style.inverse.applied(to: (" " + parts.joined(separator: " · ")).truncated(to: width).padded(to: width))
+    }
+
+    // MARK: The scrollback
+
+    /// The part that is in view. Only as many messages are laid out as that takes, from the newest upwards.
+    private func scrollback(_ state: ScreenState, height: Int) -> (lines: [String], scroll: Int, showsOldest: Bool) {
+        let wanted = state.scroll + height
+        var blocks: [[String]] = []
+        var count = 0
+        var index = state.rows.count
+        let nameWidth = nameWidth(state.rows)
+        let firstNew = firstNew(state.rows, after: state.marker)
+        while index > 0, count < wanted {
+            index -= 1
+            let block = lines(state.rows, at: index, isFirstNew: index == firstNew, nameWidth: nameWidth)
+            blocks.append(block)
+            count += block.count
+        }
+        let showsOldest = index == 0
+        if showsOldest {
+            let top = state.hasOlder ? "… older messages: PageUp" : "the beginning of #\(state.channel.rawValue.safe())"
+            blocks.append([Style.dim.applied(to: top.truncated(to: width))])
+            count += 1
+        }
+        let all = blocks.reversed().flatMap { $0 }
+        let scroll = min(state.scroll, max(0, all.count - height))
+        return (Array(all.dropLast(scroll).suffix(height)), scroll, showsOldest)
+    }
+
+    /// All lines of some rows.
+    func block(of rows: [ScreenState.Row], marker: Seq?) -> [String] {
+        let (nameWidth, firstNew) = (nameWidth(rows), firstNew(rows, after: marker))
+        return rows.indices.flatMap { lines(rows, at: $0, isFirstNew: $0 == firstNew, nameWidth: nameWidth) }
+    }
+
+    private func nameWidth(_ rows: [ScreenState.Row]) -> Int {
+        min(14, max(3, rows.suffix(200).map(\.name.columnWidth).max() ?? 3))
+    }
+
+    private func firstNew(_ rows: [ScreenState.Row], after marker: Seq?) -> Int? {
+        marker.flatMap { marker in rows.firstIndex { row in !row.isMine && row.seq.map { $0 > marker } ?? false } }
+    }
+
+    private func lines(_ rows: [ScreenState.Row], at index: Int, isFirstNew: Bool, nameWidth: Int) -> [String] {
+        let row = rows[index]
+        var lines: [String] = []
+        if index == 0 || !calendar.isDate(row.date, inSameDayAs: rows[index - 1].date) {
+            lines.append(Style.dim.applied(to: rule(MessageTime.day(of: row.date, in: calendar))))
+        }
+        if isFirstNew { lines.append(Style.alert.applied(to: rule("new"))) }
+        return lines + message(row, nameWidth: nameWidth)
+    }
+
+    private func message(_ row: ScreenState.Row, nameWidth: Int) -> [String] {
+        let time = MessageTime.minute(of: row.date, in: calendar)
+        let name = row.name.truncated(to: nameWidth).padded(to: nameWidth)
+        let indent = time.count + nameWidth + 3
+        let (text, style) = content(of: row)
+        let texts = text.wrapped(to: width - indent)
+        return texts.enumerated().map { number, line in
+            let start =
+                number == 0
+                ? "\(Style.dim.applied(to: time)) \(Style.name(row.id.sender.rawValue).applied(to: name))  "
+                : String(repeating: " ", count: indent)
+            return start + (style?.applied(to: line) ?? line)
+        }
+    }
+
+    private func content(of row: ScreenState.Row) -> (text: String, style: Style?) {
+        switch row.state {
+        case .pending: (row.text + " …", .dim)
+        case .failed(let error): (row.text + "\n✗ not sent: \(error.message.safe()) /retry or /discard", .alert)
+        case .sent where row.isDeleted: ("message deleted", .dim)
+        case .sent: (row.text + (row.isEdited ? " (edited)" : ""), nil)
+        }
+    }
+
+    /// A line across the screen with a word near its left end.
+    private func rule(_ text: String) -> String {
+        let start = "── \(text) ".truncated(to: width)
+        return start + String(repeating: "─", count: max(0, width - start.columnWidth))
+    }
+}

@@ -1,0 +1,56 @@
+import Foundation
+import Roost
+
+/// Everything that the screen of a chat shows. Drawing it is ``ScreenLayout``'s work.
+struct ScreenState {
+    struct Row: Hashable, Identifiable {
+        var id: MessageItem.ID
+        var seq: Seq?
+        var name: String
+        var text: String
+        var date: Date
+        var state: MessageItem.State
+        var isMine: Bool
+        var isEdited: Bool
+        var isDeleted: Bool
+    }
+
+    var channel: ChannelID
+    var displayName: String?
+    var memberCount: Int?
+    var onlineCount: Int?
+    /// Channels with unread messages, without this one.
+    var unreadElsewhere: [(name: String, count: Int)] = []
+
+    var rows: [Row] = []
+    var hasOlder = false
+    /// How far was read when reading stopped: what is newer stands below the marker.
+    var marker: Seq?
+    /// Lines between the bottom of the scrollback and that of the screen; 0 follows new messages.
+    var scroll = 0
+
+    var status = ConnectionStatus.offline
+    /// When the next attempt to connect begins.
+    var nextAttempt: Date?
+    /// One line that tells how the last command went.
+    var notice: String?
+    /// What a command had to show: stands over the newest messages until the next key.
+    var panel: [String] = []
+    var editor = LineEditor()
+
+    init(channel: ChannelID) { self.channel = channel }
+
+    var isAtBottom: Bool { scroll == 0 }
+
+    /// The user's messages that the server doesn't have yet.
+    var pendingCount: Int { rows.count { $0.state == .pending } }
+
+    /// Puts in the rows of a changed list. Who has scrolled up goes on seeing the same lines.
+    mutating func show(_ new: [Row], width: Int) {
+        if !isAtBottom, new.first?.id == rows.first?.id, new.count > rows.count {
+            let layout = ScreenLayout(width: width)
+            scroll += layout.block(of: new, marker: marker).count - layout.block(of: rows, marker: marker).count
+        }
+        rows = new
+    }
+}

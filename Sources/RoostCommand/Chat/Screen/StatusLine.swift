@@ -1,0 +1,45 @@
+import Foundation
+import Roost
+
+/// The line above the input: how the connection stands, and what the last command did.
+enum StatusLine {
+    static func text(_ state: ScreenState, now: Date, width: Int) -> String {
+        var parts = [connection(state, now: now)]
+        if state.pendingCount > 0 { parts.append("\(state.pendingCount) of yours not sent yet") }
+        if !state.isAtBottom { parts.append("scrolled up: End or PageDown goes down") }
+        if let notice = state.notice { parts.append(notice.safe()) }
+        let text = parts.joined(separator: " · ").truncated(to: width)
+        return (state.status == .online ? Style.dim : .alert).applied(to: text)
+    }
+
+    private static func connection(_ state: ScreenState, now: Date) -> String {
+        switch state.status {
+        case .online: "● online"
+        case .connecting: "○ connecting …"
+        case .offline: "○ offline; your messages wait"
+        case .waiting:
+            "○ reconnecting in \(max(0, Int((state.nextAttempt?.timeIntervalSince(now) ?? 0).rounded(.up)))) s; your messages wait"
+        case .refused(let error): "✗ the server refuses the token: \(error.message.safe())"
+        }
+    }
+}
+
+/// How a piece of a line looks.
+struct Style: Hashable {
+    private let code: String
+
+    static let dim = Style(code: "2")
+    static let bold = Style(code: "1")
+    static let inverse = Style(code: "7")
+    static let alert = Style(code: "31")
+
+    /// A person's colour: the same in every run and on every machine, and readable on dark and on light.
+    static func name(_ id: String) -> Style {
+        var hash: UInt32 = 0x811c_9dc5
+        for byte in id.utf8 { hash = (hash ^ UInt32(byte)) &* 0x0100_0193 }
+        let colours = [166, 33, 70, 133, 37, 136, 99, 161, 30, 125]
+        return Style(code: "1;38;5;\(colours[Int(hash % UInt32(colours.count))])")
+    }
+
+    func applied(to text: String) -> String { "\u{1B}[\(code)m\(text)\u{1B}[0m" }
+}

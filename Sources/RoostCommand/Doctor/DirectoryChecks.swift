@@ -1,0 +1,74 @@
+import Foundation
+import RoostServer
+
+/// Checks of the data directory and the disk that it is on.
+struct DirectoryChecks {
+    let directory: URL
+
+    func findings() -> [Finding] {
+        let manager = FileManager.default
+        var isDirectory: ObjCBool = false
+        guard manager.fileExists(atPath: directory.path, isDirectory: &isDirectory) else {
+            // What would be its parent tells of the disk.
+            let parent = directory.deletingLastPathComponent()
+            return [Finding("data directory", .ok, "\(directory.path) isn't there yet: the first roost serve makes it")]
+                + disk(parent)
+        }
+        guard isDirectory.boolValue else {
+            return [
+                Finding(
+                    "data directory", .fail, "\(directory.path) isn't a directory",
+                    advice: "Move it away, or choose another with --data")
+            ]
+        }
+        return [access(), secret()] + disk(directory)
+    }
+
+    private func access() -> Finding {
+        let path = directory.path
+        guard Foundation.access(path, R_OK | W_OK | X_OK) == 0 else {
+            return Finding("data directory", .fail, "\(path) can't be read and written", advice: "Run as its owner, or chown it")
+        }
+        let attributes = try? FileManager.default.attributesOfItem(atPath: path)
+        let owner = attributes?[.ownerAccountName] as? String ?? "unknown"
+        let mode = (attributes?[.posixPermissions] as? NSNumber)?.intValue ?? 0
+        let found = "\(path), owner \(owner), mode \(String(mode, radix: 8))"
+        if let id = (attributes?[.ownerAccountID] as? NSNumber)?.uint32Value, id != geteuid() {
+            return Finding("data directory", .warn, found, advice: "It isn't yours: run the server as \(owner)")
+        }
+        guard mode & 0o077 == 0 else {
+            return Finding("data directory", .warn, found, advice: "Others can look into it: chmod 700 \(path)")
+        }
+        return Finding("data directory", .ok, found)
+    }
+
+    private func secret() -> Finding {
+        let file = SecretFile(directory: directory)
+        let path = file.url.path
+        guard FileManager.default.fileExists(atPath: path) else {
+            return Finding("secret", .ok, "none yet: the first roost serve makes it")
+        }
+        do { _ = try file.read() } catch {
+            return Finding("secret", .fail, "\(error)", advice: "Restore it from a backup, or delete it: a new one ends all tokens")
+        }
+        let mode = ((try? FileManager.default.attributesOfItem(atPath: path))?[.posixPermissions] as? NSNumber)?.intValue ?? 0
+        guard mode & 0o077 == 0 else {
+            return Finding(
+                "secret", .fail, "\(path) has mode \(String(mode, radix: 8))",
+                advice: "Others can make tokens with it: chmod 600 it, and delete it if somebody may have read it")
+        }
+        return Finding("secret", .ok, "\(path), mode \(String(mode, radix: 8))")
+    }
+
+    private func disk(_ directory: URL) -> [Finding] {
+        let free = (try? FileManager.default.attributesOfFileSystem(forPath: directory.path))?[.systemFreeSize] as? NSNumber
+        let mebibytes = (free?.int64Value ?? 0) / 1_048_576
+        let space =
+            switch mebibytes {
+            case ..<100: Finding("disk space", .fail, "\(mebibytes) MiB free", advice: "Make room: a full disk stops all writing")
+            case ..<1024: Finding("disk space", .warn, "\(mebibytes) MiB free", advice: "Make room before it is full")
+            default: Finding("disk space", .ok, "\(mebibytes / 1024) GiB free")
+            }
+        return [space, DiskSync.finding(in: directory)]
+    }
+}

@@ -1,0 +1,49 @@
+import ArgumentParser
+import Foundation
+
+/// `roost doctor`: looks at everything that must be right for a server to run well here.
+struct Doctor: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Check this machine, the data directory and the running server.",
+        discussion: "Exit code 1 when a check fails. A warning says what would be better.")
+
+    @OptionGroup var flags: SettingFlags
+    @Option(help: "The server's address; else the one that the settings name.") var url: String?
+    @Flag(help: "Print JSON.") var json = false
+
+    func run() async throws {
+        let settings = try await Settings.load(flags)
+        let address = try url ?? settings.address(port: settings.whole(.port)).absoluteString
+        var findings = MachineChecks.findings(connectionsMax: settings.whole(.connectionsMax))
+        findings += DirectoryChecks(directory: settings.dataDirectory).findings()
+        findings += await ServerCheck(address: address).findings()
+        if json {
+            try Output.json(findings)
+        } else {
+            Output.lines(
+                findings.map { "\($0.result.rawValue.padded(to: 4))  \($0.check): \($0.found)\($0.advice.map { ". \($0)" } ?? "")" }
+            )
+        }
+        if findings.contains(where: { $0.result == .fail }) { throw ExitCode(1) }
+    }
+}
+
+/// What one check found.
+struct Finding: Encodable {
+    enum Result: String, Encodable {
+        case ok, warn, fail
+    }
+
+    let check: String
+    let result: Result
+    let found: String
+    /// What to do about it.
+    var advice: String?
+
+    init(_ check: String, _ result: Result, _ found: String, advice: String? = nil) {
+        self.check = check
+        self.result = result
+        self.found = found
+        self.advice = advice
+    }
+}

@@ -1,0 +1,45 @@
+import Foundation
+import GRDBSQLite
+import RoostServer
+
+/// Checks of the machine: SQLite, open files, the clock.
+enum MachineChecks {
+    static func findings(connectionsMax: Int) -> [Finding] {
+        [Finding("roost", .ok, RoostVersion.current), sqlite(), openFiles(connectionsMax), clock()]
+    }
+
+    /// SQLite up to 3.51.2 can damage a WAL that is reset while another connection checkpoints it. Roost checkpoints on one connection of one
+    /// process only, which keeps away from it; a newer SQLite is better all the same.
+    private static func sqlite() -> Finding {
+        let version = String(cString: sqlite3_libversion())
+        let number = Int(sqlite3_libversion_number())
+        let isFixed = number >= 3_051_003 || (3_050_007..<3_051_000).contains(number) || (3_044_006..<3_045_000).contains(number)
+        guard !isFixed else { return Finding("SQLite", .ok, version) }
+        return Finding(
+            "SQLite", .warn, "\(version) has the WAL-reset bug, fixed in 3.51.3",
+            advice:
+                "Roost keeps away from it, with one process and checkpoints on its one writer. Don't open the database with other programs while it runs"
+        )
+    }
+
+    private static func openFiles(_ connectionsMax: Int) -> Finding {
+        let needed = connectionsMax + OpenFileLimit.reserve
+        let (soft, hard) = OpenFileLimit.current
+        guard hard >= needed else {
+            return Finding(
+                "open files", .warn, "at most \(hard), and connections-max is \(connectionsMax)",
+                advice: "Raise the limit (ulimit -n, or LimitNOFILE in a systemd unit), or lower connections-max")
+        }
+        return Finding("open files", .ok, soft >= needed ? "\(soft)" : "\(soft), which the server raises to \(hard)")
+    }
+
+    /// Tokens expire by the clock, and message ids begin with it. A machine without a battery may think that it is 1970.
+    private static func clock() -> Finding {
+        let now = Date.now
+        let text = now.ISO8601Format()
+        let isSane = now > Date(timeIntervalSince1970: 1_767_225_600) && now < Date(timeIntervalSince1970: 4_102_444_800)
+        return isSane
+            ? Finding("clock", .ok, text)
+            : Finding("clock", .fail, text, advice: "Set it, and let a time service keep it: tokens and message ids depend on it")
+    }
+}

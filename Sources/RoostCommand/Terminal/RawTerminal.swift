@@ -1,0 +1,52 @@
+import Foundation
+
+/// The terminal, taken over for a full screen, and given back as it was.
+///
+/// It shows on the terminal's second screen, so that what stood there before is there again afterwards.
+struct RawTerminal: ~Copyable {
+    private let original: termios
+    private var shown: [String] = []
+    private var size = (width: 0, height: 0)
+
+    init() throws {
+        var attributes = termios()
+        guard tcgetattr(STDIN_FILENO, &attributes) == 0 else { throw Failure("This isn't a terminal. Use --plain.") }
+        original = attributes
+        cfmakeraw(&attributes)
+        tcsetattr(STDIN_FILENO, TCSAFLUSH, &attributes)
+        // The second screen, and pasted text marked as such, so that its newlines don't send it line by line.
+        Output.write("\u{1B}[?1049h\u{1B}[?2004h\u{1B}[2J", to: STDOUT_FILENO)
+    }
+
+    deinit {
+        Output.write("\u{1B}[?2004l\u{1B}[?25h\u{1B}[?1049l", to: STDOUT_FILENO)
+        var attributes = original
+        tcsetattr(STDIN_FILENO, TCSAFLUSH, &attributes)
+    }
+
+    static var size: (width: Int, height: Int) {
+        var size = winsize()
+        guard ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0, size.ws_row > 0 else { return (80, 24) }
+        return (max(20, Int(size.ws_col)), max(5, Int(size.ws_row)))
+    }
+
+    /// Forgets what is shown, so that everything is written anew.
+    mutating func invalidate() { shown = [] }
+
+    /// Writes the lines that have changed.
+    mutating func show(_ lines: [String], cursorColumn: Int) {
+        let size = Self.size
+        var text = "\u{1B}[?25l"
+        if size != self.size || shown.count != lines.count {
+            text += "\u{1B}[2J"
+            shown = []
+            self.size = size
+        }
+        for (row, line) in lines.enumerated() where !shown.indices.contains(row) || shown[row] != line {
+            text += "\u{1B}[\(row + 1);1H\u{1B}[2K\(line)"
+        }
+        text += "\u{1B}[\(lines.count);\(cursorColumn + 1)H\u{1B}[?25h"
+        shown = lines
+        Output.write(text, to: STDOUT_FILENO)
+    }
+}

@@ -1,0 +1,11 @@
+// swift-tools-version: 6.2
+
+import PackageDescription
+
+// An app as small as can be: it depends on the SDK and on nothing of the server. scripts/test-consumer looks at what it resolves.
+let package = Package(
+    name: "consumer",
+    platforms: [.macOS(.v15)],
+    dependencies: [.package(name: "roost", path: "../..", traits: [])],
+    targets: [.executableTarget(name: "Consumer", dependencies: [.product(name: "Roost", package: "roost")])]
+)

@@ -1,0 +1,887 @@
+"""Proves that docs/protocol.md and /openapi.json are enough to write a client: this one shares no code with Roost.
+
+    ROOST_URL=http://127.0.0.1:8080 ROOST_BINARY=.build/debug/roost ROOST_DATA=roost-data python3 test_interop.py
+
+A server must run at ROOST_URL with the data directory ROOST_DATA. Each case makes users and channels of its own, so that it can run
+again on the same server. The last line is `N passed, M failed`; the exit code is 1 when one failed. Names given as arguments choose
+the cases whose title holds one of them.
+"""
+
+import asyncio
+import base64
+import contextlib
+import json
+import os
+import pathlib
+import re
+import sys
+import traceback
+import uuid
+
+import httpx
+import websockets
+from openapi_spec_validator import validate as validate_openapi
+
+from roost_client import Client, Closed, Connection, HTTPClient, Refusal, open_socket
+
+URL = os.environ["ROOST_URL"].rstrip("/")
+BINARY = os.environ["ROOST_BINARY"]
+DATA = os.environ["ROOST_DATA"]
+PROTOCOL = pathlib.Path(__file__).parents[2] / "docs" / "protocol.md"
+RUN = uuid.uuid4().hex[:8]
+CASES = []
+
+
+def case(title):
+    def add(function):
+        CASES.append((title, function))
+        return function
+
+    return add
+
+
+def equal(actual, expected, what):
+    if actual == expected:
+        return
+    # Of long lists only the first difference tells anything.
+    if isinstance(actual, list) and isinstance(expected, list) and len(actual) == len(expected):
+        index = next(index for index in range(len(actual)) if actual[index] != expected[index])
+        actual, expected, what = actual[index], expected[index], f"{what}, at index {index}"
+    raise AssertionError(f"{what}: {shown(actual)}, expected {shown(expected)}")
+
+
+def shown(value, characters=600):
+    text = repr(value)
+    return text if len(text) <= characters else f"{text[:characters]}… ({len(text)} characters)"
+
+
+async def refused(awaitable, code, *, field=None, status=None):
+    try:
+        result = await awaitable
+    except Refusal as refusal:
+        equal((refusal.code, refusal.field), (code, field), "refusal")
+        if status is not None:
+            equal(refusal.status, status, "status")
+        return refusal
+    raise AssertionError(f"this was expected to be refused with {code}: {result}")
+
+
+class World:
+    """What one case works with. Everything that it opens is closed at its end."""
+
+    def __init__(self, description, stack):
+        self.description = description
+        self.stack = stack
+        self.name = uuid.uuid4().hex[:8]
+
+    def user(self, name):
+        return f"{name}-{self.name}"
+
+    def channel(self, name="room"):
+        return f"{name}-{self.name}"
+
+    async def token(self, name, *options):
+        return await make_token(self.user(name), *options)
+
+    async def http(self, name, *options):
+        client = HTTPClient(URL, self.description, await self.token(name, *options))
+        return await self.stack.enter_async_context(client)
+
+    async def client(self, name, *options):
+        client = Client(URL, self.user(name), await self.token(name, *options))
+        return await self.stack.enter_async_context(client)
+
+    async def room(self, *members, name="room"):
+        """A channel that the first one made and the others joined, and everyone's client."""
+        clients = [await self.client(member) for member in members]
+        channel = self.channel(name)
+        await clients[0].call("channels.create", channel=channel, type="community")
+        for client in clients[1:]:
+            await client.call("members.join", channel=channel)
+        for client in clients:
+            await client.until_at(channel, len(members))
+        return channel, clients
+
+
+async def make_token(user, *options):
+    process = await asyncio.create_subprocess_exec(
+        BINARY, "token", user, "--data", DATA, *options, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
+    )
+    output, errors = await asyncio.wait_for(process.communicate(), 20)
+    equal(process.returncode, 0, f"exit code of `roost token` ({errors.decode()})")
+    lines = output.decode().split()
+    equal(len(lines), 1, "words that `roost token` prints")
+    return lines[0]
+
+
+async def close_code(socket):
+    """Reads to the end of a socket: its close code, and the error frames before."""
+    errors = []
+    try:
+        async with asyncio.timeout(20):
+            while True:
+                frame = json.loads(await socket.recv())
+                if "error" in frame:
+                    errors.append(frame["error"]["code"])
+    except websockets.ConnectionClosed:
+        return socket.close_code, errors
+
+
+def sending(text, **fields):
+    return {"clientId": uuid.uuid4().hex, "text": text, **fields}
+
+
+def state(replica, channel):
+    """What a replica knows of a channel: to compare one that caught up with one that is fresh."""
+    known = replica.channels[channel]
+    return {
+        "position": known.position, "channel": known.row, "membership": known.membership, "messages": known.messages,
+        "unread": known.unread,
+    }
+
+
+# MARK: The description
+
+
+@case("openapi-spec-validator accepts /openapi.json")
+async def openapi_is_valid(world):
+    equal(world.description["openapi"][:3], "3.1", "version of OpenAPI")
+    validate_openapi(world.description)
+
+
+@case("every operationId is the name of the operation on the socket")
+async def operation_names(world):
+    ann = await world.client("ann")
+    names = [operation["operationId"] for methods in world.description["paths"].values() for operation in methods.values()]
+    equal(len(names), len(set(names)), "distinct operationIds")
+    for name in names:
+        # An unknown field is refused before anything is done, and tells that the name is known.
+        refusal = await refused(ann.call(name, thisFieldDoesNotExist=1), "invalid_argument", field="thisFieldDoesNotExist")
+        assert name in refusal.message, refusal.message
+    await refused(ann.call("messages.sent"), "unknown_operation", field="operation")
+
+
+@case("the table of operations in docs/protocol.md is that of /openapi.json")
+async def documented_operations(world):
+    documented = {}
+    for line in PROTOCOL.read_text().splitlines():
+        row = re.match(r"\| `([a-z]+\.[A-Za-z]+)` \| ([A-Z]+) \| `(/v1/[^`]*)` \|([^|]*)\|", line)
+        if row:
+            name, method, path, fields = row.groups()
+            documented[name] = (method, path, set(fields.replace(" ", "").split(",")) - {""})
+    described = {}
+    for path, methods in world.description["paths"].items():
+        for method, operation in methods.items():
+            fields = {p["name"] + ("" if p["required"] else "?") for p in operation.get("parameters", [])}
+            if "requestBody" in operation:
+                schema = operation["requestBody"]["content"]["application/json"]["schema"]
+                required = schema.get("required", [])
+                fields |= {name + ("" if name in required else "?") for name in schema["properties"]}
+            described[operation["operationId"]] = (method.upper(), path, fields)
+    for name in documented.keys() | described.keys():
+        equal(documented.get(name), described.get(name), f"{name} in docs/protocol.md")
+
+
+# MARK: Operations
+
+
+async def life_of_a_channel(world, ann, bob, ann_id, bob_id):
+    """Creates, joins, sends, lists, edits, deletes; the same over both transports."""
+    room = world.channel()
+    created = await ann("channels.create", channel=room, type="community", displayName="Room", tags=["a"], metadata={"k": [1, None]})
+    channel = created["channel"]
+    equal(
+        [channel[key] for key in ("channelId", "displayName", "tags", "metadata", "createdBy", "seq", "memberCount")],
+        [room, "Room", ["a"], {"k": [1, None]}, ann_id, 1, 1], "created channel")
+    equal([created["membership"][key] for key in ("role", "state", "readCount")], ["owner", "member", 0], "membership of the creator")
+
+    joined = await bob("members.join", channel=room)
+    equal([joined["membership"]["role"], joined["channel"]["memberCount"]], ["member", 2], "joined")
+    equal((await bob("members.join", channel=room))["membership"], joined["membership"], "joined again")
+    page = await ann("members.list", channel=room, limit=1)
+    rest = await ann("members.list", channel=room, limit=1, cursor=page["nextCursor"])
+    equal([row["userId"] for row in page["items"] + rest["items"]], sorted([ann_id, bob_id]), "members")
+    assert "nextCursor" not in rest, rest
+
+    text = "hello, żółw 🐢\n\"quoted\" \\ \u2028"
+    first = await ann("messages.send", channel=room, clientId="1", text=text, customType="note", data="d", tags=["x"], metadata={"n": 9007199254740993})
+    equal(
+        [first[key] for key in ("channelId", "seq", "changeSeq", "sender", "clientId", "text", "metadata")],
+        [room, 3, 3, ann_id, "1", text, {"n": 9007199254740993}], "sent message")
+    second = await bob("messages.send", channel=room, clientId="1", text="hi", parentId=first["messageId"])
+    equal([second["seq"], second["parentId"]], [4, first["messageId"]], "answering message")
+    assert int(second["messageId"]) > int(first["messageId"]), "ids grow"
+    listed = await bob("messages.list", channel=room)
+    equal(listed, {"messages": [first, second], "hasOlder": False, "hasNewer": False, "seq": 4}, "history")
+    equal(await bob("messages.list", channel=room, before=4, limit=1), {**listed, "messages": [first], "hasNewer": True}, "history before")
+    equal(await bob("messages.list", channel=room, after=3), {**listed, "messages": [second], "hasOlder": True}, "history after")
+    equal((await bob("messages.list", channel=room, around=3, limit=2))["messages"], [first, second], "history around")
+
+    edited = await ann("messages.edit", channel=room, message=first["messageId"], text="hello")
+    equal([edited["text"], edited["seq"], edited["changeSeq"], edited["customType"]], ["hello", 3, 5, "note"], "edited message")
+    assert edited["editedAt"] >= first["createdAt"], edited
+    equal(await ann("messages.edit", channel=room, message=first["messageId"], text="hello"), edited, "edited again")
+    await refused(bob("messages.edit", channel=room, message=first["messageId"], text="mine"), "not_message_owner")
+    deleted = await bob("messages.delete", channel=room, message=second["messageId"])
+    equal([deleted["text"], deleted["seq"], deleted["changeSeq"]], ["", 4, 6], "deleted message")
+    equal(await bob("messages.delete", channel=room, message=second["messageId"]), deleted, "deleted again")
+    equal((await ann("messages.list", channel=room))["messages"], [edited, deleted], "history afterwards")
+
+    equal(await bob("reading.unread", channel=room), {"channelId": room, "unreadCount": 1, "readSeq": 2}, "unread")
+    equal(await bob("reading.total"), {"unreadCount": 1, "unreadChannelCount": 1}, "total unread")
+    equal(await bob("reading.mark", channel=room, seq=3), {"channelId": room, "unreadCount": 0, "readSeq": 3}, "marked")
+
+    updated = await ann("channels.update", channel=room, displayName="New", tags=[])
+    equal([updated["displayName"], updated["tags"], updated["metadata"], updated["seq"]], ["New", [], {"k": [1, None]}, 7], "updated channel")
+    await refused(bob("channels.update", channel=room, displayName="mine"), "not_permitted")
+    view = await bob("channels.get", channel=room)
+    equal([view["channel"], view["lastMessage"]], [updated, deleted], "channel")
+    equal(await bob("channels.mine"), {"items": [view]}, "own channels")
+
+    me = await bob("users.updateMe", displayName="Bob", metadata={"a": {}})
+    equal(await bob("users.me"), me, "oneself")
+    equal(await ann("users.get", user=bob_id), me, "a user")
+    equal([row["userId"] for row in await ann("users.getMany", users=[bob_id, "nobody-" + RUN, ann_id])], sorted([ann_id, bob_id]), "users")
+    await refused(bob("users.upsert", user=ann_id, displayName="no"), "not_permitted")
+
+    changes = await bob("streams.channelChanges", channel=room, after=4)
+    equal([changes["stream"], changes["seq"], changes["hasMore"]], ["channel:" + room, 7, False], "changes")
+    equal(changes["rows"]["messages"], [edited, deleted], "changed messages")
+    own = await bob("streams.myChanges", after=0)
+    equal([own["stream"], own["hasMore"], own["rows"]["users"]], ["user:" + bob_id, False, [me]], "own changes")
+    resumed = await bob("streams.resume", after=own["seq"], channels={room: 7})
+    equal([resumed["channels"], resumed["hasMore"]], [[], False], "a resume without news")
+
+    equal(await bob("members.leave", channel=room), {}, "left")
+    equal(await bob("members.leave", channel=room), {}, "left again")
+    await refused(bob("messages.list", channel=room), "not_member")
+    equal(await ann("channels.delete", channel=room), {}, "deleted channel")
+    await refused(ann("messages.send", channel=room, **sending("too late")), "not_permitted")
+    equal((await ann("messages.list", channel=room))["messages"], [edited, deleted], "history of a deleted channel")
+    await refused(bob("channels.get", channel=room), "not_found", field="channel")
+
+
+@case("the life of a channel over HTTP, each answer as /openapi.json describes it")
+async def over_http(world):
+    ann, bob = await world.http("ann"), await world.http("bob")
+    await life_of_a_channel(world, ann.call, bob.call, world.user("ann"), world.user("bob"))
+
+
+@case("the life of a channel over the socket, each answer as /openapi.json describes it")
+async def over_the_socket(world):
+    ann, bob = await world.client("ann"), await world.client("bob")
+    schemas = await world.http("ann")
+
+    def checked(client):
+        async def call(name, **fields):
+            result = await client.call(name, **fields)
+            schemas.validate(result, schemas.operations[name][2]["responses"]["200"]["content"]["application/json"]["schema"])
+            return result
+
+        return call
+
+    await life_of_a_channel(world, checked(ann), checked(bob), world.user("ann"), world.user("bob"))
+    for event in ann.events + bob.events:
+        schemas.validate(event["rows"], {"$ref": "#/components/schemas/Rows"})
+    kinds = [event["event"] for event in bob.events]
+    equal(
+        kinds,
+        ["member.joined", "message.new", "message.new", "message.updated", "message.deleted", "mark_read", "channel.updated",
+         "user.updated", "member.left"],
+        "events of the one who joined")
+    equal(ann.events[-1]["event"], "channel.destroyed", "last event of the owner")
+    equal(world.channel() in ann.replica.channels, False, "the deleted channel is one's own")
+
+
+@case("an admin creates a user and sees channels without being a member")
+async def admin(world):
+    root, ann = await world.http("root", "--admin"), await world.http("ann")
+    user = await root.call("users.upsert", user=world.user("zoe"), displayName="Zoe")
+    equal((await ann.call("users.get", user=world.user("zoe")))["displayName"], "Zoe", "name of the made user")
+    created = await ann.call("channels.create", type="community", users=[user["userId"]])
+    room = created["channel"]["channelId"]
+    equal(created["channel"]["memberCount"], 2, "members")
+    sent = await ann.call("messages.send", channel=room, **sending("hi"))
+    equal((await root.call("messages.list", channel=room))["messages"], [sent], "history for an admin")
+    equal((await root.call("messages.delete", channel=room, message=sent["messageId"]))["text"], "", "deleted by an admin")
+
+
+@case("watching marks the channel's events on this connection, and needs a socket")
+async def watching(world):
+    room, (ann, bob) = await world.room("ann", "bob")
+    schemas = await world.http("ann")
+    shown = await bob.call("watching.watch", channel=room, limit=5)
+    schemas.validate(shown, {"$ref": "#/components/schemas/WatchedChannel"})
+    equal([shown["online"], shown["watcherCount"], sorted(shown["members"])], [2, 1, sorted([world.user("ann"), world.user("bob")])], "state")
+    await ann.call("messages.send", channel=room, **sending("seen"))
+    await bob.until_at(room, 3)
+    await bob.call("watching.unwatch", channel=room)
+    await ann.call("messages.send", channel=room, **sending("heard"))
+    await bob.until_at(room, 4)
+    equal([event["watching"] for event in bob.events_of("channel:" + room)], [True, False], "marks")
+    await refused(schemas.call("watching.watch", channel=room), "not_connected", status=409)
+
+
+@case("ids are in normalization form C, and travel in paths")
+async def identifiers(world):
+    ann, http = await world.client("ann"), await world.http("ann")
+    # The same letter, once as one scalar and once as two. Two ids that look alike must not be two channels.
+    composed, decomposed = world.channel("caf\u00e9"), world.channel("cafe\u0301")
+    await ann.call("channels.create", channel=composed, type="community")
+    for client in (ann, http):
+        await refused(client.call("channels.create", channel=decomposed, type="community"), "invalid_argument", field="channel")
+        await refused(client.call("channels.get", channel=decomposed), "invalid_argument", field="channel")
+        for name in ("", ".", "..", "a\u0000b", "a\u2028b", "a,b"):
+            await refused(client.call("channels.create", channel=name, type="community"), "invalid_argument", field="channel")
+        await refused(client.call("channels.create", channel="x" * 129, type="community"), "limit_exceeded", field="channel")
+    for name in ("a b", "50%", "日本", "a?b#c", "a+b&c=d", "..."):
+        room = world.channel(name)
+        await http.call("channels.create", channel=room, type="community")
+        equal((await http.call("channels.get", channel=room))["channel"]["channelId"], room, "id from a path")
+
+
+# MARK: Streams
+
+
+@case("a second user gets every event, in order, with no seq left out")
+async def order(world):
+    room, (ann, bob, cat) = await world.room("ann", "bob", "cat")
+    count = 300
+    replies = []
+    for number in range(count):
+        for client in (ann, cat):
+            replies.append(await client.post("messages.send", channel=room, clientId=f"{number}", text=f"{number}"))
+    sent = await asyncio.gather(*replies)
+    for client in (ann, bob, cat):
+        await client.until_at(room, 3 + 2 * count)
+    events = bob.events_of("channel:" + room)
+    # Joining third, cat is told to the two before.
+    equal([event["seq"] for event in events], list(range(3, 4 + 2 * count)), "seqs")
+    messages = [event["rows"]["messages"][0] for event in events[1:]]
+    equal(messages, sorted(sent, key=lambda message: message["seq"]), "messages by event and by reply")
+    for client in (ann, cat):
+        own = [message["clientId"] for message in messages if message["sender"] == client.replica.user]
+        equal(own, [str(number) for number in range(count)], "order of one sender")
+        equal(client.events_of("channel:" + room)[-2 * count :], events[1:], "events of a sender")
+    listed, after = [], 0
+    while True:
+        page = await bob.call("messages.list", channel=room, after=after, limit=100)
+        listed += page["messages"]
+        if not page["hasNewer"]:
+            break
+        after = page["messages"][-1]["seq"]
+    equal(listed, messages, "history")
+    equal(bob.resumptions[1:], [], "resumes for gaps")
+
+
+@case("the sender gets the event too, before the reply")
+async def echo(world):
+    room, (ann,) = await world.room("ann")
+    phone = await world.client("ann")
+    sent = await ann.call("messages.send", channel=room, **sending("hi"))
+    equal([event["rows"]["messages"] for event in ann.events_of("channel:" + room)], [[sent]], "events before the reply")
+    await phone.until_at(room, 2)
+    equal(phone.replica.channels[room].messages, {sent["messageId"]: sent}, "messages of the other device")
+
+
+@case("a message sent again with the same clientId is stored once")
+async def idempotency(world):
+    room, (ann, bob) = await world.room("ann", "bob")
+    http = await world.http("ann")
+    first = await ann.call("messages.send", channel=room, clientId="same", text="once")
+    equal(await ann.call("messages.send", channel=room, clientId="same", text="other"), first, "again on the socket")
+    equal(await http.call("messages.send", channel=room, clientId="same", text="once"), first, "again over HTTP")
+    pipelined = [await ann.post("messages.send", channel=room, clientId="race", text="x") for _ in range(20)]
+    racing = [http.call("messages.send", channel=room, clientId="race", text="x") for _ in range(5)]
+    equal(len({message["messageId"] for message in await asyncio.gather(*pipelined, *racing)}), 1, "messages of a race")
+    other = await bob.call("messages.send", channel=room, clientId="same", text="once")
+    assert other["messageId"] != first["messageId"], "a client id is the sender's own"
+    equal([message["clientId"] for message in (await ann.call("messages.list", channel=room))["messages"]], ["same", "race", "same"], "history")
+    edited = await ann.call("messages.edit", channel=room, message=first["messageId"], text="now")
+    await ann.call("members.leave", channel=room)
+    equal(await ann.call("messages.send", channel=room, clientId="same", text="once"), edited, "again after leaving")
+    await refused(ann.call("messages.send", channel=room, **sending("new")), "not_member")
+
+
+async def compare_unread(client, channels):
+    for channel in channels:
+        answer = await client.call("reading.unread", channel=channel)
+        equal(client.replica.unread(channel), answer["unreadCount"], f"unread of {client.replica.user} in {channel}")
+        equal(client.replica.channels[channel].membership["readSeq"], answer["readSeq"], "read position")
+    equal(client.replica.total_unread(), await client.call("reading.total"), f"total unread of {client.replica.user}")
+
+
+@case("unread counted from events equals reading.unread after every step")
+async def unread(world):
+    room, (ann, bob) = await world.room("ann", "bob")
+    quiet = world.channel("quiet")
+    await ann.call("channels.create", channel=quiet, type="community", users=[world.user("bob")])
+    seqs = []
+    steps = [
+        (ann, "messages.send", lambda: sending("1")), (ann, "messages.send", lambda: sending("2")),
+        (bob, "messages.send", lambda: sending("3")), (bob, "reading.mark", lambda: {"seq": seqs[0]}),
+        (ann, "messages.send", lambda: sending("4")), (bob, "reading.mark", lambda: {"seq": seqs[1]}),
+        (bob, "reading.mark", lambda: {"seq": seqs[0]}), (bob, "messages.send", lambda: sending("5")),
+        (ann, "reading.mark", lambda: {}), (bob, "reading.mark", lambda: {"seq": 1_000_000}),
+        (ann, "messages.send", lambda: sending("6")),
+    ]
+    for client, operation, fields in steps:
+        result = await client.call(operation, channel=room, **fields())
+        if operation == "messages.send":
+            seqs.append(result["seq"])
+        for one in (ann, bob):
+            await one.until_at(room, seqs[-1])
+            await compare_unread(one, [room, quiet])
+    await ann.call("messages.send", channel=quiet, **sending("psst"))
+    await bob.until_at(quiet, 2)
+    await compare_unread(bob, [room, quiet])
+    equal(bob.replica.total_unread(), {"unreadCount": 2, "unreadChannelCount": 2}, "total")
+    # Who joins later begins with nothing unread.
+    cat = await world.client("cat")
+    await cat.call("members.join", channel=room)
+    await compare_unread(cat, [room])
+    equal(cat.replica.unread(room), 0, "unread of a new member")
+
+
+@case("unread stays exact when marks and messages are pipelined, for all devices of a user")
+async def unread_pipelined(world):
+    room, (ann, bob) = await world.room("ann", "bob")
+    phone = await world.client("bob")
+    # Each mark brings the membership anew, so only what comes around the last one can show. Hence many short rounds.
+    for number in range(40):
+        replies = []
+        for _ in range(3):
+            replies.append(await ann.post("messages.send", channel=room, **sending("a")))
+            replies.append(await bob.post("messages.send", channel=room, **sending("b")))
+            replies.append(await bob.post("reading.mark", channel=room))
+            replies.append(await bob.post("messages.send", channel=room, **sending("b")))
+        replies.append(await phone.post("messages.send", channel=room, **sending("p")))
+        await asyncio.gather(*replies)
+        head = (await ann.call("channels.get", channel=room))["channel"]["seq"]
+        own = (await bob.call("streams.myChanges", after=0))["seq"]
+        for client in (bob, phone):
+            await client.until(lambda: client.replica.position >= own, "the user's stream")
+            await client.until_at(room, head)
+            await compare_unread(client, [room])
+
+
+@case("a resume after a lost connection brings exactly what was missed")
+async def resume(world):
+    room, (ann, bob) = await world.room("ann", "bob")
+    silent, ended = world.channel("silent"), world.channel("ended")
+    for channel in (silent, ended):
+        await ann.call("channels.create", channel=channel, type="community", users=[world.user("bob")])
+    known = [await ann.call("messages.send", channel=room, **sending(f"known {number}")) for number in range(3)]
+    await bob.until_at(room, known[-1]["seq"])
+    await bob.until_at(ended, 1)
+    count = len(bob.events)
+
+    bob.connection.drop()
+    await bob.until(lambda: bob.closed, "the end of the connection")
+    late = world.channel("late")
+    edited = await ann.call("messages.edit", channel=room, message=known[0]["messageId"], text="edited")
+    missed = [await ann.call("messages.send", channel=room, **sending(f"missed {number}")) for number in range(4)]
+    gone = await ann.call("messages.delete", channel=room, message=missed[1]["messageId"])
+    await ann.call("channels.update", channel=room, metadata={"away": True})
+    await ann.call("channels.create", channel=late, type="community", users=[world.user("bob")])
+    first = await ann.call("messages.send", channel=late, **sending("welcome"))
+    # What the user does elsewhere is missed as well.
+    elsewhere = await world.http("bob")
+    own = await elsewhere.call("messages.send", channel=room, **sending("from elsewhere"))
+    await elsewhere.call("reading.mark", channel=room, seq=missed[0]["seq"])
+    await elsewhere.call("members.leave", channel=ended)
+
+    await bob.connect()
+    equal(len(bob.resumptions), 1, "round trips")
+    answer = bob.resumptions[0]
+    changes = {changes["stream"]: changes for changes in answer["channels"]}
+    equal(set(changes), {"channel:" + room, "channel:" + late}, "channels of the resume")
+    by_id = {message["messageId"]: message for message in changes["channel:" + room]["rows"]["messages"]}
+    expected = [edited, missed[0], gone, missed[2], missed[3], own]
+    equal(by_id, {message["messageId"]: message for message in expected}, "missed messages")
+    equal(changes["channel:" + room].get("isFresh"), None, "a channel that was known is fresh")
+    equal([changes["channel:" + late]["isFresh"], changes["channel:" + late]["rows"]["messages"]], [True, [first]], "a new channel")
+    equal(len(bob.events), count, "events that came for what was missed")
+
+    fresh = await world.client("bob")
+    equal(set(bob.replica.channels), set(fresh.replica.channels), "channels")
+    for channel in bob.replica.channels:
+        equal(state(bob.replica, channel), state(fresh.replica, channel), f"{channel} after the resume and afresh")
+    await compare_unread(bob, [room, silent, late])
+    # And the stream goes on from there.
+    await ann.call("messages.send", channel=room, **sending("live"))
+    await bob.until_at(room, own["seq"] + 1)
+    equal(bob.events[-1]["seq"], own["seq"] + 1, "the next event")
+
+
+@case("a client that missed an event sees the gap and closes it")
+async def gap(world):
+    room, (ann, bob) = await world.room("ann", "bob")
+    bob.lose = 3
+    sent = [await ann.call("messages.send", channel=room, **sending(str(number))) for number in range(5)]
+    await bob.until_at(room, sent[-1]["seq"])
+    equal(len(bob.resumptions), 2, "resumes: after the welcome, and for the gap")
+    fresh = await world.client("bob")
+    equal(state(bob.replica, room), state(fresh.replica, room), "the channel after the gap and afresh")
+    # The same by the changes of one stream.
+    changes = await bob.call("streams.channelChanges", channel=room, after=2, limit=2)
+    equal([changes["rows"]["messages"], changes["seq"], changes["hasMore"]], [sent[:2], 4, True], "a page of changes")
+
+
+@case("after more than 500 missed messages a resume answers with the newest ones")
+async def far_behind(world):
+    room, (ann, bob) = await world.room("ann", "bob")
+    await ann.call("messages.send", channel=room, **sending("known"))
+    await bob.until_at(room, 3)
+    for missed, expected in ((500, False), (501, True)):
+        bob.connection.drop()
+        await bob.until(lambda: bob.closed, "the end of the connection")
+        sent = await asyncio.gather(*[await ann.post("messages.send", channel=room, **sending(f"{n}")) for n in range(missed)])
+        await bob.connect()
+        changes = [changes for answer in bob.resumptions for changes in answer["channels"]]
+        equal([one.get("isFresh", False) for one in changes], [expected] * len(changes), f"fresh after {missed}")
+        equal(bob.replica.channels[room].position, sent[-1]["seq"], "position")
+        await compare_unread(bob, [room])
+    equal(list(bob.replica.channels[room].messages.values()), sent[-20:], "newest messages")
+
+
+@case("who leaves gets nothing newer, and begins anew after joining again")
+async def leaving(world):
+    room, (ann, bob) = await world.room("ann", "bob")
+    phone = await world.client("bob")
+    await phone.call("watching.watch", channel=room)
+    await ann.call("messages.send", channel=room, **sending("heard"))
+    await bob.call("members.leave", channel=room)
+    await ann.call("messages.send", channel=room, **sending("unheard"))
+    for client in (bob, phone):
+        await client.until(lambda: room not in client.replica.channels, "the end of the membership")
+        await client.call("users.me")
+        texts = [message["text"] for event in client.events_of("channel:" + room) for message in event["rows"].get("messages", [])]
+        equal(texts, ["heard"], "texts of events")
+        await refused(client.call("streams.channelChanges", channel=room, after=0), "not_member")
+    await bob.call("members.join", channel=room)
+    await ann.call("messages.send", channel=room, **sending("again"))
+    await phone.until_at(room, 7)
+    await compare_unread(phone, [room])
+    equal(phone.replica.unread(room), 1, "unread")
+
+
+@case("a client with a position from before a restored backup is told to start afresh")
+async def resync(world):
+    room, (ann,) = await world.room("ann")
+    await refused(ann.call("streams.myChanges", after=10**6), "resync_required", field="after")
+    await refused(ann.call("streams.channelChanges", channel=room, after=10**6), "resync_required", field="after")
+    stale = await world.client("ann")
+    stale.replica.position = 10**6
+    stale.held = []
+    await stale.catch_up()
+    equal(state(stale.replica, room), state(ann.replica, room), "the channel")
+    epochs = {client.connection.welcome["epoch"] for client in (ann, stale)}
+    equal(len(epochs), 1, "epochs of one server")
+
+
+# MARK: Refusals
+
+
+@case("refusals over HTTP are problem documents with their codes")
+async def problems(world):
+    ann, bob = await world.http("ann"), await world.http("bob")
+    room = world.channel()
+    await ann.call("channels.create", channel=room, type="community")
+    path = f"/v1/channels/{room}/messages"
+
+    async def request(client, method, url, content=None):
+        answer = await client.http.request(method, url, content=content)
+        document = client.problem(answer)
+        return answer.status_code, document["code"], document.get("field")
+
+    cases = [
+        ("unknown channel", bob, "GET", "/v1/channels/nowhere-" + RUN, None, (404, "not_found", "channel")),
+        ("not a member", bob, "POST", path, b'{"clientId":"1","text":"x"}', (403, "not_member", None)),
+        ("not a member's history", bob, "GET", path, None, (403, "not_member", None)),
+        ("bad JSON", ann, "POST", path, b'{"clientId":', (400, "invalid_argument", None)),
+        ("no object", ann, "POST", path, b"[1]", (400, "invalid_argument", None)),
+        ("invalid UTF-8", ann, "POST", path, b'{"clientId":"1","text":"\xff"}', (400, "invalid_argument", None)),
+        ("unknown field", ann, "POST", path, b'{"clientId":"1","text":"x","txet":"y"}', (400, "invalid_argument", "txet")),
+        ("unknown field in the query", ann, "GET", path + "?lmit=3", None, (400, "invalid_argument", "lmit")),
+        ("missing field", ann, "POST", path, b'{"clientId":"1"}', (400, "invalid_argument", "text")),
+        ("wrong type", ann, "POST", path, b'{"clientId":"1","text":7}', (400, "invalid_argument", "text")),
+        ("empty text", ann, "POST", path, b'{"clientId":"1","text":""}', (400, "invalid_argument", "text")),
+        ("field twice", ann, "POST", path, b'{"clientId":"1","text":"x","channel":"y"}', (400, "invalid_argument", "channel")),
+        ("query where a body belongs", ann, "POST", path + "?text=x", b'{"clientId":"1"}', (400, "invalid_argument", "query")),
+        ("too long", ann, "POST", path, json.dumps({"clientId": "1", "text": "x" * 20_001}).encode(), (413, "limit_exceeded", "text")),
+        ("too large a body", ann, "POST", path, b" " * 1_048_577, (413, "limit_exceeded", "body")),
+        ("page of 0", ann, "GET", path + "?limit=0", None, (400, "invalid_argument", "limit")),
+        ("page of 101", ann, "GET", path + "?limit=101", None, (413, "limit_exceeded", "limit")),
+        ("two positions", ann, "GET", path + "?before=1&after=1", None, (400, "invalid_argument", "before")),
+        ("unknown message", ann, "DELETE", path + "/1", None, (404, "not_found", "message")),
+        ("a message id that is none", ann, "DELETE", path + "/abc", None, (400, "invalid_argument", "message")),
+        ("unknown route", ann, "GET", "/v1/nothing", None, (404, "unknown_operation", None)),
+        ("wrong method", ann, "PATCH", "/v1/channels", b"{}", (404, "unknown_operation", None)),
+        ("a taken id", ann, "POST", "/v1/channels", json.dumps({"channel": room, "type": "community"}).encode(), (409, "already_exists", "channel")),
+        ("the socket without an upgrade", ann, "GET", "/v1/socket", None, (426, "invalid_argument", None)),
+    ]
+    for what, client, method, url, content, expected in cases:
+        equal(await request(client, method, url, content), expected, what)
+    equal((await ann.call("channels.get", channel=room))["channel"]["messageCount"], 0, "messages stored by refused calls")
+    at_the_limit = await ann.call("messages.send", channel=room, **sending("x" * 20_000))
+    equal(len(at_the_limit["text"]), 20_000, "a text at the limit")
+
+
+@case("a refused upgrade is answered with a problem document")
+async def refused_upgrade(world):
+    http = await world.http("ann")
+    headers = {
+        "Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13",
+        "Sec-WebSocket-Key": base64.b64encode(os.urandom(16)).decode(),
+    }
+    document = http.problem(await http.http.get("/v1/elsewhere", headers=headers))
+    equal([document["status"], document["code"]], [404, "unknown_operation"], "an upgrade where there is no socket")
+
+
+@case("the same refusals on the socket, which stays open")
+async def refusals_on_the_socket(world):
+    ann, bob = await world.client("ann"), await world.client("bob")
+    room = world.channel()
+    await ann.call("channels.create", channel=room, type="community")
+    await refused(bob.call("channels.get", channel="nowhere-" + RUN), "not_found", field="channel")
+    refusal = await refused(bob.call("messages.send", channel=room, **sending("x")), "not_member")
+    assert refusal.rule, "a refused permission names its rule"
+    await refused(ann.call("messages.send", channel=room, clientId="1", text="x", txet="y"), "invalid_argument", field="txet")
+    await refused(ann.call("messages.send", channel=room, clientId="1"), "invalid_argument", field="text")
+    refusal = await refused(ann.call("messages.send", channel=room, clientId="1", text="x" * 20_001), "limit_exceeded", field="text")
+    equal(refusal.limit, 20_000, "limit")
+    for text in ("{", "[]", '{"hello":1}', '{"authenticate":{"token":"x"}}'):
+        count = len(ann.connection.errors)
+        await ann.connection.socket.send(text)
+        await ann.call("users.me")
+        equal([error["code"] for error in ann.connection.errors[count:]], ["invalid_argument"], f"error frames for {text}")
+    count = len(ann.connection.errors)
+    reply = await ann.post("messages.send", channel=room, **sending("too many values", metadata={"n": [0] * 10_000}))
+    await ann.call("users.me")
+    equal([error["code"] for error in ann.connection.errors[count:]], ["limit_exceeded"], "error frames for 10,000 values")
+    equal(reply.done(), False, "a reply to a call that could not be read")
+    large = {"big": "ż" * 49_000}
+    sent = await ann.call("messages.send", channel=room, **sending("in fragments", metadata=large))
+    equal(sent["metadata"], large, "metadata of a message in fragments")
+
+
+@case("a binary frame closes with 1003, invalid UTF-8 with 1007, an oversized frame with 1009")
+async def bad_frames(world):
+    for content, options, expected in (
+        (b"{}", {}, 1003), (b'"\xff\xfe"', {"text": True}, 1007), ("x" * 65_537, {}, 1009),
+    ):
+        connection = await Connection.open(URL, await world.token("ann"))
+        await connection.socket.send(content, **options)
+        await asyncio.wait_for(connection.ended(), 20)
+        equal(connection.socket.close_code, expected, "close code")
+
+
+# MARK: Tokens
+
+
+def unsigned(header, claims, signature=b""):
+    parts = [json.dumps(header).encode(), json.dumps(claims).encode(), signature]
+    return ".".join(base64.urlsafe_b64encode(part).rstrip(b"=").decode() for part in parts)
+
+
+@case("garbage, forged and `alg: none` tokens are refused over HTTP and on the socket")
+async def bad_tokens(world):
+    user = world.user("ann")
+    claims = {"sub": user, "exp": 4_000_000_000, "role": "admin"}
+    good = await world.token("ann")
+    header, _, signature = good.split(".")
+    tokens = {
+        "garbage": "garbage",
+        "three parts of nothing": "..",
+        "alg none": unsigned({"alg": "none", "typ": "JWT"}, claims),
+        "alg None with a signature": unsigned({"alg": "None"}, claims, b"x" * 32),
+        "alg HS512": unsigned({"alg": "HS512", "typ": "JWT"}, claims, b"x" * 64),
+        "a random signature": unsigned({"alg": "HS256", "typ": "JWT"}, claims, os.urandom(32)),
+        "other claims under a good signature": ".".join([header, unsigned({}, claims).split(".")[1], signature]),
+        "a cut signature": good[:-4],
+    }
+    for what, token in tokens.items():
+        http = await world.stack.enter_async_context(HTTPClient(URL, world.description, token))
+        await refused(http.call("users.me"), "unauthenticated", status=401)
+        for in_header in (False, True):
+            try:
+                await asyncio.wait_for(Connection.open(URL, token, in_header=in_header), 20)
+            except Closed as closed:
+                equal((closed.code, closed.error and closed.error["code"]), (4001, "unauthenticated"), what)
+            else:
+                raise AssertionError(f"{what} was accepted")
+    answer = await (await world.http("ann")).http.get("/v1/me", headers={"Authorization": ""})
+    equal([answer.status_code, answer.headers.get("www-authenticate")], [401, "Bearer"], "no token")
+
+
+@case("a socket is closed with 4002 when its token ends, and the token is refused from then on")
+async def expiry(world):
+    token = await world.token("ann", "--expires", "2")
+    async with HTTPClient(URL, world.description, token) as http:
+        client = Client(URL, world.user("ann"), token)
+        await client.connect()
+        await client.until(lambda: client.closed, "the end of the token")
+        equal(client.closed.code, 4002, "close code")
+        await refused(http.call("users.me"), "token_expired", status=401)
+        for in_header in (False, True):
+            try:
+                await asyncio.wait_for(Connection.open(URL, token, in_header=in_header), 20)
+            except Closed as closed:
+                equal((closed.code, closed.error and closed.error["code"]), (4002, "token_expired"), "an expired token")
+            else:
+                raise AssertionError("an expired token was accepted")
+
+
+@case("a token in the URL is not looked at, one in the upgrade request's header is")
+async def places_of_the_token(world):
+    token = await world.token("ann")
+    async with httpx.AsyncClient(base_url=URL, trust_env=False) as http:
+        for query in (f"token={token}", f"access_token={token}", f"authorization=Bearer%20{token}"):
+            answer = await http.get("/v1/me?" + query)
+            equal([answer.status_code, answer.json()["code"]], [401, "unauthenticated"], "HTTP")
+            socket = await open_socket(URL, path="/v1/socket?" + query)
+            await socket.send('{"call":1,"operation":"users.me"}')
+            equal(await close_code(socket), (4001, ["unauthenticated"]), "socket")
+    connection = await Connection.open(URL, token, in_header=True)
+    equal((await connection.call("users.me"))["userId"], world.user("ann"), "user of the header's token")
+    await connection.close()
+
+
+@case("a socket without a token is closed with 4003 after 10 seconds")
+async def silence(world):
+    socket = await open_socket(URL)
+    equal(await close_code(socket), (4003, []), "close")
+
+
+# MARK: The command line
+
+
+class Chat:
+    """`roost chat CHANNEL --plain`: each line of stdin is sent, each message comes as a line on stdout."""
+
+    def __init__(self, process):
+        self.process = process
+        self.lines = []
+
+    @classmethod
+    async def start(cls, channel, user):
+        return cls(
+            await asyncio.create_subprocess_exec(
+                BINARY, "chat", channel, "--as", user, "--plain", "--url", URL, "--data", DATA, stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE)
+        )
+
+    async def type(self, line, arrives):
+        """Types a line, and waits until it has arrived; or until the process has ended, after which it never will."""
+        self.process.stdin.write(line.encode() + b"\n")
+        arriving, ending = asyncio.ensure_future(arrives), asyncio.ensure_future(self.process.wait())
+        try:
+            await asyncio.wait({arriving, ending}, return_when=asyncio.FIRST_COMPLETED)
+            if not arriving.done():
+                raise AssertionError(f"`roost chat` ended with {ending.result()} before {line!r} arrived")
+            await arriving
+        finally:
+            arriving.cancel()
+            ending.cancel()
+
+    async def line(self, holding):
+        """The next line of stdout that holds a text."""
+        try:
+            async with asyncio.timeout(20):
+                while raw := await self.process.stdout.readline():
+                    line = raw.decode().rstrip("\n")
+                    self.lines.append(line)
+                    if holding in line:
+                        return line
+        except TimeoutError:
+            pass
+        raise AssertionError(f"{holding!r} is not among the lines of `roost chat`: {self.lines}")
+
+    async def __aenter__(self):
+        return self
+
+    async def __aexit__(self, kind, *_):
+        with contextlib.suppress(ProcessLookupError):
+            self.process.terminate()
+        try:
+            _, errors = await asyncio.wait_for(self.process.communicate(), 10)
+        except TimeoutError:
+            self.process.kill()
+            _, errors = await self.process.communicate()
+        if kind and errors:
+            print("       stderr of `roost chat`: " + errors.decode(errors="replace").strip().replace("\n", "\n         "))
+
+
+async def general(world, name):
+    """The channel `general`, made when it isn't there, and a client that is its member."""
+    client = await world.client(name)
+    try:
+        await client.call("channels.create", channel="general", type="community", displayName="General")
+    except Refusal as refusal:
+        equal(refusal.code, "already_exists", "creating the channel")
+    await client.call("members.join", channel="general")
+    await client.until(lambda: "general" in client.replica.channels, "the membership")
+    return client
+
+
+def arrival(client, text):
+    """Waits for the event of a message that the command line's user sent."""
+
+    def has_arrived():
+        messages = [message for event in client.events_of("channel:general") for message in event["rows"].get("messages") or []]
+        return any(message["sender"] == "cli-user" and message["text"] == text for message in messages)
+
+    return client.until(has_arrived, f"{text!r}, which was typed,")
+
+
+@case("this client and the command line chat with each other")
+async def with_the_command_line(world):
+    ann = await general(world, "ann")
+    async with await Chat.start("general", "cli-user") as chat:
+        for text in (f"from the terminal {world.name}", f"żółw 🐢 \\ \"{world.name}\""):
+            await chat.type(text, arrival(ann, text))
+        for text in (f"from Python {world.name}", f"日本 🐦 {world.name}"):
+            await ann.call("messages.send", channel="general", **sending(text))
+            line = await chat.line(text)
+            assert re.fullmatch(r"\[\d\d:\d\d\] " + re.escape(f"{world.user('ann')}: {text}"), line), f"the line is {line!r}"
+        await chat.type(f"bye {world.name}", arrival(ann, f"bye {world.name}"))
+
+
+@case("control characters of a message don't reach the terminal")
+async def control_characters(world):
+    ann = await general(world, "ann")
+    async with await Chat.start("general", "cli-user") as chat:
+        await chat.type(f"ready {world.name}", arrival(ann, f"ready {world.name}"))
+        await ann.call("messages.send", channel="general", **sending(f"\x1b[2J\x1b]0;title\x07\x9b31m\r\x08red {world.name}"))
+        line = await chat.line(f"red {world.name}")
+        equal([character for character in line if ord(character) < 32 or 127 <= ord(character) < 160], [], "control characters")
+
+
+# MARK: Running
+
+
+async def main(chosen):
+    async with httpx.AsyncClient(base_url=URL, trust_env=False, timeout=20) as http:
+        description = (await http.get("/openapi.json")).json()
+    passed, failed = 0, 0
+    for title, function in CASES:
+        if chosen and not any(word in title for word in chosen):
+            continue
+        try:
+            async with asyncio.timeout(120), contextlib.AsyncExitStack() as stack:
+                await function(World(description, stack))
+        except Exception as error:
+            failed += 1
+            steps = [step for step in traceback.extract_tb(error.__traceback__) if step.filename == __file__]
+            place = f" (line {', '.join(str(step.lineno) for step in steps[1:])})" if len(steps) > 1 else ""
+            print(f"FAILED {title}{place}\n       {type(error).__name__}: {str(error)[:2000]}", flush=True)
+        else:
+            passed += 1
+            print(f"ok     {title}", flush=True)
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed or not passed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(asyncio.run(main(sys.argv[1:])))

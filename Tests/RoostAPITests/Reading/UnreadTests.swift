@@ -1,0 +1,34 @@
+import RoostAPI
+import Testing
+
+@Suite("Unread")
+struct UnreadTests {
+    private let now = Timestamp(milliseconds: 0)
+
+    private func membership(readCount: Int, state: MembershipState = .member) -> Membership {
+        Membership(channelId: "c", role: .member, state: state, joinedAt: now, readSeq: 0, readCount: readCount)
+    }
+
+    @Test("AM-43 unread is what the channel has more than the member has read; nothing for who isn't a member")
+    func counts() {
+        let counters = ChannelCounters(seq: 9, memberCount: 2, messageCount: 5, lastActivity: now)
+        let counts = [
+            Unread.count(in: counters, for: membership(readCount: 2)), Unread.count(in: counters, for: membership(readCount: 5)),
+            Unread.count(in: counters, for: membership(readCount: 6)),
+            Unread.count(in: counters, for: membership(readCount: 0, state: .none)),
+        ]
+        #expect(counts == [3, 0, 0, 0])
+    }
+
+    @Test("I8 an own message is never unread")
+    func receives() {
+        var membership = membership(readCount: 2)
+        let message = Message(
+            messageId: MessageID(rawValue: 1), channelId: "c", seq: 3, changeSeq: 3, sender: "ann", clientId: "1", text: "hi",
+            createdAt: now)
+        Unread.receive(message, as: "bob", in: &membership)
+        #expect(membership.readCount == 2)
+        Unread.receive(message, as: "ann", in: &membership)
+        #expect(membership.readCount == 3)
+    }
+}

@@ -1,0 +1,86 @@
+import Foundation
+import RoostAPI
+import Testing
+
+@Suite("Identifiers")
+struct IdentifierTests {
+    /// What an identifier is refused with; nil where it is lawful.
+    private func code(_ text: String) -> RoostError.Code? {
+        do {
+            try ChannelID(text).validate(field: "channel")
+            return nil
+        } catch {
+            return error.field == "channel" ? error.code : .internalError
+        }
+    }
+
+    private static let family = "👩‍👩‍👧‍👦"
+
+    @Test(
+        "AM-13 an id is 1 to 128 characters",
+        arguments: [
+            ("", .invalidArgument), ("a", nil), (String(repeating: "a", count: 128), nil),
+            (String(repeating: "a", count: 129), .limitExceeded),
+            (String(repeating: "é", count: 128), nil), (String(repeating: "語", count: 129), .limitExceeded),
+            (String(repeating: "😀", count: 128), nil), (String(repeating: "😀", count: 129), .limitExceeded),
+            (String(repeating: family, count: 20), nil), (String(repeating: family, count: 21), .limitExceeded),
+            ("x" + String(repeating: "\u{301}", count: 255), nil), ("x" + String(repeating: "\u{301}", count: 256), .limitExceeded),
+        ] as [(String, RoostError.Code?)])
+    func length(text: String, expected: RoostError.Code?) {
+        #expect(code(text) == expected)
+    }
+
+    @Test(
+        "AM-13 an id may hold anything but control characters, line ends, '/' and ','",
+        arguments: [
+            ("general", nil), ("a b", nil), ("a:b", nil), ("a.b", nil), ("...", nil), ("%2F", nil), ("a?b#c", nil), ("ünï", nil),
+            ("😀", nil),
+            ("'; DROP TABLE users; --", nil), ("a/b", .invalidArgument), ("/", .invalidArgument), ("a,b", .invalidArgument),
+            ("a\nb", .invalidArgument), ("a\u{0}", .invalidArgument), ("\u{7f}", .invalidArgument), ("a\u{85}", .invalidArgument),
+            ("a\u{2028}b", .invalidArgument), ("a\u{2029}", .invalidArgument), (".", .invalidArgument), ("..", .invalidArgument),
+        ] as [(String, RoostError.Code?)])
+    func characters(text: String, expected: RoostError.Code?) {
+        #expect(code(text) == expected)
+    }
+
+    @Test(
+        "AM-13 an id has one way to be written: ids that Swift takes for one are one to the database",
+        arguments: ["cafe\u{301}", "\u{212b}", "\u{1100}\u{1161}", "q\u{323}\u{307}x\u{307}\u{323}", "\u{2126}"])
+    func isNormalized(text: String) throws {
+        let normalized = text.precomposedStringWithCanonicalMapping
+        #expect([code(text), code(normalized)] == [.invalidArgument, nil])
+        #expect(UserID(text) == UserID(normalized))
+    }
+
+    @Test("AM-13 ids are ordered as their bytes are, which is the database's order")
+    func ordersByBytes() {
+        let texts = ["é", "f", "z", "Z", "a", "ａ", "😀", "\u{fffd}", "語", "x\u{301}", "가", "\u{e000}"]
+        let ids = texts.map(UserID.init).sorted()
+        let bytes = texts.sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
+        #expect(texts.compactMap(code) == [])
+        #expect(ids.map(\.rawValue) == bytes)
+    }
+
+    @Test(
+        "X-01 a message id is decimal digits in a string",
+        arguments: [
+            ("\"0\"", 0), ("\"9223372036854775807\"", .max), ("\"-1\"", nil), ("7", nil), ("\"\"", nil), ("\"0x10\"", nil),
+            ("\"1e3\"", nil),
+            ("\"9223372036854775808\"", nil), ("\" 1\"", nil), ("null", nil),
+        ] as [(String, Int64?)])
+    func messageIDs(json: String, expected: Int64?) {
+        let decoded = try? JSONDecoder().decode([MessageID].self, from: Data("[\(json)]".utf8))
+        #expect(decoded?.first?.rawValue == expected)
+    }
+
+    @Test(
+        "X-01 a stream is named by its kind and id",
+        arguments: [
+            ("channel:general", .channel("general")), ("user:ann", .user("ann")), ("user:a:b", .user("a:b")), ("general", nil),
+            ("Channel:x", nil), ("", nil),
+        ] as [(String, StreamID?)])
+    func streams(text: String, expected: StreamID?) {
+        #expect([StreamID(text)] == [expected])
+        if let expected { #expect(expected.description == text) }
+    }
+}

@@ -1,0 +1,71 @@
+import RoostAPI
+import Testing
+
+@Suite("Limits")
+struct LimitsTests {
+    private func code(_ body: () throws -> Void) -> RoostError.Code? {
+        do {
+            try body()
+            return nil
+        } catch {
+            return (error as? RoostError)?.code
+        }
+    }
+
+    @Test("X-01 a text of characters that take several bytes may be as long as any other")
+    func characters() {
+        let family = "👩‍👩‍👧‍👦"
+        let codes = [
+            code { try Limits.check(String(repeating: "😀", count: 128), length: 128, field: "x") },
+            code { try Limits.check(String(repeating: "😀", count: 129), length: 128, field: "x") },
+            code { try Limits.check(String(repeating: family, count: 40), length: 128, field: "x") },
+            code { try Limits.check(String(repeating: family, count: 41), length: 128, field: "x") },
+            code { try Limits.check("a" + String(repeating: "\u{301}", count: 511), length: 128, field: "x") },
+            code { try Limits.check("a" + String(repeating: "\u{301}", count: 512), length: 128, field: "x") },
+            code { try Limits.check("\r\n", length: 1, field: "x") }, code { try Limits.check(nil, length: 0, field: "x") },
+        ]
+        #expect(codes == [nil, .limitExceeded, nil, .limitExceeded, nil, .limitExceeded, nil, nil])
+    }
+
+    @Test("AM-35 metadata is an object, at most 32 levels deep")
+    func depth() {
+        var deepest: JSONValue = 1
+        for _ in 1..<Limits.metadataDepth { deepest = ["a": deepest] }
+        let codes = [
+            code { try Limits.check(metadata: deepest) }, code { try Limits.check(metadata: ["a": deepest]) },
+            code { try Limits.check(metadata: [1]) }, code { try Limits.check(metadata: "text") },
+            code { try Limits.check(metadata: .null) },
+            code { try Limits.check(metadata: [:]) }, code { try Limits.check(metadata: nil) },
+        ]
+        #expect(
+            codes == [nil, .limitExceeded, .invalidArgument, .invalidArgument, .invalidArgument, nil, nil])
+    }
+
+    @Test("AM-35 metadata is at most 100 kB as JSON, in bytes of UTF-8", arguments: ["a", "é", "\n"])
+    func size(character: String) throws {
+        // {"k":"…"} is 8 bytes beside the text; a line end takes two bytes in JSON, as é does in UTF-8.
+        let width = character == "a" ? 1 : 2
+        let fitting: JSONValue = ["k": .string(String(repeating: character, count: (Limits.metadataSizeBytes - 8) / width))]
+        let larger: JSONValue = ["k": .string(String(repeating: character, count: (Limits.metadataSizeBytes - 8) / width + 1))]
+        #expect([fitting.sizeBytes, Limits.metadataSizeBytes] == [Limits.metadataSizeBytes, 100_000])
+        #expect(
+            [code { try Limits.check(metadata: fitting) }, code { try Limits.check(metadata: larger) }] == [nil, .limitExceeded])
+    }
+
+    @Test("X-01 a place in a stream is 0 to 2⁵³ − 1")
+    func places() {
+        let codes = [nil, 0, Limits.seqMax, Limits.seqMax + 1, .max, -1, .min].map { seq in
+            code { try Limits.check(seq: seq, field: "seq") }
+        }
+        #expect(Limits.seqMax == 9_007_199_254_740_991)
+        #expect(codes == [nil, nil, nil, .invalidArgument, .invalidArgument, .invalidArgument, .invalidArgument])
+    }
+
+    @Test("X-01 a page has 1 row at least, and its most")
+    func pages() throws {
+        let bounds = (standard: 30, most: 100)
+        #expect(try [Limits.page(nil, bounds), Limits.page(1, bounds), Limits.page(100, bounds)] == [30, 1, 100])
+        let codes = [0, -1, .min, 101, .max].map { limit in code { _ = try Limits.page(limit, bounds) } }
+        #expect(codes == [.invalidArgument, .invalidArgument, .invalidArgument, .limitExceeded, .limitExceeded])
+    }
+}

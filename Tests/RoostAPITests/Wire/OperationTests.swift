@@ -1,0 +1,130 @@
+import Foundation
+import RoostAPI
+import Testing
+
+@Suite("Operations")
+struct OperationTests {
+    static let names = Operations.all.map { $0.name }
+
+    static func type(_ name: String) throws -> any RoostAPI.Operation.Type {
+        try #require(Operations.all.first { $0.name == name })
+    }
+
+    @Test("X-01 names and routes are unique, and paths name only fields that exist")
+    func isOneTable() throws {
+        let routes = Operations.all.map { $0.method.rawValue + " " + $0.path }
+        let counts = [Set(Self.names).count, Set(routes).count]
+        #expect(counts == [Self.names.count, routes.count])
+        var unknown: [String] = []
+        for type in Operations.all {
+            let fields = Set(try Schema.of(type).fields.filter(\.isRequired).map(\.name))
+            for part in type.path.split(separator: "/") where part.hasPrefix("{") {
+                let name = String(part.dropFirst().dropLast())
+                if !fields.contains(name) { unknown.append("\(type.name): \(name)") }
+            }
+        }
+        #expect(unknown == [])
+    }
+
+    @Test("X-01 an operation and its answer mean the same after a way over the wire", arguments: names)
+    func roundTrips(name: String) throws {
+        func check<O: RoostAPI.Operation>(_ type: O.Type) throws {
+            try roundTrip(O.self)
+            try roundTrip(O.Response.self)
+        }
+        try check(Self.type(name))
+    }
+
+    @Test("X-01 frames, events and errors mean the same after a way over the wire")
+    func framesRoundTrip() throws {
+        try roundTrip(Event.self)
+        try roundTrip(RoostError.self)
+        try roundTrip(WelcomeFrame.self)
+        try roundTrip(AuthenticateFrame.self)
+        try roundTrip(ClosingFrame.self)
+    }
+
+    /// Takes the shape from the type itself: a value that the shape allows must decode, and must come back the same.
+    private func roundTrip<T: Codable & Hashable>(_ type: T.Type) throws {
+        let schema = try Schema.of(type)
+        for seed in 1...30 as ClosedRange<UInt64> {
+            var json = RandomJSON(random: SeededGenerator(seed: seed))
+            let sent = Data(try JSONWriter.bytes(of: json.value(of: schema)))
+            do {
+                let first = try JSONDecoder().decode(type, from: sent)
+                let written = try JSONWriter.bytes(of: first)
+                let second = try JSONDecoder().decode(type, from: Data(written))
+                guard first == second else {
+                    #expect(first == second, "seed \(seed)")
+                    return
+                }
+                guard try written == JSONWriter.bytes(of: Plain(value: first)), try isAsFoundationWrites(first, Data(written)) else {
+                    Issue.record("\(type), seed \(seed): written as \(String(decoding: written, as: UTF8.self))")
+                    return
+                }
+            } catch {
+                Issue.record("\(type), seed \(seed): \(String(decoding: sent, as: UTF8.self)): \(error)")
+                return
+            }
+        }
+    }
+
+    /// A value that is written through its `Encodable` half, whether or not it can write itself.
+    private struct Plain<Value: Encodable>: Encodable {
+        let value: Value
+        func encode(to encoder: any Encoder) throws { try value.encode(to: encoder) }
+    }
+
+    private func isAsFoundationWrites(_ value: some Encodable, _ written: Data) throws -> Bool {
+        let expected = try JSONSerialization.jsonObject(with: JSONEncoder().encode(value), options: .fragmentsAllowed) as? NSObject
+        return try JSONSerialization.jsonObject(with: written, options: .fragmentsAllowed) as? NSObject == expected
+    }
+
+    @Test("X-01 the shape of every operation and answer is known to the last field", arguments: names)
+    func hasSchema(name: String) throws {
+        func check<O: RoostAPI.Operation>(_ type: O.Type) throws -> [String] {
+            let call = try Schema.of(O.self)
+            let answer = try Schema.of(O.Response.self)
+            return Self.vague(call, at: "call") + Self.vague(answer, at: "answer")
+        }
+        let vague = try check(Self.type(name))
+        #expect(vague == [])
+    }
+
+    @Test("X-01 an operation and an answer without fields are an empty object")
+    func withoutFields() throws {
+        #expect(try JSONWriter.bytes(of: GetMe()) == JSONWriter.bytes(of: Done()))
+        #expect(try JSONDecoder().decode(GetMe.self, from: Data("{}".utf8)) == GetMe())
+        #expect(String(decoding: try JSONWriter.bytes(of: GetTotalUnread()), as: UTF8.self) == "{}")
+    }
+
+    /// The places in a shape that may hold anything, but for metadata, which may.
+    private static func vague(_ schema: Schema, at path: String) -> [String] {
+        switch schema {
+        // A type without fields asks its decoder for nothing: there the shape is unknown, and `{}`.
+        case .any: path.hasSuffix(".metadata") || !path.contains(".") ? [] : [path]
+        case .array(let element), .map(let element): vague(element, at: path + "[]")
+        case .object(_, let fields): fields.flatMap { vague($0.schema, at: path + "." + $0.name) }
+        default: []
+        }
+    }
+
+    @Test("AM-04 a channel has all its fields on the wire, null where there is no value")
+    func channelShape() throws {
+        let now = Timestamp(milliseconds: 0)
+        let counters = ChannelCounters(seq: 3, memberCount: 1, messageCount: 2, lastActivity: now)
+        let channel = Channel(channelId: "c", type: .community, createdBy: nil, createdAt: now, updatedAt: now, counters: counters)
+        let zero = #""1970-01-01T00:00:00.000Z""#
+        let expected =
+            #"{"channelId":"c","type":"community","isDistinct":false,"displayName":null,"avatarFileId":null,"metadata":null,"tags":[],"#
+            + #""isMuted":false,"isRateLimited":false,"rateLimit":null,"memberCount":1,"messageCount":2,"lastActivity":\#(zero),"#
+            + #""createdBy":null,"createdAt":\#(zero),"updatedAt":\#(zero),"deletedAt":null,"seq":3}"#
+        #expect(String(decoding: try JSONWriter.bytes(of: channel), as: UTF8.self) == expected)
+    }
+
+    @Test("X-01 every error code has a status of its own kind")
+    func statuses() {
+        let wrong = RoostError.Code.allCases.filter { code in !(400...599).contains(RoostError(code, "").status) }
+        #expect(wrong == [])
+    }
+}

@@ -1,0 +1,83 @@
+import RoostAPI
+import RoostCore
+import RoostTestSupport
+import Testing
+
+@Suite("IDGenerator")
+struct IDGeneratorTests {
+    private let noon = Timestamp(milliseconds: 1_772_368_205_250)
+
+    private func time(_ milliseconds: Int64) -> Timestamp { Timestamp(milliseconds: noon.milliseconds + milliseconds) }
+
+    @Test("X-01 ids grow while the clock stands, goes on and goes back", arguments: Seeds.first(5))
+    func grows(seed: UInt64) {
+        var random = SeededGenerator(seed: seed)
+        var ids = IDGenerator(node: 7)
+        var clock: Int64 = 0
+        var last = MessageID(rawValue: 0)
+        for step in 0..<20_000 {
+            clock += Int64(random.number(-1000...1001))
+            let id = ids.next(at: time(random.once(in: 2) ? clock : 0))
+            guard id > last else {
+                Issue.record("seed \(seed), step \(step): \(id) after \(last)")
+                return
+            }
+            last = id
+        }
+    }
+
+    @Test("X-01 ids stay unique and growing when a millisecond has no more of them")
+    func overflows() {
+        var ids = IDGenerator()
+        let made = (0..<10_000).map { _ in ids.next(at: noon) }
+        #expect(made == Set(made).sorted())
+    }
+
+    @Test("X-01 ids of two nodes never meet, and are positive to the end of their time")
+    func nodes() {
+        var one = IDGenerator(node: 1)
+        var two = IDGenerator(node: 2)
+        let times = [Timestamp(milliseconds: 0), noon, Timestamp(milliseconds: .max / 2), noon]
+        let made = times.flatMap { time in [one.next(at: time), two.next(at: time)] }
+        #expect(Set(made).count == made.count)
+        #expect(made.allSatisfy { $0.rawValue > 0 })
+    }
+
+    @Test("X-01 an id says when it was made")
+    func carriesTime() {
+        var ids = IDGenerator(node: 1023)
+        let milliseconds = (ids.next(at: noon).rawValue >> 22) + 1_704_067_200_000
+        #expect(milliseconds == noon.milliseconds)
+    }
+
+    @Test("I20 no id is made twice when the clock is set back between two runs")
+    func survivesRestart() throws {
+        let world = try CoreWorld()
+        try world.channel("general", owner: "ann")
+        let before = try world.send("before", to: "general", as: "ann")
+        world.advance(milliseconds: -3_600_000)
+        try world.restart()
+        let after = try world.send("after", to: "general", as: "ann")
+        #expect(after.messageId > before.messageId)
+    }
+
+    @Test("I20 no id is made twice when ids ran ahead of the clock before a restart")
+    func survivesRestartAheadOfTheClock() throws {
+        let world = try CoreWorld()
+        try world.channel("general", owner: "ann")
+        // As happens after the clock was set back by an hour: ids count on from the last one, message by message.
+        for _ in 0..<10_000 { _ = world.ids.next(at: world.now) }
+        let before = try world.send("before", to: "general", as: "ann")
+        try world.restart()
+        let after = try world.send("after", to: "general", as: "ann")
+        #expect(after.messageId > before.messageId)
+    }
+
+    @Test("AM-13 a channel id that the server makes is lawful and unique")
+    func channelIDs() throws {
+        var ids = IDGenerator()
+        let made = (0..<5000).map { _ in ids.nextChannelID(at: noon) }
+        #expect(Set(made).count == made.count)
+        try made[0].validate(field: "channel")
+    }
+}

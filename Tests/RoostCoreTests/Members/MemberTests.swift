@@ -1,0 +1,67 @@
+import RoostAPI
+import RoostCore
+import RoostTestSupport
+import Testing
+
+@Suite("Members")
+struct MemberTests {
+    @Test("AM-26 who joins is an ordinary member, and has nothing unread")
+    func joins() throws {
+        let world = try CoreWorld()
+        try world.channel("general", owner: "ann")
+        try world.user("bob")
+        let message = try world.send("before", to: "general", as: "ann")
+        world.advance(milliseconds: 5)
+        let view = try world.perform(JoinChannel(channel: "general"), as: "bob")
+        let membership = Membership(
+            channelId: "general", role: .member, state: .member, joinedAt: world.now, readSeq: 3, readCount: 1)
+        #expect(view.membership == membership)
+        #expect(view.lastMessage == message)
+        let counters = ChannelCounters(seq: 3, memberCount: 2, messageCount: 1, lastActivity: world.now)
+        #expect(view.channel.counters == counters)
+        #expect(view.unreadCount == 0)
+    }
+
+    @Test("SB-20 an owner may leave, and comes back as an ordinary member")
+    func ownerLeaves() throws {
+        let world = try CoreWorld()
+        try world.channel("general", owner: "ann", members: ["bob"])
+        try world.perform(LeaveChannel(channel: "general"), as: "ann")
+        #expect(try world.code(UpdateChannel(channel: "general", displayName: "x"), as: "ann") == .notMember)
+        let view = try world.perform(JoinChannel(channel: "general"), as: "ann")
+        #expect(view.membership?.role == .member)
+        #expect(try world.code(DeleteChannel(channel: "general"), as: "ann") == .notPermitted)
+    }
+
+    @Test("I9 who has left reads, writes and marks nothing more")
+    func leaves() throws {
+        let world = try CoreWorld()
+        try world.channel("general", owner: "ann", members: ["bob"])
+        let message = try world.send("mine", to: "general", as: "bob").messageId
+        try world.perform(LeaveChannel(channel: "general"), as: "bob")
+        let operations: [any Handled] = [
+            ListMessages(channel: "general"), GetChannelChanges(channel: "general", after: 0), MarkRead(channel: "general"),
+            GetUnread(channel: "general"), SendMessage(channel: "general", clientId: "new", text: "x"),
+            EditMessage(channel: "general", message: message, text: "x"), DeleteMessage(channel: "general", message: message),
+            WatchChannel(channel: "general"),
+        ]
+        let codes = try operations.map { try world.code($0, as: "bob", connection: 1) }
+        #expect(codes == Array(repeating: .notMember, count: operations.count))
+    }
+
+    @Test("AM-42 members come in pages in the order of their ids, without those who left", arguments: [1, 2, 4, 5, 100])
+    func pages(limit: Int) throws {
+        let world = try CoreWorld()
+        let users = ["ann", "Bob", "bob", "cid", "dan"] as [UserID]
+        try world.channel("general", owner: "ann", members: Array(users.dropFirst()) + ["eve"])
+        try world.perform(LeaveChannel(channel: "general"), as: "eve")
+        var found: [UserID] = []
+        var cursor: String?
+        repeat {
+            let page = try world.perform(ListMembers(channel: "general", limit: limit, cursor: cursor), as: "ann")
+            found += page.items.map(\.userId)
+            cursor = page.nextCursor
+        } while cursor != nil && found.count < 100
+        #expect(found == ["Bob", "ann", "bob", "cid", "dan"])
+    }
+}

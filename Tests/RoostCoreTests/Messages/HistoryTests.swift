@@ -1,0 +1,101 @@
+import RoostAPI
+import RoostCore
+import RoostTestSupport
+import Testing
+
+@Suite("History")
+struct HistoryTests {
+    /// What a page must be, by the definition: from all messages of the channel.
+    private func expected(_ operation: ListMessages, of all: [Message], head: Seq) -> MessagePage {
+        let limit = operation.limit ?? Limits.historyPage.standard
+        var older: [Message] = []
+        var newer: [Message] = []
+        /// Where a page stands that holds nothing: between the messages up to here and those after it.
+        var place = Seq.max
+        if let after = operation.after {
+            newer = Array(all.filter { $0.seq > after }.prefix(limit))
+            place = after
+        } else if let around = operation.around {
+            older = Array(all.filter { $0.seq <= around }.suffix((limit + 1) / 2))
+            newer = Array(all.filter { $0.seq > around }.prefix(limit / 2))
+            place = around
+        } else {
+            older = Array(all.filter { $0.seq < operation.before ?? .max }.suffix(limit))
+            place = (operation.before ?? .max) - 1
+        }
+        let page = older + newer
+        let first = page.first?.seq ?? place + 1
+        let last = page.last?.seq ?? place
+        return MessagePage(
+            messages: page, hasOlder: all.contains { $0.seq < first }, hasNewer: all.contains { $0.seq > last }, seq: head)
+    }
+
+    @Test("X-01 pages before, after and around every place are what the definition says", arguments: Seeds.first(3))
+    func pages(seed: UInt64) throws {
+        let world = try CoreWorld()
+        var history = try RandomHistory(seed: seed, in: world, users: ["ann", "bob"])
+        for _ in 0..<60 { try history.step(in: world) }
+        for channel in history.channels {
+            let head = try #require(
+                try world.rows("SELECT seq FROM channel_heads WHERE channel_id = \(channel)") { $0.int64() }.first)
+            let all = try world.perform(ListMessages(channel: channel, limit: 100), as: "root", role: .admin).messages
+            var operations: [ListMessages] = []
+            for limit in [1, 2, 3, 5, 100] {
+                operations.append(ListMessages(channel: channel, limit: limit))
+                for place in Array(0...(head + 2)) + [1_000_000, Limits.seqMax] {
+                    operations.append(ListMessages(channel: channel, before: place, limit: limit))
+                    operations.append(ListMessages(channel: channel, after: place, limit: limit))
+                    operations.append(ListMessages(channel: channel, around: place, limit: limit))
+                }
+            }
+            for operation in operations {
+                let page = try world.perform(operation, as: "root", role: .admin)
+                guard page == expected(operation, of: all, head: head) else {
+                    #expect(page == expected(operation, of: all, head: head), "seed \(seed): \(operation)")
+                    return
+                }
+            }
+        }
+    }
+
+    @Test("X-01 only one of before, after and around goes into one call; a place is one that a stream can have")
+    func refuses() throws {
+        let world = try CoreWorld()
+        try world.channel("general", owner: "ann")
+        let operations = [
+            ListMessages(channel: "general", before: 1, after: 1), ListMessages(channel: "general", after: 1, around: 1),
+            ListMessages(channel: "general", before: -1), ListMessages(channel: "general", after: .min),
+            ListMessages(channel: "general", around: -1), ListMessages(channel: "general", before: .max),
+            ListMessages(channel: "general", after: .max), ListMessages(channel: "general", around: .max),
+        ]
+        let codes = try operations.map { try world.code($0, as: "ann") }
+        #expect(codes == Array(repeating: .invalidArgument, count: operations.count))
+    }
+
+    @Test("I18 pages of large messages end early, and still hold everything between them", arguments: [true, false])
+    func largeMessages(forwards: Bool) throws {
+        let world = try CoreWorld()
+        try world.channel("general", owner: "ann")
+        let data = String(repeating: "語", count: Limits.messageDataLength)
+        for number in 0..<60 {
+            try world.perform(SendMessage(channel: "general", clientId: ClientID("\(number)"), text: "x", data: data), as: "ann")
+        }
+        var seqs: [Seq] = []
+        var place: Seq = forwards ? 0 : Limits.seqMax
+        var sizes: [Int] = []
+        var hasMore = true
+        while hasMore, sizes.count < 61 {
+            let operation =
+                forwards
+                ? ListMessages(channel: "general", after: place, limit: 100)
+                : ListMessages(channel: "general", before: place, limit: 100)
+            let page = try world.perform(operation, as: "ann")
+            seqs = forwards ? seqs + page.messages.map(\.seq) : page.messages.map(\.seq) + seqs
+            sizes.append(page.messages.count)
+            place = (forwards ? seqs.last : seqs.first) ?? place
+            hasMore = forwards ? page.hasNewer : page.hasOlder
+        }
+        #expect(seqs == Array(2...61))
+        #expect((sizes.max() ?? 0) < 20)
+    }
+}

@@ -1,0 +1,161 @@
+import Foundation
+import RoostAPI
+import RoostCore
+import RoostTestSupport
+import Testing
+
+@Suite("Sending, editing, deleting")
+struct SendTests {
+    @Test("AM-02 a message takes the next place, and is all that was sent")
+    func sends() throws {
+        let world = try CoreWorld()
+        try world.channel("general", owner: "ann", members: ["bob"])
+        let parent = try world.send("first", to: "general", as: "ann").messageId
+        world.advance(milliseconds: 5)
+        let operation = SendMessage(
+            channel: "general", clientId: "c", text: "hi \u{0} 👩‍👩‍👧‍👦", customType: "t", data: "{}", metadata: ["k": [1, 2.5]],
+            tags: ["a", "a"],
+            parentId: parent)
+        let message = try world.perform(operation, as: "bob")
+        let expected = Message(
+            messageId: message.messageId, channelId: "general", seq: 3, changeSeq: 3, sender: "bob", clientId: "c",
+            text: operation.text,
+            customType: "t", data: "{}", metadata: ["k": [1, 2.5]], tags: ["a", "a"], parentId: parent, createdAt: world.now)
+        #expect(message == expected)
+        #expect(try world.perform(ListMessages(channel: "general"), as: "ann").messages.last == expected)
+        let counters = ChannelCounters(seq: 3, memberCount: 2, messageCount: 2, lastActivity: world.now)
+        #expect(world.events().last?.rows == Rows(counters: counters, messages: [expected]))
+    }
+
+    @Test("MN-10 a parent is a message of the same channel")
+    func parents() throws {
+        let world = try CoreWorld()
+        for channel in ["a", "b"] as [ChannelID] { try world.channel(channel, owner: "ann") }
+        let elsewhere = try world.send("x", to: "b", as: "ann").messageId
+        let before = try world.dump()
+        let refusals = try [elsewhere, MessageID(rawValue: 1)].map { parent in
+            try world.refusal(SendMessage(channel: "a", clientId: "c", text: "x", parentId: parent), as: "ann")
+        }
+        #expect(refusals.map { $0?.field } == ["parentId", "parentId"])
+        #expect(refusals.map { $0?.code } == [.notFound, .notFound])
+        #expect(try world.dump() == before)
+    }
+
+    @Test("X-01 a message without text is refused")
+    func empty() throws {
+        let world = try CoreWorld()
+        try world.channel("general", owner: "ann")
+        let message = try world.send("x", to: "general", as: "ann").messageId
+        let codes = try [
+            world.code(SendMessage(channel: "general", clientId: "c", text: ""), as: "ann"),
+            world.code(EditMessage(channel: "general", message: message, text: ""), as: "ann"),
+            world.code(SendMessage(channel: "general", clientId: "", text: "x"), as: "ann"),
+        ]
+        #expect(codes == [.invalidArgument, .invalidArgument, .invalidArgument])
+    }
+
+    @Test("I4 a client id is one message for ever: after an edit, a deletion, other content, leaving and the channel's end")
+    func sendsOnce() throws {
+        let world = try CoreWorld()
+        try world.channel("general", owner: "ann", members: ["bob"])
+        func again() throws -> Message {
+            try world.perform(SendMessage(channel: "general", clientId: "once", text: "other content", parentId: nil), as: "bob")
+        }
+        let first = try world.perform(SendMessage(channel: "general", clientId: "once", text: "hi"), as: "bob")
+        var answers = [try again() == first]
+        let edited = try world.perform(EditMessage(channel: "general", message: first.messageId, text: "edited"), as: "bob")
+        answers.append(try again() == edited)
+        try world.perform(LeaveChannel(channel: "general"), as: "bob")
+        answers.append(try again() == edited)
+        let deleted = try world.perform(DeleteMessage(channel: "general", message: first.messageId), as: "ann")
+        answers.append(try again() == deleted)
+        try world.perform(JoinChannel(channel: "general"), as: "bob")
+        answers.append(try again() == deleted)
+        try world.perform(DeleteChannel(channel: "general"), as: "ann")
+        answers.append(try again() == deleted)
+        #expect(answers == [true, true, true, true, true, true])
+        #expect(try world.rows("SELECT COUNT(*) FROM messages") { $0.int() } == [1])
+    }
+
+    @Test("I4 a client id belongs to one sender in one channel")
+    func clientIDsOfOthers() throws {
+        let world = try CoreWorld()
+        for channel in ["a", "b"] as [ChannelID] { try world.channel(channel, owner: "ann", members: ["bob"]) }
+        let sent = try [("a", "ann"), ("a", "bob"), ("b", "ann")].map { channel, user in
+            try world.perform(SendMessage(channel: ChannelID(channel), clientId: "once", text: "x"), as: UserID(user)).messageId
+        }
+        #expect(Set(sent).count == 3)
+        try world.user("eve")
+        #expect(try world.code(SendMessage(channel: "a", clientId: "once", text: "x"), as: "eve") == .notMember)
+    }
+
+    @Test("SB-58 an edit replaces what is given and stamps the message")
+    func edits() throws {
+        let world = try CoreWorld()
+        try world.channel("general", owner: "ann", members: ["bob"])
+        let operation = SendMessage(
+            channel: "general", clientId: "c", text: "hi", customType: "t", data: "d", metadata: ["a": 1], tags: ["x"])
+        let sent = try world.perform(operation, as: "bob")
+        world.advance(milliseconds: 5)
+        let edited = try world.perform(
+            EditMessage(channel: "general", message: sent.messageId, text: "ho", metadata: ["b": 2], tags: []), as: "bob")
+        var expected = sent
+        expected.changeSeq = 3
+        expected.text = "ho"
+        expected.metadata = ["b": 2]
+        expected.tags = []
+        expected.editedAt = world.now
+        #expect(edited == expected)
+        #expect(try world.perform(ListMessages(channel: "general"), as: "ann").messages == [expected])
+    }
+
+    @Test("SB-58 an edit that only writes a letter in other bytes is an edit", arguments: ["e\u{301}", "\u{212b}"])
+    func editsBytes(text: String) throws {
+        let world = try CoreWorld()
+        try world.channel("general", owner: "ann")
+        let sent = try world.send(text.precomposedStringWithCanonicalMapping, to: "general", as: "ann")
+        try world.perform(EditMessage(channel: "general", message: sent.messageId, text: text), as: "ann")
+        let stored = try world.perform(ListMessages(channel: "general"), as: "ann").messages.map { Array($0.text.utf8) }
+        #expect(stored == [Array(text.utf8)])
+    }
+
+    @Test("SB-59 a deletion leaves the place and takes the content")
+    func deletes() throws {
+        let world = try CoreWorld()
+        try world.channel("general", owner: "ann", members: ["bob"])
+        let operation = SendMessage(
+            channel: "general", clientId: "c", text: "hi", customType: "t", data: "d", metadata: ["a": 1], tags: ["x"])
+        let sent = try world.perform(operation, as: "bob")
+        world.advance(milliseconds: 5)
+        let deleted = try world.perform(DeleteMessage(channel: "general", message: sent.messageId), as: "bob")
+        let expected = Message(
+            messageId: sent.messageId, channelId: "general", seq: 2, changeSeq: 3, sender: "bob", clientId: "c", text: "",
+            createdAt: sent.createdAt, deletedAt: world.now)
+        #expect(deleted == expected)
+        #expect(try world.perform(ListMessages(channel: "general"), as: "ann").messages == [expected])
+        #expect(try world.code(EditMessage(channel: "general", message: sent.messageId, text: "back"), as: "bob") == .notFound)
+        #expect(try world.dump().contains { $0.contains("\"a\":1") || $0.contains("|hi|") } == false)
+    }
+
+    @Test("X-01 a message of another channel isn't found")
+    func otherChannel() throws {
+        let world = try CoreWorld()
+        for channel in ["a", "b"] as [ChannelID] { try world.channel(channel, owner: "ann") }
+        let message = try world.send("x", to: "a", as: "ann").messageId
+        let codes = try [
+            world.code(EditMessage(channel: "b", message: message, text: "y"), as: "ann"),
+            world.code(DeleteMessage(channel: "b", message: message), as: "ann"),
+        ]
+        #expect(codes == [.notFound, .notFound])
+    }
+
+    @Test("AM-10 the time of the last activity never goes back, though the clock does")
+    func lastActivity() throws {
+        let world = try CoreWorld()
+        try world.channel("general", owner: "ann")
+        let before = world.now
+        world.advance(milliseconds: -10_000)
+        try world.send("x", to: "general", as: "ann")
+        #expect(try world.perform(GetChannel(channel: "general"), as: "ann").channel.counters.lastActivity == before)
+    }
+}

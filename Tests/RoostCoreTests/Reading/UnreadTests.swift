@@ -1,0 +1,117 @@
+import RoostAPI
+import RoostCore
+import RoostTestSupport
+import Testing
+
+@Suite("Reading")
+struct UnreadTests {
+    /// The definition: messages after the place that a member has read, but for the member's own.
+    private struct Definition {
+        struct Reader: Hashable {
+            let user: UserID
+            let channel: ChannelID
+        }
+        var readSeqs: [Reader: Seq] = [:]
+        var sent: [ChannelID: [(seq: Seq, sender: UserID)]] = [:]
+
+        func unread(_ reader: Reader) -> Int? {
+            guard let readSeq = readSeqs[reader] else { return nil }
+            return (sent[reader.channel] ?? []).filter { $0.seq > readSeq && $0.sender != reader.user }.count
+        }
+
+        /// Learns from what was told, but takes no count from it.
+        mutating func learn(_ notices: [Notice]) {
+            for notice in notices {
+                switch notice {
+                case .destroyed(let channel): readSeqs = readSeqs.filter { $0.key.channel != channel }
+                case .left(let user, let channel): readSeqs[Reader(user: user, channel: channel)] = nil
+                case .event(let event, .channel(let channel)) where event.kind == .messageNew:
+                    sent[channel, default: []] += (event.rows.messages ?? []).map { ($0.seq, $0.sender) }
+                case .event(let event, .user(let user)):
+                    for membership in event.rows.memberships ?? [] where membership.state == .member {
+                        readSeqs[Reader(user: user, channel: membership.channelId)] = membership.readSeq
+                    }
+                default: break
+                }
+            }
+        }
+    }
+
+    @Test("AM-43 I7 unread is exact after every step of any history, and the total is the sum", arguments: Seeds.first(6))
+    func isExact(seed: UInt64) throws {
+        let world = try CoreWorld()
+        var history = try RandomHistory(seed: seed, in: world)
+        var definition = Definition()
+        definition.learn(world.notices)
+        var learned = world.notices.count
+        var steps: [String] = []
+        for _ in 0..<150 {
+            steps.append(try history.step(in: world))
+            definition.learn(Array(world.notices.dropFirst(learned)))
+            learned = world.notices.count
+            for user in history.users {
+                let found = history.channels.map { channel in
+                    try? world.perform(GetUnread(channel: channel), as: user).unreadCount
+                }
+                let expected = history.channels.map { definition.unread(.init(user: user, channel: $0)) }
+                let total = try world.perform(GetTotalUnread(), as: user)
+                let sum = TotalUnread(
+                    unreadCount: expected.reduce(0) { $0 + ($1 ?? 0) }, unreadChannelCount: expected.filter { ($0 ?? 0) > 0 }.count)
+                guard found == expected, total == sum else {
+                    Issue.record("seed \(seed), \(user): \(found), \(total) instead of \(expected) after \(steps.suffix(12))")
+                    return
+                }
+            }
+        }
+    }
+
+    @Test("I8 a reading place moves forward only, to the end at most", arguments: Seeds.first(4))
+    func isMonotone(seed: UInt64) throws {
+        let world = try CoreWorld()
+        try world.channel("general", owner: "ann", members: ["bob"])
+        for number in 0..<20 { try world.send("\(number)", to: "general", as: number.isMultiple(of: 3) ? "bob" : "ann") }
+        var random = SeededGenerator(seed: seed)
+        var expected: Seq = 1
+        for _ in 0..<40 {
+            let seq: Seq? = random.once(in: 12) ? nil : random.once(in: 12) ? Limits.seqMax : Seq(random.number(0...25))
+            expected = max(expected, min(seq ?? .max, 21))
+            let answer = try world.perform(MarkRead(channel: "general", seq: seq), as: "bob")
+            let unread = (2...21).filter { $0 > expected && !($0 - 2).isMultiple(of: 3) }.count
+            #expect(answer == UnreadCount(channelId: "general", unreadCount: Int(unread), readSeq: expected), "seed \(seed)")
+        }
+    }
+
+    @Test("AM-45 a mark is told with the membership as it is, and only to the reader")
+    func tellsReader() throws {
+        let world = try CoreWorld()
+        try world.channel("general", owner: "ann", members: ["bob"])
+        for text in ["a", "b", "c"] { try world.send(text, to: "general", as: "ann") }
+        let joinedAt = world.now
+        world.advance(milliseconds: 5)
+        let told = try world.told { try world.perform(MarkRead(channel: "general", seq: 3), as: "bob") }
+        let membership = Membership(
+            channelId: "general", role: .member, state: .member, joinedAt: joinedAt, readSeq: 3, readCount: 2, lastReadAt: world.now
+        )
+        let seq = try #require(try world.rows("SELECT seq FROM user_heads WHERE user_id = 'bob'") { $0.int64() }.first)
+        let event = Event(kind: .markRead, stream: .user("bob"), seq: seq, actor: "bob", rows: Rows(memberships: [membership]))
+        #expect(told == [.event(event, .user("bob"))])
+    }
+
+    @Test("AM-43 a deleted message counts until it is read")
+    func deletedCounts() throws {
+        let world = try CoreWorld()
+        try world.channel("general", owner: "ann", members: ["bob"])
+        let message = try world.send("x", to: "general", as: "ann").messageId
+        try world.perform(DeleteMessage(channel: "general", message: message), as: "ann")
+        #expect(try world.perform(GetUnread(channel: "general"), as: "bob").unreadCount == 1)
+        #expect(try world.perform(MarkRead(channel: "general"), as: "bob").unreadCount == 0)
+    }
+
+    @Test("X-01 a place that no stream can have is refused")
+    func refuses() throws {
+        let world = try CoreWorld()
+        try world.channel("general", owner: "ann")
+        let codes = try [-1, .min, Limits.seqMax + 1, .max].map { try world.code(MarkRead(channel: "general", seq: $0), as: "ann") }
+        #expect(codes == [.invalidArgument, .invalidArgument, .invalidArgument, .invalidArgument])
+    }
+}

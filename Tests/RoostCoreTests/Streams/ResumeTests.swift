@@ -1,0 +1,124 @@
+import RoostAPI
+import RoostCore
+import RoostTestSupport
+import Testing
+
+@Suite("Resume")
+struct ResumeTests {
+    /// Resumes as ann, and answers with what came of each channel.
+    private func resume(_ world: CoreWorld, _ channels: [String: Seq], after: Seq = 0) throws -> [ChannelID: Changes] {
+        let answer = try world.perform(Resume(after: after, channels: channels), as: "ann")
+        var found: [ChannelID: Changes] = [:]
+        for changes in answer.channels {
+            if case .channel(let channel) = changes.stream { found[channel] = changes }
+        }
+        return found
+    }
+
+    @Test("I5 a channel that the client doesn't hold comes fresh, with its newest messages")
+    func fresh() throws {
+        let world = try CoreWorld()
+        try world.channel("general", owner: "ann")
+        let sent = try (0..<30).map { try world.send("\($0)", to: "general", as: "ann") }
+        let view = try world.perform(GetChannel(channel: "general"), as: "ann")
+        let membership = try #require(view.membership)
+        let expected = Changes(
+            stream: .channel("general"),
+            rows: Rows(channel: view.channel, messages: Array(sent.suffix(Limits.freshMessages)), memberships: [membership]),
+            seq: 31,
+            hasMore: false, isFresh: true)
+        #expect(try resume(world, [:]) == ["general": expected])
+    }
+
+    @Test("I5 a channel that the client holds comes with what was missed; one without changes doesn't come")
+    func partial() throws {
+        let world = try CoreWorld()
+        for channel in ["moved", "still"] as [ChannelID] { try world.channel(channel, owner: "ann") }
+        let first = try world.send("first", to: "moved", as: "ann")
+        try world.send("second", to: "moved", as: "ann")
+        let edited = try world.perform(EditMessage(channel: "moved", message: first.messageId, text: "edited"), as: "ann")
+        let third = try world.send("third", to: "moved", as: "ann")
+        let view = try world.perform(GetChannel(channel: "moved"), as: "ann")
+        let membership = try #require(view.membership)
+        let expected = Changes(
+            stream: .channel("moved"),
+            rows: Rows(counters: view.channel.counters, members: [], messages: [third, edited], memberships: [membership]), seq: 5,
+            hasMore: false)
+        #expect(try resume(world, ["moved": 3, "still": 1]) == ["moved": expected])
+    }
+
+    @Test("I5 beyond 500 missed messages a channel comes fresh instead", arguments: [500, 501])
+    func tooMuchMissed(count: Int) throws {
+        let world = try CoreWorld()
+        try world.channel("general", owner: "ann")
+        try world.send("held", to: "general", as: "ann")
+        for number in 0..<count { try world.send("\(number)", to: "general", as: "ann") }
+        let changes = try #require(try resume(world, ["general": 2])["general"])
+        let found = [changes.isFresh == true, changes.rows.messages?.count == count, changes.hasMore]
+        #expect(found == [count > 500, count <= 500, false])
+    }
+
+    @Test("AM-34 of a channel that was deleted meanwhile comes the end; one that the client never had is nothing to it")
+    func deleted() throws {
+        let world = try CoreWorld()
+        for channel in ["held", "unknown"] as [ChannelID] {
+            try world.channel(channel, owner: "ann")
+            try world.perform(DeleteChannel(channel: channel), as: "ann")
+        }
+        let found = try resume(world, ["held": 1])
+        #expect(Array(found.keys) == ["held"])
+        #expect(found["held"]?.rows.channel?.deletedAt == world.now)
+        #expect(found["held"]?.rows.memberships?.map(\.state) == [MembershipState.none])
+    }
+
+    @Test("I9 of a channel that the caller left comes the end of the membership, and nothing of the channel")
+    func left() throws {
+        let world = try CoreWorld()
+        try world.channel("general", owner: "ann", members: ["bob"])
+        let place = try world.perform(GetMyChanges(after: 0), as: "ann").seq
+        try world.perform(LeaveChannel(channel: "general"), as: "ann")
+        try world.send("secret", to: "general", as: "bob")
+        let answer = try world.perform(Resume(after: place, channels: ["general": 1]), as: "ann")
+        #expect(answer.channels == [])
+        #expect(answer.user.rows.memberships?.map(\.state) == [MembershipState.none])
+    }
+
+    @Test("I9 naming a channel that one isn't a member of brings nothing of it")
+    func stranger() throws {
+        let world = try CoreWorld()
+        try world.channel("general", owner: "bob")
+        try world.send("secret", to: "general", as: "bob")
+        try world.user("ann")
+        #expect(try resume(world, ["general": 0, "unknown": 0]) == [:])
+    }
+
+    @Test("I20 a place beyond a channel's end brings the channel fresh")
+    func restoredBackup() throws {
+        let world = try CoreWorld()
+        try world.channel("general", owner: "ann")
+        #expect(try resume(world, ["general": 100])["general"]?.isFresh == true)
+    }
+
+    @Test("I18 an answer holds about 1000 rows, and says that there is more until all is there")
+    func isBounded() throws {
+        let world = try CoreWorld()
+        for number in 0..<4 {
+            let channel = ChannelID("c\(number)")
+            try world.channel(channel, owner: "ann")
+            for number in 0..<400 { try world.send("\(number)", to: channel, as: "ann") }
+        }
+        var held: [String: Seq] = ["c0": 1, "c1": 1, "c2": 1, "c3": 1]
+        var sizes: [Int] = []
+        var hasMore = true
+        while hasMore, sizes.count < 10 {
+            let answer = try world.perform(Resume(after: 0, channels: held), as: "ann")
+            for changes in answer.channels {
+                if case .channel(let channel) = changes.stream { held[channel.rawValue] = changes.seq }
+            }
+            sizes.append(answer.channels.reduce(0) { $0 + ($1.rows.messages?.count ?? 0) })
+            hasMore = answer.hasMore
+        }
+        #expect(sizes == [1200, 400])
+        #expect(held == ["c0": 401, "c1": 401, "c2": 401, "c3": 401])
+    }
+}

@@ -1,0 +1,49 @@
+import RoostAPI
+import RoostCore
+import RoostTestSupport
+import Testing
+
+@Suite("Users")
+struct UserTests {
+    @Test("X-01 a user exists from the first use of a token, and is left alone by the next")
+    func admits() throws {
+        let world = try CoreWorld()
+        try world.user("ann", displayName: "Ann")
+        let before = try world.dump()
+        let told = try world.told { try world.user("ann", displayName: "Other") }
+        #expect(told == [])
+        #expect(try world.dump() == before)
+        let expected = User(userId: "ann", displayName: "Ann", createdAt: world.now, updatedAt: world.now)
+        #expect(try world.perform(GetMe(), as: "ann") == expected)
+    }
+
+    @Test("X-01 an upsert creates, and then replaces what is given")
+    func upserts() throws {
+        let world = try CoreWorld()
+        let created = try world.perform(UpsertUser(user: "ann", displayName: "Ann", metadata: ["a": 1]), as: "root", role: .admin)
+        world.advance(milliseconds: 5)
+        let updated = try world.perform(UpsertUser(user: "ann", avatarFileId: "file", metadata: ["b": 2]), as: "root", role: .admin)
+        var expected = created
+        expected.avatarFileId = "file"
+        expected.metadata = ["b": 2]
+        expected.updatedAt = world.now
+        #expect(updated == expected)
+        #expect(try world.perform(GetUser(user: "ann"), as: "ann") == expected)
+    }
+
+    @Test("X-01 several users come once each, and unknown ones not at all")
+    func getsMany() throws {
+        let world = try CoreWorld()
+        for user in ["ann", "bob"] as [UserID] { try world.user(user) }
+        let found = try world.perform(GetUsers(users: ["bob", "nobody", "ann", "bob"]), as: "ann").map(\.userId)
+        #expect(found == ["ann", "bob"])
+        #expect(try world.perform(GetUsers(users: []), as: "ann") == [])
+    }
+
+    @Test("X-01 an unknown user is not found")
+    func unknown() throws {
+        let world = try CoreWorld()
+        let codes = try [world.code(GetUser(user: "nobody"), as: "ann"), world.code(GetMe(), as: "nobody")]
+        #expect(codes == [.notFound, .notFound])
+    }
+}

@@ -1,0 +1,117 @@
+import RoostAPI
+
+@testable import Roost
+
+/// What clients hold and show.
+extension Checker {
+    /// A client's store after a transaction that touched these channels.
+    ///
+    /// - Parameter isExact: whether the network brought every event, so that each moment has to be exact. Where it dropped some, only
+    ///   what is at rest has to be.
+    mutating func stored(_ store: MemoryStore, by client: String, touching channels: Set<ChannelID>, isExact: Bool) {
+        for channel in channels.sorted() {
+            checkWindow(of: channel, in: store, client)
+            if isExact { checkUnread(of: channel, in: store, client) }
+            checkReading(of: channel, in: store, client)
+        }
+    }
+
+    /// The cached messages are those of the stream from the beginning of the window up to the position, each no older than there.
+    private mutating func checkWindow(of channel: ChannelID, in store: MemoryStore, _ client: String) {
+        let held = store.messages[channel] ?? [:]
+        guard let position = store.saved.channels[channel] else {
+            if !held.isEmpty { fail("I9", "\(client) holds messages of \(channel), which it doesn't follow") }
+            return
+        }
+        if position.cursor > heads[.channel(channel)] ?? 0 { fail("I3", "\(client) is ahead of \(channel)") }
+        let expected = (births[channel] ?? []).filter { $0.seq >= position.windowStart && $0.seq <= position.cursor }
+        for (seq, _) in expected {
+            guard let message = held[seq] else {
+                fail("I3", "\(client) misses \(channel) \(seq) between \(position.windowStart) and \(position.cursor)")
+                continue
+            }
+            let known = versions[channel]?[seq] ?? []
+            if !known.contains(message) { fail("I3", "\(client) holds \(channel) \(seq) as it never was") }
+            let newest = known.last { $0.changeSeq <= position.cursor }
+            if let newest, message.changeSeq < newest.changeSeq {
+                fail("I3", "\(client) at \(position.cursor) holds \(channel) \(seq)/\(message.changeSeq), not \(newest.changeSeq)")
+            }
+        }
+        if held.count > expected.count { fail("I3", "\(client) holds more of \(channel) than from its window to its position") }
+    }
+
+    /// The definition: messages of others after the place read up to.
+    private mutating func checkUnread(of channel: ChannelID, in store: MemoryStore, _ client: String) {
+        guard store.saved.channels[channel] != nil, let counters = store.channels[channel]?.counters,
+            let membership = store.memberships[channel], membership.state == .member, let unread = store.unread(in: channel)
+        else { return }
+        let defined = (births[channel] ?? []).filter {
+            $0.seq > membership.readSeq && $0.seq <= counters.seq && $0.sender != store.user
+        }.count
+        if unread != defined {
+            fail("I7", "\(client) has \(unread) unread in \(channel) at \(counters.seq), read to \(membership.readSeq): it is \(defined)")
+        }
+    }
+
+    private mutating func checkReading(of channel: ChannelID, in store: MemoryStore, _ client: String) {
+        let membership = store.memberships[channel]
+        defer { memberships[client, default: [:]][channel] = membership }
+        guard let before = memberships[client]?[channel], let membership, before.joinedAt == membership.joinedAt else { return }
+        if membership.readSeq < before.readSeq || membership.readCount < before.readCount {
+            fail("I8", "\(client)'s reading of \(channel) goes back from \(before.readSeq) to \(membership.readSeq)")
+        }
+    }
+
+    /// A list of a channel's messages as the client shows it now.
+    ///
+    /// - Parameter isRenewed: whether the list began anew: the channel was left, or came afresh.
+    mutating func showed(_ names: Set<Name>, of channel: ChannelID, on client: String, isRenewed: Bool) {
+        if !isRenewed {
+            for name in (shown[client]?[channel] ?? []).subtracting(names) {
+                fail("I6", "\(client) showed \(name), and doesn't any more")
+            }
+        }
+        shown[client, default: [:]][channel] = names
+    }
+
+    /// A client at rest beside a fresh one of the same user.
+    mutating func atRest(_ store: MemoryStore, beside fresh: MemoryStore, _ client: String) {
+        func differ(_ what: String, _ ours: some Equatable, _ theirs: some Equatable) {
+            fail("I5", "\(client) differs in \(what): \(ours), a fresh client has \(theirs)")
+        }
+        if store.saved.userCursor != fresh.saved.userCursor { differ("its own position", store.saved.userCursor, fresh.saved.userCursor) }
+        if store.users[store.user] != fresh.users[store.user] {
+            differ("its profile", store.users[store.user], fresh.users[store.user])
+        }
+        if store.joined != fresh.joined { differ("its channels", store.joined, fresh.joined) }
+        for channel in fresh.joined where store.joined.contains(channel) {
+            let (ours, theirs) = (store.channels[channel], fresh.channels[channel])
+            if ours != theirs { differ("\(channel)", ours, theirs) }
+            if store.memberships[channel] != fresh.memberships[channel] {
+                differ("its membership of \(channel)", store.memberships[channel], fresh.memberships[channel])
+            }
+            let (window, freshWindow) = (store.saved.channels[channel], fresh.saved.channels[channel])
+            if window?.cursor != freshWindow?.cursor { differ("its position in \(channel)", window?.cursor, freshWindow?.cursor) }
+            let start = max(window?.windowStart ?? 0, freshWindow?.windowStart ?? 0)
+            let common = store.messages[channel]?.filter { $0.key >= start } ?? [:]
+            let freshCommon = fresh.messages[channel]?.filter { $0.key >= start } ?? [:]
+            if common != freshCommon { differ("messages of \(channel)", common.keys.sorted(), freshCommon.keys.sorted()) }
+        }
+        for (channel, membership) in fresh.memberships where membership.state == .none && store.channels[channel]?.deletedAt == nil {
+            // Who never was told of a stay that ended has nothing to forget.
+            guard let ours = store.memberships[channel], ours != membership else { continue }
+            differ("its past membership of \(channel)", ours, membership)
+        }
+    }
+
+    /// What a client at rest holds of members and unread, beside what the server says.
+    mutating func atRest(_ store: MemoryStore, in channel: ChannelID, members: [Member], unread: Int, _ client: String) {
+        let rows = Dictionary(uniqueKeysWithValues: members.map { ($0.userId, $0) })
+        for (user, member) in store.members[channel] ?? [:] where rows[user] != member {
+            fail("I5", "\(client) holds \(user) in \(channel) as \(member), the server as \(String(describing: rows[user]))")
+        }
+        if store.unread(in: channel) != unread {
+            fail("I7", "\(client) has \(store.unread(in: channel) ?? -1) unread in \(channel), the server \(unread)")
+        }
+    }
+}

@@ -1,0 +1,160 @@
+import RoostAPI
+
+/// Judges a history. It knows only what was observed: what users sent, what was committed, acknowledged and shown; and none of the code
+/// that brought it about.
+///
+/// The invariants have the numbers of RELIABILITY.md §2:
+/// - I1 what was acknowledged is stored, as it was acknowledged; what was sent is stored, or its sender was told otherwise.
+/// - I2 nothing is stored that nobody sent.
+/// - I3 a stream has no hole, and each client holds a part of it without a hole.
+/// - I4 a message with one client id is stored once.
+/// - I5 at rest, each client holds what a fresh one gets.
+/// - I6 what was shown stays.
+/// - I7 the unread count is what its definition says, at each moment.
+/// - I8 a read position never goes back within a stay.
+/// - I9 who isn't a member hears nothing.
+struct Checker {
+    struct Verdict: Hashable, CustomStringConvertible {
+        let invariant: String
+        let text: String
+        var description: String { "\(invariant): \(text)" }
+    }
+
+    /// A message as its sender names it.
+    struct Name: Hashable, CustomStringConvertible {
+        let sender: UserID
+        let channel: ChannelID
+        let clientId: ClientID
+        var description: String { "\(sender)'s \(clientId) in \(channel)" }
+    }
+
+    /// The time from a join to the leave that follows it, in the channel's seq.
+    struct Stay: Hashable {
+        let from: Seq
+        var upTo: Seq?
+    }
+
+    private(set) var verdicts: [Verdict] = []
+
+    // What users did.
+    var texts: [Name: Set<String>] = [:]
+    var discarded: Set<Name> = []
+    var acknowledgements: [Name: Message] = [:]
+
+    // What was committed.
+    var heads: [StreamID: Seq] = [:]
+    /// Every message by its birth, with all its contents in the order of the changes.
+    var versions: [ChannelID: [Seq: [Message]]] = [:]
+    /// The messages' seqs in order, with their senders.
+    var births: [ChannelID: [(seq: Seq, sender: UserID)]] = [:]
+    var stored: [Name: Seq] = [:]
+    var stays: [ChannelID: [UserID: [Stay]]] = [:]
+
+    // What clients showed.
+    var shown: [String: [ChannelID: Set<Name>]] = [:]
+    var memberships: [String: [ChannelID: Membership]] = [:]
+
+    mutating func fail(_ invariant: String, _ text: String) { verdicts.append(Verdict(invariant: invariant, text: text)) }
+
+    // MARK: Users
+
+    mutating func sent(_ name: Name, _ text: String) { texts[name, default: []].insert(text) }
+
+    mutating func gaveUp(_ name: Name, on client: String) {
+        discarded.insert(name)
+        shown[client]?[name.channel]?.remove(name)
+    }
+
+    /// A reply said that a message is stored.
+    mutating func acknowledged(_ message: Message) {
+        let name = message.name
+        guard let known = versions[message.channelId]?[message.seq], known.contains(message) else {
+            return fail("I1", "\(name) was acknowledged at \(message.seq)/\(message.changeSeq), and never stored so")
+        }
+        if let before = acknowledgements[name], before.seq != message.seq || before.messageId != message.messageId {
+            fail("I4", "\(name) was acknowledged at \(before.seq) and at \(message.seq)")
+        }
+        acknowledgements[name] = message
+    }
+
+    // MARK: Commits
+
+    mutating func committed(_ event: Event) {
+        if case .user = event.stream, let channel = event.rows.channel, event.kind == .channelCreated {
+            // The stream of a channel begins with its creation, which only its first members are told of, each on their own stream.
+            heads[.channel(channel.channelId)] = max(1, heads[.channel(channel.channelId)] ?? 0)
+            if let user = event.stream.user { stays[channel.channelId, default: [:]][user, default: []].append(Stay(from: 1)) }
+        }
+        let head = heads[event.stream] ?? 0
+        if event.seq != head + 1 { fail("I3", "\(event.stream) goes from \(head) to \(event.seq)") }
+        heads[event.stream] = event.seq
+        guard let channel = event.stream.channel else { return }
+        for message in event.rows.messages ?? [] { committed(message, with: event) }
+        for member in event.rows.members ?? [] {
+            if member.state == .member {
+                stays[channel, default: [:]][member.userId, default: []].append(Stay(from: event.seq))
+            } else if let last = stays[channel]?[member.userId]?.indices.last {
+                stays[channel]?[member.userId]?[last].upTo = event.seq
+            }
+        }
+    }
+
+    private mutating func committed(_ message: Message, with event: Event) {
+        let (name, channel) = (message.name, message.channelId)
+        versions[channel, default: [:]][message.seq, default: []].append(message)
+        guard message.seq == event.seq else { return }
+        births[channel, default: []].append((message.seq, message.sender))
+        if texts[name]?.contains(message.text) != true { fail("I2", "\(name) is stored at \(message.seq), and nobody sent it") }
+        if let before = stored[name] { fail("I4", "\(name) is stored at \(before) and at \(message.seq)") }
+        stored[name] = message.seq
+    }
+
+    /// An event was written to a connection.
+    mutating func delivered(_ stream: StreamID, _ seq: Seq, to user: UserID) {
+        switch stream {
+        case .user(let owner): if owner != user { fail("I9", "\(user) hears of \(owner)'s stream") }
+        case .channel(let channel):
+            let mayHear = (stays[channel]?[user] ?? []).contains { $0.from < seq && seq < $0.upTo ?? .max }
+            if !mayHear { fail("I9", "\(user) hears of \(channel) at \(seq) without being a member") }
+        }
+    }
+
+    // MARK: The end
+
+    /// All that is on disk once everything rests.
+    mutating func disk(_ messages: [Message], heads onDisk: [ChannelID: Seq]) {
+        var found: [Name: Message] = [:]
+        for message in messages {
+            if let other = found[message.name] { fail("I4", "\(message.name) is on disk at \(other.seq) and at \(message.seq)") }
+            found[message.name] = message
+            if texts[message.name] == nil { fail("I2", "\(message.name) is on disk, and nobody sent it") }
+            if versions[message.channelId]?[message.seq]?.last != message {
+                fail("I1", "\(message.name) is on disk at \(message.seq)/\(message.changeSeq), not as it was committed last")
+            }
+        }
+        for (name, message) in acknowledgements where found[name]?.seq != message.seq {
+            fail("I1", "\(name) was acknowledged at \(message.seq), and is on disk at \(found[name]?.seq ?? 0)")
+        }
+        for (name, seq) in stored where found[name]?.seq != seq { fail("I1", "\(name) was committed at \(seq), and isn't on disk") }
+        for (stream, head) in heads {
+            guard let channel = stream.channel, onDisk[channel] != head else { continue }
+            fail("I3", "\(channel) was at \(head), and is at \(onDisk[channel] ?? 0) on disk")
+        }
+    }
+
+    /// What still waits or was refused in all outboxes once everything rests.
+    mutating func waiting(_ names: Set<Name>) {
+        for name in texts.keys where stored[name] == nil && !discarded.contains(name) && !names.contains(name) {
+            fail("I1", "\(name) was taken from its sender and vanished")
+        }
+    }
+}
+
+extension Message {
+    var name: Checker.Name { Checker.Name(sender: sender, channel: channelId, clientId: clientId) }
+}
+
+extension StreamID {
+    var channel: ChannelID? { if case .channel(let channel) = self { channel } else { nil } }
+    var user: UserID? { if case .user(let user) = self { user } else { nil } }
+}

@@ -1,0 +1,162 @@
+import RoostAPI
+import Testing
+
+@testable import Roost
+
+/// A checker that finds nothing in a run proves something only if it finds what is there.
+@Suite("The checker of simulations")
+struct CheckerTests {
+    private let general: ChannelID = "general"
+
+    private func message(_ seq: Seq, _ clientId: ClientID, by sender: UserID = "ann", text: String = "hi") -> Message {
+        Message(
+            messageId: MessageID(rawValue: seq), channelId: general, seq: seq, changeSeq: seq, sender: sender, clientId: clientId,
+            text: text, createdAt: Timestamp(milliseconds: seq))
+    }
+
+    private func counters(_ seq: Seq, _ messageCount: Int) -> ChannelCounters {
+        ChannelCounters(seq: seq, memberCount: 1, messageCount: messageCount, lastActivity: Timestamp(milliseconds: seq))
+    }
+
+    private func born(_ message: Message) -> Event {
+        Event(
+            kind: .messageNew, stream: .channel(general), seq: message.seq, actor: message.sender,
+            rows: Rows(counters: counters(message.seq, Int(message.seq) - 1), messages: [message]))
+    }
+
+    /// Ann has created the channel and sent two messages, seq 2 and 3, clients ids a and b.
+    private func checker() -> Checker {
+        var checker = Checker()
+        let channel = Channel(
+            channelId: general, type: .community, createdBy: "ann", createdAt: Timestamp(milliseconds: 1),
+            updatedAt: Timestamp(milliseconds: 1), counters: counters(1, 0))
+        checker.committed(
+            Event(kind: .channelCreated, stream: .user("ann"), seq: 1, actor: "ann", rows: Rows(channel: channel)))
+        for message in [message(2, "a"), message(3, "b")] {
+            checker.sent(message.name, message.text)
+            checker.committed(born(message))
+            checker.acknowledged(message)
+        }
+        return checker
+    }
+
+    /// A client's store that has followed the channel to seq 3.
+    private func store(_ change: [Message]? = nil, readCount: Int = 2) -> MemoryStore {
+        var store = MemoryStore(user: "ann")
+        let channel = Channel(
+            channelId: general, type: .community, createdBy: "ann", createdAt: Timestamp(milliseconds: 1),
+            updatedAt: Timestamp(milliseconds: 1), counters: counters(3, 2))
+        store.apply([
+            .channel(channel), .position(general, .init(cursor: 3, windowStart: 0)),
+            .messages(change ?? [message(2, "a"), message(3, "b")]),
+            .membership(
+                Membership(
+                    channelId: general, role: .owner, state: .member, joinedAt: Timestamp(milliseconds: 1), readSeq: 1,
+                    readCount: readCount)),
+        ])
+        return store
+    }
+
+    private func invariants(_ checker: Checker) -> [String] { checker.verdicts.map(\.invariant) }
+
+    @Test("A sound history has no verdict")
+    func sound() {
+        var checker = checker()
+        checker.stored(store(), by: "ann-1", touching: [general], isExact: true)
+        checker.delivered(.channel(general), 3, to: "ann")
+        checker.disk([message(2, "a"), message(3, "b")], heads: [general: 3])
+        checker.waiting([])
+        checker.atRest(store(), beside: store(), "ann-1")
+        #expect(checker.verdicts == [])
+    }
+
+    @Test("I1 an acknowledged message that isn't on disk is found")
+    func lostAck() {
+        var checker = checker()
+        checker.disk([message(2, "a")], heads: [general: 3])
+        #expect(Set(invariants(checker)) == ["I1"])
+    }
+
+    @Test("I1 an acknowledgement of what was never committed is found")
+    func emptyAck() {
+        var checker = checker()
+        checker.acknowledged(message(4, "c"))
+        #expect(invariants(checker) == ["I1"])
+    }
+
+    @Test("I1 a message that is nowhere any more is found")
+    func vanished() {
+        var checker = checker()
+        checker.sent(.init(sender: "ann", channel: general, clientId: "c"), "lost")
+        checker.waiting([])
+        #expect(invariants(checker) == ["I1"])
+    }
+
+    @Test("I2 a message that nobody sent is found")
+    func unsent() {
+        var checker = checker()
+        checker.committed(born(message(4, "c")))
+        #expect(invariants(checker) == ["I2"])
+    }
+
+    @Test("I3 a hole in a stream is found")
+    func streamHole() {
+        var checker = checker()
+        let late = message(5, "c")
+        checker.sent(late.name, late.text)
+        checker.committed(born(late))
+        #expect(invariants(checker) == ["I3"])
+    }
+
+    @Test("I3 a hole in what a client holds is found")
+    func clientHole() {
+        var checker = checker()
+        checker.stored(store([message(3, "b")]), by: "ann-1", touching: [general], isExact: true)
+        #expect(invariants(checker) == ["I3"])
+    }
+
+    @Test("I4 a message that is stored twice is found")
+    func duplicate() {
+        var checker = checker()
+        checker.committed(born(message(4, "b")))
+        #expect(invariants(checker) == ["I4"])
+    }
+
+    @Test("I5 a client that missed something is found")
+    func stale() {
+        var checker = checker()
+        checker.atRest(store([message(2, "a")]), beside: store(), "ann-1")
+        #expect(invariants(checker) == ["I5"])
+    }
+
+    @Test("I6 a message that a list doesn't show any more is found, unless the list began anew")
+    func flicker() {
+        var checker = checker()
+        checker.showed([message(2, "a").name, message(3, "b").name], of: general, on: "ann-1", isRenewed: false)
+        checker.showed([message(3, "b").name], of: general, on: "ann-1", isRenewed: false)
+        checker.showed([], of: general, on: "ann-1", isRenewed: true)
+        #expect(invariants(checker) == ["I6"])
+    }
+
+    @Test("I7 an unread count that is off by one is found")
+    func unread() {
+        var checker = checker()
+        checker.stored(store(readCount: 1), by: "ann-1", touching: [general], isExact: true)
+        #expect(invariants(checker) == ["I7"])
+    }
+
+    @Test("I8 a read position that goes back is found")
+    func reading() {
+        var checker = checker()
+        checker.stored(store(readCount: 3), by: "ann-1", touching: [general], isExact: false)
+        checker.stored(store(readCount: 2), by: "ann-1", touching: [general], isExact: false)
+        #expect(invariants(checker) == ["I8"])
+    }
+
+    @Test("I9 an event for someone who isn't a member is found")
+    func stranger() {
+        var checker = checker()
+        checker.delivered(.channel(general), 3, to: "bob")
+        #expect(invariants(checker) == ["I9"])
+    }
+}

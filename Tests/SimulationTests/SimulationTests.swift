@@ -1,0 +1,16 @@
+import RoostTestSupport
+import Testing
+
+@Suite("Simulation")
+struct SimulationTests {
+    @Test("I1-I9 hold in random histories of crashes, cuts and delays", arguments: Seeds.first(200))
+    func invariants(seed: UInt64) throws {
+        let outcome = try Simulation(seed: seed).run()
+        #expect(outcome.verdicts.isEmpty, "\(outcome.failure)")
+    }
+
+    @Test("A seed gives the same history each time", arguments: Seeds.first(3))
+    func replay(seed: UInt64) throws {
+        #expect(try Simulation(seed: seed).run().hash == Simulation(seed: seed).run().hash)
+    }
+}

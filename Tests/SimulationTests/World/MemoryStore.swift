@@ -1,0 +1,97 @@
+import RoostAPI
+
+@testable import Roost
+
+/// The cache of a client as a value: what `Database+Writes` does to SQLite's rows, done to dictionaries. A test holds the two together.
+struct MemoryStore: Hashable {
+    let user: UserID
+    private(set) var saved = SavedState()
+    private(set) var channels: [ChannelID: Channel] = [:]
+    private(set) var memberships: [ChannelID: Membership] = [:]
+    private(set) var messages: [ChannelID: [Seq: Message]] = [:]
+    private(set) var members: [ChannelID: [UserID: Member]] = [:]
+    private(set) var users: [UserID: User] = [:]
+
+    init(user: UserID) { self.user = user }
+
+    /// The channels that a list of channels shows.
+    var joined: [ChannelID] {
+        channels.keys.filter { memberships[$0]?.state == .member && channels[$0]?.deletedAt == nil }.sorted()
+    }
+
+    func unread(in channel: ChannelID) -> Int? {
+        guard let counters = channels[channel]?.counters, let membership = memberships[channel] else { return nil }
+        return Unread.count(in: counters, for: membership)
+    }
+
+    mutating func apply(_ writes: [StoreWrite]) { for write in writes { apply(write) } }
+
+    private mutating func apply(_ write: StoreWrite) {
+        switch write {
+        case .erase(let epoch):
+            self = MemoryStore(user: user)
+            saved.epoch = epoch
+        case .userPosition(let seq): saved.userCursor = seq
+        case .position(let channel, let position): saved.channels[channel] = position
+        case .forget(let channel): forget(channel)
+        case .leave(let channel):
+            forget(channel)
+            saved.channels[channel] = nil
+        case .channel(let channel):
+            let counters = channels[channel.channelId]?.counters
+            channels[channel.channelId] = channel
+            if let counters, counters.seq > channel.counters.seq { channels[channel.channelId]?.counters = counters }
+        case .counters(let channel, let counters):
+            if let held = channels[channel]?.counters, held.seq <= counters.seq { channels[channel]?.counters = counters }
+        case .membership(let membership):
+            if memberships[membership.channelId]?.isAhead(of: membership) != true { memberships[membership.channelId] = membership }
+        case .countOwn(let message):
+            guard var membership = memberships[message.channelId] else { return }
+            Unread.receive(message, as: user, in: &membership)
+            memberships[message.channelId] = membership
+        case .members(let channel, let rows):
+            for row in rows where members[channel]?[row.userId].map({ row.changeSeq >= $0.changeSeq }) ?? true {
+                members[channel, default: [:]][row.userId] = row
+            }
+        case .messages(let rows):
+            for row in rows where messages[row.channelId]?[row.seq].map({ row.changeSeq >= $0.changeSeq }) ?? true {
+                messages[row.channelId, default: [:]][row.seq] = row
+            }
+        case .users(let rows):
+            for row in rows { users[row.userId] = row }
+        }
+    }
+
+    private mutating func forget(_ channel: ChannelID) {
+        messages[channel] = nil
+        members[channel] = nil
+        channels[channel]?.counters.seq = 0
+    }
+}
+
+/// The outbox of a client as a value.
+struct MemoryOutbox: Hashable {
+    private(set) var items: [OutboxItem] = []
+    private var lastNumber: Int64 = 0
+
+    mutating func insert(_ operation: SendMessage, createdAt: Timestamp) -> OutboxItem {
+        let key = MessageKey(channel: operation.channel, clientId: operation.clientId)
+        if let held = items.first(where: { $0.key == key }) { return held }
+        lastNumber += 1
+        let item = OutboxItem(number: lastNumber, operation: operation, createdAt: createdAt)
+        items.append(item)
+        return item
+    }
+
+    mutating func apply(_ write: OutboxWrite) {
+        switch write {
+        case .remove(let key): items.removeAll { $0.key == key }
+        case .fail(let key, let error): set(error, of: key)
+        case .retry(let key): set(nil, of: key)
+        }
+    }
+
+    private mutating func set(_ failure: RoostError?, of key: MessageKey) {
+        for index in items.indices where items[index].key == key { items[index].failure = failure }
+    }
+}

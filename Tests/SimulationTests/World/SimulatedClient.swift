@@ -1,0 +1,246 @@
+import RoostAPI
+import RoostTestSupport
+
+@testable import Roost
+
+/// One device: the real machine, with a store and an outbox that outlive it, and timers on the scheduler's clock.
+///
+/// It does what `SyncDriver` does: outputs are performed in order, and rows that follow one another are one transaction.
+final class SimulatedClient {
+    let name: String
+    let user: UserID
+    private let scheduler: Scheduler
+    private let settings: Sync.Settings
+    /// Nil while the app isn't running.
+    private(set) var machine: Sync?
+    private(set) var store: MemoryStore
+    private(set) var outbox = MemoryOutbox()
+    private(set) var connection: Connection?
+    private var timers: [Sync.Timer: Int] = [:]
+    private var lastTimer = 0
+    /// Counts the runs of the app, so that nothing of an earlier one reaches a later one.
+    private var runNumber = 0
+    private var lastToken: CallToken = 0
+    private var calls: Set<CallToken> = []
+    /// Durable writes until the app is killed: between the store's and the outbox's, for example. Nil for never.
+    var writesUntilCrash: Int?
+
+    /// Makes a connection. The client is told what comes of it.
+    var open: () -> Connection? = { nil }
+    /// Told after each transaction of the store.
+    var stored: (SimulatedClient, [StoreWrite]) -> Void = { _, _ in }
+    /// Told after each change of the store or the outbox, with the channels whose list may show something else.
+    var showed: (SimulatedClient, Set<ChannelID>) -> Void = { _, _ in }
+    /// Told of every message that a reply calls stored.
+    var acknowledged: (SimulatedClient, Message) -> Void = { _, _ in }
+
+    init(name: String, user: UserID, scheduler: Scheduler, settings: Sync.Settings) {
+        self.name = name
+        self.user = user
+        self.scheduler = scheduler
+        self.settings = settings
+        store = MemoryStore(user: user)
+    }
+
+    var isRunning: Bool { machine != nil }
+
+    /// Whether nothing is left to do or to wait for.
+    var isSettled: Bool {
+        guard let machine, machine.phase == .online, machine.calls.isEmpty, connection?.isFlowing == true else { return false }
+        return outbox.items.allSatisfy { $0.failure != nil }
+    }
+
+    // MARK: The app
+
+    func launch() {
+        guard machine == nil else { return }
+        scheduler.note("\(name) starts")
+        runNumber += 1
+        machine = Sync(
+            user: user, client: "simulated", settings: settings, saved: store.saved, outbox: outbox.items,
+            random: Jitter(state: scheduler.random.next()))
+        handle(.start)
+    }
+
+    /// The app is killed: what is in memory is gone, what is stored stays.
+    func crash() {
+        guard machine != nil else { return }
+        scheduler.note("\(name) crashes")
+        machine = nil
+        runNumber += 1
+        timers = [:]
+        calls = []
+        writesUntilCrash = nil
+        connection?.client = nil
+        connection?.closeByClient()
+        connection = nil
+    }
+
+    func send(_ text: String, clientId: ClientID, in channel: ChannelID) {
+        let item = outbox.insert(
+            SendMessage(channel: channel, clientId: clientId, text: text), createdAt: Timestamp(milliseconds: scheduler.now))
+        scheduler.note("\(name) sends \(clientId) to \(channel)")
+        showed(self, [channel])
+        // Between the outbox and the machine an app can be killed.
+        if countWrite() { handle(.enqueued(item)) }
+    }
+
+    func call(_ operation: any RoostAPI.Operation) {
+        lastToken += 1
+        calls.insert(lastToken)
+        handle(.call(lastToken, operation))
+    }
+
+    func loadOlder(in channel: ChannelID) {
+        lastToken += 1
+        handle(.loadOlder(lastToken, channel, limit: scheduler.random.number(1...15)))
+    }
+
+    func cancelCall() { if let token = calls.min() { handle(.cancel(token)) } }
+
+    func retry(_ key: MessageKey) { handle(.retry(key)) }
+    func discard(_ key: MessageKey) { handle(.discard(key)) }
+    func disconnect() { handle(.stop) }
+    func connect() { handle(.start) }
+
+    // MARK: The machine
+
+    private func handle(_ input: Sync.Input) {
+        guard let outputs = machine?.handle(input) else { return }
+        perform(outputs)
+    }
+
+    private func perform(_ outputs: [Sync.Output]) {
+        let run = runNumber
+        var writes: [StoreWrite] = []
+        for output in Self.inRepeatableOrder(outputs) {
+            if case .store(let more) = output {
+                writes += more
+                continue
+            }
+            guard store(writes), run == runNumber else { return }
+            writes = []
+            perform(output)
+            guard run == runNumber else { return }
+        }
+        _ = store(writes)
+    }
+
+    /// Whether the app still runs after it.
+    private func store(_ writes: [StoreWrite]) -> Bool {
+        guard !writes.isEmpty else { return true }
+        store.apply(writes)
+        scheduler.note("\(name) stores \(writes.map(\.summary).joined(separator: " "))")
+        stored(self, writes)
+        showed(self, Set(writes.compactMap(\.channel)))
+        return countWrite()
+    }
+
+    private func perform(_ output: Sync.Output) {
+        switch output {
+        case .fetchToken: fetchToken()
+        case .open(let number): open(number)
+        case .send(let bytes): connection?.sendToServer(.message(bytes))
+        case .ping: connection?.sendToServer(.ping)
+        case .close:
+            connection?.closeByClient()
+            connection = nil
+        case .outbox(let write):
+            outbox.apply(write)
+            scheduler.note("\(name) changes its outbox: \(write.summary)")
+            showed(self, [write.key.channel])
+            _ = countWrite()
+        case .reply(let token, let result):
+            calls.remove(token)
+            guard case .success(let bytes) = result, let message = try? ReplyResult<Message>.decode(bytes) else { return }
+            acknowledged(self, message)
+        case .settled(_, .success(let message)): acknowledged(self, message)
+        case .startTimer(let timer, let delay): start(timer, delay)
+        case .cancelTimer(let timer): timers[timer] = nil
+        case .status(let status): scheduler.note("\(name) is \(status.summary)")
+        case .cancelToken, .store, .settled, .log: break
+        }
+    }
+
+    /// Whether the app still runs after one more durable write.
+    private func countWrite() -> Bool {
+        guard let left = writesUntilCrash else { return true }
+        writesUntilCrash = left - 1
+        guard left <= 1 else { return true }
+        crash()
+        return false
+    }
+
+    /// Some outputs follow the order of a dictionary, which no seed repeats. Those of them that matter here are put in order.
+    private static func inRepeatableOrder(_ outputs: [Sync.Output]) -> [Sync.Output] {
+        var ordered: [Sync.Output] = []
+        var removals: [MessageKey] = []
+        for output in outputs {
+            if case .outbox(.remove(let key)) = output {
+                removals.append(key)
+                continue
+            }
+            if case .settled = output {} else { flush() }
+            ordered.append(output)
+        }
+        flush()
+        func flush() {
+            removals.sort { ($0.channel, $0.clientId) < ($1.channel, $1.clientId) }
+            ordered += removals.map { .outbox(.remove($0)) }
+            removals = []
+        }
+        return ordered
+    }
+
+    // MARK: What surrounds it
+
+    private func fetchToken() {
+        let hangs = scheduler.random.once(in: 40)
+        guard !hangs else { return }
+        let fails = scheduler.random.once(in: 20)
+        let run = runNumber
+        scheduler.after(scheduler.random.number(0...300)) { [weak self] in
+            guard let self, run == runNumber else { return }
+            handle(fails ? .tokenFailed("the provider is out") : .token(user.rawValue))
+        }
+    }
+
+    private func open(_ number: Int64) {
+        let run = runNumber
+        let deliver: (TransportEvent) -> Void = { [weak self] event in
+            guard let self, run == runNumber else { return }
+            handle(.transport(number, event))
+        }
+        connection = open()
+        guard let connection else {
+            // Refused at once, or never answered.
+            if scheduler.random.once(in: 4) { return }
+            return scheduler.after(scheduler.random.number(1...100)) { deliver(.closed(code: nil, reason: "refused")) }
+        }
+        connection.client = deliver
+    }
+
+    private func start(_ timer: Sync.Timer, _ delay: Duration) {
+        lastTimer += 1
+        let (number, run) = (lastTimer, runNumber)
+        timers[timer] = number
+        let milliseconds = delay.components.seconds * 1000 + delay.components.attoseconds / 1_000_000_000_000_000
+        scheduler.idle(Int(milliseconds)) { [weak self] in
+            guard let self, run == runNumber, timers[timer] == number else { return }
+            timers[timer] = nil
+            handle(.timer(timer))
+        }
+    }
+
+    /// Where the jitter of reconnecting comes from (xorshift).
+    private struct Jitter: RandomNumberGenerator, Sendable {
+        var state: UInt64
+        mutating func next() -> UInt64 {
+            if state == 0 { state = 1 }
+            state ^= state << 13
+            state ^= state >> 7
+            state ^= state << 17
+            return state
+        }
+    }
+}

@@ -1,0 +1,98 @@
+import RoostAPI
+import RoostTestSupport
+
+@testable import Roost
+
+/// What people do, whatever comes to their minds.
+extension Simulation {
+    func act() throws {
+        actionsLeft -= 1
+        guard actionsLeft > 0 else { return }
+        let wait = scheduler.random.once(in: 25) ? scheduler.random.number(5_000...40_000) : scheduler.random.number(0...400)
+        scheduler.after(wait) { [unowned self] in try act() }
+        let client = scheduler.random.pick(clients)
+        if client.isRunning { act(on: client) }
+    }
+
+    private func act(on client: SimulatedClient) {
+        guard !channels.isEmpty else { return create(by: client) }
+        let channel = scheduler.random.once(in: 8) ? scheduler.random.pick(channels) : own(client)
+        switch scheduler.random.number(1...100) {
+        case 1...42: send(by: client, in: channel)
+        case 43...55: change(by: client, in: channel)
+        case 56...67:
+            let head = Int(checker.heads[.channel(channel)] ?? 1)
+            client.call(MarkRead(channel: channel, seq: scheduler.random.once(in: 2) ? nil : Seq(scheduler.random.number(0...head + 2))))
+        case 68...77: client.call(JoinChannel(channel: scheduler.random.pick(channels)))
+        case 78...82: client.call(LeaveChannel(channel: channel))
+        case 83...85: create(by: client)
+        case 86...87: client.call(UpdateMe(displayName: "\(scheduler.random.number(1...3))"))
+        case 88: client.call(UpdateChannel(channel: channel, displayName: "\(scheduler.random.number(1...3))"))
+        case 89: if channels.count > 3 { client.call(DeleteChannel(channel: channel)) }
+        case 90...93: client.loadOlder(in: channel)
+        case 94...95: settle(by: client)
+        case 96: sendAgain(by: client)
+        case 97: client.call(WatchChannel(channel: channel))
+        case 98: client.call(UnwatchChannel(channel: channel))
+        case 99: client.cancelCall()
+        default:
+            client.disconnect()
+            scheduler.after(scheduler.random.number(0...20_000)) { client.connect() }
+        }
+    }
+
+    /// A channel that the client holds, or any.
+    private func own(_ client: SimulatedClient) -> ChannelID {
+        let joined = client.store.joined
+        return scheduler.random.pick(joined.isEmpty ? channels : joined)
+    }
+
+    private func create(by client: SimulatedClient) {
+        guard channels.count < 7 else { return }
+        channels.append(ChannelID("channel-\(channels.count)"))
+        let others = Set(clients.map(\.user)).sorted().filter { _ in scheduler.random.once(in: 2) }
+        client.call(CreateChannel(channel: channels.last, users: others))
+    }
+
+    private func send(by client: SimulatedClient, in channel: ChannelID) {
+        // Now and then several at once: they leave one after another.
+        for _ in 0..<(scheduler.random.once(in: 10) ? 4 : 1) where client.isRunning {
+            lastClientId += 1
+            send("text \(lastClientId)", ClientID("c\(lastClientId)"), by: client, in: channel)
+        }
+    }
+
+    private func send(_ text: String, _ clientId: ClientID, by client: SimulatedClient, in channel: ChannelID) {
+        checker.sent(Checker.Name(sender: client.user, channel: channel, clientId: clientId), text)
+        client.send(text, clientId: clientId, in: channel)
+    }
+
+    /// An app that lost its own memory sends with a client id that it has sent with before, maybe another text.
+    private func sendAgain(by client: SimulatedClient) {
+        let names = checker.texts.keys.filter { $0.sender == client.user && !checker.discarded.contains($0) }
+            .sorted { ($0.channel, $0.clientId) < ($1.channel, $1.clientId) }
+        guard !names.isEmpty else { return }
+        let name = scheduler.random.pick(names)
+        send("again", name.clientId, by: client, in: name.channel)
+    }
+
+    private func change(by client: SimulatedClient, in channel: ChannelID) {
+        let own = (client.store.messages[channel] ?? [:]).values.filter { $0.sender == client.user }.sorted { $0.seq < $1.seq }
+        guard !own.isEmpty else { return }
+        let message = scheduler.random.pick(own).messageId
+        if scheduler.random.once(in: 3) {
+            client.call(DeleteMessage(channel: channel, message: message))
+        } else {
+            client.call(EditMessage(channel: channel, message: message, text: "edit \(scheduler.random.number(1...3))"))
+        }
+    }
+
+    /// Tries a refused message again, or gives it up.
+    private func settle(by client: SimulatedClient) {
+        guard let item = client.outbox.items.first(where: { $0.failure != nil }) else { return }
+        if scheduler.random.once(in: 2) { return client.retry(item.key) }
+        scheduler.note("\(client.name) gives up \(item.key.clientId)")
+        checker.gaveUp(Checker.Name(sender: client.user, channel: item.key.channel, clientId: item.key.clientId), on: client.name)
+        client.discard(item.key)
+    }
+}

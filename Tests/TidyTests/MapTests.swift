@@ -1,0 +1,144 @@
+import Foundation
+import RoostAPI
+import RoostCore
+import Testing
+
+/// The rules of ARCHITECTURE.md, which the compiler can't hold.
+@Suite("The map")
+struct MapTests {
+    /// What each target may import, besides NIO where it is named.
+    private static let imports: [String: Set<String>] = [
+        "RoostAPI": ["Foundation"],
+        "RoostCore": ["RoostAPI", "Foundation"],
+        "RoostDatabase": ["RoostAPI", "RoostCore", "Foundation", "GRDB", "GRDBSQLite", "CPostgres"],
+        "RoostServer": [
+            "RoostAPI", "RoostCore", "RoostDatabase", "Foundation", "Dispatch", "Synchronization", "Logging", "NIO", "Hummingbird",
+            "HummingbirdCore", "HTTPTypes", "JWTKit", "Metrics", "CoreMetrics", "ServiceLifecycle", "CNATS",
+        ],
+        "Roost": ["RoostAPI", "Foundation", "Observation", "Synchronization", "Logging", "GRDB", "NIO", "AsyncHTTPClient"],
+        "RoostCommand": [
+            "RoostAPI", "RoostServer", "Roost", "Foundation", "Dispatch", "Synchronization", "Logging", "NIO", "GRDB", "GRDBSQLite",
+            "ArgumentParser", "Configuration", "ServiceLifecycle", "UnixSignals", "CoreMetrics",
+        ],
+    ]
+
+    /// The benchmark fills data directories itself, and measures the rules and the driver beside the server.
+    private static let benchImports: Set<String> = ["RoostCore", "RoostDatabase"]
+
+    /// The C library goes under several names.
+    private static let system: Set<String> = ["Glibc", "Musl", "Darwin"]
+    private static let systemTargets: Set<String> = ["RoostDatabase", "RoostServer", "RoostCommand"]
+
+    static let features: Set<String> = [
+        "Users", "Channels", "Members", "Messages", "Mentions", "Reading", "Watching", "Moderation", "Communities", "Files",
+        "Notifications",
+    ]
+
+    /// What belongs to no feature stands in a folder named for its job. Targets that aren't named here are free.
+    private static let jobs: [String: Set<String>] = [
+        "RoostAPI": ["Wire", "Streams"], "RoostCore": ["Kernel", "Streams"], "RoostDatabase": [],
+        "Roost": ["Connection", "Live", "Store", "Sync", "Roost.docc"],
+    ]
+
+    @Test("Every target imports what the map allows it, and nothing else")
+    func importsByTarget() {
+        var wrong: [String] = []
+        for file in SourceFile.sources {
+            for line in file.codeLines {
+                guard
+                    let match = line.firstMatch(
+                        of:
+                            /^\s*(?:@\w+(?:\(\w+\))?\s+)*(?:(?:public|package|internal|private)\s+)?import\s+(?:(?:struct|class|enum|func|protocol|var)\s+)?(\w+)/
+                    )
+                else { continue }
+                let module = String(match.1)
+                let name = module.hasPrefix("NIO") ? "NIO" : module
+                if Self.imports[file.target]?.contains(name) == true { continue }
+                if Self.benchImports.contains(name), file.path.hasPrefix("Sources/RoostCommand/Bench/") { continue }
+                if Self.system.contains(name), Self.systemTargets.contains(file.target) { continue }
+                wrong.append("\(file.path): \(module)")
+            }
+        }
+        #expect(wrong == [])
+    }
+
+    @Test("Every folder is a feature's or a job's")
+    func folders() {
+        let wrong = SourceFile.sources.filter { file in
+            guard let jobs = Self.jobs[file.target], let folder = file.folders.first else { return false }
+            return !Self.features.contains(folder) && !jobs.contains(folder)
+        }
+        #expect(wrong.map(\.path) == [])
+    }
+
+    @Test("Nothing is called Utils, Helpers, Common or Manager")
+    func namesForJobs() {
+        let wrong = (SourceFile.sources + SourceFile.tests).filter { file in
+            file.parts.contains {
+                $0.contains(/^(Util|Helper|Common|Manager|Misc|Shared)s?(\.swift)?$|(Manager|Helpers?|Utils?)\.swift$/)
+            }
+        }
+        #expect(wrong.map(\.path) == [])
+    }
+
+    @Test("The rules are deterministic: no clock, no chance, no threads of their own")
+    func deterministicCore() {
+        let pattern =
+            /\bDate\(|\bDate\.now|\bUUID\(|\.random\b|\.randomElement|\.shuffled?\(|\bThread\b|\basync\b|\bawait\b|sleep\(|RandomNumberGenerator|\bDispatch|\bTask\b|Clock\b|\bProcessInfo|\bMutex\b|\bAtomic\b|gettimeofday|\btime\(|\bactor\s+\w/
+        let wrong = SourceFile.sources.filter { $0.target == "RoostCore" }.flatMap { $0.places(of: pattern) }
+        #expect(wrong == [])
+    }
+
+    @Test("Nothing in the sources ends the process for want of a value")
+    func noForce() {
+        let wrong = SourceFile.sources.flatMap { $0.places(of: /[\w\)\]\}>?]!(?!=)|\bfatalError\b/) }
+        #expect(wrong == [])
+    }
+
+    @Test("No unsafe annotations in SDK, rules and language; elsewhere each says why on its line")
+    func noUnsafe() {
+        let pattern = /@unchecked\s+Sendable|nonisolated\(unsafe\)/
+        let strict: Set<String> = ["Roost", "RoostCore", "RoostAPI"]
+        let wrong = SourceFile.sources.flatMap { file in
+            file.places(of: pattern) { line in !strict.contains(file.target) && line.contains("//") }
+        }
+        #expect(wrong == [])
+    }
+
+    @Test("A statement of SQL is a literal: no string made at run time becomes one")
+    func sqlIsLiteral() {
+        let wrong = SourceFile.sources.filter { ["RoostCore", "RoostDatabase"].contains($0.target) }.flatMap { file in
+            file.places(of: /\bSQL\(|\.text\s*\+=|SQL\.init/) { _ in file.path.hasSuffix("Kernel/SQL.swift") }
+        }
+        #expect(wrong == [])
+        // GRDB's own calls take strings: in the driver only literals without a value in them, and what the type SQL holds.
+        let driver = SourceFile.sources.filter { $0.target == "RoostDatabase" }.flatMap { file in
+            file.places(of: /\bsql:/) { line in
+                line.contains(/sql: "[^\\"]*"/) || line.contains("sql: sql.text") || line.contains("sql: RoostCore.SQL")
+            }
+        }
+        #expect(driver == [])
+    }
+
+    @Test("Every operation that is declared is listed, and every one that is listed has a behaviour")
+    func operationsAreListed() {
+        var declared: Set<String> = []
+        for file in SourceFile.sources where file.target == "RoostAPI" {
+            for match in file.code.matches(of: /\bstruct\s+(\w+)\s*:[^{]*\bOperation\b[^{]*\{/) { declared.insert(String(match.1)) }
+        }
+        let listed = Set(Operations.all.map { "\($0)" })
+        #expect(declared == listed)
+        #expect(Operations.all.count == listed.count)
+        #expect(OperationTable.handled.count == Operations.all.count)
+    }
+
+    @Test("docs/protocol.md names every operation, event, error code and close code")
+    func protocolIsComplete() throws {
+        let text = try String(contentsOf: SourceFile.root.appending(path: "docs/protocol.md"), encoding: .utf8)
+        let names = Operations.all.map { $0.name } + Event.Kind.allCases.map(\.rawValue) + RoostError.Code.allCases.map(\.rawValue)
+        let missing =
+            names.filter { !text.contains("`\($0)`") }
+            + CloseCode.allCases.map { "\($0.rawValue)" }.filter { !text.contains("| \($0) |") }
+        #expect(missing == [])
+    }
+}
