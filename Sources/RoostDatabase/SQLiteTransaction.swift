@@ -63,12 +63,14 @@ final class SQLiteTransaction: WriteTransaction {
         for (index, value) in sql.values.enumerated() {
             guard bind(value, to: statement, at: Int32(index) + 1) == SQLITE_OK else { throw failure() }
         }
-        let row = SQLiteRow(statement: statement)
+        var reader: RowReader?
         while true {
             switch sqlite3_step(statement) {
             case SQLITE_ROW:
-                var reader = RowReader(row)
-                try body(&reader)
+                var row = reader ?? RowReader(SQLiteRow(statement: statement))
+                row.rewind()
+                try body(&row)
+                reader = row
             case SQLITE_DONE:
                 return Int(sqlite3_changes(database.sqliteConnection))
             default:
@@ -101,8 +103,10 @@ final class SQLiteTransaction: WriteTransaction {
 }
 
 /// The row on which a statement stands.
-private struct SQLiteRow: RoostCore.Row {
-    let statement: OpaquePointer
+private final class SQLiteRow: RoostCore.Row {
+    private let statement: OpaquePointer
+
+    init(statement: OpaquePointer) { self.statement = statement }
 
     func isNull(_ column: Int32) -> Bool { sqlite3_column_type(statement, column) == SQLITE_NULL }
     func integer(_ column: Int32) -> Int64 { sqlite3_column_int64(statement, column) }

@@ -49,6 +49,7 @@ public struct GetTotalUnread: Operation {
     public func validate() throws(RoostError) {}
 }
 
+/// How much of one channel the caller hasn't read.
 public struct UnreadCount: Codable, Hashable, Sendable {
     public var channelId: ChannelID
     public var unreadCount: Int
@@ -62,6 +63,7 @@ public struct UnreadCount: Codable, Hashable, Sendable {
     }
 }
 
+/// How much the caller hasn't read over all joined channels.
 public struct TotalUnread: Codable, Hashable, Sendable {
     public var unreadCount: Int
     /// Channels with at least one unread message.

@@ -44,7 +44,7 @@ public struct WatchedChannel: Codable, Hashable, Sendable {
     /// What the channel's type allows.
     public var config: ChannelPolicy
     public var channel: Channel
-    /// The caller's membership; absent when the caller isn't a member.
+    /// The caller's membership; absent when the caller isn't and never was a member.
     public var membership: Membership?
     /// Members with a connection at this moment.
     public var online: Int

@@ -1,5 +1,6 @@
 /// The first frame that a client sends, unless the upgrade request carried an Authorization header: who it is.
 public struct AuthenticateFrame: Codable, Hashable, Sendable {
+    /// What an `authenticate` frame holds.
     public struct Credentials: Codable, Hashable, Sendable {
         /// The signed token. It travels here or in the Authorization header, never in the URL.
         public var token: String
@@ -16,6 +17,7 @@ public struct AuthenticateFrame: Codable, Hashable, Sendable {
 
 /// The server's answer to an authentication that succeeded.
 public struct WelcomeFrame: Codable, Hashable, Sendable {
+    /// What a `welcome` frame holds.
     public struct Welcome: Codable, Hashable, Sendable {
         public var user: UserID
         /// The user's role in the app.
@@ -74,6 +76,7 @@ public struct CallFrame<Call: Operation>: Encodable, Sendable {
 
 /// The server closes this socket in a moment, and says when to come back.
 public struct ClosingFrame: Codable, Hashable, Sendable {
+    /// What a `closing` frame holds.
     public struct Closing: Codable, Hashable, Sendable {
         public var reason: String
         public var retryAfterMilliseconds: Int64
@@ -98,6 +101,6 @@ public enum CloseCode: UInt16, CaseIterable, Sendable {
     case authenticationTimeout = 4003
     /// The client didn't read what was sent. Connect anew and resume: nothing is lost.
     case resume = 4008
-    /// The server has no room for another connection, or for this user's. Come back later.
-    case tooManyConnections = 4029
+    /// The server can't take the connection now: it has too much to do, or stops. Come back later.
+    case tryAgainLater = 4029
 }

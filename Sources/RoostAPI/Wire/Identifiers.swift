@@ -37,17 +37,26 @@ extension Identifier {
         guard rawValue.count <= Limits.identifierLength, rawValue.utf8.count <= Limits.identifierLength * 4 else {
             throw .limitExceeded(field, limit: Limits.identifierLength, unit: "characters")
         }
-        let forbidden = rawValue.unicodeScalars.contains { scalar in
-            scalar == "/" || scalar == "," || scalar.properties.generalCategory == .control
-                || scalar.properties.generalCategory == .lineSeparator
-                || scalar.properties.generalCategory == .paragraphSeparator
-        }
-        guard
-            rawValue.utf8.allSatisfy({ $0 < 0x80 })
-                || rawValue.precomposedStringWithCanonicalMapping.utf8.elementsEqual(rawValue.utf8)
-        else { throw .invalidArgument(field, "must be in Unicode's normalization form C") }
-        guard !forbidden, rawValue != ".", rawValue != ".." else {
+        guard rawValue != ".", rawValue != "..", !hasForbiddenCharacters else {
             throw .invalidArgument(field, "must not contain control characters, '/' or ','")
+        }
+        guard isASCII || rawValue.precomposedStringWithCanonicalMapping.utf8.elementsEqual(rawValue.utf8) else {
+            throw .invalidArgument(field, "must be in Unicode's normalization form C")
+        }
+    }
+
+    private var isASCII: Bool { rawValue.utf8.allSatisfy { $0 < 0x80 } }
+
+    private var hasForbiddenCharacters: Bool {
+        // Most ids are ASCII, where looking at bytes is enough.
+        if isASCII {
+            return rawValue.utf8.contains { $0 < 0x20 || $0 == 0x7F || $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: ",") }
+        }
+        return rawValue.unicodeScalars.contains { scalar in
+            switch scalar.properties.generalCategory {
+            case .control, .lineSeparator, .paragraphSeparator: true
+            default: scalar == "/" || scalar == ","
+            }
         }
     }
 }

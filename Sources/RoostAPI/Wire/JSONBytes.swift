@@ -5,6 +5,8 @@ public struct JSONBytes: Sendable {
     public private(set) var bytes: [UInt8] = []
     /// Whether a value has been written since the innermost object or array was opened, and a comma is due before the next.
     var needsComma = false
+    /// Whether something was to be written that JSON can't express.
+    private(set) var isUnwritable = false
 
     public init(capacity: Int = 256) { bytes.reserveCapacity(capacity) }
 
@@ -56,6 +58,7 @@ public struct JSONBytes: Sendable {
     public mutating func null() { raw("null") }
     public mutating func boolean(_ value: Bool) { raw(value ? "true" : "false") }
 
+    /// A whole number.
     public mutating func integer(_ value: some FixedWidthInteger) {
         if value < 0 { bytes.append(UInt8(ascii: "-")) }
         digits(UInt64(value.magnitude), width: 1)
@@ -76,8 +79,14 @@ public struct JSONBytes: Sendable {
         }
     }
 
-    /// A number that JSON can express: neither infinite nor NaN, which the caller has seen to.
-    mutating func number(_ value: Double) { bytes.append(contentsOf: value.description.utf8) }
+    /// A number. JSON has neither infinity nor NaN: such a one makes ``isUnwritable`` true.
+    mutating func number(_ value: Double) {
+        guard value.isFinite else {
+            isUnwritable = true
+            return null()
+        }
+        bytes.append(contentsOf: value.description.utf8)
+    }
 
     /// A string with its quotes and escapes.
     public mutating func string(_ value: String) {
@@ -168,6 +177,7 @@ extension JSONBytes {
         if let value { string(value) } else { null() }
     }
 
+    /// An array of models.
     public mutating func array(_ values: [some WireWritable]) {
         beginArray()
         for value in values {

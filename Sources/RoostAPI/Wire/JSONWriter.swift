@@ -19,6 +19,9 @@ extension JSONBytes {
     public mutating func append(_ value: some Encodable) throws {
         if let value = value as? any WireWritable {
             value.write(to: &self)
+            guard !isUnwritable else {
+                throw EncodingError.invalidValue(value, .init(codingPath: [], debugDescription: "JSON has no such number."))
+            }
             return
         }
         let output = JSONOutput(capacity: 0)

@@ -24,6 +24,7 @@ extension Operation {
     public static var isReadOnly: Bool { method == .get }
 }
 
+/// The methods of HTTP that operations use.
 public enum HTTPMethod: String, Sendable {
     case get = "GET"
     case post = "POST"

@@ -49,10 +49,12 @@ public struct RoostError: Error, Codable, Hashable, Sendable {
         self.retryAfterMilliseconds = retryAfterMilliseconds
     }
 
+    /// A field that can't be what it is: `channel must not be empty.`
     public static func invalidArgument(_ field: String, _ reason: String) -> RoostError {
         RoostError(.invalidArgument, "\(field) \(reason).", field: field)
     }
 
+    /// A field past its limit: `text has a limit of 20000 characters.`
     public static func limitExceeded(_ field: String, limit: Int, unit: String) -> RoostError {
         RoostError(.limitExceeded, "\(field) has a limit of \(limit) \(unit).", field: field, limit: Int64(limit))
     }

@@ -9,7 +9,7 @@ extension UpdateChannel: Handled {
         after.avatarFileId = avatarFileId ?? before.avatarFileId
         after.tags = tags ?? before.tags
         after.metadata = metadata ?? before.metadata
-        guard after != before else { return before }
+        guard try !StoredJSON.isSame(after, before) else { return before }
 
         let seq = access.counters.advance(at: context.now)
         after.updatedAt = context.now

@@ -8,6 +8,11 @@ enum StoredJSON {
         return String(decoding: try JSONWriter.bytes(of: value), as: UTF8.self)
     }
 
+    /// Whether two values have the same bytes. Swift's `==` takes letters that are written with other code points for the same.
+    static func isSame<T: Encodable>(_ one: T, _ other: T) throws -> Bool {
+        try JSONWriter.bytes(of: one) == JSONWriter.bytes(of: other)
+    }
+
     static func decode<T: Decodable>(_ type: T.Type, from text: String) throws -> T {
         do {
             return try JSONDecoder().decode(type, from: Data(text.utf8))

@@ -40,8 +40,8 @@ public struct Dialect: Sendable {
     public init(clusteredTable: SQL) { self.clusteredTable = clusteredTable }
 }
 
-/// The columns of one row, as an engine hands them out by index.
-public protocol Row {
+/// The row on which a result stands, its columns by index. An object, so that reading through it copies nothing.
+public protocol Row: AnyObject {
     func isNull(_ column: Int32) -> Bool
     func integer(_ column: Int32) -> Int64
     func text(_ column: Int32) -> String
@@ -53,6 +53,9 @@ public struct RowReader {
     private var column: Int32 = 0
 
     public init(_ row: any Row) { self.row = row }
+
+    /// Begins again at the first column, for the next row.
+    public mutating func rewind() { column = 0 }
 
     private mutating func next() -> Int32 {
         defer { column += 1 }

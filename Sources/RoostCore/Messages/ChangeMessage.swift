@@ -11,7 +11,7 @@ extension EditMessage: Handled {
         after.data = data ?? before.data
         after.metadata = metadata ?? before.metadata
         after.tags = tags ?? before.tags
-        guard after != before else { return before }
+        guard try !StoredJSON.isSame(after, before) else { return before }
 
         after.editedAt = context.now
         after.changeSeq = access.counters.advance(at: context.now)

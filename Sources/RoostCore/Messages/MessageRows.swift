@@ -45,8 +45,9 @@ extension Transaction {
         let sql: SQL = """
             SELECT \(Message.columns) FROM messages WHERE channel_id = \(channel) AND seq < \(seq) ORDER BY seq DESC LIMIT \(limit + 1)
             """
-        let (messages, hasMore) = try page(sql, limit: limit)
-        return (messages.reversed(), hasMore)
+        var (messages, hasMore) = try page(sql, limit: limit)
+        messages.reverse()
+        return (messages, hasMore)
     }
 
     /// Messages after a position, in the order of their seq, and whether there are newer ones.

@@ -64,7 +64,13 @@ extension Transaction {
             ORDER BY m.change_seq LIMIT \(limit + 1)
             """
         let members = try rows(sql) { try Member(reading: &$0) }
-        return (Array(members.prefix(limit)), members.count > limit)
+        guard members.count > limit, let last = members.prefix(limit).last?.changeSeq else { return (members, false) }
+        // The first members of a channel have one seq: a page never ends between rows of the same.
+        let whole: SQL = """
+            SELECT \(Member.columns) FROM members m
+            WHERE m.channel_id = \(channel) AND m.change_seq > \(seq) AND m.change_seq <= \(last) ORDER BY m.change_seq
+            """
+        return (try rows(whole) { try Member(reading: &$0) }, true)
     }
 
     /// The messages sent up to a position of a channel.

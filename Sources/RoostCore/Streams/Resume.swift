@@ -7,14 +7,17 @@ extension Resume: Handled {
         let user = try context.myChanges(after: after, limit: Limits.changesPage.standard)
         var channels: [Changes] = []
         var rowCount = 0
+        var sizeBytes = 0
         var hasMore = user.hasMore
         for channel in try movedOn(in: context.transaction, of: context.caller.user) {
-            guard rowCount < Limits.changesPage.most else {
+            guard rowCount < Limits.changesPage.most, sizeBytes < Limits.pageContentBytes else {
                 hasMore = true
                 break
             }
             guard let changes = try changes(of: channel, in: context) else { continue }
             rowCount += 1 + (changes.rows.messages?.count ?? 0) + (changes.rows.members?.count ?? 0)
+            sizeBytes +=
+                changes.rows.messages?.reduce(changes.rows.channel?.metadata?.sizeBytes ?? 0) { $0 + $1.contentSizeBytes } ?? 0
             hasMore = hasMore || changes.hasMore
             channels.append(changes)
         }

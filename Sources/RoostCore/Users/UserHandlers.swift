@@ -52,7 +52,7 @@ extension Context {
         after.displayName = displayName ?? after.displayName
         after.avatarFileId = avatarFileId ?? after.avatarFileId
         after.metadata = metadata ?? after.metadata
-        if let before, before == after { return before }
+        if let before, try StoredJSON.isSame(before, after) { return before }
 
         after.updatedAt = now
         let seq = try transaction.advanceStream(of: id)

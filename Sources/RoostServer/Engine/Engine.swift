@@ -149,22 +149,28 @@ final class Engine: Sendable {
 
     // MARK: Reading
 
+    /// Reads what waits on one snapshot, and answers each as it is read.
     private func read(_ batch: [Job]) {
-        for job in batch {
-            let outcome: Outcome
-            do {
+        var answered = 0
+        do {
+            try database.read { transaction in
                 var ids = IDGenerator()
-                outcome = try database.read { transaction in
-                    try self.outcome(of: job, ids: &ids, now: .now) { rule in try rule(transaction) }
+                for job in batch {
+                    let outcome = try outcome(of: job, ids: &ids, now: .now) { rule in try rule(transaction) }
+                    answered += 1
+                    answer(job, outcome.result)
                 }
-            } catch {
-                logger.error("A read failed.", metadata: ["error": "\(error)"])
-                outcome = Outcome(result: .failure(.internalFailure), notices: [])
             }
-            switch job.destination {
-            case .socket(let address, let call): hub.reply(to: address, outcome.result.payload(call: call))
-            case .waiting(let resume): resume(outcome.result)
-            }
+        } catch {
+            logger.error("A read failed.", metadata: ["error": "\(error)"])
+            for job in batch.dropFirst(answered) { answer(job, .failure(.internalFailure)) }
+        }
+    }
+
+    private func answer(_ job: Job, _ result: Result<[UInt8], RoostError>) {
+        switch job.destination {
+        case .socket(let address, let call): hub.reply(to: address, result.payload(call: call))
+        case .waiting(let resume): resume(result)
         }
     }
 }

@@ -226,7 +226,7 @@ final class SocketHandler: ChannelInboundHandler {
             try services.engine.submit(write: job)
         } catch {
             refuse(error)
-            close(CloseCode.tooManyConnections, "come back later")
+            close(CloseCode.tryAgainLater, "come back later")
         }
     }
 
@@ -235,7 +235,7 @@ final class SocketHandler: ChannelInboundHandler {
         switch result {
         case .failure(let error):
             refuse(error)
-            close(CloseCode.tooManyConnections, "come back later")
+            close(CloseCode.tryAgainLater, "come back later")
         case .success(let welcome):
             state = .open(caller, tokenExpiresAt: tokenExpiresAt)
             write(frame: welcome)

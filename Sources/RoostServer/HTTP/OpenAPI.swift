@@ -92,7 +92,7 @@ enum OpenAPI {
         case .enumeration(let cases): return ["type": "string", "enum": .array(cases.map(JSONValue.string))]
         case .array(let element): return ["type": "array", "items": json(element, &components)]
         case .map(let value): return ["type": "object", "additionalProperties": json(value, &components)]
-        case .any: return ["description": "Any JSON object."]
+        case .any: return ["type": "object", "description": "Any JSON object."]
         case .object(let name, let fields):
             let component = name.replacing("<", with: "Of").replacing(">", with: "")
             if components[component] == nil { components[component] = object(fields, &components, isClosed: false) }

@@ -33,6 +33,18 @@ struct MemberTests {
         #expect(try world.code(DeleteChannel(channel: "general"), as: "ann") == .notPermitted)
     }
 
+    @Test("AM-26 who comes back has nothing unread, whatever was left unread and was sent meanwhile")
+    func comesBack() throws {
+        let world = try CoreWorld()
+        try world.channel("general", owner: "ann", members: ["bob"])
+        try world.send("unread", to: "general", as: "ann")
+        try world.perform(LeaveChannel(channel: "general"), as: "bob")
+        try world.send("missed", to: "general", as: "ann")
+        let view = try world.perform(JoinChannel(channel: "general"), as: "bob")
+        let place = [view.membership?.readSeq, view.membership.map { Seq($0.readCount) }, Seq(view.unreadCount)]
+        #expect(place == [5, 2, 0])
+    }
+
     @Test("I9 who has left reads, writes and marks nothing more")
     func leaves() throws {
         let world = try CoreWorld()

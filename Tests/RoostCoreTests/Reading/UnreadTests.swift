@@ -29,7 +29,9 @@ struct UnreadTests {
                     sent[channel, default: []] += (event.rows.messages ?? []).map { ($0.seq, $0.sender) }
                 case .event(let event, .user(let user)):
                     for membership in event.rows.memberships ?? [] where membership.state == .member {
-                        readSeqs[Reader(user: user, channel: membership.channelId)] = membership.readSeq
+                        // Who joins has read everything up to the joining; a mark is where it was made.
+                        let joinSeq = event.rows.channel?.counters.seq
+                        readSeqs[Reader(user: user, channel: membership.channelId)] = joinSeq ?? membership.readSeq
                     }
                 default: break
                 }

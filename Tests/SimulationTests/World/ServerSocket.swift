@@ -7,7 +7,7 @@ import RoostCore
 @testable import RoostServer
 
 /// The server's end of one connection: what `SocketHandler` does, on a simulated network.
-final class ServerSocket: HubShard.Socket {
+final class ServerSocket {
     enum State {
         case unauthenticated
         case authenticating
@@ -35,10 +35,6 @@ final class ServerSocket: HubShard.Socket {
         case .unauthenticated, .closed: break
         }
     }
-
-    func send(reply: [UInt8], toRead: Bool) { write(bytes: reply) }
-    func flush() {}
-    func tick(_ now: NIODeadline) {}
 
     func welcome(_ payload: [UInt8], _ caller: Caller) {
         state = .open(caller)

@@ -1,6 +1,5 @@
 import Foundation
 import NIOCore
-import NIOEmbedded
 import Roost
 import RoostAPI
 import RoostCore
@@ -9,8 +8,8 @@ import RoostTestSupport
 
 @testable import RoostServer
 
-/// The server without threads and sockets: the real rules on a real database, the real reading of frames, the real hub. What stands
-/// between them, the engine and the socket handler, is written anew here on the scheduler's clock.
+/// The server without threads and sockets: the real rules on a real database, the real reading and writing of frames. What
+/// stands between them, engine, hub and socket handler, is written anew on the scheduler's clock.
 final class SimulatedServer {
     /// What the next commit meets.
     enum Fate: Equatable {
@@ -26,14 +25,9 @@ final class SimulatedServer {
 
     /// What a process holds in memory, and loses with its end.
     private final class Run {
-        let loop = EmbeddedEventLoop()
-        let presence = PresenceBoard()
-        let shard: HubShard
-        var sockets: [ConnectionID: ServerSocket] = [:]
+        let hub = SimulatedHub()
         var waiting: [Work] = []
         var isWriting = false
-
-        init() { shard = HubShard(eventLoop: loop, presence: presence) }
     }
 
     /// One operation on its way, as the engine's jobs are.
@@ -73,6 +67,8 @@ final class SimulatedServer {
     var fate: Fate?
     /// Told of every event in the order of the commits, whether anybody gets it or not.
     var committed: ([Event]) -> Void = { _ in }
+    /// Told of operations that failed though nothing was wrong with them.
+    var failed: (String) -> Void = { _ in }
     /// Told of every event that is written to a connection of a user.
     var delivered: (StreamID, Seq, UserID) -> Void = { _, _, _ in }
 
@@ -95,7 +91,7 @@ final class SimulatedServer {
         scheduler.note("the server crashes")
         run = nil
         fate = nil
-        for socket in ended.sockets.values.sorted(by: { $0.connection.number < $1.connection.number }) {
+        for socket in ended.hub.inOrder {
             socket.connection.server = nil
             if scheduler.random.once(in: 2) { socket.connection.cut() } else { socket.connection.closeByServer(code: nil) }
         }
@@ -113,8 +109,7 @@ final class SimulatedServer {
     func accept(_ connection: Connection) {
         guard let run else { return connection.cut() }
         let socket = ServerSocket(connection)
-        run.sockets[socket.id] = socket
-        run.shard.add(socket, as: socket.id)
+        run.hub.add(socket)
         connection.server = { [weak self, weak run] message in
             guard let self, let run, run === self.run else { return }
             try self.receive(message, from: socket, in: run)
@@ -126,7 +121,7 @@ final class SimulatedServer {
     /// Closes the connections of a user for a reason that the server has.
     func close(_ code: CloseCode, connectionsOf user: UserID) {
         guard let run else { return }
-        for socket in run.sockets.values.sorted(by: { $0.id.rawValue < $1.id.rawValue }) {
+        for socket in run.hub.inOrder {
             guard case .open(let caller) = socket.state, caller.user == user else { continue }
             if code == .restart { socket.write(ClosingFrame(closing: .init(reason: "restart", retryAfterMilliseconds: 1500))) }
             socket.transmit(delivered)
@@ -137,7 +132,7 @@ final class SimulatedServer {
 
     private func ping(_ socket: ServerSocket) {
         scheduler.idle(25_000) { [weak self] in
-            guard let self, self.run?.sockets[socket.id] != nil else { return }
+            guard let self, self.run?.hub.holds(socket) == true else { return }
             socket.connection.sendToClient(.heard)
             self.ping(socket)
         }
@@ -145,8 +140,7 @@ final class SimulatedServer {
 
     private func remove(_ socket: ServerSocket, from run: Run) {
         socket.state = .closed
-        run.sockets[socket.id] = nil
-        run.shard.remove(socket.id)
+        run.hub.remove(socket.id)
     }
 
     private func receive(_ message: Connection.AtServer, from socket: ServerSocket, in run: Run) throws {
@@ -154,6 +148,8 @@ final class SimulatedServer {
         case .closed: remove(socket, from: run)
         case .ping: socket.connection.sendToClient(.heard)
         case .message(let bytes):
+            // What comes after the server has closed concerns nobody.
+            if case .closed = socket.state { return }
             switch (IncomingFrame(ByteBuffer(bytes: bytes)), socket.state) {
             case (.authenticate(let credentials), .unauthenticated): authenticate(socket, as: UserID(credentials.token), in: run)
             case (.call(let call, let operation), .open(let caller)): submit(operation, call: call, caller: caller, socket, in: run)
@@ -266,7 +262,7 @@ final class SimulatedServer {
         var notices: [Notice] = []
         do {
             let payload = try attempt { transaction in
-                var context = Context(transaction: transaction, caller: work.caller, now: now, ids: ids, presence: run.presence)
+                var context = Context(transaction: transaction, caller: work.caller, now: now, ids: ids, presence: run.hub.presence)
                 defer { ids = context.ids }
                 let payload = try work.run(&context)
                 notices = context.notices
@@ -275,6 +271,11 @@ final class SimulatedServer {
             return Outcome(result: .success(payload), notices: notices)
         } catch let refusal as RoostError {
             return Outcome(result: .failure(refusal), notices: [])
+        } catch let failure as DatabaseFailure where failure.kind != .statement {
+            throw failure
+        } catch {
+            failed("\(error)")
+            return Outcome(result: .failure(.internalFailure), notices: [])
         }
     }
 
@@ -290,14 +291,12 @@ final class SimulatedServer {
             case .failure(let refusal): replies.append((connection, ReplyFrame.refusal(refusal, call: call)))
             }
         }
-        run.shard.deliver(EventFrames.steps(for: answered.flatMap(\.1.notices)), replies: replies)
-        run.loop.run()
+        run.hub.deliver(answered.flatMap(\.1.notices), replies: replies)
         for case (let work, let outcome) in answered {
-            guard case .connect(let socket, let caller) = work.destination, run.sockets[socket.id] != nil else { continue }
+            guard case .connect(let socket, let caller) = work.destination, run.hub.holds(socket) else { continue }
             welcome(socket, caller, outcome.result, in: run)
         }
-        // The hub's own order over sockets is that of a dictionary, which no seed repeats.
-        for socket in run.sockets.values.sorted(by: { $0.id.rawValue < $1.id.rawValue }) { socket.transmit(delivered) }
+        for socket in run.hub.inOrder { socket.transmit(delivered) }
     }
 
     private func welcome(_ socket: ServerSocket, _ caller: Caller, _ result: Result<[UInt8], RoostError>, in run: Run) {
@@ -308,7 +307,7 @@ final class SimulatedServer {
             socket.write(["error": refusal])
             socket.transmit(delivered)
             remove(socket, from: run)
-            socket.connection.closeByServer(code: CloseCode.tooManyConnections.rawValue)
+            socket.connection.closeByServer(code: CloseCode.tryAgainLater.rawValue)
         }
     }
 

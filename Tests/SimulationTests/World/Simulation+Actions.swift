@@ -16,19 +16,24 @@ extension Simulation {
 
     private func act(on client: SimulatedClient) {
         guard !channels.isEmpty else { return create(by: client) }
-        let channel = scheduler.random.once(in: 8) ? scheduler.random.pick(channels) : own(client)
+        let joined = client.store.joined
+        // Who is a member of nothing mostly joins something: a refusal teaches little.
+        if joined.isEmpty, !scheduler.random.once(in: 4) { return client.call(JoinChannel(channel: scheduler.random.pick(channels))) }
+        let channel = joined.isEmpty || scheduler.random.once(in: 12) ? scheduler.random.pick(channels) : favourite(of: joined)
         switch scheduler.random.number(1...100) {
         case 1...42: send(by: client, in: channel)
         case 43...55: change(by: client, in: channel)
         case 56...67:
             let head = Int(checker.heads[.channel(channel)] ?? 1)
             client.call(MarkRead(channel: channel, seq: scheduler.random.once(in: 2) ? nil : Seq(scheduler.random.number(0...head + 2))))
-        case 68...77: client.call(JoinChannel(channel: scheduler.random.pick(channels)))
-        case 78...82: client.call(LeaveChannel(channel: channel))
+        case 68...78: client.call(JoinChannel(channel: scheduler.random.pick(channels)))
+        case 79...82: client.call(LeaveChannel(channel: channel))
         case 83...85: create(by: client)
         case 86...87: client.call(UpdateMe(displayName: "\(scheduler.random.number(1...3))"))
         case 88: client.call(UpdateChannel(channel: channel, displayName: "\(scheduler.random.number(1...3))"))
-        case 89: if channels.count > 3 { client.call(DeleteChannel(channel: channel)) }
+        case 89:
+            // A channel now and then, but not the one with the history.
+            if channel != channels[0] { client.call(DeleteChannel(channel: channel)) }
         case 90...93: client.loadOlder(in: channel)
         case 94...95: settle(by: client)
         case 96: sendAgain(by: client)
@@ -41,14 +46,13 @@ extension Simulation {
         }
     }
 
-    /// A channel that the client holds, or any.
-    private func own(_ client: SimulatedClient) -> ChannelID {
-        let joined = client.store.joined
-        return scheduler.random.pick(joined.isEmpty ? channels : joined)
+    /// Mostly the same channel, so that it gets a history.
+    private func favourite(of joined: [ChannelID]) -> ChannelID {
+        scheduler.random.once(in: 2) ? joined[0] : scheduler.random.pick(joined)
     }
 
     private func create(by client: SimulatedClient) {
-        guard channels.count < 7 else { return }
+        guard channels.count < profile.channelsMax else { return }
         channels.append(ChannelID("channel-\(channels.count)"))
         let others = Set(clients.map(\.user)).sorted().filter { _ in scheduler.random.once(in: 2) }
         client.call(CreateChannel(channel: channels.last, users: others))

@@ -7,13 +7,15 @@ import RoostTestSupport
 final class Simulation {
     /// What kind of run a seed gives.
     struct Profile {
-        var actions = 120
+        var actions = 150
         /// One frame in so many is dropped, and as many come twice; 0 for a network that only delays and cuts, as TCP does.
         var mischief = 0
         /// Whether the clock of the server's machine is set now and then, by up to a day.
         var setsClock = false
         /// Events that a client keeps while catching up.
         var heldEventsMax = 10_000
+        /// Channels at most: few, so that some have a long history.
+        var channelsMax = 5
 
         /// Every fifth seed has frames that go missing, every seventh clients with little room.
         init(seed: UInt64) {
@@ -56,6 +58,7 @@ final class Simulation {
         scheduler = Scheduler(seed: seed)
         server = try SimulatedServer(scheduler: scheduler)
         server.committed = { [unowned self] events in for event in events { checker.committed(event) } }
+        server.failed = { [unowned self] error in checker.fail("I21", "the server failed: \(error)") }
         server.delivered = { [unowned self] stream, seq, user in checker.delivered(stream, seq, to: user) }
         // Ann has two devices.
         for (name, user) in [("ann-1", "ann"), ("ann-2", "ann"), ("bob-1", "bob"), ("cid-1", "cid")] {

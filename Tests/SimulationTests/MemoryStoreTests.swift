@@ -1,0 +1,35 @@
+import Logging
+import RoostAPI
+import RoostTestSupport
+import Testing
+
+@testable import Roost
+
+@Suite("The model of the store in simulations")
+struct MemoryStoreTests {
+    @Test("It holds what the store holds after the same writes", arguments: Seeds.first(3))
+    func agreement(seed: UInt64) async throws {
+        let transactions = try writes(seed: seed)
+        let store = try Store(url: nil, user: "ann", logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        var model = MemoryStore(user: "ann")
+        for writes in transactions {
+            model.apply(writes)
+            try await store.write(writes)
+        }
+        #expect(try await store.savedState() == model.saved)
+        #expect(Set(try await store.read { try $0.joinedChannels() }.map(\.channel.channelId)) == Set(model.joined))
+        for (channel, row) in model.channels {
+            let view = try await store.read { try $0.channelView(channel) }
+            let cached = try await store.read { try $0.messages(of: channel, limit: 1000) }
+            #expect(view?.channel == row)
+            #expect(view?.membership == model.memberships[channel])
+            #expect(cached.messages == (model.messages[channel] ?? [:]).values.sorted { $0.seq < $1.seq })
+        }
+    }
+
+    private func writes(seed: UInt64) throws -> [[StoreWrite]] {
+        let simulation = try Simulation(seed: seed)
+        _ = try simulation.run()
+        return simulation.firstClientWrites
+    }
+}

@@ -1,0 +1,82 @@
+import RoostAPI
+import RoostCore
+
+@testable import RoostServer
+
+/// What `HubShard` does, for sockets of a simulation: the same audiences from the same notices, the same order of delivery.
+final class SimulatedHub {
+    /// What the hub keeps of one authenticated socket.
+    private struct Subscriber {
+        let user: UserID
+        var joined: Set<ChannelID>
+        var watched: Set<ChannelID> = []
+    }
+
+    let presence = PresenceBoard()
+    private var sockets: [ConnectionID: ServerSocket] = [:]
+    private var subscribers: [ConnectionID: Subscriber] = [:]
+
+    /// In the order in which they were opened: a dictionary's order is one that no seed repeats.
+    var inOrder: [ServerSocket] { sockets.values.sorted { $0.id.rawValue < $1.id.rawValue } }
+
+    func holds(_ socket: ServerSocket) -> Bool { sockets[socket.id] != nil }
+
+    func add(_ socket: ServerSocket) { sockets[socket.id] = socket }
+
+    func remove(_ connection: ConnectionID) {
+        sockets[connection] = nil
+        guard let subscriber = subscribers.removeValue(forKey: connection) else { return }
+        presence.wentOffline(subscriber.user, in: subscriber.joined)
+        presence.stoppedWatching(subscriber.user, subscriber.watched)
+    }
+
+    /// Delivers a batch: events and changes of audiences in their order, then the replies.
+    func deliver(_ notices: [Notice], replies: [(ConnectionID, [UInt8])]) {
+        for step in EventFrames.steps(for: notices) {
+            switch step {
+            case .send(.channel(let channel), let frames):
+                for (connection, subscriber) in subscribers {
+                    if subscriber.watched.contains(channel) {
+                        sockets[connection]?.send(event: frames.watching)
+                    } else if subscriber.joined.contains(channel) {
+                        sockets[connection]?.send(event: frames.notification)
+                    }
+                }
+            case .send(.user(let user), let frames):
+                for (connection, subscriber) in subscribers where subscriber.user == user {
+                    sockets[connection]?.send(event: frames.notification)
+                }
+            case .change(let notice): change(notice)
+            }
+        }
+        for (connection, reply) in replies { sockets[connection]?.write(bytes: reply) }
+    }
+
+    private func change(_ notice: Notice) {
+        switch notice {
+        case .event: break
+        case .connected(let connection, let user, let joined):
+            guard sockets[connection] != nil else { return }
+            subscribers[connection] = Subscriber(user: user, joined: Set(joined))
+            presence.cameOnline(user, in: joined)
+        case .joined(let user, let channel):
+            for (connection, subscriber) in subscribers where subscriber.user == user {
+                if subscribers[connection]?.joined.insert(channel).inserted == true { presence.cameOnline(user, in: [channel]) }
+            }
+        case .left(let user, let channel):
+            for (connection, subscriber) in subscribers where subscriber.user == user { forget(channel, of: subscriber, connection) }
+        case .destroyed(let channel):
+            for (connection, subscriber) in subscribers { forget(channel, of: subscriber, connection) }
+        case .watching(let connection, let user, let channel):
+            if subscribers[connection]?.watched.insert(channel).inserted == true { presence.startedWatching(user, channel) }
+        case .stoppedWatching(let connection, let user, let channel):
+            if subscribers[connection]?.watched.remove(channel) != nil { presence.stoppedWatching(user, [channel]) }
+        }
+    }
+
+    /// Who leaves stops watching as well: nothing newer than the leaving reaches them.
+    private func forget(_ channel: ChannelID, of subscriber: Subscriber, _ connection: ConnectionID) {
+        if subscribers[connection]?.joined.remove(channel) != nil { presence.wentOffline(subscriber.user, in: [channel]) }
+        if subscribers[connection]?.watched.remove(channel) != nil { presence.stoppedWatching(subscriber.user, [channel]) }
+    }
+}
