@@ -185,6 +185,7 @@ final class Simulation {
             try rest()
             for client in observed where client.user == user && checker.verdicts.isEmpty {
                 checker.atRest(client.store, beside: fresh.store, client.name)
+                guard checker.verdicts.isEmpty else { return }
                 for channel in client.store.joined {
                     let members = try server.ask(GetChannelChanges(channel: channel, after: 0, limit: 1000), as: user).rows.members ?? []
                     let unread = try server.ask(GetUnread(channel: channel), as: user).unreadCount
