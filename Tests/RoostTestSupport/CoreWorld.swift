@@ -55,7 +55,11 @@ public final class CoreWorld {
         let response =
             O.isReadOnly
             ? try database.read { try run($0) }
-            : try database.write { transaction in try transaction.attempt { try run(transaction) } }
+            : try database.write { transaction in
+                let response = try transaction.attempt { try run(transaction) }
+                try ids.save(in: transaction)
+                return response
+            }
         notices += told
         return response
     }
@@ -129,13 +133,10 @@ public final class CoreWorld {
 
     /// Ends the server and starts it again on the same directory, as the engine does.
     public func restart() throws {
-        // The directory's lock goes with the last reference; a process that another test just starts may hold it for a moment more.
         opened = nil
-        let lock = open(directory.appending(path: "roost.lock").path, O_RDWR | O_CLOEXEC)
-        flock(lock, LOCK_EX)
-        close(lock)
+        TemporaryPlace.waitUntilFree(directory)
         opened = try SQLiteDatabase(directory: directory)
-        ids = IDGenerator(after: try database.read { try $0.newestActivity() })
+        ids = try database.read { try IDGenerator(continuing: $0) }
     }
 
     // MARK: Looking
@@ -174,7 +175,8 @@ public enum CoreTables {
     static let columnsMax = 20
 
     public static let all: [(name: String, rows: SQL)] = [
-        ("settings", "SELECT * FROM settings ORDER BY 1"),
+        // How far the ids have come isn't anybody's state: trying what is there already takes one.
+        ("settings", "SELECT * FROM settings WHERE name <> 'ids' ORDER BY 1"),
         ("users", "SELECT * FROM users ORDER BY 1"),
         ("user_heads", "SELECT * FROM user_heads ORDER BY 1"),
         ("channels", "SELECT * FROM channels ORDER BY 1"),
@@ -190,6 +192,14 @@ public enum TemporaryPlace {
         let memory = URL(filePath: "/dev/shm", directoryHint: .isDirectory)
         let root = FileManager.default.isWritableFile(atPath: memory.path) ? memory : FileManager.default.temporaryDirectory
         return root.appending(path: "roost-tests-\(UUID().uuidString)", directoryHint: .isDirectory)
+    }
+
+    /// Waits until no process holds the lock of a directory. It goes with the last reference to the database; but a process that another
+    /// test starts at that moment has it too, until it has become the program that it is started for.
+    public static func waitUntilFree(_ directory: URL) {
+        let lock = open(directory.appending(path: "roost.lock").path, O_RDWR | O_CLOEXEC)
+        flock(lock, LOCK_EX)
+        close(lock)
     }
 }
 

@@ -57,7 +57,9 @@ public actor RawSocket {
     // MARK: Sending
 
     /// The bytes of a client's frame.
-    public static func frame(opcode: UInt8, _ payload: [UInt8], isFinal: Bool = true, isMasked: Bool = true, reserved: UInt8 = 0) -> [UInt8] {
+    public static func frame(
+        opcode: UInt8, _ payload: [UInt8], isFinal: Bool = true, isMasked: Bool = true, reserved: UInt8 = 0
+    ) -> [UInt8] {
         var bytes: [UInt8] = [(isFinal ? 0x80 : 0) | reserved << 4 | opcode]
         let mark: UInt8 = isMasked ? 0x80 : 0
         if payload.count < 126 {

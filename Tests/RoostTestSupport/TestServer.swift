@@ -68,11 +68,15 @@ public final class TestServer: Sendable {
             try JSONDecoder().decode(type, from: Data(body.utf8))
         }
         /// The code of a problem document.
-        public var code: String? { (try? decoded(JSONValue.self))?["code"].flatMap { if case .string(let code) = $0 { code } else { nil } } }
+        public var code: String? {
+            (try? decoded(JSONValue.self))?["code"].flatMap { if case .string(let code) = $0 { code } else { nil } }
+        }
     }
 
     /// One HTTP request on a connection of its own.
-    public func request(_ method: String, _ path: String, token: String? = nil, body: String? = nil, headers: [String] = []) async throws
+    public func request(
+        _ method: String, _ path: String, token: String? = nil, body: String? = nil, headers: [String] = []
+    ) async throws
         -> Answer
     {
         let connection = try await RawConnection.connect(port: port)
@@ -88,7 +92,9 @@ public final class TestServer: Sendable {
     public static func parse(_ text: String) throws -> Answer {
         guard let end = text.range(of: "\r\n\r\n") else { throw Missed("an answer: \(text.prefix(200))") }
         let lines = text[..<end.lowerBound].components(separatedBy: "\r\n")
-        guard let status = lines.first?.split(separator: " ").dropFirst().first.flatMap({ Int($0) }) else { throw Missed("a status") }
+        guard let status = lines.first?.split(separator: " ").dropFirst().first.flatMap({ Int($0) }) else {
+            throw Missed("a status")
+        }
         var headers: [String: String] = [:]
         for line in lines.dropFirst() {
             let parts = line.split(separator: ":", maxSplits: 1)

@@ -109,9 +109,9 @@ extension Database {
 }
 
 extension Membership {
-    /// Whether another one is older than this. Within one stay in a channel, the read position and the count only grow.
+    /// Whether another one is older than this. The read position and the count only grow, over all stays in a channel: joining again
+    /// begins where the channel is.
     func isAhead(of other: Membership) -> Bool {
-        guard joinedAt == other.joinedAt else { return joinedAt > other.joinedAt }
-        return (readSeq, readCount) > (other.readSeq, other.readCount)
+        (readSeq, readCount) > (other.readSeq, other.readCount)
     }
 }

@@ -14,6 +14,8 @@ extension SyncDriver {
             }
             if !writes.isEmpty, !hasFailed { hasFailed = !(await store(writes)) }
             writes = []
+            // A message whose row couldn't be stored stays in the outbox: it is sent again, and the server knows it by its client id.
+            if hasFailed, case .outbox(.remove) = output { continue }
             await perform(output)
         }
         if !writes.isEmpty, !hasFailed { _ = await store(writes) }

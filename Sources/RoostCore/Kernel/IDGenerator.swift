@@ -3,20 +3,38 @@ public import RoostAPI
 /// Makes message ids, and channel ids for callers who name none: 63 bits that grow with time.
 ///
 /// 41 bits of milliseconds since 2024, 10 bits of node, 12 bits of counter. It never goes back: while the clock stands still or steps
-/// backwards, and when more than 4096 ids are made in one millisecond, it counts on from the last id.
+/// backwards, and when more than 4096 ids are made in one millisecond, it counts on from the last id, also after a restart.
 public struct IDGenerator: Sendable {
     private static let epochMilliseconds: Int64 = 1_704_067_200_000
     private let node: Int64
     /// Milliseconds and counter of the last id, without the node.
     private var last: Int64
+    /// What the database knows of ``last``.
+    private var saved: Int64
 
-    /// - Parameters:
-    ///   - node: 0 to 1023, different for each node of a cluster.
-    ///   - last: the time of the newest activity in the database, so that a clock set back between two runs makes no id twice.
-    public init(node: Int64 = 0, after last: Timestamp? = nil) {
+    /// - Parameter node: 0 to 1023, different for each node of a cluster.
+    public init(node: Int64 = 0) {
         self.node = node & 1023
-        // Ids run ahead of the clock while it stands behind them: a second's worth, four million, is more than any run gets ahead.
-        self.last = last.map { (Self.ticks($0) + 1000) << 12 } ?? 0
+        last = 0
+        saved = 0
+    }
+
+    /// Goes on where the runs before have come to, whatever the clock says now.
+    public init(node: Int64 = 0, continuing transaction: any Transaction) throws {
+        self.init(node: node)
+        last = try transaction.first("SELECT value FROM settings WHERE name = 'ids'") { Int64($0.string()) ?? 0 } ?? 0
+        saved = last
+    }
+
+    /// Writes down how far the ids have come: at the end of each transaction that may have taken some, and in the same.
+    public mutating func save(in transaction: any Transaction) throws {
+        guard last != saved else { return }
+        try transaction.execute(
+            """
+            INSERT INTO settings (name, value) VALUES ('ids', \(String(last)))
+            ON CONFLICT (name) DO UPDATE SET value = excluded.value
+            """)
+        saved = last
     }
 
     public mutating func next(at now: Timestamp) -> MessageID {

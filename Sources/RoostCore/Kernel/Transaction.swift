@@ -99,11 +99,6 @@ public struct DamagedDatabase: Error, CustomStringConvertible {
 }
 
 extension Transaction {
-    /// The time of the newest durable change of any channel: where the id generator begins after a start.
-    public func newestActivity() throws -> Timestamp? {
-        try first("SELECT MAX(last_activity) FROM channel_heads") { $0.optionalTimestamp() } ?? nil
-    }
-
     /// The name of this state of the database: another one after a backup was restored, so that clients don't take up where they can't.
     public func epoch(orNew new: String) throws -> String {
         if let epoch = try first("SELECT value FROM settings WHERE name = 'epoch'", { $0.string() }) { return epoch }

@@ -13,7 +13,7 @@ import Synchronization
 /// 1. What waits is taken off the queue, at most ``Configuration/batchSizeMax`` operations.
 /// 2. One transaction begins; each operation runs in its place, and one that is refused leaves nothing behind.
 /// 3. The transaction commits, which includes the fsync.
-/// 4. Only then the hub gets the events, and after them the replies.
+/// 4. Only then the hub gets what each operation tells, in their order: its events, then its reply.
 ///
 /// While a commit waits for the disk the queue fills, so that a batch is as large as the disk is slow. A queue that is full is a refusal
 /// (`overloaded`), never a wait without end.
@@ -40,9 +40,9 @@ final class Engine: Sendable {
         self.logger = logger
         writes = WorkQueue(sizeMax: configuration.queueSizeMax, batchSizeMax: configuration.batchSizeMax)
         reads = WorkQueue(sizeMax: configuration.queueSizeMax, batchSizeMax: 16)
-        let newest = try database.read { try $0.newestActivity() }
+        let restored = try database.read { try IDGenerator(continuing: $0) }
         start("roost-writer") { engine in
-            var ids = IDGenerator(after: newest)
+            var ids = restored
             while let batch = engine.writes.next() { engine.write(batch, &ids) }
         }
         for number in 1...max(1, readerCount) {
@@ -83,9 +83,11 @@ final class Engine: Sendable {
         let started = DispatchTime.now()
         do {
             let outcomes = try database.write { transaction in
-                try batch.map { job in
+                let outcomes = try batch.map { job in
                     try outcome(of: job, ids: &ids, now: .now) { rule in try transaction.attempt { try rule(transaction) } }
                 }
+                try ids.save(in: transaction)
+                return outcomes
             }
             metrics.committed(batch.count, since: started)
             publish(zip(batch, outcomes))
@@ -133,17 +135,16 @@ final class Engine: Sendable {
     }
 
     private func publish(_ answered: some Sequence<(Job, Outcome)>) {
-        var notices: [Notice] = []
-        var replies: [(SocketAddress, [UInt8])] = []
+        var output: [Hub.Output] = []
         var waiting: [(@Sendable (Result<[UInt8], RoostError>) -> Void, Result<[UInt8], RoostError>)] = []
         for (job, outcome) in answered {
-            notices += outcome.notices
+            output += outcome.notices.map(Hub.Output.notice)
             switch job.destination {
-            case .socket(let address, let call): replies.append((address, outcome.result.payload(call: call)))
+            case .socket(let address, let call): output.append(.reply(address, outcome.result.payload(call: call)))
             case .waiting(let resume): waiting.append((resume, outcome.result))
             }
         }
-        hub.publish(notices, replies: replies)
+        hub.publish(output)
         for (resume, result) in waiting { resume(result) }
     }
 

@@ -12,6 +12,7 @@ struct EventFrames {
     enum Step: Sendable {
         case send(Audience, Frames)
         case change(Notice)
+        case reply(SocketAddress, [UInt8])
     }
 
     /// The same events twice: as who watches gets them, and as who doesn't.
@@ -21,11 +22,18 @@ struct EventFrames {
         var eventCount: Int
     }
 
-    static func steps(for notices: [Notice]) -> [Step] {
+    static func steps(for output: [Hub.Output]) -> [Step] {
         var steps: [Step] = []
         /// Where in `steps` the buffer of an audience stands that may still grow.
         var open: [Audience: Int] = [:]
-        for notice in notices {
+        for item in output {
+            let notice: Notice
+            switch item {
+            case .notice(let told): notice = told
+            case .reply(let address, let payload):
+                steps.append(.reply(address, payload))
+                continue
+            }
             guard case .event(let event, let audience) = notice else {
                 open.removeAll(keepingCapacity: true)
                 steps.append(.change(notice))

@@ -22,9 +22,12 @@ final class Hub: Sendable {
         var loops: [any EventLoop] = []
         var shards: [NIOLoopBound<HubShard>] = []
         for loop in group.makeIterator() {
+            let number = loops.count
             loops.append(loop)
             shards.append(
-                try await loop.submit { NIOLoopBound(HubShard(eventLoop: loop, presence: presence), eventLoop: loop) }.get())
+                try await loop.submit {
+                    NIOLoopBound(HubShard(number: number, eventLoop: loop, presence: presence), eventLoop: loop)
+                }.get())
         }
         self.loops = loops
         self.shards = shards
@@ -45,21 +48,26 @@ final class Hub: Sendable {
     /// The shard of a socket. Only on the socket's event loop.
     func shard(of address: SocketAddress) -> HubShard { shards[address.shard].value }
 
-    /// Delivers what a batch made: first the events, then the replies, on every loop in the order of the calls of this function.
-    func publish(_ notices: [Notice], replies: [(SocketAddress, [UInt8])]) {
-        guard !notices.isEmpty || !replies.isEmpty else { return }
-        let steps = EventFrames.steps(for: notices)
-        for (index, (loop, shard)) in zip(loops, shards).enumerated() {
-            let own = replies.filter { $0.0.shard == index }.map { ($0.0.connection, $0.1) }
-            if steps.isEmpty, own.isEmpty { continue }
-            loop.execute { shard.value.deliver(steps, replies: own) }
-        }
+    /// What an operation gives to be delivered.
+    enum Output: Sendable {
+        case notice(Notice)
+        case reply(SocketAddress, [UInt8])
+    }
+
+    /// Delivers what a batch made, on every loop in the order of the calls of this function.
+    ///
+    /// A socket sees its own replies and the events of its user's stream in the order of the operations: so no reply brings back what an
+    /// event has already changed.
+    func publish(_ output: [Output]) {
+        guard !output.isEmpty else { return }
+        let steps = EventFrames.steps(for: output)
+        for (loop, shard) in zip(loops, shards) { loop.execute { shard.value.deliver(steps) } }
     }
 
     /// Delivers the answer of an operation that only read.
     func reply(to address: SocketAddress, _ payload: [UInt8]) {
         let shard = shards[address.shard]
-        loops[address.shard].execute { shard.value.deliver([], replies: [(address.connection, payload)], toReads: true) }
+        loops[address.shard].execute { shard.value.deliver(payload, toReadOf: address.connection) }
     }
 
     /// Waits until the last socket is gone, which is when a draining server has nobody left to serve.

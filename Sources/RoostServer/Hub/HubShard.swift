@@ -24,6 +24,8 @@ final class HubShard {
         var isWatching: Bool
     }
 
+    /// The shard's place among the hub's.
+    private let number: Int
     private let eventLoop: any EventLoop
     private let presence: PresenceBoard
     private var sockets: [ConnectionID: SocketHandler] = [:]
@@ -35,7 +37,8 @@ final class HubShard {
     private var unflushed: [SocketHandler] = []
     private(set) var deliveryCount: Int64 = 0
 
-    init(eventLoop: any EventLoop, presence: PresenceBoard) {
+    init(number: Int, eventLoop: any EventLoop, presence: PresenceBoard) {
+        self.number = number
         self.eventLoop = eventLoop
         self.presence = presence
     }
@@ -60,8 +63,8 @@ final class HubShard {
 
     // MARK: Delivery
 
-    /// Delivers a batch: events and changes of audiences in their order, then the replies.
-    func deliver(_ steps: [EventFrames.Step], replies: [(ConnectionID, [UInt8])], toReads: Bool = false) {
+    /// Delivers a batch: events, changes of audiences and replies in their order.
+    func deliver(_ steps: [EventFrames.Step]) {
         for step in steps {
             switch step {
             case .send(.channel(let channel), let frames):
@@ -78,13 +81,19 @@ final class HubShard {
                 }
             case .change(let notice):
                 change(notice)
+            case .reply(let address, let payload):
+                if address.shard == number { send(payload, to: address.connection, toRead: false) }
             }
         }
-        for (connection, reply) in replies {
-            guard let socket = sockets[connection] else { continue }
-            socket.send(reply: reply, toRead: toReads)
-            noteUnflushed(socket)
-        }
+    }
+
+    /// Delivers the answer of an operation that only read.
+    func deliver(_ reply: [UInt8], toReadOf connection: ConnectionID) { send(reply, to: connection, toRead: true) }
+
+    private func send(_ reply: [UInt8], to connection: ConnectionID, toRead: Bool) {
+        guard let socket = sockets[connection] else { return }
+        socket.send(reply: reply, toRead: toRead)
+        noteUnflushed(socket)
     }
 
     private func send(_ bytes: ByteBuffer, to socket: SocketHandler) {

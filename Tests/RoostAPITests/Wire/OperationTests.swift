@@ -58,7 +58,8 @@ struct OperationTests {
                     #expect(first == second, "seed \(seed)")
                     return
                 }
-                guard try written == JSONWriter.bytes(of: Plain(value: first)), try isAsFoundationWrites(first, Data(written)) else {
+                guard try written == JSONWriter.bytes(of: Plain(value: first)), try isAsFoundationWrites(first, Data(written))
+                else {
                     Issue.record("\(type), seed \(seed): written as \(String(decoding: written, as: UTF8.self))")
                     return
                 }

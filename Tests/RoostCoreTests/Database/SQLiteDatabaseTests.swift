@@ -55,6 +55,7 @@ struct SQLiteDatabaseTests {
             let database = try SQLiteDatabase(directory: directory)
             try database.write { _ = try $0.execute("INSERT INTO migrations (name) VALUES ('9999 the future')") }
         }
+        TemporaryPlace.waitUntilFree(directory)
         let failure = #expect(throws: DatabaseFailure.self) { try SQLiteDatabase(directory: directory) }
         #expect(failure?.kind == .fatal)
         #expect(failure?.message.contains("9999 the future") == true)

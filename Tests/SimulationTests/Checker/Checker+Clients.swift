@@ -49,7 +49,9 @@ extension Checker {
             $0.seq > membership.readSeq && $0.seq <= counters.seq && $0.sender != store.user
         }.count
         if unread != defined {
-            fail("I7", "\(client) has \(unread) unread in \(channel) at \(counters.seq), read to \(membership.readSeq): it is \(defined)")
+            fail(
+                "I7",
+                "\(client) has \(unread) unread in \(channel) at \(counters.seq), read to \(membership.readSeq): it is \(defined)")
         }
     }
 
@@ -79,7 +81,9 @@ extension Checker {
         func differ(_ what: String, _ ours: some Equatable, _ theirs: some Equatable) {
             fail("I5", "\(client) differs in \(what): \(ours), a fresh client has \(theirs)")
         }
-        if store.saved.userCursor != fresh.saved.userCursor { differ("its own position", store.saved.userCursor, fresh.saved.userCursor) }
+        if store.saved.userCursor != fresh.saved.userCursor {
+            differ("its own position", store.saved.userCursor, fresh.saved.userCursor)
+        }
         if store.users[store.user] != fresh.users[store.user] {
             differ("its profile", store.users[store.user], fresh.users[store.user])
         }
@@ -97,7 +101,8 @@ extension Checker {
             let freshCommon = fresh.messages[channel]?.filter { $0.key >= start } ?? [:]
             if common != freshCommon { differ("messages of \(channel)", common.keys.sorted(), freshCommon.keys.sorted()) }
         }
-        for (channel, membership) in fresh.memberships where membership.state == .none && store.channels[channel]?.deletedAt == nil {
+        for (channel, membership) in fresh.memberships where membership.state == .none && store.channels[channel]?.deletedAt == nil
+        {
             // Who never was told of a stay that ended has nothing to forget.
             guard let ours = store.memberships[channel], ours != membership else { continue }
             differ("its past membership of \(channel)", ours, membership)

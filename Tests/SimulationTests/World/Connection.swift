@@ -67,7 +67,8 @@ final class Connection {
     }
 
     private func arrival(after last: Int64) -> Int64 {
-        let delay = scheduler.random.once(in: quality().clog) ? scheduler.random.number(500...4000) : scheduler.random.number(0...40)
+        let delay =
+            scheduler.random.once(in: quality().clog) ? scheduler.random.number(500...4000) : scheduler.random.number(0...40)
         return max(last, scheduler.now + Int64(delay))
     }
 

@@ -65,7 +65,9 @@ final class Scheduler {
         var parent = 0
         while true {
             var least = parent
-            for child in [2 * parent + 1, 2 * parent + 2] where child < heap.count && heap[child].isBefore(heap[least]) { least = child }
+            for child in [2 * parent + 1, 2 * parent + 2] where child < heap.count && heap[child].isBefore(heap[least]) {
+                least = child
+            }
             guard least != parent else { return first }
             heap.swapAt(parent, least)
             parent = least

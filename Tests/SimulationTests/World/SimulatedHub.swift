@@ -30,9 +30,9 @@ final class SimulatedHub {
         presence.stoppedWatching(subscriber.user, subscriber.watched)
     }
 
-    /// Delivers a batch: events and changes of audiences in their order, then the replies.
-    func deliver(_ notices: [Notice], replies: [(ConnectionID, [UInt8])]) {
-        for step in EventFrames.steps(for: notices) {
+    /// Delivers a batch: events, changes of audiences and replies in their order.
+    func deliver(_ output: [Hub.Output]) {
+        for step in EventFrames.steps(for: output) {
             switch step {
             case .send(.channel(let channel), let frames):
                 for (connection, subscriber) in subscribers {
@@ -47,9 +47,9 @@ final class SimulatedHub {
                     sockets[connection]?.send(event: frames.notification)
                 }
             case .change(let notice): change(notice)
+            case .reply(let address, let payload): sockets[address.connection]?.write(bytes: payload)
             }
         }
-        for (connection, reply) in replies { sockets[connection]?.write(bytes: reply) }
     }
 
     private func change(_ notice: Notice) {
@@ -64,7 +64,9 @@ final class SimulatedHub {
                 if subscribers[connection]?.joined.insert(channel).inserted == true { presence.cameOnline(user, in: [channel]) }
             }
         case .left(let user, let channel):
-            for (connection, subscriber) in subscribers where subscriber.user == user { forget(channel, of: subscriber, connection) }
+            for (connection, subscriber) in subscribers where subscriber.user == user {
+                forget(channel, of: subscriber, connection)
+            }
         case .destroyed(let channel):
             for (connection, subscriber) in subscribers { forget(channel, of: subscriber, connection) }
         case .watching(let connection, let user, let channel):

@@ -49,7 +49,8 @@ final class SimulatedServer {
 
         var summary: String {
             switch result {
-            case .success: events.isEmpty ? "nothing" : events.map { "\($0.kind.rawValue)@\($0.stream):\($0.seq)" }.joined(separator: ",")
+            case .success:
+                events.isEmpty ? "nothing" : events.map { "\($0.kind.rawValue)@\($0.stream):\($0.seq)" }.joined(separator: ",")
             case .failure(let refusal): refusal.code.rawValue
             }
         }
@@ -100,7 +101,7 @@ final class SimulatedServer {
     func start() throws {
         guard run == nil else { return }
         scheduler.note("the server starts")
-        ids = IDGenerator(after: try database.read { try $0.newestActivity() })
+        ids = try database.read { try IDGenerator(continuing: $0) }
         run = Run()
     }
 
@@ -232,6 +233,7 @@ final class SimulatedServer {
                 let outcomes = try batch.map { work in
                     try outcome(of: work, in: run, ids: &ids) { rule in try transaction.attempt { try rule(transaction) } }
                 }
+                try ids.save(in: transaction)
                 if fate == .crashBeforeCommit { throw Crash() }
                 if fate == .diskFull { throw DatabaseFailure(message: "The disk is full.", kind: .transaction) }
                 return outcomes
@@ -257,7 +259,8 @@ final class SimulatedServer {
     }
 
     private func outcome(
-        of work: Work, in run: Run, ids: inout IDGenerator, _ attempt: (_ rule: (any Transaction) throws -> [UInt8]) throws -> [UInt8]
+        of work: Work, in run: Run, ids: inout IDGenerator,
+        _ attempt: (_ rule: (any Transaction) throws -> [UInt8]) throws -> [UInt8]
     ) throws -> Outcome {
         var notices: [Notice] = []
         do {
@@ -281,17 +284,19 @@ final class SimulatedServer {
 
     // MARK: Delivery
 
-    /// The hub's order: events and changes of audiences as they were committed, then the replies.
+    /// The hub's order: what each operation tells, then its reply, operation by operation.
     private func publish(_ answered: [(Work, Outcome)], in run: Run) {
-        var replies: [(ConnectionID, [UInt8])] = []
+        var output: [Hub.Output] = []
         for case (let work, let outcome) in answered {
+            output += outcome.notices.map(Hub.Output.notice)
             guard case .call(let connection, let call) = work.destination else { continue }
+            let address = SocketAddress(shard: 0, connection: connection)
             switch outcome.result {
-            case .success(let payload): replies.append((connection, payload))
-            case .failure(let refusal): replies.append((connection, ReplyFrame.refusal(refusal, call: call)))
+            case .success(let payload): output.append(.reply(address, payload))
+            case .failure(let refusal): output.append(.reply(address, ReplyFrame.refusal(refusal, call: call)))
             }
         }
-        run.hub.deliver(answered.flatMap(\.1.notices), replies: replies)
+        run.hub.deliver(output)
         for case (let work, let outcome) in answered {
             guard case .connect(let socket, let caller) = work.destination, run.hub.holds(socket) else { continue }
             welcome(socket, caller, outcome.result, in: run)

@@ -18,14 +18,17 @@ extension Simulation {
         guard !channels.isEmpty else { return create(by: client) }
         let joined = client.store.joined
         // Who is a member of nothing mostly joins something: a refusal teaches little.
-        if joined.isEmpty, !scheduler.random.once(in: 4) { return client.call(JoinChannel(channel: scheduler.random.pick(channels))) }
+        if joined.isEmpty, !scheduler.random.once(in: 4) {
+            return client.call(JoinChannel(channel: scheduler.random.pick(channels)))
+        }
         let channel = joined.isEmpty || scheduler.random.once(in: 12) ? scheduler.random.pick(channels) : favourite(of: joined)
         switch scheduler.random.number(1...100) {
         case 1...42: send(by: client, in: channel)
         case 43...55: change(by: client, in: channel)
         case 56...67:
             let head = Int(checker.heads[.channel(channel)] ?? 1)
-            client.call(MarkRead(channel: channel, seq: scheduler.random.once(in: 2) ? nil : Seq(scheduler.random.number(0...head + 2))))
+            client.call(
+                MarkRead(channel: channel, seq: scheduler.random.once(in: 2) ? nil : Seq(scheduler.random.number(0...head + 2))))
         case 68...78: client.call(JoinChannel(channel: scheduler.random.pick(channels)))
         case 79...82: client.call(LeaveChannel(channel: channel))
         case 83...85: create(by: client)

@@ -78,7 +78,8 @@ final class Simulation {
         try rest()
         if checker.verdicts.isEmpty { try judgeTheEnd() }
         return Outcome(
-            seed: seed, hash: scheduler.history.hash, steps: scheduler.stepCount, verdicts: checker.verdicts, end: scheduler.history.end,
+            seed: seed, hash: scheduler.history.hash, steps: scheduler.stepCount, verdicts: checker.verdicts,
+            end: scheduler.history.end,
             stored: checker.stored.count)
     }
 
@@ -187,7 +188,8 @@ final class Simulation {
                 checker.atRest(client.store, beside: fresh.store, client.name)
                 guard checker.verdicts.isEmpty else { return }
                 for channel in client.store.joined {
-                    let members = try server.ask(GetChannelChanges(channel: channel, after: 0, limit: 1000), as: user).rows.members ?? []
+                    let members =
+                        try server.ask(GetChannelChanges(channel: channel, after: 0, limit: 1000), as: user).rows.members ?? []
                     let unread = try server.ask(GetUnread(channel: channel), as: user).unreadCount
                     checker.atRest(client.store, in: channel, members: members, unread: unread, client.name)
                 }
