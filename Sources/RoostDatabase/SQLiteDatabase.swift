@@ -2,15 +2,20 @@ public import Foundation
 import GRDB
 import GRDBSQLite
 public import RoostCore
+import Synchronization
 
 /// Roost's rows in one SQLite file.
 ///
-/// - One process: a lock file keeps a second one away. One writer connection; checkpoints happen only there.
-/// - `journal_mode = WAL` and `synchronous = FULL`: a commit returns after fsync. GRDB sets NORMAL when it opens a pool, so FULL is set
-///   afterwards, and ``durability()`` reads it back.
+/// - One process: a lock file keeps a second one away. One writer connection; checkpoints happen only there, for the others are read-only.
+/// - `journal_mode = WAL` and `synchronous = FULL`: a commit returns after fsync. GRDB sets NORMAL when it opens a file in WAL mode, so FULL
+///   is set afterwards, and ``durability()`` reads it back.
+/// - Readers are connections of their own and not GRDB's pool, which looks at the schema's version before each read.
 public final class SQLiteDatabase: Database {
-    private let pool: DatabasePool
-    private let lock: DirectoryLock?
+    private let writer: DatabaseQueue
+    /// The readers that nobody uses at the moment, and how many those are.
+    private let freeReaders = Mutex<[DatabaseQueue]>([])
+    private let freeReaderCount = DispatchSemaphore(value: 0)
+    private let lock: DirectoryLock
 
     /// Readers beside the writer.
     public static let readerCount = 2
@@ -22,30 +27,45 @@ public final class SQLiteDatabase: Database {
         try FileManager.default.createDirectory(
             at: directory, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
         lock = try DirectoryLock(directory: directory)
-        var configuration = Configuration()
-        configuration.maximumReaderCount = Self.readerCount
-        configuration.label = "roost"
-        configuration.prepareDatabase { database in
-            // 4 MB between checkpoints is the default; 16 MB keeps them off most commits and the file still small.
+        let path = directory.appending(path: "roost.sqlite").path
+        var configuration = Self.configuration(label: "roost.writer")
+        configuration.journalMode = .wal
+        writer = try DatabaseQueue(path: path, configuration: configuration)
+        try writer.writeWithoutTransaction { database in
+            try database.execute(sql: "PRAGMA synchronous = FULL")
+            // A checkpoint each 16 MB of the log: off most commits, and the file still small.
             try database.execute(sql: "PRAGMA wal_autocheckpoint = 4000")
+        }
+        try migrate()
+        var readOnly = Self.configuration(label: "roost.reader")
+        readOnly.readonly = true
+        for _ in 0..<Self.readerCount {
+            let reader = try DatabaseQueue(path: path, configuration: readOnly)
+            freeReaders.withLock { $0.append(reader) }
+            freeReaderCount.signal()
+        }
+    }
+
+    private static func configuration(label: String) -> Configuration {
+        var configuration = Configuration()
+        configuration.label = label
+        configuration.prepareDatabase { database in
             try database.execute(sql: "PRAGMA cache_size = -65536")
             try database.execute(sql: "PRAGMA temp_store = MEMORY")
         }
-        pool = try DatabasePool(path: directory.appending(path: "roost.sqlite").path, configuration: configuration)
-        try pool.writeWithoutTransaction { try $0.execute(sql: "PRAGMA synchronous = FULL") }
-        try migrate()
+        return configuration
     }
 
     /// The writer's journal mode and its level of `synchronous`, as SQLite itself tells them: `wal` and 2 for FULL.
     public func durability() throws -> (journalMode: String, synchronous: Int) {
-        try pool.writeWithoutTransaction { database in
+        try writer.writeWithoutTransaction { database in
             let mode = try String.fetchOne(database, sql: "PRAGMA journal_mode") ?? ""
             return (mode, try Int.fetchOne(database, sql: "PRAGMA synchronous") ?? -1)
         }
     }
 
     public func write<T>(_ body: (any WriteTransaction) throws -> T) throws -> T {
-        try pool.writeWithoutTransaction { database in
+        try writer.writeWithoutTransaction { database in
             try DatabaseFailure.translating {
                 let transaction = SQLiteTransaction(database)
                 try transaction.execute("BEGIN IMMEDIATE")
@@ -69,7 +89,13 @@ public final class SQLiteDatabase: Database {
     }
 
     public func read<T>(_ body: (any Transaction) throws -> T) throws -> T {
-        try pool.unsafeRead { database in
+        freeReaderCount.wait()
+        defer { freeReaderCount.signal() }
+        guard let reader = freeReaders.withLock({ $0.popLast() }) else {
+            throw DatabaseFailure(message: "There is no reader.", kind: .transaction)
+        }
+        defer { freeReaders.withLock { $0.append(reader) } }
+        return try reader.unsafeRead { database in
             try DatabaseFailure.translating {
                 let transaction = SQLiteTransaction(database)
                 try transaction.execute("BEGIN DEFERRED")

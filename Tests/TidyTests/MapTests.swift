@@ -10,7 +10,7 @@ struct MapTests {
     private static let imports: [String: Set<String>] = [
         "RoostAPI": ["Foundation"],
         "RoostCore": ["RoostAPI", "Foundation"],
-        "RoostDatabase": ["RoostAPI", "RoostCore", "Foundation", "GRDB", "GRDBSQLite", "CPostgres"],
+        "RoostDatabase": ["RoostAPI", "RoostCore", "Foundation", "Synchronization", "GRDB", "GRDBSQLite", "CPostgres"],
         "RoostServer": [
             "RoostAPI", "RoostCore", "RoostDatabase", "Foundation", "Dispatch", "Synchronization", "Logging", "NIO", "Hummingbird",
             "HummingbirdCore", "HTTPTypes", "JWTKit", "Metrics", "CoreMetrics", "ServiceLifecycle", "CNATS",
