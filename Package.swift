@@ -92,7 +92,7 @@ let package = Package(
         .executableTarget(
             name: "RoostCommand",
             dependencies: [
-                "RoostAPI", "RoostServer", "Roost",
+                "RoostAPI", "RoostCore", "RoostDatabase", "RoostServer", "Roost",
                 server("ArgumentParser", "swift-argument-parser"),
                 server("Configuration", "swift-configuration"),
                 server("CoreMetrics", "swift-metrics"),

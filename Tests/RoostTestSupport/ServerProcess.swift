@@ -51,14 +51,15 @@ public final class ServerProcess: Sendable {
         process.standardError = FileHandle.nullDevice
         let output = Mailbox<String>()
         let ended = Mailbox<Int32>()
-        pipe.fileHandleForReading.readabilityHandler = { handle in
-            let data = handle.availableData
-            if data.isEmpty {
-                handle.readabilityHandler = nil
-                output.close()
-            } else {
+        // A thread of its own reads until the end: Foundation's readability handler can outlive its descriptor, which ends the test process.
+        let reading = pipe.fileHandleForReading
+        Thread.detachNewThread {
+            while true {
+                let data = reading.availableData
+                if data.isEmpty { break }
                 output.put(String(decoding: data, as: UTF8.self))
             }
+            output.close()
         }
         process.terminationHandler = { ended.put($0.terminationStatus) }
         try process.run()
