@@ -68,6 +68,12 @@ extension Transaction {
         return try page(sql, limit: limit)
     }
 
+    /// The messages sent up to a position of a channel.
+    func messageCount(upTo seq: Seq, in channel: ChannelID) throws -> Int {
+        let sql: SQL = "SELECT ordinal FROM messages WHERE channel_id = \(channel) AND seq <= \(seq) ORDER BY seq DESC LIMIT 1"
+        return try first(sql) { $0.int() } ?? 0
+    }
+
     /// Takes at most `limit` rows, and stops earlier once their content fills a page: a page has at least one row and a bounded size.
     private func page(_ sql: SQL, limit: Int) throws -> (messages: [Message], hasMore: Bool) {
         var messages: [Message] = []

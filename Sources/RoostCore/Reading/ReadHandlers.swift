@@ -61,10 +61,7 @@ extension Transaction {
     /// marks a place before an own message has the own messages after it counted.
     func readCount(upTo seq: Seq, of user: UserID, in access: ChannelAccess) throws -> Int {
         if seq >= access.counters.seq { return access.counters.messageCount }
-        let upTo: SQL = """
-            SELECT ordinal FROM messages WHERE channel_id = \(access.channelId) AND seq <= \(seq) ORDER BY seq DESC LIMIT 1
-            """
-        let read = try first(upTo) { $0.int() } ?? 0
+        let read = try messageCount(upTo: seq, in: access.channelId)
         guard let own = access.own, own.lastSentSeq > seq else { return read }
         let after: SQL = """
             SELECT COUNT(*) FROM messages WHERE channel_id = \(access.channelId) AND seq > \(seq) AND sender_id = \(user)

@@ -72,10 +72,4 @@ extension Transaction {
             """
         return (try rows(whole) { try Member(reading: &$0) }, true)
     }
-
-    /// The messages sent up to a position of a channel.
-    func messageCount(upTo seq: Seq, in channel: ChannelID) throws -> Int {
-        let sql: SQL = "SELECT ordinal FROM messages WHERE channel_id = \(channel) AND seq <= \(seq) ORDER BY seq DESC LIMIT 1"
-        return try first(sql) { $0.int() } ?? 0
-    }
 }
