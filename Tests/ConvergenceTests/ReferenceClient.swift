@@ -38,9 +38,10 @@ struct ReferenceClient: Sendable {
             apply(own: event.rows)
         case .channel(let id):
             guard var held = channels[id], isNext(event, after: held.seq) else { return }
+            let position = held.seq
             held.seq = event.seq
             held.apply(event.rows)
-            for message in event.rows.messages ?? [] where message.seq == event.seq {
+            for message in event.rows.messages ?? [] where message.seq > position {
                 Unread.receive(message, as: user, in: &held.membership)
             }
             channels[id] = held.channel.deletedAt == nil ? held : nil
@@ -48,8 +49,9 @@ struct ReferenceClient: Sendable {
     }
 
     private mutating func isNext(_ event: Event, after seq: Seq) -> Bool {
-        if event.seq > seq + 1 { hasGap = true }
-        return event.seq == seq + 1
+        guard event.seq > seq else { return false }
+        if event.after ?? event.seq - 1 > seq { hasGap = true }
+        return event.after ?? event.seq - 1 <= seq
     }
 
     private mutating func apply(own rows: Rows) {
@@ -58,8 +60,9 @@ struct ReferenceClient: Sendable {
             let id = membership.channelId
             if membership.state != .member {
                 channels[id] = nil
-            } else if channels[id] != nil {
-                channels[id]?.membership = membership
+            } else if let held = channels[id], held.seq >= membership.joinedSeq {
+                let own = held.messages.values.filter { $0.sender == user && $0.seq <= held.seq }
+                channels[id]?.membership = Unread.bringUp(membership, ownSeqs: own.map(\.seq))
             } else if let channel = rows.channel {
                 let start = channel.counters.messageCount == 0 ? 0 : channel.counters.seq + 1
                 channels[id] = Held(seq: channel.counters.seq, windowStart: start, channel: channel, membership: membership)
@@ -117,6 +120,15 @@ extension ReferenceClient.Held {
 
 // MARK: What is compared
 
+extension Membership {
+    /// The membership without the moment at which it was told, which differs between two who know the same.
+    var comparable: Membership {
+        var membership = self
+        membership.channelSeq = 0
+        return membership
+    }
+}
+
 /// All that a user can see of their channels.
 struct View: Hashable, Sendable {
     struct ChannelPart: Hashable, Sendable {
@@ -161,7 +173,7 @@ extension ReferenceClient {
     var view: View {
         let parts = channels.mapValues { held in
             View.ChannelPart(
-                channel: held.channel, membership: held.membership,
+                channel: held.channel, membership: held.membership.comparable,
                 unread: Unread.count(in: held.channel.counters, for: held.membership),
                 windowStart: held.windowStart, messages: held.messages.values.sorted { $0.seq < $1.seq },
                 members: (held.members ?? [:]).values.filter { $0.state == .member }.sorted { $0.userId < $1.userId })

@@ -59,7 +59,7 @@ final class Room {
 
     private func deliver(_ notice: Notice, to seat: inout Seat) {
         switch notice {
-        case .joined(seat.client.user, let channel): seat.joined.insert(channel)
+        case .joined(seat.client.user, let channel, _): seat.joined.insert(channel)
         case .left(seat.client.user, let channel), .destroyed(let channel): seat.joined.remove(channel)
         case .event(let event, let audience):
             switch audience {
@@ -80,8 +80,8 @@ final class Room {
         try world.database.read { transaction in
             var context = Context(transaction: transaction, caller: Caller(user: user), now: world.now, ids: world.ids)
             try context.connect(ConnectionID(rawValue: Int64(index)))
-            guard case .connected(_, _, let channels) = context.notices.first else { return }
-            seats[index].joined = Set(channels)
+            guard case .connected(_, _, _, let channels) = context.notices.first else { return }
+            seats[index].joined = Set(channels.keys)
         }
         seats[index].isConnected = true
         seats[index].held = []
@@ -189,7 +189,8 @@ final class Room {
                 let unread = try world.perform(GetUnread(channel: id), as: user).unreadCount
                 let members = try allMembers(of: id, as: user).sorted { $0.userId < $1.userId }
                 parts[id] = View.ChannelPart(
-                    channel: view.channel, membership: membership, unread: unread, windowStart: start, messages: messages,
+                    channel: view.channel, membership: membership.comparable, unread: unread, windowStart: start,
+                    messages: messages,
                     members: members)
             }
             cursor = page.nextCursor

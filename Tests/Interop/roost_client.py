@@ -238,6 +238,18 @@ class ChannelState:
         for member in rows.get("members") or []:
             newer(self.members, member["userId"], member)
 
+    def count_own(self, seq):
+        """One's own message is never unread. The membership may have come later than the message, and then has it counted already."""
+        if seq > self.membership["channelSeq"]:
+            self.membership = {**self.membership, "readCount": self.membership["readCount"] + 1, "channelSeq": seq}
+
+    def take_membership(self, membership, user):
+        """A membership, and the own messages that were applied since the moment at which it was told."""
+        self.membership = membership
+        own = [message["seq"] for message in self.messages.values() if message["sender"] == user]
+        for seq in sorted(seq for seq in own if seq <= self.position):
+            self.count_own(seq)
+
     @property
     def unread(self):
         if not self.membership or self.membership["state"] != "member":
@@ -268,7 +280,7 @@ class Replica:
         kind, _, name = event["stream"].partition(":")
         rows = event["rows"]
         if kind == "user":
-            if event["seq"] != self.position + 1:
+            if event["seq"] <= self.position or event.get("after", event["seq"] - 1) > self.position:
                 return event["seq"] <= self.position
             self.position = event["seq"]
             self.take_own(rows)
@@ -276,13 +288,14 @@ class Replica:
         state = self.channels.get(name)
         if state is None:
             return True
-        if event["seq"] != state.position + 1:
-            return event["seq"] <= state.position
+        before = state.position
+        if event["seq"] <= before or event.get("after", event["seq"] - 1) > before:
+            return event["seq"] <= before
         state.position = event["seq"]
         state.take(rows)
         for message in rows.get("messages") or []:
-            if message["seq"] == event["seq"] and message["sender"] == self.user and state.membership:
-                state.membership = {**state.membership, "readCount": state.membership["readCount"] + 1}
+            if message["seq"] > before and message["sender"] == self.user and state.membership:
+                state.count_own(message["seq"])
         if state.row["deletedAt"] is not None:
             del self.channels[name]
         return True
@@ -294,7 +307,9 @@ class Replica:
         channel = rows.get("channel")
         for membership in rows.get("memberships") or []:
             name = membership["channelId"]
-            if membership["state"] == "member" and channel and channel["channelId"] == name and name not in self.channels:
+            held = self.channels.get(name)
+            begins = held is None or held.position < membership["joinedSeq"]
+            if membership["state"] == "member" and channel and channel["channelId"] == name and begins:
                 self.channels[name] = ChannelState(position=channel["seq"], row=dict(channel))
             self.take_membership(name, membership)
 
@@ -302,7 +317,7 @@ class Replica:
         if membership["state"] != "member":
             self.channels.pop(name, None)
         elif name in self.channels:
-            self.channels[name].membership = membership
+            self.channels[name].take_membership(membership, self.user)
 
     def positions(self):
         """The fields of the resume that brings this replica up to date."""

@@ -18,7 +18,7 @@ extension Database {
             try run("DELETE FROM positions WHERE channel_id = ?", [channel.rawValue])
         case .channel(let channel): try save(channel)
         case .counters(let channel, let counters): try save(counters, of: channel)
-        case .membership(let membership): try save(membership)
+        case .membership(let membership): try save(membership, of: user)
         case .countOwn(let message): try countOwn(message, as: user)
         case .members(let channel, let members): try save(members, of: channel)
         case .messages(let messages): try save(messages)
@@ -68,7 +68,11 @@ extension Database {
             [counters.seq, counters.memberCount, counters.messageCount, counters.lastActivity.milliseconds, channel.rawValue])
     }
 
-    private func save(_ membership: Membership) throws {
+    private func save(_ membership: Membership, of user: UserID) throws {
+        let membership = Unread.bringUp(
+            membership,
+            ownSeqs: try followedMessages(in: membership.channelId, after: membership.channelSeq).filter { $0.sender == user }.map(
+                \.seq))
         if let stored = try self.membership(of: membership.channelId), stored.isAhead(of: membership) { return }
         try replace(membership)
     }
@@ -77,6 +81,18 @@ extension Database {
         try run(
             "INSERT OR REPLACE INTO memberships (channel_id, json) VALUES (?, ?)",
             [membership.channelId.rawValue, try StoredJSON.encode(membership)])
+    }
+
+    /// The messages after a seq, up to where the channel is followed.
+    private func followedMessages(in channel: ChannelID, after seq: Seq) throws -> [Message] {
+        let statement = try cachedStatement(
+            sql: """
+                SELECT json FROM messages
+                WHERE channel_id = ?1 AND seq > ?2 AND seq <= (SELECT cursor FROM positions WHERE channel_id = ?1)
+                """)
+        return try Data.fetchAll(statement, arguments: [channel.rawValue, seq]).map {
+            try StoredJSON.decode(Message.self, from: $0)
+        }
     }
 
     private func countOwn(_ message: Message, as user: UserID) throws {

@@ -37,6 +37,8 @@ struct IncomingFrame: Decodable {
 struct IncomingEvent: Decodable {
     var stream: StreamID
     var seq: Seq
+    /// The position that it follows, where that isn't the one before `seq`.
+    var after: Seq?
     var rows: LenientRows
 }
 

@@ -27,7 +27,7 @@ extension Sync {
     private mutating func apply(_ event: IncomingEvent) {
         // An event of a channel that isn't ours comes just before we are told that it is, or just after that it isn't any more.
         guard let position = cursor(of: event.stream), event.seq > position else { return }
-        guard event.seq == position &+ 1 else {
+        guard event.after ?? event.seq &- 1 <= position else {
             log(.notice, "Events of \(event.stream) are missing between \(position) and \(event.seq).")
             held.append(event)
             return catchUp()
@@ -42,7 +42,7 @@ extension Sync {
             saved.channels[channel]?.cursor = event.seq
             var writes = channelWrites(rows, of: channel)
             // Only the event that a message was born with counts it, and only once: the position has just moved past it.
-            for message in rows.messages ?? [] where message.seq == event.seq && message.sender == user {
+            for message in rows.messages ?? [] where message.seq > position && message.sender == user {
                 writes.append(.countOwn(message))
             }
             store(writes + positionWrite(of: channel), messages: rows.messages ?? [])
@@ -170,6 +170,10 @@ extension Sync {
         if let users = rows.users, !users.isEmpty { writes.append(.users(users)) }
         for membership in rows.memberships ?? [] {
             if membership.state == .member, let channel = rows.channel, channel.channelId == membership.channelId {
+                // A stay that began after where this client stands is another one: its leaving before was told with it.
+                if let cursor = saved.channels[channel.channelId]?.cursor, cursor < membership.joinedSeq {
+                    writes += membershipWrites(membership.left)
+                }
                 writes += adopt(channel, lastMessage: nil)
             }
             writes += membershipWrites(membership)
@@ -207,5 +211,14 @@ extension Sync {
             arrived(message)
         }
         settleAcknowledged()
+    }
+}
+
+extension Membership {
+    /// The same membership given up.
+    fileprivate var left: Membership {
+        var membership = self
+        membership.state = .none
+        return membership
     }
 }

@@ -38,22 +38,30 @@ public struct Membership: Codable, Hashable, Sendable {
     public var role: ChannelRole
     public var state: MembershipState
     public var joinedAt: Timestamp
+    /// The channel's seq at which this stay began. Who followed the channel before, and not up to here, begins it anew.
+    public var joinedSeq: Seq
     /// The channel's seq up to which the caller has read.
     public var readSeq: Seq
     /// The messages of the channel that don't count as unread for the caller: those up to `readSeq`, and the caller's own after it.
     public var readCount: Int
     public var lastReadAt: Timestamp?
+    /// The channel's seq at which this was so. `readCount` holds the caller's own messages up to it, so that it doesn't matter whether an
+    /// event of the channel or one of the user's stream comes first.
+    public var channelSeq: Seq
 
     public init(
-        channelId: ChannelID, role: ChannelRole, state: MembershipState, joinedAt: Timestamp, readSeq: Seq, readCount: Int,
-        lastReadAt: Timestamp? = nil
+        channelId: ChannelID, role: ChannelRole, state: MembershipState, joinedAt: Timestamp, joinedSeq: Seq, readSeq: Seq,
+        readCount: Int,
+        lastReadAt: Timestamp? = nil, channelSeq: Seq
     ) {
         self.channelId = channelId
         self.role = role
         self.state = state
         self.joinedAt = joinedAt
+        self.joinedSeq = joinedSeq
         self.readSeq = readSeq
         self.readCount = readCount
         self.lastReadAt = lastReadAt
+        self.channelSeq = channelSeq
     }
 }

@@ -9,8 +9,21 @@ public enum Unread {
         return max(0, channel.messageCount - membership.readCount)
     }
 
-    /// What a new message does to the membership of the user who sees it: one's own doesn't count as unread.
+    /// What a new message does to the membership of the user who sees it: one's own doesn't count as unread, and is counted once.
     public static func receive(_ message: Message, as user: UserID, in membership: inout Membership) {
-        if message.sender == user { membership.readCount += 1 }
+        guard message.sender == user, message.seq > membership.channelSeq else { return }
+        membership.readCount += 1
+        membership.channelSeq = message.seq
+    }
+
+    /// A membership that comes to who has followed the channel further than it has: the own messages since then are counted too.
+    ///
+    /// - Parameter ownSeqs: the seqs of the user's own messages up to where the channel is followed; which of them are newer is seen here.
+    public static func bringUp(_ membership: Membership, ownSeqs: some Sequence<Seq>) -> Membership {
+        var membership = membership
+        let newer = ownSeqs.filter { $0 > membership.channelSeq }
+        membership.readCount += newer.count
+        membership.channelSeq = max(membership.channelSeq, newer.max() ?? 0)
+        return membership
     }
 }

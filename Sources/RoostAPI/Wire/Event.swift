@@ -43,7 +43,7 @@ public enum StreamID: Hashable, Sendable, Codable, SchemaDescribed, CustomString
 /// A committed change, as clients see it: which stream, which position in it, and the rows as they are after the change.
 ///
 /// Applying an event is an upsert of its rows, so applying one twice changes nothing. On a stream an event follows the one before it
-/// without a hole; a client that sees one skipped asks for the changes after its own position.
+/// without a hole; a client that sees one skipped asks for the changes after its own position. Between two streams there is no order.
 public struct Event: Codable, Hashable, Sendable {
     /// What happened (ledger §4).
     public enum Kind: String, Codable, CaseIterable, Sendable, WireEnumeration {
@@ -57,26 +57,31 @@ public struct Event: Codable, Hashable, Sendable {
         case memberLeft = "member.left"
         case markRead = "mark_read"
         case userUpdated = "user.updated"
+        /// Several changes in one event, from `after` up to `seq`: what a node sends for events that didn't reach it.
+        case changes = "stream.changes"
     }
 
     public var kind: Kind
     public var stream: StreamID
     public var seq: Seq
-    /// Who did it.
+    /// The position that the event follows, where that isn't the one before `seq`.
+    public var after: Seq?
+    /// Who did it. Nil for several changes in one event.
     public var actor: UserID?
     public var rows: Rows
 
-    public init(kind: Kind, stream: StreamID, seq: Seq, actor: UserID?, rows: Rows) {
+    public init(kind: Kind, stream: StreamID, seq: Seq, after: Seq? = nil, actor: UserID?, rows: Rows) {
         self.kind = kind
         self.stream = stream
         self.seq = seq
+        self.after = after
         self.actor = actor
         self.rows = rows
     }
 
     private enum CodingKeys: String, CodingKey {
         case kind = "event"
-        case stream, seq, actor, rows
+        case stream, seq, after, actor, rows
     }
 }
 

@@ -56,10 +56,11 @@ public enum Limits {
 }
 
 extension Limits {
-    /// Throws `limit_exceeded` when the text has more characters than the limit. Also bounds the bytes, so that no pile of
-    /// combining marks on one character goes past it.
+    /// Throws `limit_exceeded` when the text has more characters than the limit, and `invalid_argument` when it holds U+0000, which not every
+    /// database can store. Also bounds the bytes, so that no pile of combining marks on one character goes past it.
     public static func check(_ text: String?, length: Int, field: String) throws(RoostError) {
         guard let text else { return }
+        guard !text.utf8.contains(0) else { throw .invalidArgument(field, "must not contain the character U+0000") }
         // A text is never longer in characters than in bytes, so that most texts need no counting of characters.
         if text.utf8.count <= length { return }
         guard text.utf8.count <= length * 8, text.count <= length else {

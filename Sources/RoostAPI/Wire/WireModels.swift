@@ -145,9 +145,11 @@ extension Membership: WireWritable {
         json.member("role", role)
         json.member("state", state)
         json.member("joinedAt", joinedAt)
+        json.member("joinedSeq", joinedSeq)
         json.member("readSeq", readSeq)
         json.member("readCount", readCount)
         json.member("lastReadAt", lastReadAt)
+        json.member("channelSeq", channelSeq)
         json.endObject()
     }
 }
@@ -190,6 +192,7 @@ extension Event: WireWritable {
         json.member("event", kind)
         json.member("stream", stream)
         json.member("seq", seq)
+        json.member("after", after)
         json.member("actor", actor)
         json.member("rows", rows)
     }

@@ -27,6 +27,12 @@ struct LimitsTests {
         #expect(codes == [nil, .limitExceeded, nil, .limitExceeded, nil, .limitExceeded, nil, nil])
     }
 
+    @Test("X-01 U+0000 is refused, which PostgreSQL can't store, on every database")
+    func nothing() {
+        let codes = ["\u{0}", "a\u{0}b", "a\u{1}b"].map { text in code { try Limits.check(text, length: 10, field: "x") } }
+        #expect(codes == [.invalidArgument, .invalidArgument, nil])
+    }
+
     @Test("AM-35 metadata is an object, at most 32 levels deep")
     func depth() {
         var deepest: JSONValue = 1

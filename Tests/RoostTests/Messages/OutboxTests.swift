@@ -54,7 +54,7 @@ struct OutboxTests {
         // The server had stored it: the resume brings it before it is sent again.
         let missed = Rows(
             counters: counters(4, messages: 3), messages: [message(4, "hi", by: "ann", clientId: "c1")],
-            memberships: [membership(readSeq: 1, readCount: 1)])
+            memberships: [membership(readSeq: 1, readCount: 1, channelSeq: 4)])
         try await client.answer(
             "streams.resume", with: Resumption(user: changes(user: 1), channels: [changes(channel: 4, missed)], hasMore: false))
         #expect(try await client.texts() == ["one", "two", "hi"])

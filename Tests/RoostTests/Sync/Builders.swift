@@ -20,10 +20,10 @@ func channel(_ counters: ChannelCounters, deletedAt: Timestamp? = nil) -> Channe
         updatedAt: Timestamp(milliseconds: 0), deletedAt: deletedAt, counters: counters)
 }
 
-func membership(readSeq: Seq, readCount: Int, state: MembershipState = .member) -> Membership {
+func membership(readSeq: Seq, readCount: Int, state: MembershipState = .member, channelSeq: Seq? = nil) -> Membership {
     Membership(
-        channelId: Harness.channel, role: .member, state: state, joinedAt: Timestamp(milliseconds: 1), readSeq: readSeq,
-        readCount: readCount)
+        channelId: Harness.channel, role: .member, state: state, joinedAt: Timestamp(milliseconds: 1), joinedSeq: 1, readSeq: readSeq,
+        readCount: readCount, channelSeq: channelSeq ?? readSeq)
 }
 
 /// The channel as a fresh client gets it.
