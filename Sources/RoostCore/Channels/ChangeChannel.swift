@@ -1,6 +1,8 @@
 public import RoostAPI
 
 extension UpdateChannel: Handled {
+    public func scope(for caller: Caller) -> Scope { .channel(channel) }
+
     public func handle(in context: inout Context) throws -> Channel {
         var access = try context.require(.channelUpdate, in: channel)
         let before = try context.channel(channel)
@@ -14,7 +16,7 @@ extension UpdateChannel: Handled {
         let seq = access.counters.advance(at: context.now)
         after.updatedAt = context.now
         after.counters = access.counters
-        try context.transaction.execute(
+        try context.transaction.perform(
             """
             UPDATE channels
             SET display_name = \(after.displayName), avatar_file_id = \(after.avatarFileId),
@@ -29,12 +31,14 @@ extension UpdateChannel: Handled {
 }
 
 extension DeleteChannel: Handled {
+    public func scope(for caller: Caller) -> Scope { .channel(channel) }
+
     public func handle(in context: inout Context) throws -> Done {
         var access = try context.require(.channelDelete, in: channel)
         guard access.deletedAt == nil else { return Done() }
 
         let seq = access.counters.advance(at: context.now)
-        try context.transaction.execute(
+        try context.transaction.perform(
             """
             UPDATE channels SET deleted_at = \(context.now), updated_at = \(context.now), change_seq = \(seq)
             WHERE channel_id = \(channel)

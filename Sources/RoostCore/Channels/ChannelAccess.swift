@@ -17,6 +17,8 @@ struct ChannelAccess {
         let role: ChannelRole
         let state: MembershipState
         let joinedAt: Timestamp
+        /// The channel's seq at which the stay began.
+        let joinedSeq: Seq
         var readSeq: Seq
         var readCount: Int
         var lastReadAt: Timestamp?
@@ -34,7 +36,8 @@ struct ChannelAccess {
         own.map { own in
             Membership(
                 channelId: channelId, role: own.role, state: deletedAt == nil ? own.state : .none, joinedAt: own.joinedAt,
-                readSeq: own.readSeq, readCount: own.readCount, lastReadAt: own.lastReadAt)
+                joinedSeq: own.joinedSeq, readSeq: own.readSeq, readCount: own.readCount, lastReadAt: own.lastReadAt,
+                channelSeq: counters.seq)
         }
     }
 }
@@ -44,7 +47,7 @@ extension Transaction {
     func access(to channel: ChannelID, of user: UserID) throws -> ChannelAccess? {
         let sql: SQL = """
             SELECT c.type, c.deleted_at, h.seq, h.member_count, h.message_count, h.last_activity, m.role, m.state, m.joined_at,
-                   m.read_seq, m.read_count, m.last_read_at, m.last_sent_seq
+                   m.joined_seq, m.read_seq, m.read_count, m.last_read_at, m.last_sent_seq
             FROM channels c
             JOIN channel_heads h ON h.channel_id = c.channel_id
             LEFT JOIN members m ON m.channel_id = c.channel_id AND m.user_id = \(user)
@@ -59,7 +62,8 @@ extension Transaction {
             if let role = row.optionalString() {
                 guard let role = ChannelRole(rawValue: role) else { throw DamagedDatabase(what: "the role \(role)") }
                 own = ChannelAccess.OwnMember(
-                    role: role, state: try row.enumeration(), joinedAt: row.timestamp(), readSeq: row.int64(), readCount: row.int(),
+                    role: role, state: try row.enumeration(), joinedAt: row.timestamp(), joinedSeq: row.int64(),
+                    readSeq: row.int64(), readCount: row.int(),
                     lastReadAt: row.optionalTimestamp(), lastSentSeq: row.int64())
             }
             return ChannelAccess(channelId: channel, policy: policy, deletedAt: deletedAt, counters: counters, own: own)
@@ -68,7 +72,7 @@ extension Transaction {
 
     /// Writes the counters of a channel as they are after a change.
     func update(_ counters: ChannelCounters, of channel: ChannelID) throws {
-        try execute(
+        try perform(
             """
             UPDATE channel_heads
             SET seq = \(counters.seq), member_count = \(counters.memberCount), message_count = \(counters.messageCount),

@@ -1,6 +1,11 @@
 public import RoostAPI
 
 extension CreateChannel: Handled {
+    /// An id that the server makes is nobody else's: there is nothing to lock yet.
+    public func scope(for caller: Caller) -> Scope {
+        Scope(channels: Set([channel].compactMap { $0 }), users: Set(users ?? []).union([caller.user]))
+    }
+
     public func handle(in context: inout Context) throws -> ChannelView {
         guard let policy = ChannelPolicy.named(type) else { throw RoostError.invalidArgument("type", "is unknown") }
         try context.require(.channelCreate, creating: policy)
@@ -21,7 +26,7 @@ extension CreateChannel: Handled {
         }
         // The channel and its first members are one change: the stream begins with it.
         let counters = ChannelCounters(seq: 1, memberCount: members.count, messageCount: 0, lastActivity: now)
-        try context.transaction.execute(
+        try context.transaction.perform(
             """
             INSERT INTO channel_heads (channel_id, seq, member_count, message_count, last_activity)
             VALUES (\(id), \(counters.seq), \(counters.memberCount), \(counters.messageCount), \(counters.lastActivity))
@@ -30,7 +35,7 @@ extension CreateChannel: Handled {
             let role: ChannelRole = member == context.caller.user ? .owner : .member
             let userSeq = try context.transaction.writeMember(
                 member, role: role, of: id, counters: counters, joinedAt: now)
-            context.tell(.joined(member, id))
+            context.tell(.joined(member, id, at: counters.seq))
             guard let access = try context.transaction.access(to: id, of: member) else { throw RoostError.notFound("channel") }
             context.tell(
                 .channelCreated, user: member, seq: userSeq,

@@ -77,16 +77,17 @@ public struct Context {
 public enum Notice: Hashable, Sendable {
     /// An event, to the connections of its audience.
     case event(Event, Audience)
-    /// From here on the user's connections get the channel's events.
-    case joined(UserID, ChannelID)
+    /// The user's connections get the channel's events after this seq.
+    case joined(UserID, ChannelID, at: Seq)
     /// From here on they don't.
     case left(UserID, ChannelID)
     /// From here on nobody does.
     case destroyed(ChannelID)
-    /// A connection is authenticated: from here on it gets the events of its user and of the channels that the user is a member of.
-    case connected(ConnectionID, UserID, [ChannelID])
-    /// A connection watches a channel.
-    case watching(ConnectionID, UserID, ChannelID)
+    /// A connection is authenticated: it gets the events of its user after this seq, and those of the channels that the user is a member
+    /// of after theirs.
+    case connected(ConnectionID, UserID, at: Seq, [ChannelID: Seq])
+    /// A connection watches a channel, after this seq.
+    case watching(ConnectionID, UserID, ChannelID, at: Seq)
     case stoppedWatching(ConnectionID, UserID, ChannelID)
 }
 

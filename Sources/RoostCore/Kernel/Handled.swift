@@ -5,7 +5,18 @@ public import RoostAPI
 /// A handler first checks all that can be refused, then writes, then tells. It throws `RoostError` for a refusal; whatever it wrote before
 /// is then rolled back, and what it told is forgotten.
 public protocol Handled: Operation {
+    /// The streams that the operation may move. Empty for one that only reads.
+    func scope(for caller: Caller) -> Scope
+
+    /// The channel whose connected users the answer tells of; nil for most.
+    var presenceChannel: ChannelID? { get }
+
     func handle(in context: inout Context) throws -> Response
+}
+
+extension Handled {
+    public func scope(for caller: Caller) -> Scope { Scope() }
+    public var presenceChannel: ChannelID? { nil }
 }
 
 /// Every operation with its behaviour.

@@ -6,7 +6,7 @@ public import RoostAPI
 /// backwards, and when more than 4096 ids are made in one millisecond, it counts on from the last id, also after a restart.
 public struct IDGenerator: Sendable {
     private static let epochMilliseconds: Int64 = 1_704_067_200_000
-    private let node: Int64
+    public let node: Int64
     /// Milliseconds and counter of the last id, without the node.
     private var last: Int64
     /// What the database knows of ``last``.
@@ -22,20 +22,25 @@ public struct IDGenerator: Sendable {
     /// Goes on where the runs before have come to, whatever the clock says now.
     public init(node: Int64 = 0, continuing transaction: any Transaction) throws {
         self.init(node: node)
-        last = try transaction.first("SELECT value FROM settings WHERE name = 'ids'") { Int64($0.string()) ?? 0 } ?? 0
+        last =
+            try transaction.first("SELECT value FROM settings WHERE name = \(Self.settingName(node))") { Int64($0.string()) ?? 0 }
+            ?? 0
         saved = last
     }
 
     /// Writes down how far the ids have come: at the end of each transaction that may have taken some, and in the same.
     public mutating func save(in transaction: any Transaction) throws {
         guard last != saved else { return }
-        try transaction.execute(
+        try transaction.perform(
             """
-            INSERT INTO settings (name, value) VALUES ('ids', \(String(last)))
+            INSERT INTO settings (name, value) VALUES (\(Self.settingName(node)), \(String(last)))
             ON CONFLICT (name) DO UPDATE SET value = excluded.value
             """)
         saved = last
     }
+
+    /// Each generator has a row of its own, so that no two writers wait for one another at it.
+    private static func settingName(_ node: Int64) -> String { node & 1023 == 0 ? "ids" : "ids.\(node & 1023)" }
 
     public mutating func next(at now: Timestamp) -> MessageID {
         last = max(last + 1, Self.ticks(now) << 12)

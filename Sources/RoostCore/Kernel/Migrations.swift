@@ -12,21 +12,45 @@ public enum Migrations {
         public let statements: @Sendable (Dialect) -> [SQL]
     }
 
-    public static let steps: [Step] = [Step(name: "0001 foundation", statements: foundation)]
+    public static let steps: [Step] = [
+        Step(name: "0001 foundation", statements: foundation), Step(name: "0002 stays", statements: stays),
+    ]
+
+    /// Brings the tables up to date. Whoever calls it keeps others from doing so at the same time.
+    ///
+    /// - Throws: ``NewerDatabase`` when a newer version of Roost has been here.
+    public static func apply(in transaction: any Transaction) throws {
+        try transaction.execute("CREATE TABLE IF NOT EXISTS migrations (name TEXT NOT NULL PRIMARY KEY)")
+        let done = Set(try transaction.rows("SELECT name FROM migrations") { $0.string() })
+        let unknown = done.subtracting(steps.map(\.name)).sorted()
+        guard unknown.isEmpty else { throw NewerDatabase(steps: unknown) }
+        for step in steps where !done.contains(step.name) {
+            for statement in step.statements(transaction.dialect) { try transaction.execute(statement) }
+            try transaction.execute("INSERT INTO migrations (name) VALUES (\(step.name))")
+        }
+    }
+
+    /// The database has tables that this version doesn't know.
+    public struct NewerDatabase: Error, CustomStringConvertible {
+        public let steps: [String]
+        public var description: String {
+            "The database was written by a newer version of Roost (\(steps.joined(separator: ", "))). Start that one."
+        }
+    }
 
     @Sendable private static func foundation(_ dialect: Dialect) -> [SQL] {
         [
-            "CREATE TABLE settings (name TEXT NOT NULL PRIMARY KEY, value TEXT NOT NULL)",
+            "CREATE TABLE settings (name \(dialect.text) NOT NULL PRIMARY KEY, value TEXT NOT NULL)",
             """
             CREATE TABLE users (
-                user_id TEXT NOT NULL PRIMARY KEY, display_name TEXT, avatar_file_id TEXT, metadata TEXT,
+                user_id \(dialect.text) NOT NULL PRIMARY KEY, display_name TEXT, avatar_file_id TEXT, metadata TEXT,
                 user_seq BIGINT NOT NULL, created_at BIGINT NOT NULL, updated_at BIGINT NOT NULL
             )
             """,
-            "CREATE TABLE user_heads (user_id TEXT NOT NULL PRIMARY KEY, seq BIGINT NOT NULL) \(dialect.clusteredTable)",
+            "CREATE TABLE user_heads (user_id \(dialect.text) NOT NULL PRIMARY KEY, seq BIGINT NOT NULL) \(dialect.clusteredTable)",
             """
             CREATE TABLE channels (
-                channel_id TEXT NOT NULL PRIMARY KEY, type TEXT NOT NULL, is_distinct BIGINT NOT NULL, display_name TEXT,
+                channel_id \(dialect.text) NOT NULL PRIMARY KEY, type \(dialect.text) NOT NULL, is_distinct BIGINT NOT NULL, display_name TEXT,
                 avatar_file_id TEXT, metadata TEXT, tags TEXT NOT NULL, muted_until BIGINT, rate_limit BIGINT,
                 rate_limited_until BIGINT, created_by TEXT, change_seq BIGINT NOT NULL, created_at BIGINT NOT NULL,
                 updated_at BIGINT NOT NULL, deleted_at BIGINT
@@ -34,13 +58,13 @@ public enum Migrations {
             """,
             """
             CREATE TABLE channel_heads (
-                channel_id TEXT NOT NULL PRIMARY KEY, seq BIGINT NOT NULL, member_count BIGINT NOT NULL,
+                channel_id \(dialect.text) NOT NULL PRIMARY KEY, seq BIGINT NOT NULL, member_count BIGINT NOT NULL,
                 message_count BIGINT NOT NULL, last_activity BIGINT NOT NULL
             ) \(dialect.clusteredTable)
             """,
             """
             CREATE TABLE members (
-                channel_id TEXT NOT NULL, user_id TEXT NOT NULL, role TEXT NOT NULL, state TEXT NOT NULL,
+                channel_id \(dialect.text) NOT NULL, user_id \(dialect.text) NOT NULL, role \(dialect.text) NOT NULL, state \(dialect.text) NOT NULL,
                 joined_at BIGINT NOT NULL, change_seq BIGINT NOT NULL, user_seq BIGINT NOT NULL, read_seq BIGINT NOT NULL,
                 read_count BIGINT NOT NULL, last_read_at BIGINT, last_sent_seq BIGINT NOT NULL,
                 PRIMARY KEY (channel_id, user_id)
@@ -51,8 +75,8 @@ public enum Migrations {
             "CREATE INDEX members_by_change ON members (channel_id, change_seq)",
             """
             CREATE TABLE messages (
-                channel_id TEXT NOT NULL, seq BIGINT NOT NULL, message_id BIGINT NOT NULL, change_seq BIGINT NOT NULL,
-                ordinal BIGINT NOT NULL, sender_id TEXT NOT NULL, client_id TEXT NOT NULL, text TEXT NOT NULL, custom_type TEXT,
+                channel_id \(dialect.text) NOT NULL, seq BIGINT NOT NULL, message_id BIGINT NOT NULL, change_seq BIGINT NOT NULL,
+                ordinal BIGINT NOT NULL, sender_id \(dialect.text) NOT NULL, client_id \(dialect.text) NOT NULL, text TEXT NOT NULL, custom_type TEXT,
                 data TEXT, metadata TEXT, tags TEXT, parent_id BIGINT, created_at BIGINT NOT NULL, edited_at BIGINT,
                 deleted_at BIGINT, PRIMARY KEY (channel_id, seq)
             ) \(dialect.clusteredTable)
@@ -60,6 +84,15 @@ public enum Migrations {
             "CREATE UNIQUE INDEX messages_by_id ON messages (channel_id, message_id)",
             "CREATE UNIQUE INDEX messages_by_client ON messages (channel_id, sender_id, client_id)",
             "CREATE INDEX messages_by_change ON messages (channel_id, change_seq) WHERE change_seq > seq",
+        ]
+    }
+
+    /// Where a member's present stay began, in the channel's stream and in the user's: who followed the channel before begins anew there.
+    @Sendable private static func stays(_ dialect: Dialect) -> [SQL] {
+        [
+            "ALTER TABLE members ADD COLUMN joined_seq BIGINT NOT NULL DEFAULT 0",
+            "ALTER TABLE members ADD COLUMN joined_user_seq BIGINT NOT NULL DEFAULT 0",
+            "UPDATE members SET joined_seq = change_seq",
         ]
     }
 }

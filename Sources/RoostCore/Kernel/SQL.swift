@@ -46,6 +46,20 @@ public struct SQL: ExpressibleByStringInterpolation, Sendable {
         public mutating func appendInterpolation(_ value: MessageID?) { append(value.map { .integer($0.rawValue) }) }
         public mutating func appendInterpolation(_ value: Timestamp?) { append(value.map { .integer($0.milliseconds) }) }
         public mutating func appendInterpolation<E: WireEnumeration>(_ value: E) { append(.text(value.rawValue)) }
+        /// The values of an `IN (…)`, at least one.
+        ///
+        /// The last is repeated up to a power of two, so that lists of any length need a dozen prepared statements and not a thousand.
+        public mutating func appendInterpolation(list values: some Collection<String>) {
+            var count = 1
+            while count < values.count { count *= 2 }
+            var last: String?
+            var iterator = values.makeIterator()
+            for index in 0..<count {
+                last = iterator.next() ?? last
+                if index > 0 { text += ", " }
+                append(last.map(SQLValue.text))
+            }
+        }
 
         private mutating func append(_ value: SQLValue?) {
             text += "?"

@@ -14,6 +14,12 @@ public protocol Transaction: AnyObject {
     /// Runs a statement that returns no rows, and tells how many rows it changed.
     @discardableResult
     func execute(_ sql: SQL) throws -> Int
+
+    /// Runs a statement of which nobody needs to know how many rows it changed.
+    ///
+    /// An engine across a network sends it along with the next statement, and saves a round trip. A failure shows itself no later than
+    /// at the end of the operation.
+    func perform(_ sql: SQL) throws
 }
 
 extension Transaction {
@@ -34,10 +40,18 @@ extension Transaction {
 
 /// What differs between the engines in statements that both need: words, never values.
 public struct Dialect: Sendable {
+    /// The type of a text column that is compared and ordered by its bytes.
+    public var text: SQL
     /// Stands at the end of a table's definition when its rows are best kept in the order of the primary key.
     public var clusteredTable: SQL
+    /// Stands at the end of a `SELECT` whose rows stay locked until the transaction ends; nil where there is only one writer.
+    public var rowLock: SQL?
 
-    public init(clusteredTable: SQL) { self.clusteredTable = clusteredTable }
+    public init(text: SQL, clusteredTable: SQL, rowLock: SQL?) {
+        self.text = text
+        self.clusteredTable = clusteredTable
+        self.rowLock = rowLock
+    }
 }
 
 /// The row on which a result stands, its columns by index. An object, so that reading through it copies nothing.
@@ -101,8 +115,17 @@ public struct DamagedDatabase: Error, CustomStringConvertible {
 extension Transaction {
     /// The name of this state of the database: another one after a backup was restored, so that clients don't take up where they can't.
     public func epoch(orNew new: String) throws -> String {
-        if let epoch = try first("SELECT value FROM settings WHERE name = 'epoch'", { $0.string() }) { return epoch }
-        try execute("INSERT INTO settings (name, value) VALUES ('epoch', \(new))")
-        return new
+        try setting("epoch", orNew: new)
+    }
+
+    /// What was written down once for all nodes.
+    public func setting(_ name: String) throws -> String? {
+        try first("SELECT value FROM settings WHERE name = \(name)") { $0.string() }
+    }
+
+    /// Writes something down once: of several nodes that start at the same time, one gives the value.
+    public func setting(_ name: String, orNew new: String) throws -> String {
+        try execute("INSERT INTO settings (name, value) VALUES (\(name), \(new)) ON CONFLICT (name) DO NOTHING")
+        return try setting(name) ?? new
     }
 }

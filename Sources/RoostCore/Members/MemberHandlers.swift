@@ -1,6 +1,8 @@
 public import RoostAPI
 
 extension JoinChannel: Handled {
+    public func scope(for caller: Caller) -> Scope { .channel(channel, user: caller.user) }
+
     public func handle(in context: inout Context) throws -> ChannelView {
         var access = try context.require(.memberJoin, in: channel)
         guard !access.isMember else { return try context.view(of: access) }
@@ -20,7 +22,7 @@ extension JoinChannel: Handled {
         let member = Member(
             userId: context.caller.user, role: .member, state: .member, joinedAt: context.now, changeSeq: seq)
         context.tell(.memberJoined, in: channel, seq: seq, Rows(counters: access.counters, members: [member]))
-        context.tell(.joined(context.caller.user, channel))
+        context.tell(.joined(context.caller.user, channel, at: seq))
         let view = try context.view(of: try context.require(.channelRead, in: channel))
         context.tell(
             .memberJoined, user: context.caller.user, seq: userSeq,
@@ -30,6 +32,8 @@ extension JoinChannel: Handled {
 }
 
 extension LeaveChannel: Handled {
+    public func scope(for caller: Caller) -> Scope { .channel(channel, user: caller.user) }
+
     public func handle(in context: inout Context) throws -> Done {
         var access = try context.require(.memberLeave, in: channel)
         guard access.isMember, let own = access.own else { return Done() }
@@ -38,7 +42,7 @@ extension LeaveChannel: Handled {
         let seq = access.counters.advance(at: context.now)
         access.counters.memberCount -= 1
         let userSeq = try context.transaction.advanceStream(of: user)
-        try context.transaction.execute(
+        try context.transaction.perform(
             """
             UPDATE members SET state = \(MembershipState.none), role = \(ChannelRole.member), change_seq = \(seq), user_seq = \(userSeq)
             WHERE channel_id = \(channel) AND user_id = \(user)
@@ -50,8 +54,9 @@ extension LeaveChannel: Handled {
         let member = Member(userId: user, role: .member, state: .none, joinedAt: own.joinedAt, changeSeq: seq)
         context.tell(.memberLeft, in: channel, seq: seq, Rows(counters: access.counters, members: [member]))
         let membership = Membership(
-            channelId: channel, role: .member, state: .none, joinedAt: own.joinedAt, readSeq: own.readSeq, readCount: own.readCount,
-            lastReadAt: own.lastReadAt)
+            channelId: channel, role: .member, state: .none, joinedAt: own.joinedAt, joinedSeq: own.joinedSeq, readSeq: own.readSeq,
+            readCount: own.readCount,
+            lastReadAt: own.lastReadAt, channelSeq: seq)
         context.tell(.memberLeft, user: user, seq: userSeq, Rows(memberships: [membership]))
         return Done()
     }

@@ -13,14 +13,15 @@ extension Member {
 extension Membership {
     /// The columns in which ``init(reading:)`` expects them. A deleted channel has no members, without a write to any of their rows.
     static let columns: SQL = """
-        m.channel_id, m.role, CASE WHEN c.deleted_at IS NULL THEN m.state ELSE 'none' END, m.joined_at, m.read_seq, m.read_count,
-        m.last_read_at
+        m.channel_id, m.role, CASE WHEN c.deleted_at IS NULL THEN m.state ELSE 'none' END, m.joined_at, m.joined_seq, m.read_seq,
+        m.read_count, m.last_read_at, h.seq
         """
 
     init(reading row: inout RowReader) throws {
         self.init(
             channelId: row.identifier(), role: try row.enumeration(), state: try row.enumeration(), joinedAt: row.timestamp(),
-            readSeq: row.int64(), readCount: row.int(), lastReadAt: row.optionalTimestamp())
+            joinedSeq: row.int64(), readSeq: row.int64(), readCount: row.int(), lastReadAt: row.optionalTimestamp(),
+            channelSeq: row.int64())
     }
 }
 
@@ -34,13 +35,15 @@ extension Transaction {
         -> Seq
     {
         let userSeq = try advanceStream(of: user)
-        try execute(
+        try perform(
             """
-            INSERT INTO members (channel_id, user_id, role, state, joined_at, change_seq, user_seq, read_seq, read_count, last_sent_seq)
+            INSERT INTO members (channel_id, user_id, role, state, joined_at, joined_seq, joined_user_seq, change_seq, user_seq,
+                                 read_seq, read_count, last_sent_seq)
             VALUES (\(channel), \(user), \(role), \(MembershipState.member), \(joinedAt), \(counters.seq), \(userSeq), \(counters.seq),
-                    \(counters.messageCount), \(0))
+                    \(userSeq), \(counters.seq), \(counters.messageCount), \(0))
             ON CONFLICT (channel_id, user_id) DO UPDATE
-            SET role = excluded.role, state = excluded.state, joined_at = excluded.joined_at, change_seq = excluded.change_seq,
+            SET role = excluded.role, state = excluded.state, joined_at = excluded.joined_at, joined_seq = excluded.joined_seq,
+                joined_user_seq = excluded.joined_user_seq, change_seq = excluded.change_seq,
                 user_seq = excluded.user_seq, read_seq = excluded.read_seq, read_count = excluded.read_count
             """)
         return userSeq

@@ -1,6 +1,8 @@
 public import RoostAPI
 
 extension EditMessage: Handled {
+    public func scope(for caller: Caller) -> Scope { .channel(channel) }
+
     public func handle(in context: inout Context) throws -> Message {
         var (access, before) = try context.requireChange(
             of: message, in: channel, own: .messageEditOwn, any: .messageEditAny)
@@ -23,6 +25,8 @@ extension EditMessage: Handled {
 }
 
 extension DeleteMessage: Handled {
+    public func scope(for caller: Caller) -> Scope { .channel(channel) }
+
     public func handle(in context: inout Context) throws -> Message {
         var (access, before) = try context.requireChange(
             of: message, in: channel, own: .messageDeleteOwn, any: .messageDeleteAny)
@@ -63,7 +67,7 @@ extension Context {
 extension Transaction {
     /// Writes the content of a message that exists.
     fileprivate func write(_ message: Message) throws {
-        try execute(
+        try perform(
             """
             UPDATE messages
             SET change_seq = \(message.changeSeq), text = \(message.text), custom_type = \(message.customType), data = \(message.data),

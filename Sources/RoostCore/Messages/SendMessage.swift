@@ -1,6 +1,8 @@
 public import RoostAPI
 
 extension SendMessage: Handled {
+    public func scope(for caller: Caller) -> Scope { .channel(channel) }
+
     /// The policy of sending, in its order: the channel, the membership and the type; the parent; then one row with the next seq.
     public func handle(in context: inout Context) throws -> Message {
         var access: ChannelAccess
@@ -28,7 +30,7 @@ extension SendMessage: Handled {
         try context.transaction.update(access.counters, of: channel)
         if access.isMember {
             // One's own message is never unread.
-            try context.transaction.execute(
+            try context.transaction.perform(
                 """
                 UPDATE members SET read_count = read_count + 1, last_sent_seq = \(seq)
                 WHERE channel_id = \(channel) AND user_id = \(context.caller.user)

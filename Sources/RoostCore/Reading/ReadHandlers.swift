@@ -1,6 +1,8 @@
 public import RoostAPI
 
 extension MarkRead: Handled {
+    public func scope(for caller: Caller) -> Scope { .channel(channel, user: caller.user) }
+
     public func handle(in context: inout Context) throws -> UnreadCount {
         var access = try context.require(.readMark, in: channel)
         guard var own = access.own else { throw RoostError.notFound("channel") }
@@ -12,7 +14,7 @@ extension MarkRead: Handled {
         own.readSeq = target
         own.lastReadAt = context.now
         access.own = own
-        try context.transaction.execute(
+        try context.transaction.perform(
             """
             UPDATE members
             SET read_seq = \(own.readSeq), read_count = \(own.readCount), last_read_at = \(own.lastReadAt), user_seq = \(userSeq)

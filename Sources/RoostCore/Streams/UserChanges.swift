@@ -18,6 +18,7 @@ extension Context {
         }
         let sql: SQL = """
             SELECT m.user_seq, \(Membership.columns) FROM members m JOIN channels c ON c.channel_id = m.channel_id
+            JOIN channel_heads h ON h.channel_id = m.channel_id
             WHERE m.user_id = \(user) AND m.user_seq > \(after) ORDER BY m.user_seq LIMIT \(limit + 1)
             """
         let memberships = try transaction.rows(sql) { (stamp: $0.int64(), row: try Membership(reading: &$0)) }

@@ -1,6 +1,8 @@
 public import RoostAPI
 
 extension UpsertUser: Handled {
+    public func scope(for caller: Caller) -> Scope { .user(user) }
+
     public func handle(in context: inout Context) throws -> User {
         try context.require(.userManage)
         return try context.writeProfile(
@@ -9,6 +11,8 @@ extension UpsertUser: Handled {
 }
 
 extension UpdateMe: Handled {
+    public func scope(for caller: Caller) -> Scope { .user(caller.user) }
+
     public func handle(in context: inout Context) throws -> User {
         try context.require(.userUpdateSelf)
         return try context.writeProfile(
@@ -56,7 +60,7 @@ extension Context {
 
         after.updatedAt = now
         let seq = try transaction.advanceStream(of: id)
-        try transaction.execute(
+        try transaction.perform(
             """
             INSERT INTO users (user_id, display_name, avatar_file_id, metadata, user_seq, created_at, updated_at)
             VALUES (\(id), \(after.displayName), \(after.avatarFileId), \(try StoredJSON.encode(after.metadata)), \(seq),
@@ -77,10 +81,7 @@ extension Context {
 
     /// Connects the caller: from this point of the order on, the connection gets every event of the caller's streams.
     public mutating func connect(_ connection: ConnectionID) throws {
-        let sql: SQL = """
-            SELECT m.channel_id FROM members m JOIN channels c ON c.channel_id = m.channel_id
-            WHERE m.user_id = \(caller.user) AND m.state = \(MembershipState.member) AND c.deleted_at IS NULL
-            """
-        tell(.connected(connection, caller.user, try transaction.rows(sql) { $0.identifier() }))
+        let streams = try transaction.streams(of: caller.user)
+        tell(.connected(connection, caller.user, at: streams.user, streams.channels))
     }
 }

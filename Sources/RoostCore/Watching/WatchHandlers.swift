@@ -1,11 +1,14 @@
 public import RoostAPI
 
 extension WatchChannel: Handled {
+    public func scope(for caller: Caller) -> Scope { .channel(channel) }
+    public var presenceChannel: ChannelID? { channel }
+
     public func handle(in context: inout Context) throws -> WatchedChannel {
         let connection = try context.requireConnection()
         let access = try context.require(.channelWatch, in: channel)
         let caller = context.caller.user
-        context.tell(.watching(connection, caller, channel))
+        context.tell(.watching(connection, caller, channel, at: access.counters.seq))
 
         let watchers = context.presence.watchers(of: channel).union([caller])
         let transaction = context.transaction
@@ -23,6 +26,8 @@ extension WatchChannel: Handled {
 }
 
 extension UnwatchChannel: Handled {
+    public func scope(for caller: Caller) -> Scope { .channel(channel) }
+
     public func handle(in context: inout Context) throws -> Done {
         let connection = try context.requireConnection()
         try context.require(.streamRead)

@@ -67,11 +67,11 @@ struct AudienceTests {
         switch notice {
         case .event(let event, .channel(let channel)): "\(event.kind.rawValue) to channel:\(channel)"
         case .event(let event, .user(let user)): "\(event.kind.rawValue) to user:\(user)"
-        case .joined(let user, let channel): "joined \(user) \(channel)"
+        case .joined(let user, let channel, _): "joined \(user) \(channel)"
         case .left(let user, let channel): "left \(user) \(channel)"
         case .destroyed(let channel): "destroyed \(channel)"
-        case .connected(_, let user, let channels): "connected \(user) \(channels)"
-        case .watching(_, let user, let channel): "watching \(user) \(channel)"
+        case .connected(_, let user, _, let channels): "connected \(user) \(channels.keys.sorted())"
+        case .watching(_, let user, let channel, _): "watching \(user) \(channel)"
         case .stoppedWatching(_, let user, let channel): "stopped watching \(user) \(channel)"
         }
     }

@@ -13,7 +13,7 @@ struct SendTests {
         let parent = try world.send("first", to: "general", as: "ann").messageId
         world.advance(milliseconds: 5)
         let operation = SendMessage(
-            channel: "general", clientId: "c", text: "hi \u{0} 👩‍👩‍👧‍👦", customType: "t", data: "{}", metadata: ["k": [1, 2.5]],
+            channel: "general", clientId: "c", text: "hi \u{1} 👩‍👩‍👧‍👦", customType: "t", data: "{}", metadata: ["k": [1, 2.5]],
             tags: ["a", "a"],
             parentId: parent)
         let message = try world.perform(operation, as: "bob")

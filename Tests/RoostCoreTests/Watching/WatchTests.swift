@@ -32,7 +32,7 @@ struct WatchTests {
             ],
             messages: MessagePage(messages: [message], hasOlder: false, hasNewer: false, seq: 2))
         #expect(watched == expected)
-        #expect(world.notices.last == .watching(ConnectionID(rawValue: 3), "ann", "general"))
+        #expect(world.notices.last == .watching(ConnectionID(rawValue: 3), "ann", "general", at: 2))
     }
 
     @Test("ST-05 the answer shows 30 members and 30 watchers at most")

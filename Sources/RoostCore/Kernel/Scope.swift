@@ -1,0 +1,48 @@
+public import RoostAPI
+
+/// The streams that an operation may move, or whose state its answer stands on.
+///
+/// An engine with several writers runs operations with a channel in common one after another, and locks the heads of all of these streams
+/// before the rules run: channels first, then users, each in the order of their ids, so that no two transactions wait for one another.
+public struct Scope: Hashable, Sendable {
+    public var channels: Set<ChannelID>
+    public var users: Set<UserID>
+
+    public init(channels: Set<ChannelID> = [], users: Set<UserID> = []) {
+        self.channels = channels
+        self.users = users
+    }
+
+    public static func channel(_ channel: ChannelID) -> Scope { Scope(channels: [channel]) }
+    public static func user(_ user: UserID) -> Scope { Scope(users: [user]) }
+    public static func channel(_ channel: ChannelID, user: UserID) -> Scope { Scope(channels: [channel], users: [user]) }
+
+    public mutating func formUnion(_ other: Scope) {
+        channels.formUnion(other.channels)
+        users.formUnion(other.users)
+    }
+
+    /// Locks the heads until the transaction ends. Nothing to do where there is one writer. A head that isn't there yet isn't locked: of two
+    /// transactions that make it, the second waits for the first at its primary key.
+    public func lock(in transaction: any Transaction) throws {
+        guard let rowLock = transaction.dialect.rowLock else { return }
+        for part in channels.map(\.rawValue).sortedByBytes().chunked(by: Self.locksPerStatement) {
+            try transaction.perform(
+                "SELECT 1 FROM channel_heads WHERE channel_id IN (\(list: part)) ORDER BY channel_id \(rowLock)")
+        }
+        for part in users.map(\.rawValue).sortedByBytes().chunked(by: Self.locksPerStatement) {
+            try transaction.perform("SELECT 1 FROM user_heads WHERE user_id IN (\(list: part)) ORDER BY user_id \(rowLock)")
+        }
+    }
+
+    private static let locksPerStatement = 512
+}
+
+extension [String] {
+    /// As a database orders text that it compares by its bytes.
+    fileprivate func sortedByBytes() -> [String] { sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) } }
+
+    package func chunked(by size: Int) -> [ArraySlice<String>] {
+        stride(from: 0, to: count, by: size).map { self[$0..<Swift.min($0 + size, count)] }
+    }
+}
