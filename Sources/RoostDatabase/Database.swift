@@ -1,15 +1,22 @@
 public import RoostCore
 
-/// An engine that keeps Roost's rows: one writer, several readers.
+/// An engine that keeps Roost's rows, with one lane or several in which transactions write, and several readers.
 ///
 /// `write` and `read` block the calling thread, which is therefore one of the server's own threads and never an event loop or a task of the
 /// concurrency runtime.
 public protocol Database: Sendable {
+    /// Transactions that can write at the same time.
+    var laneCount: Int { get }
+    /// Transactions that can read at the same time, beside those that write.
+    var readerCount: Int { get }
+
     /// Runs the body in one durable transaction: when this returns, what the body wrote is on disk.
     ///
-    /// The body decides for each of its parts whether it stays, by ``WriteTransaction/attempt(_:)``.
-    /// - Throws: ``DatabaseFailure`` when the engine itself failed; nothing of the transaction is then stored for sure.
-    func write<T>(_ body: (any WriteTransaction) throws -> T) throws -> T
+    /// The body decides for each of its parts whether it stays, by ``WriteTransaction/attempt(_:)``. It can run more than once: an engine
+    /// that finds itself in conflict with another writer takes everything back and begins again.
+    /// - Parameter lane: 0 up to ``laneCount``. A lane is used by one thread at a time.
+    /// - Throws: ``DatabaseFailure`` when the engine itself failed. Whether the transaction is stored is then not known for sure.
+    func write<T>(lane: Int, _ body: (any WriteTransaction) throws -> T) throws -> T
 
     /// Runs the body on a snapshot of what is committed.
     func read<T>(_ body: (any Transaction) throws -> T) throws -> T
@@ -17,17 +24,32 @@ public protocol Database: Sendable {
 
 /// A transaction in which each operation of a batch can fail on its own.
 public protocol WriteTransaction: Transaction {
+    /// The number of the ``IDGenerator`` that nobody else uses as long as this lane's connection lasts. It can be another one, and has to be
+    /// continued from the database, after a `write` of the lane has thrown.
+    var idGenerator: Int64 { get }
+
     /// Runs one operation; when it throws, what it wrote is undone and the rest of the batch stays.
     func attempt<T>(_ body: () throws -> T) throws -> T
 }
 
-/// The engine failed: a full or broken disk, a damaged file.
+extension WriteTransaction {
+    /// Brings the tables up to date. Tables that a newer version has made are a fatal failure: nothing but that version can use them.
+    func migrate() throws {
+        do {
+            try Migrations.apply(in: self)
+        } catch let newer as Migrations.NewerDatabase {
+            throw DatabaseFailure(message: newer.description, kind: .fatal)
+        }
+    }
+}
+
+/// The engine failed: a full or broken disk, a damaged file, a server that is gone.
 public struct DatabaseFailure: Error, CustomStringConvertible {
     /// How far the failure reaches.
     public enum Kind: Sendable {
         /// One statement was refused; the transaction stands.
         case statement
-        /// The transaction is lost: the disk is full, the file can't be written. The next one may succeed.
+        /// The transaction is lost: the disk is full, the file can't be written, the server is gone. The next one may succeed.
         case transaction
         /// It is no longer known what is on disk: after a failed fsync only starting anew, from what the disk really holds, is safe.
         case fatal

@@ -18,7 +18,8 @@ public final class SQLiteDatabase: Database {
     private let lock: DirectoryLock
 
     /// Readers beside the writer.
-    public static let readerCount = 2
+    public let readerCount = 2
+    public let laneCount = 1
 
     /// Opens the database in a directory, which is made when it isn't there, and brings its tables up to date.
     ///
@@ -36,10 +37,10 @@ public final class SQLiteDatabase: Database {
             // A checkpoint each 16 MB of the log: off most commits, and the file still small.
             try database.execute(sql: "PRAGMA wal_autocheckpoint = 4000")
         }
-        try migrate()
+        try write(lane: 0) { try $0.migrate() }
         var readOnly = Self.configuration(label: "roost.reader")
         readOnly.readonly = true
-        for _ in 0..<Self.readerCount {
+        for _ in 0..<readerCount {
             let reader = try DatabaseQueue(path: path, configuration: readOnly)
             freeReaders.withLock { $0.append(reader) }
             freeReaderCount.signal()
@@ -64,7 +65,7 @@ public final class SQLiteDatabase: Database {
         }
     }
 
-    public func write<T>(_ body: (any WriteTransaction) throws -> T) throws -> T {
+    public func write<T>(lane: Int, _ body: (any WriteTransaction) throws -> T) throws -> T {
         try writer.writeWithoutTransaction { database in
             try DatabaseFailure.translating {
                 let transaction = SQLiteTransaction(database)
@@ -101,24 +102,6 @@ public final class SQLiteDatabase: Database {
                 try transaction.execute("BEGIN DEFERRED")
                 defer { _ = try? transaction.execute("COMMIT") }
                 return try body(transaction)
-            }
-        }
-    }
-
-    private func migrate() throws {
-        try write { transaction in
-            try transaction.execute("CREATE TABLE IF NOT EXISTS migrations (name TEXT NOT NULL PRIMARY KEY)")
-            let done = Set(try transaction.rows("SELECT name FROM migrations") { $0.string() })
-            let known = Set(Migrations.steps.map(\.name))
-            guard done.isSubset(of: known) else {
-                throw DatabaseFailure(
-                    message:
-                        "The database was written by a newer version of Roost: \(done.subtracting(known).sorted()). Start that one.",
-                    kind: .fatal)
-            }
-            for step in Migrations.steps where !done.contains(step.name) {
-                for statement in step.statements(transaction.dialect) { try transaction.execute(statement) }
-                try transaction.execute("INSERT INTO migrations (name) VALUES (\(step.name))")
             }
         }
     }

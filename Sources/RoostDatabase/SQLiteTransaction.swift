@@ -17,7 +17,9 @@ final class SQLiteTransaction: WriteTransaction {
     init(_ database: GRDB.Database) { self.database = database }
 
     /// `WITHOUT ROWID` keeps rows in the order of the primary key, and saves a second tree.
-    let dialect = Dialect(clusteredTable: "WITHOUT ROWID")
+    let dialect = Dialect(text: "TEXT", clusteredTable: "WITHOUT ROWID", rowLock: nil)
+    /// There is one writer, and so one generator.
+    let idGenerator: Int64 = 0
 
     func attempt<T>(_ body: () throws -> T) throws -> T {
         progress = .clean
@@ -43,6 +45,8 @@ final class SQLiteTransaction: WriteTransaction {
         }
         return try run(sql) { _ in }
     }
+
+    func perform(_ sql: RoostCore.SQL) throws { try execute(sql) }
 
     func each(_ sql: RoostCore.SQL, _ body: (inout RowReader) throws -> Void) throws {
         // A statement that returns rows may also write (RETURNING), and then needs the savepoint as well.

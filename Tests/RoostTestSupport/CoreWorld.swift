@@ -9,12 +9,12 @@ public import RoostDatabase
 ///     try world.channel("general", owner: "ann", members: ["bob"])
 ///     try world.perform(SendMessage(channel: "general", clientId: "1", text: "hi"), as: "ann")
 ///
-/// An operation runs as it does in the server: validated, then in a savepoint of a durable transaction, or beside the writer when it
-/// only reads.
+/// An operation runs as it does in the server: validated, then on its own in a durable transaction, or beside the writer when it only reads.
+/// The database is that of ``TestDatabase``, on the engine that the tests run on.
 public final class CoreWorld {
     /// Nil only between an end and a start.
-    private var opened: SQLiteDatabase?
-    public let directory: URL
+    private var opened: (any RoostDatabase.Database)?
+    private let place: TestDatabase
     /// The clock. It moves only when a test moves it.
     public var now = Timestamp(milliseconds: 1_772_368_205_250)
     public var ids = IDGenerator()
@@ -24,13 +24,11 @@ public final class CoreWorld {
     private var lastClientID = 0
 
     public init() throws {
-        directory = TemporaryPlace.make()
-        opened = try SQLiteDatabase(directory: directory)
+        place = try TestDatabase()
+        opened = try place.open()
     }
 
-    deinit { try? FileManager.default.removeItem(at: directory) }
-
-    public var database: SQLiteDatabase {
+    public var database: any RoostDatabase.Database {
         guard let opened else { preconditionFailure("The world couldn't be started again.") }
         return opened
     }
@@ -55,7 +53,8 @@ public final class CoreWorld {
         let response =
             O.isReadOnly
             ? try database.read { try run($0) }
-            : try database.write { transaction in
+            : try write { transaction in
+                try operation.scope(for: caller).lock(in: transaction)
                 let response = try transaction.attempt { try run(transaction) }
                 try ids.save(in: transaction)
                 return response
@@ -85,13 +84,23 @@ public final class CoreWorld {
         try refusal(operation, as: user, role: role, connection: connection)?.code
     }
 
+    /// Writes on the first lane. An engine can run the body again, which then begins with the same ids.
+    private func write<T>(_ body: (any WriteTransaction) throws -> T) throws -> T {
+        let before = ids
+        return try database.write(lane: 0) { transaction in
+            ids = before
+            return try body(transaction)
+        }
+    }
+
     // MARK: Building
 
     /// Makes sure that a user exists, as the first use of their token does.
     @discardableResult
     public func user(_ id: UserID, displayName: String? = nil) throws -> UserID {
         var context: Context?
-        try database.write { transaction in
+        try write { transaction in
+            try Scope.user(id).lock(in: transaction)
             var admitting = Context(transaction: transaction, caller: Caller(user: id), now: now, ids: ids, presence: presence)
             try admitting.admitCaller(displayName: displayName)
             context = admitting
@@ -122,7 +131,7 @@ public final class CoreWorld {
 
     /// Writes past the rules, for states that would take too long to reach with them.
     public func execute(_ sql: SQL) throws {
-        try database.write { transaction in _ = try transaction.execute(sql) }
+        try write { transaction in _ = try transaction.execute(sql) }
     }
 
     public func rows<T>(_ sql: SQL, _ read: (inout RowReader) throws -> T) throws -> [T] {
@@ -131,11 +140,10 @@ public final class CoreWorld {
 
     public func advance(milliseconds: Int64) { now = Timestamp(milliseconds: now.milliseconds + milliseconds) }
 
-    /// Ends the server and starts it again on the same directory, as the engine does.
+    /// Ends the server and starts it again on the same database, as the engine does.
     public func restart() throws {
         opened = nil
-        TemporaryPlace.waitUntilFree(directory)
-        opened = try SQLiteDatabase(directory: directory)
+        opened = try place.open()
         ids = try database.read { try IDGenerator(continuing: $0) }
     }
 

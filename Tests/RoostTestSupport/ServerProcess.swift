@@ -15,8 +15,10 @@ public final class ServerProcess: Sendable {
     }
 
     /// Starts a server on a free port and waits until it listens.
-    public static func start(directory: URL) async throws -> ServerProcess {
-        let (process, output, ended) = try launch(directory: directory)
+    ///
+    /// - Parameter arguments: further ones of `roost serve`: `["--database", url]`.
+    public static func start(directory: URL, arguments: [String] = []) async throws -> ServerProcess {
+        let (process, output, ended) = try launch(directory: directory, arguments: arguments)
         var text = ""
         while let piece = await output.next(within: .seconds(60)) {
             text += piece
@@ -36,19 +38,33 @@ public final class ServerProcess: Sendable {
         _ = await ended.next()
     }
 
+    /// Starts a server that is expected to refuse: the status with which it ends by itself, and all that it wrote.
+    public static func startAndWait(directory: URL, arguments: [String]) async throws -> (status: Int32?, output: String) {
+        let (process, output, ended) = try launch(directory: directory, arguments: arguments, joinsErrors: true)
+        let status = await ended.next(within: .seconds(60))
+        if status == nil { kill(process.processIdentifier, SIGKILL) }
+        var text = ""
+        while let piece = await output.next() { text += piece }
+        return (status, text)
+    }
+
     private init(port: Int, process: Process, ended: Mailbox<Int32>) {
         self.port = port
         self.process = Mutex(process)
         self.ended = ended
     }
 
-    private static func launch(directory: URL) throws -> (Process, Mailbox<String>, Mailbox<Int32>) {
+    private static func launch(
+        directory: URL, arguments: [String] = [], joinsErrors: Bool = false
+    ) throws -> (Process, Mailbox<String>, Mailbox<Int32>) {
         let process = Process()
         process.executableURL = binary
-        process.arguments = ["serve", "--data", directory.path, "--port", "0"]
+        process.arguments = ["serve", "--data", directory.path, "--port", "0"] + arguments
+        // A server refuses variables that it doesn't know, as those of the tests are.
+        process.environment = ProcessInfo.processInfo.environment.filter { !$0.key.hasPrefix("ROOST_") }
         let pipe = Pipe()
         process.standardOutput = pipe
-        process.standardError = FileHandle.nullDevice
+        process.standardError = joinsErrors ? pipe : try log()
         let output = Mailbox<String>()
         let ended = Mailbox<Int32>()
         // A thread of its own reads until the end: Foundation's readability handler can outlive its descriptor, which ends the test process.
@@ -64,6 +80,14 @@ public final class ServerProcess: Sendable {
         process.terminationHandler = { ended.put($0.terminationStatus) }
         try process.run()
         return (process, output, ended)
+    }
+
+    /// Where servers log: nowhere, or to a file of its own for each in the directory that `ROOST_SERVER_LOGS` names.
+    private static func log() throws -> FileHandle {
+        guard let directory = ProcessInfo.processInfo.environment["ROOST_SERVER_LOGS"] else { return .nullDevice }
+        let file = URL(filePath: directory, directoryHint: .isDirectory).appending(path: "\(UUID().uuidString).log")
+        try Data().write(to: file)
+        return try FileHandle(forWritingTo: file)
     }
 
     /// SIGKILL: nothing in the process runs after this.

@@ -1,0 +1,135 @@
+#if Cluster
+import CPostgres
+import RoostCore
+
+/// One connection to a server, with its settings and, for a lane, its number.
+final class PostgreSQLConnection: @unchecked Sendable {  // One thread at a time uses it: the one that took it out of its slot.
+    private let handle: OpaquePointer
+    private let address: PostgreSQLAddress
+    private let pipeline: PostgreSQLPipeline
+    /// The number of an ``IDGenerator`` that is this connection's as long as it lasts; 0 for a reader, which makes no ids.
+    let generatorNumber: Int64
+    /// Whether the connection can't be used any more.
+    private(set) var isLost = false
+
+    /// - Throws: ``DatabaseFailure``: of the transaction when the server can't be reached or lets nobody in, fatal when it isn't one that
+    ///   Roost can use.
+    init(_ address: PostgreSQLAddress, isLane: Bool) throws {
+        guard let handle = address.connect() else {
+            throw DatabaseFailure(message: "There is no memory for a connection to PostgreSQL.", kind: .transaction)
+        }
+        do {
+            try Self.check(handle, address)
+            // libpq writes the server's notices to standard error where nobody takes them.
+            PQsetNoticeReceiver(handle, { _, _ in }, nil)
+            let pipeline = try PostgreSQLPipeline(handle)
+            for setting in Self.settings { try pipeline.send(setting, isInOperation: false) }
+            generatorNumber = isLane ? try Self.takeGeneratorNumber(pipeline) : 0
+            try pipeline.settle()
+            self.pipeline = pipeline
+        } catch {
+            PQfinish(handle)
+            guard let failure = error as? PostgreSQLFailure else { throw error }
+            throw DatabaseFailure(message: address.redacted(failure.message), kind: .transaction)
+        }
+        self.handle = handle
+        self.address = address
+    }
+
+    deinit { PQfinish(handle) }
+
+    private static func check(_ handle: OpaquePointer, _ address: PostgreSQLAddress) throws {
+        guard PQstatus(handle) == CONNECTION_OK else {
+            let reason = PQerrorMessage(handle).map { address.redacted(String(cString: $0)) } ?? ""
+            throw DatabaseFailure(message: "PostgreSQL can't be reached: \(reason)", kind: .transaction)
+        }
+        let version = PQserverVersion(handle)
+        guard version >= versionMin else {
+            throw DatabaseFailure(message: "PostgreSQL \(version / 10_000) is too old; Roost needs 14 or newer.", kind: .fatal)
+        }
+        let encoding = PQparameterStatus(handle, "server_encoding").map { String(cString: $0) } ?? "unknown"
+        guard encoding == "UTF8" else {
+            throw DatabaseFailure(
+                message: "The database's encoding is \(encoding), and Roost's text needs UTF8: create it with ENCODING 'UTF8'.",
+                kind: .fatal)
+        }
+    }
+
+    private static let versionMin: Int32 = 140_000
+
+    /// What every session needs. A limit that the server, the role or the URL sets stays as it is, but there always is one.
+    private static let settings: [SQL] = [
+        // An acknowledgement means that the row is on disk.
+        """
+        SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') IN ('off', 'local')
+        """,
+        "SELECT set_config('statement_timeout', '30s', false) WHERE current_setting('statement_timeout') = '0'",
+        "SELECT set_config('lock_timeout', '10s', false) WHERE current_setting('lock_timeout') = '0'",
+        // A node that stands still in the middle of a transaction would hold its locks, and all channels behind them, for ever.
+        """
+        SELECT set_config('idle_in_transaction_session_timeout', '15s', false)
+        WHERE current_setting('idle_in_transaction_session_timeout') = '0'
+        """,
+        // Every statement of the rules has its index. A plan that was made while a table was small must not read it all when it is large.
+        "SELECT set_config('enable_seqscan', 'off', false)",
+    ]
+
+    /// Takes the first free number by a lock that goes with the session, beginning at another place for each.
+    private static func takeGeneratorNumber(_ pipeline: PostgreSQLPipeline) throws -> Int64 {
+        let result = try pipeline.ask(
+            """
+            SELECT (pg_backend_pid() + n) & 1023 FROM generate_series(0, 1023) AS n
+            WHERE pg_try_advisory_lock(\(AdvisoryLock.kind), (pg_backend_pid() + n) & 1023) LIMIT 1
+            """, isInOperation: false)
+        var number: Int64?
+        result.each { number = $0.int64() }
+        guard let number else {
+            throw DatabaseFailure(
+                message: "All 1024 numbers for making ids are in use: there are too many lanes.", kind: .transaction)
+        }
+        return number
+    }
+
+    // MARK: Statements
+
+    /// Queues a statement; see ``PostgreSQLPipeline``.
+    func send(_ sql: SQL, isInOperation: Bool = false) throws {
+        try noticing { try pipeline.send(sql, isInOperation: isInOperation) }
+    }
+
+    func ask(_ sql: SQL, isInOperation: Bool = false) throws -> PostgreSQLResult {
+        try noticing { try pipeline.ask(sql, isInOperation: isInOperation) }
+    }
+
+    func settle() throws { try noticing { _ = try pipeline.settle() } }
+
+    func flush() throws { try noticing { try pipeline.flush() } }
+
+    /// Whether the server has ended the connection while nobody used it.
+    func isEnded() -> Bool { pipeline.isEnded() }
+
+    /// Lets statements take as long as they need: those that change tables.
+    func waitsWithoutLimit(_ isUnlimited: Bool) {
+        pipeline.silenceMilliseconds = isUnlimited ? nil : PostgreSQLPipeline.silenceMilliseconds
+    }
+
+    /// Remembers that the connection is lost, and takes out of the failure what doesn't belong into a log.
+    private func noticing<T>(_ body: () throws -> T) throws -> T {
+        do {
+            return try body()
+        } catch let failure as PostgreSQLFailure {
+            if failure.kind == .connection { isLost = true }
+            throw PostgreSQLFailure(
+                kind: failure.kind, message: address.redacted(failure.message), isInOperation: failure.isInOperation)
+        }
+    }
+}
+
+/// The advisory locks that Roost takes in its database.
+enum AdvisoryLock {
+    /// Sets them apart from those of others: "Roos" as a number.
+    static let kind: Int64 = 0x526F_6F73
+    /// Held while the tables are brought up to date. The numbers below it are those of the id generators.
+    static let migration: Int64 = 1024
+}
+#endif

@@ -1,0 +1,132 @@
+#if Cluster
+import Foundation
+public import RoostCore
+import Synchronization
+
+/// Roost's rows in a PostgreSQL database, which several nodes use together.
+///
+/// - Each lane has a connection of its own, and with it a number for making ids that no other lane of any node has. Readers share a few more.
+/// - A connection is made when it is first used, and again after it was lost. What was under way is not repeated then, for nobody knows
+///   whether it was committed; whoever asked is told so, and the next call finds a server that is back.
+/// - A transaction that another one is in the way of is run again, a few times.
+/// - Each session asks for `synchronous_commit` and for limits of its own. What the server itself was told not to sync, ``durability()``
+///   tells.
+public final class PostgreSQLDatabase: Database {
+    public let laneCount: Int
+    public let readerCount: Int
+    private let lanes: [PostgreSQLSlot]
+    /// The readers that nobody uses at the moment, and how many those are.
+    private let freeReaders: Mutex<[PostgreSQLSlot]>
+    private let freeReaderCount: DispatchSemaphore
+
+    /// How often, and for how long, a transaction is run that others are in the way of.
+    private enum Attempts {
+        static let most = 6
+        static let durationMax = Duration.seconds(15)
+        static let firstPauseMilliseconds = 4
+    }
+
+    /// Connects, and brings the tables up to date: of several nodes that start at once, one does and the others wait.
+    ///
+    /// - Parameters:
+    ///   - url: `postgres://user:password@host:port/database?sslmode=verify-full`, with any other parameter of libpq. No failure repeats
+    ///     it.
+    ///   - laneCount: transactions that write at the same time, at least one.
+    ///   - readerCount: transactions that read at the same time, at least one.
+    /// - Throws: ``DatabaseFailure``: fatal for a URL or a database that Roost can't use, and of the transaction for a server that can't be
+    ///   reached now.
+    public init(url: String, laneCount: Int = 4, readerCount: Int = 2) throws {
+        let address = try PostgreSQLAddress(url: url)
+        self.laneCount = max(1, laneCount)
+        self.readerCount = max(1, readerCount)
+        lanes = (0..<self.laneCount).map { _ in PostgreSQLSlot(address, isLane: true) }
+        freeReaders = Mutex((0..<self.readerCount).map { _ in PostgreSQLSlot(address, isLane: false) })
+        // A semaphore may not end with a lower value than it began with, so it begins with none.
+        freeReaderCount = DispatchSemaphore(value: 0)
+        for _ in 0..<self.readerCount { freeReaderCount.signal() }
+        try lanes[0].open()
+        try migrate()
+    }
+
+    private func migrate() throws {
+        let connection = try lanes[0].take()
+        connection.waitsWithoutLimit(true)
+        lanes[0].giveBack(connection)
+        defer { connection.waitsWithoutLimit(false) }
+        try write(lane: 0) { transaction in
+            // Building an index on many rows takes long, and so does waiting for the node that builds it.
+            for name in ["statement_timeout", "lock_timeout"] {
+                try transaction.perform("SELECT set_config(\(name), '0', true)")
+            }
+            try transaction.perform("SELECT pg_advisory_xact_lock(\(AdvisoryLock.kind), \(AdvisoryLock.migration))")
+            try transaction.migrate()
+        }
+    }
+
+    /// Asks the server for an answer, and throws ``DatabaseFailure`` when there is none.
+    public func ping() throws { try read { _ = try $0.execute("SELECT 1") } }
+
+    /// What keeps a commit through a crash, as the server tells it: `fsync` is the server's own setting, and `off` means that its data can
+    /// be lost and damaged; `synchronous_commit` is as Roost's sessions have it.
+    public func durability() throws -> (fsync: String, synchronousCommit: String) {
+        let sql: SQL = "SELECT current_setting('fsync'), current_setting('synchronous_commit')"
+        return try read { try $0.first(sql) { ($0.string(), $0.string()) } } ?? ("", "")
+    }
+
+    // MARK: Writing
+
+    public func write<T>(lane: Int, _ body: (any WriteTransaction) throws -> T) throws -> T {
+        precondition(lanes.indices.contains(lane), "There is no lane \(lane).")
+        let slot = lanes[lane]
+        let connection = try slot.take()
+        defer { slot.giveBack(connection) }
+        let started = ContinuousClock.now
+        var conflicts = 0
+        var isCareful = false
+        while true {
+            let transaction = PostgreSQLTransaction(connection, isCareful: isCareful)
+            do {
+                try transaction.begin()
+                let result = try body(transaction)
+                try transaction.commit()
+                return result
+            } catch {
+                transaction.rollBack()
+                switch transaction.ending {
+                case nil: throw error
+                case .failed(let failure): throw failure
+                case .needsCare: isCareful = true
+                case .conflict(let failure):
+                    conflicts += 1
+                    guard conflicts < Attempts.most, ContinuousClock.now - started < Attempts.durationMax else {
+                        throw DatabaseFailure(
+                            message: "Other transactions were in the way \(conflicts) times. \(failure.message)", kind: .transaction
+                        )
+                    }
+                    Self.pause(after: conflicts)
+                }
+            }
+        }
+    }
+
+    /// Waits twice as long each time, and not as long as the others that wait.
+    private static func pause(after conflicts: Int) {
+        let longest = Attempts.firstPauseMilliseconds << min(conflicts, 8)
+        Thread.sleep(forTimeInterval: Double.random(in: 0.5...1) * Double(longest) / 1000)
+    }
+
+    // MARK: Reading
+
+    public func read<T>(_ body: (any Transaction) throws -> T) throws -> T {
+        freeReaderCount.wait()
+        defer { freeReaderCount.signal() }
+        guard let slot = freeReaders.withLock({ $0.popLast() }) else {
+            throw DatabaseFailure(message: "There is no reader.", kind: .transaction)
+        }
+        defer { freeReaders.withLock { $0.append(slot) } }
+        let transaction = try PostgreSQLReading(slot)
+        defer { transaction.end() }
+        return try body(transaction)
+    }
+}
+#endif

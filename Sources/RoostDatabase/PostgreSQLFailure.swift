@@ -1,0 +1,64 @@
+#if Cluster
+import CPostgres
+
+/// What a server or the way to it did not do, told apart by what can be done about it.
+struct PostgreSQLFailure: Error {
+    enum Kind {
+        /// The statement was refused, and with it all that the transaction did since its last savepoint.
+        case statement
+        /// Another transaction was in the way. The whole transaction can be done again.
+        case conflict
+        /// The transaction is gone. The connection can be used again.
+        case transaction
+        /// The connection is gone, and with it the answer whether a commit has happened.
+        case connection
+    }
+
+    let kind: Kind
+    let message: String
+    /// Whether the statement was part of an operation, which has a savepoint or can get one.
+    let isInOperation: Bool
+
+    /// As the users of a database know it.
+    var failure: DatabaseFailure {
+        DatabaseFailure(message: message, kind: kind == .statement ? .statement : .transaction)
+    }
+
+    static func lost(_ message: String) -> PostgreSQLFailure {
+        PostgreSQLFailure(kind: .connection, message: "The connection to PostgreSQL is lost: \(message)", isInOperation: false)
+    }
+}
+
+extension PostgreSQLFailure {
+    /// - Parameter sqlState: five letters by which the server tells its errors apart. There are none when libpq itself failed.
+    init(sqlState: String, severity: String, message: String, isInOperation: Bool) {
+        kind = Self.kind(sqlState: sqlState, severity: severity)
+        let state = sqlState.isEmpty ? "" : " \(sqlState)"
+        self.message = "PostgreSQL error\(state): \(message)"
+        self.isInOperation = isInOperation
+    }
+
+    private static func kind(sqlState: String, severity: String) -> Kind {
+        // The server ends the connection after these.
+        let isEnd = ["FATAL", "PANIC"].contains(severity) || sqlState.hasPrefix("08") || sqlState.hasPrefix("57P0")
+        if isEnd { return .connection }
+        switch sqlState {
+        // Serialization failure, deadlock, a lock that wasn't free in time.
+        case "40001", "40P01", "55P03": return .conflict
+        // Read-only: the server is a copy, or has become one. Query cancelled: it took longer than `statement_timeout`.
+        case "25006", "57014": return .transaction
+        default: break
+        }
+        // Class 53: no memory, a full disk, too many connections. 58: the system under the server failed. XX: the server itself did.
+        let isServerWide = ["53", "58", "XX"].contains { sqlState.hasPrefix($0) }
+        return isServerWide ? .transaction : .statement
+    }
+
+    /// What a result says of its failure; the values of the statement, which stand in the server's detail, are left out.
+    init(_ result: PostgreSQLResult, isInOperation: Bool) {
+        self.init(
+            sqlState: result.errorField("C"), severity: result.errorField("V"), message: result.errorField("M"),
+            isInOperation: isInOperation)
+    }
+}
+#endif

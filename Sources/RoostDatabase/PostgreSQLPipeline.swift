@@ -1,0 +1,174 @@
+#if Cluster
+import CPostgres
+import Foundation
+import RoostCore
+
+/// The statements that are under way on one connection, and their answers: libpq's pipeline mode.
+///
+/// 1. ``send(_:isInOperation:)`` queues a statement. Nothing waits, and mostly nothing is sent yet.
+/// 2. ``ask(_:isInOperation:)`` queues one, sends all that is queued, and waits for all answers; ``settle()`` does so without a statement.
+/// 3. Where a statement fails, the server skips what follows it up to the end of what was sent together; the first failure is thrown.
+///
+/// Each time something is waited for, a sync ends what was sent together. A flush alone would cost the server less, but only after a sync
+/// does it know that it waits for the client, and ends a transaction that a stopped client has left open.
+final class PostgreSQLPipeline {
+    private let handle: OpaquePointer
+    private var statements: [String: PostgreSQLStatement] = [:]
+    private var values = PostgreSQLValues()
+    /// What was queued or sent, and has no answer yet, in its order.
+    private var waiting: [Waiting] = []
+    /// How long the server may be silent while an answer is awaited; longer than any statement may take. Nil for no limit.
+    var silenceMilliseconds: Int32? = PostgreSQLPipeline.silenceMilliseconds
+    static let silenceMilliseconds: Int32 = 40_000
+
+    private enum Waiting {
+        case prepare(PostgreSQLStatement, isInOperation: Bool)
+        case statement(isInOperation: Bool)
+        case sync
+    }
+
+    private enum Limit {
+        /// Statements that are sent off unanswered. Without a bound, client and server could hold any amount for one another.
+        static let waiting = 256
+        /// Statements that stay prepared. There are some dozens; this bounds what nobody foresaw.
+        static let prepared = 1024
+    }
+
+    /// - Parameter handle: of a connection that is up, and stays so longer than this.
+    init(_ handle: OpaquePointer) throws {
+        self.handle = handle
+        guard PQsetnonblocking(handle, 1) == 0, PQenterPipelineMode(handle) == 1 else { throw lost() }
+    }
+
+    // MARK: Sending
+
+    /// Queues a statement whose answer nobody needs. A failure shows itself when the next answers come.
+    func send(_ sql: SQL, isInOperation: Bool) throws {
+        if waiting.count >= Limit.waiting { _ = try settle() }
+        try values.encode(sql.values)
+        let statement = statement(sql.text)
+        if statement.state == .new {
+            guard PQsendPrepare(handle, statement.name, statement.text, 0, nil) == 1 else { throw lost() }
+            statement.state = .sent
+            waiting.append(.prepare(statement, isInOperation: isInOperation))
+        }
+        let count = Int32(clamping: values.count)
+        let isSent = values.withPointers { PQsendQueryPrepared(handle, statement.name, count, $0, nil, nil, 0) }
+        guard isSent == 1 else { throw lost() }
+        if statement.name.isEmpty { statement.state = .new }
+        waiting.append(.statement(isInOperation: isInOperation))
+    }
+
+    private func statement(_ text: String) -> PostgreSQLStatement {
+        if let known = statements[text] { return known }
+        let isKept = statements.count < Limit.prepared
+        let statement = PostgreSQLStatement(text, name: isKept ? "s\(statements.count)" : "")
+        if isKept { statements[text] = statement }
+        return statement
+    }
+
+    /// Sends what is queued, and doesn't wait for the answers: the next one who asks does.
+    func flush() throws {
+        guard PQpipelineSync(handle) == 1 else { throw lost() }
+        waiting.append(.sync)
+        guard PQflush(handle) >= 0 else { throw lost() }
+    }
+
+    // MARK: Answers
+
+    /// Runs a statement, and all that is queued before it.
+    func ask(_ sql: SQL, isInOperation: Bool) throws -> PostgreSQLResult {
+        try send(sql, isInOperation: isInOperation)
+        guard let result = try settle() else { throw lost("the server gave no answer") }
+        return result
+    }
+
+    /// Waits for all answers. The last statement's is returned.
+    ///
+    /// - Throws: ``PostgreSQLFailure``, the first, once all have come.
+    @discardableResult
+    func settle() throws -> PostgreSQLResult? {
+        guard !waiting.isEmpty else { return nil }
+        if case .sync = waiting.last {} else { try flush() }
+        var last: PostgreSQLResult?
+        var failure: PostgreSQLFailure?
+        for entry in waiting {
+            guard let result = try nextResult() else { throw lost("an answer is missing") }
+            if result.status == PGRES_PIPELINE_SYNC {
+                guard case .sync = entry else { throw lost("the answers are in disorder") }
+                continue
+            }
+            switch entry {
+            case .sync: throw lost("the answers are in disorder")
+            case .prepare(let statement, let isInOperation):
+                let isReady = result.status == PGRES_COMMAND_OK
+                if !statement.name.isEmpty { statement.state = isReady ? .ready : .new }
+                failure = failure ?? self.failure(of: result, isInOperation: isInOperation)
+            case .statement(let isInOperation):
+                last = result
+                failure = failure ?? self.failure(of: result, isInOperation: isInOperation)
+            }
+            // After each statement's result comes the news that it has no other.
+            guard try nextResult() == nil else { throw lost("the answers are in disorder") }
+        }
+        waiting.removeAll(keepingCapacity: true)
+        if let failure { throw failure }
+        return last
+    }
+
+    private func failure(of result: PostgreSQLResult, isInOperation: Bool) -> PostgreSQLFailure? {
+        switch result.status {
+        case PGRES_COMMAND_OK, PGRES_TUPLES_OK, PGRES_PIPELINE_ABORTED: return nil
+        default: break
+        }
+        let failure = PostgreSQLFailure(result, isInOperation: isInOperation)
+        guard PQstatus(handle) == CONNECTION_OK else { return .lost(failure.message) }
+        return failure
+    }
+
+    // MARK: Waiting
+
+    private func nextResult() throws -> PostgreSQLResult? {
+        var silentMilliseconds: Int32 = 0
+        while true {
+            let unsent = PQflush(handle)
+            // When sending failed, what the server said before it went may still be there to be read.
+            if PQisBusy(handle) == 0 { return PQgetResult(handle).map(PostgreSQLResult.init) }
+            var descriptor = pollfd(fd: PQsocket(handle), events: Int16(POLLIN), revents: 0)
+            guard descriptor.fd >= 0 else { throw lost() }
+            if unsent > 0 { descriptor.events |= Int16(POLLOUT) }
+            switch poll(&descriptor, 1, Self.pollMilliseconds) {
+            case 0:
+                silentMilliseconds += Self.pollMilliseconds
+                if let silenceMilliseconds, silentMilliseconds >= silenceMilliseconds {
+                    throw lost("the server didn't answer within \(silenceMilliseconds / 1000) seconds")
+                }
+            case 1...:
+                silentMilliseconds = 0
+                if descriptor.revents & ~Int16(POLLOUT) != 0, PQconsumeInput(handle) == 0, PQisBusy(handle) != 0 { throw lost() }
+            default:
+                guard errno == EINTR else { throw lost() }
+            }
+        }
+    }
+
+    private static let pollMilliseconds: Int32 = 1000
+
+    /// Whether the server has ended the connection while nobody used it. Costs one look at the socket.
+    func isEnded() -> Bool {
+        // One look for the server's farewell, one for the end after it, one to be sure.
+        for _ in 0..<3 {
+            var descriptor = pollfd(fd: PQsocket(handle), events: Int16(POLLIN), revents: 0)
+            guard descriptor.fd >= 0 else { return true }
+            guard poll(&descriptor, 1, 0) == 1 else { return false }
+            guard PQconsumeInput(handle) == 1, PQstatus(handle) == CONNECTION_OK else { return true }
+        }
+        return false
+    }
+
+    /// That the connection is gone, in the words of libpq where none are given.
+    private func lost(_ reason: String? = nil) -> PostgreSQLFailure {
+        .lost(reason ?? PQerrorMessage(handle).map { String(cString: $0) } ?? "")
+    }
+}
+#endif

@@ -1,0 +1,83 @@
+#if Cluster
+import CPostgres
+import RoostCore
+
+/// What the server answered to one statement.
+final class PostgreSQLResult {
+    fileprivate let handle: OpaquePointer
+
+    init(_ handle: OpaquePointer) { self.handle = handle }
+
+    deinit { PQclear(handle) }
+
+    var status: ExecStatusType { PQresultStatus(handle) }
+    var rowCount: Int32 { PQntuples(handle) }
+    /// What was done, as `COMMIT` or `UPDATE 3`.
+    var command: String { PQcmdStatus(handle).map { String(cString: $0) } ?? "" }
+    /// The rows that the statement changed; nil for one that doesn't count them, as `CREATE TABLE`.
+    var changedRowCount: Int? { PQcmdTuples(handle).flatMap { Int(String(cString: $0)) } }
+
+    /// A part of an error: `C` its code, `V` its severity, `M` its message.
+    func errorField(_ name: Unicode.Scalar) -> String {
+        PQresultErrorField(handle, Int32(name.value)).map { String(cString: $0) } ?? ""
+    }
+
+    /// Hands out each row in the order of the result.
+    func each(_ body: (inout RowReader) throws -> Void) rethrows {
+        let row = PostgreSQLRow(self)
+        var reader = RowReader(row)
+        for index in 0..<max(0, rowCount) {
+            row.index = index
+            reader.rewind()
+            try body(&reader)
+        }
+    }
+}
+
+/// The row on which a result stands.
+private final class PostgreSQLRow: Row {
+    private let result: PostgreSQLResult
+    private let columnCount: Int32
+    var index: Int32 = 0
+
+    init(_ result: PostgreSQLResult) {
+        self.result = result
+        columnCount = PQnfields(result.handle)
+    }
+
+    func isNull(_ column: Int32) -> Bool { column >= columnCount || PQgetisnull(result.handle, index, column) != 0 }
+
+    func integer(_ column: Int32) -> Int64 { Int64(saturating: bytes(column)) }
+
+    func text(_ column: Int32) -> String { String(decoding: bytes(column), as: UTF8.self) }
+
+    /// The value as text. It belongs to the result, so it is used at once.
+    private func bytes(_ column: Int32) -> UnsafeRawBufferPointer {
+        guard column < columnCount, let start = PQgetvalue(result.handle, index, column) else {
+            return UnsafeRawBufferPointer(start: nil, count: 0)
+        }
+        return UnsafeRawBufferPointer(start: start, count: Int(PQgetlength(result.handle, index, column)))
+    }
+}
+
+extension Int64 {
+    /// A number as PostgreSQL writes it, read without making a string of it. A sum that is beyond 64 bits becomes the greatest or least
+    /// number; text that is none becomes 0, as with SQLite.
+    init(saturating text: UnsafeRawBufferPointer) {
+        let isNegative = text.first == UInt8(ascii: "-")
+        // The negative numbers reach one further, so that the sum is kept there.
+        var sum: Int64 = 0
+        for byte in text.dropFirst(isNegative ? 1 : 0) {
+            guard byte >= UInt8(ascii: "0"), byte <= UInt8(ascii: "9") else { break }
+            let (product, isOver) = sum.multipliedReportingOverflow(by: 10)
+            let (next, isBeyond) = product.subtractingReportingOverflow(Int64(byte - UInt8(ascii: "0")))
+            guard !isOver, !isBeyond else {
+                self = isNegative ? .min : .max
+                return
+            }
+            sum = next
+        }
+        self = isNegative ? sum : sum == .min ? .max : -sum
+    }
+}
+#endif

@@ -1,0 +1,42 @@
+#if Cluster
+import Synchronization
+
+/// The place of one connection, which is made when it is first used, and again after it was lost.
+final class PostgreSQLSlot: Sendable {
+    private let address: PostgreSQLAddress
+    private let isLane: Bool
+    /// The connection while nobody uses it.
+    private let free: Mutex<PostgreSQLConnection?> = Mutex(nil)
+
+    init(_ address: PostgreSQLAddress, isLane: Bool) {
+        self.address = address
+        self.isLane = isLane
+    }
+
+    /// Takes the connection out, or makes one. Whoever takes it gives it back, so that it is used by one thread at a time.
+    func take() throws -> PostgreSQLConnection {
+        // One that the server has ended meanwhile had nothing under way, so that nothing is lost with it.
+        if let connection = free.withLock({ $0.take() }), !connection.isEnded() { return connection }
+        return try make()
+    }
+
+    /// Makes a connection in place of one that is lost.
+    func make() throws -> PostgreSQLConnection {
+        do {
+            return try PostgreSQLConnection(address, isLane: isLane)
+        } catch let failure as DatabaseFailure {
+            // A server that was good when this process started can become so again.
+            throw DatabaseFailure(message: failure.message, kind: .transaction)
+        }
+    }
+
+    /// Makes the first connection, and keeps it. A server that Roost can't use is a fatal failure here.
+    func open() throws { giveBack(try PostgreSQLConnection(address, isLane: isLane)) }
+
+    /// Keeps the connection for the next use; one that is lost is closed.
+    func giveBack(_ connection: PostgreSQLConnection) {
+        guard !connection.isLost else { return }
+        free.withLock { $0 = connection }
+    }
+}
+#endif

@@ -1,0 +1,179 @@
+#if Cluster
+import RoostCore
+
+/// One run of a transaction that can write, on one connection.
+///
+/// A statement that fails dooms a transaction in PostgreSQL, up to its last savepoint. Savepoints cost as much as a statement each, and
+/// hardly any operation needs one; so a transaction runs up to three ways:
+/// 1. Without savepoints. An operation that throws before it has written anything leaves nothing to undo.
+/// 2. When one throws after it has written, or a statement fails, this run can't go on. It is taken back, and the body run again,
+///    carefully: each operation has a savepoint before its first statement, and its answers are awaited before the next begins.
+/// 3. When another transaction was in the way, the run is taken back and the body run again as it was.
+///
+/// ``ending`` says that a run can't be committed. Every statement after that fails, so that the body comes to its end.
+final class PostgreSQLTransaction: WriteTransaction {
+    /// Why a run can't be committed.
+    enum Ending {
+        /// An operation is to be undone, and has no savepoint.
+        case needsCare
+        /// Another transaction was in the way.
+        case conflict(DatabaseFailure)
+        case failed(DatabaseFailure)
+
+        var failure: DatabaseFailure {
+            switch self {
+            case .needsCare: DatabaseFailure(message: "The transaction is run again, carefully.", kind: .transaction)
+            case .conflict(let failure), .failed(let failure): failure
+            }
+        }
+    }
+
+    /// The operation under way.
+    private struct Operation {
+        var hasWritten = false
+        var hasSavepoint = false
+        /// The failure of one of its statements, after which only its undoing is possible.
+        var failure: DatabaseFailure?
+    }
+
+    private let connection: PostgreSQLConnection
+    private let isCareful: Bool
+    private var operation: Operation?
+    private(set) var ending: Ending?
+
+    init(_ connection: PostgreSQLConnection, isCareful: Bool) {
+        self.connection = connection
+        self.isCareful = isCareful
+    }
+
+    let dialect = Dialect.postgreSQL
+    var idGenerator: Int64 { connection.generatorNumber }
+
+    // MARK: Statements
+
+    func each(_ sql: SQL, _ body: (inout RowReader) throws -> Void) throws {
+        let result = try run { try connection.ask(sql, isInOperation: $0) }
+        // What returns rows may also write them (RETURNING).
+        if !sql.text.hasPrefix("SELECT") { operation?.hasWritten = true }
+        try result.each(body)
+    }
+
+    @discardableResult
+    func execute(_ sql: SQL) throws -> Int {
+        let result = try run { try connection.ask(sql, isInOperation: $0) }
+        let count = result.changedRowCount
+        if count != 0 { operation?.hasWritten = true }
+        return count ?? 0
+    }
+
+    func perform(_ sql: SQL) throws {
+        try run { try connection.send(sql, isInOperation: $0) }
+        // Nobody knows yet whether it changes anything.
+        operation?.hasWritten = true
+    }
+
+    private func run<T>(_ body: (_ isInOperation: Bool) throws -> T) throws -> T {
+        if let failure = ending?.failure ?? operation?.failure { throw failure }
+        return try noting {
+            if isCareful, let operation, !operation.hasSavepoint {
+                try connection.send("SAVEPOINT operation", isInOperation: false)
+                self.operation?.hasSavepoint = true
+            }
+            return try body(operation != nil)
+        }
+    }
+
+    /// Decides what a failure of the server means for this run.
+    private func noting<T>(_ body: () throws -> T) throws -> T {
+        do {
+            return try body()
+        } catch let failure as PostgreSQLFailure {
+            switch failure.kind {
+            case .connection, .transaction: ending = .failed(failure.failure)
+            case .conflict: ending = .conflict(failure.failure)
+            case .statement where !failure.isInOperation: ending = .failed(failure.failure)
+            case .statement where !isCareful: ending = .needsCare
+            case .statement: operation?.failure = failure.failure
+            }
+            throw ending?.failure ?? failure.failure
+        }
+    }
+
+    // MARK: Operations
+
+    func attempt<T>(_ body: () throws -> T) throws -> T {
+        operation = Operation()
+        defer { operation = nil }
+        do {
+            let result = try body()
+            try keep()
+            return result
+        } catch {
+            try undo()
+            throw error
+        }
+    }
+
+    /// Makes sure that the operation stands, whatever its body made of the failure of a statement.
+    private func keep() throws {
+        if let failure = ending?.failure ?? operation?.failure { throw failure }
+        guard operation?.hasSavepoint == true else { return }
+        try run { isInOperation in
+            try connection.send("RELEASE operation", isInOperation: isInOperation)
+            try connection.settle()
+        }
+    }
+
+    /// Takes back what the operation has written. Throws when that takes the whole transaction.
+    private func undo() throws {
+        if let ending { throw ending.failure }
+        guard let operation else { return }
+        guard operation.hasSavepoint else {
+            guard operation.hasWritten else { return }
+            ending = .needsCare
+            throw Ending.needsCare.failure
+        }
+        // What is under way comes to its end first: after a failure among it, the server would skip the undoing as well.
+        do {
+            try noting { try connection.settle() }
+        } catch {
+            if let ending { throw ending.failure }
+        }
+        self.operation = nil
+        try noting {
+            try connection.send("ROLLBACK TO operation")
+            try connection.send("RELEASE operation")
+        }
+    }
+
+    // MARK: Beginning and end
+
+    /// Begins. What is sent goes out with the first statement.
+    func begin() throws { try noting { try connection.send("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE") } }
+
+    /// Commits, and waits until that is on disk.
+    func commit() throws {
+        if let ending { throw ending.failure }
+        let result = try noting { try connection.ask("COMMIT") }
+        // The server answers the commit of a doomed transaction with its rollback, and calls that no failure.
+        guard result.command == "COMMIT" else {
+            let failure = DatabaseFailure(message: "PostgreSQL has rolled the transaction back.", kind: .transaction)
+            ending = .failed(failure)
+            throw failure
+        }
+    }
+
+    /// Takes everything back, also what is under way.
+    func rollBack() {
+        guard !connection.isLost else { return }
+        _ = try? connection.settle()
+        // When this fails the connection is lost, which its slot sees.
+        _ = try? connection.ask("ROLLBACK")
+    }
+}
+
+extension Dialect {
+    /// Text is compared by its bytes, as SQLite and Swift's `utf8` compare it, whatever language the database is made for.
+    static let postgreSQL = Dialect(text: "TEXT COLLATE \"C\"", clusteredTable: "", rowLock: "FOR UPDATE")
+}
+#endif

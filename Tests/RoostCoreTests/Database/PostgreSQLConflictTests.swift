@@ -1,0 +1,176 @@
+#if Cluster
+import Foundation
+import RoostCore
+import RoostDatabase
+import RoostTestSupport
+import Synchronization
+import Testing
+
+/// Writers that are in one another's way, and operations that fail among others, on a real PostgreSQL server.
+@Suite("PostgreSQLDatabase: conflicts")
+struct PostgreSQLConflictTests {
+    private struct Refused: Error {}
+    private let url: String
+
+    init() throws { url = try PostgreSQLServer.shared.makeDatabase() }
+
+    @Test("I3 I23 of two transactions that wait for one another, one is run again, and both are stored")
+    func deadlock() async throws {
+        let database = try PostgreSQLDatabase(url: url, laneCount: 2)
+        try add(["a", "b"], to: database)
+        let runs = Mutex([0, 0])
+        let locked = [DispatchSemaphore(value: 0), DispatchSemaphore(value: 0)]
+        /// Locks one row, waits until the other transaction has locked its own, and then wants that one too.
+        @Sendable func cross(_ lane: Int) -> String? {
+            let rows = lane == 0 ? ["a", "b"] : ["b", "a"]
+            return failure {
+                try database.write(lane: lane) { transaction in
+                    let run = runs.withLock { runs in
+                        runs[lane] += 1
+                        return runs[lane]
+                    }
+                    try transaction.execute("UPDATE settings SET value = value || \("\(lane)") WHERE name = \(rows[0])")
+                    if run == 1 {
+                        locked[lane].signal()
+                        locked[1 - lane].wait()
+                    }
+                    try transaction.execute("UPDATE settings SET value = value || \("\(lane)") WHERE name = \(rows[1])")
+                }
+            }
+        }
+        #expect(await onThreads(2) { cross($0) } == [nil, nil])
+        #expect(runs.withLock { $0.sorted() } == [1, 2])
+        let values = try database.read { try $0.rows("SELECT value FROM settings ORDER BY name") { $0.string().count } }
+        #expect(values == [2, 2])
+    }
+
+    @Test("I23 a transaction that can't be serialized is run again from its beginning")
+    func serialization() throws {
+        let database = try PostgreSQLDatabase(url: url)
+        var runs = 0
+        try database.write(lane: 0) { transaction in
+            runs += 1
+            try transaction.attempt { try transaction.perform("INSERT INTO settings (name, value) VALUES ('a', \("\(runs)"))") }
+            // Whatever becomes of the failure, the transaction isn't committed with it.
+            if runs < 3 { _ = try? transaction.attempt { try transaction.execute(Self.notSerializable) } }
+        }
+        #expect(runs == 3)
+        #expect(try rows(of: database) == ["a3"])
+    }
+
+    @Test("I23 a transaction that can never be serialized ends after some runs")
+    func neverSerializable() throws {
+        let database = try PostgreSQLDatabase(url: url)
+        var runs = 0
+        let failure = #expect(throws: DatabaseFailure.self) {
+            try database.write(lane: 0) { transaction in
+                runs += 1
+                try transaction.execute(Self.notSerializable)
+            }
+        }
+        #expect(failure?.kind == .transaction)
+        #expect(runs == 6)
+        try add(["a"], to: database)
+    }
+
+    private static let notSerializable: SQL = """
+        DO $$ BEGIN RAISE EXCEPTION 'another was in the way' USING ERRCODE = '40001'; END $$
+        """
+
+    @Test("I23 a lock that isn't free in time is waited for a few times, then the transaction ends")
+    func lockTimeout() throws {
+        let holder = try PostgreSQLDatabase(url: url)
+        let database = try PostgreSQLDatabase(url: "\(url)?options=-c%20lock_timeout%3D50ms")
+        try add(["a"], to: holder)
+        let update: SQL = "UPDATE settings SET value = 'x' WHERE name = 'a'"
+        var runs = 0
+        let failure = #expect(throws: DatabaseFailure.self) {
+            try holder.write(lane: 0) { transaction in
+                try transaction.execute(update)
+                try database.write(lane: 0) { transaction in
+                    runs += 1
+                    try transaction.execute(update)
+                }
+            }
+        }
+        #expect(failure?.kind == .transaction)
+        #expect(failure?.message.contains("55P03") == true)
+        #expect(runs == 6)
+        #expect(try rows(of: database) == ["a"])
+    }
+
+    // MARK: Operations among others
+
+    @Test("I23 one operation of a batch fails after it has written: the rest stays, and the batch runs twice")
+    func carefulMode() throws {
+        let database = try PostgreSQLDatabase(url: url)
+        try add(["5"], to: database)
+        var runs = 0
+        let outcomes: [Bool] = try database.write(lane: 0) { transaction in
+            runs += 1
+            try transaction.perform("INSERT INTO settings (name, value) VALUES ('outside', '')")
+            return (0..<10).map { number in
+                let isStored: Void? = try? transaction.attempt {
+                    try transaction.perform("INSERT INTO settings (name, value) VALUES (\("before \(number)"), '')")
+                    let sql: SQL = "INSERT INTO settings (name, value) VALUES (\("\(number)"), '')"
+                    if number % 2 == 0 { try transaction.execute(sql) } else { try transaction.perform(sql) }
+                    if number == 7 { throw Refused() }
+                }
+                return isStored != nil
+            }
+        }
+        #expect(outcomes == (0..<10).map { $0 != 5 && $0 != 7 })
+        #expect(runs == 2)
+        let stored = (0..<10).filter { $0 != 5 && $0 != 7 }
+        #expect(try rows(of: database) == (stored.map { "\($0)" } + ["5"] + stored.map { "before \($0)" } + ["outside"]).sorted())
+    }
+
+    @Test("I23 a statement that fails outside of any operation ends the transaction, also when its failure is passed over")
+    func failureOutside() throws {
+        let database = try PostgreSQLDatabase(url: url)
+        for isAwaited in [true, false] {
+            let failure = #expect(throws: DatabaseFailure.self) {
+                try database.write(lane: 0) { transaction in
+                    try transaction.execute("INSERT INTO settings (name, value) VALUES ('a', '')")
+                    let again: SQL = "INSERT INTO settings (name, value) VALUES ('a', '')"
+                    if isAwaited { _ = try? transaction.execute(again) } else { try transaction.perform(again) }
+                }
+            }
+            #expect(failure?.kind == .statement)
+        }
+        #expect(try rows(of: database) == [])
+    }
+
+    @Test("I23 ten thousand statements that nobody waits for come through, and large ones too")
+    func longPipeline() throws {
+        let database = try PostgreSQLDatabase(url: url)
+        let large = String(repeating: "x", count: 100_000)
+        try database.write(lane: 0) { transaction in
+            for number in 0..<10_000 {
+                try transaction.perform("INSERT INTO settings (name, value) VALUES (\("\(number)"), '')")
+            }
+            // Each sends as much back as it brings.
+            for number in 0..<200 {
+                try transaction.perform(
+                    "INSERT INTO settings (name, value) VALUES (\("large \(number)"), \(large)) RETURNING value")
+            }
+        }
+        let counts = try database.read {
+            try $0.first("SELECT COUNT(*), SUM(LENGTH(value)) FROM settings") { [$0.int(), $0.int()] }
+        }
+        #expect(counts == [10_200, 20_000_000])
+    }
+
+    // MARK: Parts
+
+    private func add(_ names: [String], to database: PostgreSQLDatabase) throws {
+        try database.write(lane: 0) { transaction in
+            for name in names { try transaction.perform("INSERT INTO settings (name, value) VALUES (\(name), '')") }
+        }
+    }
+
+    private func rows(of database: PostgreSQLDatabase) throws -> [String] {
+        try database.read { try $0.rows("SELECT name, value FROM settings ORDER BY name") { $0.string() + $0.string() } }
+    }
+}
+#endif

@@ -1,0 +1,187 @@
+#if Cluster
+import Foundation
+import RoostCore
+import RoostDatabase
+import RoostTestSupport
+import Synchronization
+import Testing
+
+/// What only PostgreSQL has: connections, other writers, a server that can be gone. Always on a real server.
+@Suite("PostgreSQLDatabase")
+struct PostgreSQLDatabaseTests {
+    private let server: PostgreSQLServer
+    private let url: String
+
+    init() throws {
+        server = try PostgreSQLServer.shared
+        url = try server.makeDatabase()
+    }
+
+    @Test("I1 the server syncs, and the sessions wait for it")
+    func isDurable() throws {
+        let (fsync, synchronousCommit) = try PostgreSQLDatabase(url: url).durability()
+        #expect([fsync, synchronousCommit] == ["on", "on"])
+    }
+
+    @Test("I1 a session whose URL asks for commits that aren't on disk waits for them all the same", arguments: ["off", "local"])
+    func raisesSynchronousCommit(setting: String) throws {
+        let database = try PostgreSQLDatabase(url: "\(url)?options=-c%20synchronous_commit%3D\(setting)")
+        #expect(try database.durability().synchronousCommit == "on")
+        let lane = try database.write(lane: 0) { try $0.first("SELECT current_setting('synchronous_commit')") { $0.string() } }
+        #expect(lane == "on")
+    }
+
+    @Test("I1 every session has limits, and those of the URL stay")
+    func limits() throws {
+        let names = ["statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout", "application_name"]
+        func settings(_ url: String) throws -> [String?] {
+            let database = try PostgreSQLDatabase(url: url)
+            return try database.write(lane: 0) { transaction in
+                try names.map { name in try transaction.first("SELECT current_setting(\(name))") { $0.string() } }
+            }
+        }
+        #expect(try settings(url) == ["30s", "10s", "15s", "roost"])
+        let given = "\(url)?options=-c%20statement_timeout%3D5s%20-c%20lock_timeout%3D0&application_name=mine"
+        #expect(try settings(given) == ["5s", "10s", "15s", "mine"])
+    }
+
+    @Test("I24 of several nodes that begin at once on an empty database, one makes the tables")
+    func migratesOnce() async throws {
+        let url = try server.makeEmptyDatabase()
+        let failures = await onThreads(4) { _ in
+            failure {
+                let database = try PostgreSQLDatabase(url: url)
+                guard try database.write(lane: 0, { try $0.epoch(orNew: "one") }) == "one" else { throw Missed("the one epoch") }
+            }
+        }
+        #expect(failures == [nil, nil, nil, nil])
+        #expect(try server.run(sql: ["SELECT name FROM migrations"], in: url) == Migrations.steps.map(\.name))
+    }
+
+    // MARK: Refusals
+
+    @Test(
+        "I24 what isn't the URL of a PostgreSQL database is refused, and the refusal keeps its secrets",
+        arguments: [
+            "", "roost.sqlite", "mysql://ann:s3cret@localhost/x", "host=localhost password=s3cret",
+            "postgres://ann:s3cret@localhost:port/x", "postgres://ann:s3cret@localhost:0/x",
+            "postgres://ann:s3cret@localhost/x?what=s3cret", "postgres://ann:s3cret@localhost/x?s3cret",
+            "postgres://ann:s3%zzcret@localhost/x", "postgres://ann:x@s3cret@localhost/x",
+            "postgres://ann:s3cret/x@localhost/x", "postgres://ann:12/s3cret@localhost/x", "postgres://[s3cret/x",
+        ])
+    func refusesURL(url: String) throws {
+        let failure = try #require(throws: DatabaseFailure.self) { try PostgreSQLDatabase(url: url) }
+        #expect(failure.kind == .fatal)
+        #expect(failure.message.hasPrefix("The database's URL can't be used: "))
+        #expect(!failure.message.contains("cret"))
+        #expect(url.isEmpty || !failure.message.contains(url))
+    }
+
+    @Test("I24 a wrong password is told without telling it")
+    func refusesPassword() throws {
+        try server.run(sql: [
+            "DO $$ BEGIN CREATE ROLE locked LOGIN PASSWORD 'right'; EXCEPTION WHEN duplicate_object THEN NULL; END $$"
+        ])
+        let wrong = url.replacing("roost@", with: "locked:s3cret@")
+        let failure = try #require(throws: DatabaseFailure.self) { try PostgreSQLDatabase(url: wrong) }
+        #expect(failure.kind == .transaction)
+        #expect(failure.message.contains("password authentication failed"))
+        #expect(!failure.message.contains("s3cret"))
+    }
+
+    @Test("I24 a database in another encoding is refused, and told what to do")
+    func refusesEncoding() throws {
+        let other = try server.makeEmptyDatabase(options: "ENCODING 'LATIN1' TEMPLATE template0")
+        let failure = try #require(throws: DatabaseFailure.self) { try PostgreSQLDatabase(url: other) }
+        #expect(failure.kind == .fatal)
+        #expect(
+            failure.message == "The database's encoding is LATIN1, and Roost's text needs UTF8: create it with ENCODING 'UTF8'.")
+    }
+
+    @Test("I24 nobody who listens is a failure that may pass")
+    func refusesNobody() throws {
+        let nobody = "postgres://ann:s3cret@127.0.0.1:1/x"
+        let failure = try #require(throws: DatabaseFailure.self) { try PostgreSQLDatabase(url: nobody) }
+        #expect(failure.kind == .transaction)
+        #expect(!failure.message.contains("s3cret"))
+    }
+
+    @Test("X-01 text with a NUL is refused, and its operation alone")
+    func refusesNUL() throws {
+        let database = try PostgreSQLDatabase(url: url)
+        let kinds: [DatabaseFailure.Kind?] = try database.write(lane: 0) { transaction in
+            try ["a", "b\u{0}", "c"].map { name in
+                do {
+                    try transaction.attempt {
+                        let first = name.utf8.count > 1 ? "b" : "x\(name)"
+                        try transaction.perform("INSERT INTO settings (name, value) VALUES (\(first), '')")
+                        try transaction.perform("INSERT INTO settings (name, value) VALUES (\(name), '')")
+                    }
+                    return nil
+                } catch let failure as DatabaseFailure where failure.kind == .statement {
+                    return failure.kind
+                }
+            }
+        }
+        #expect(kinds == [nil, .statement, nil])
+        #expect(try names(in: database) == ["a", "c", "xa", "xc"])
+    }
+
+    // MARK: Lanes
+
+    @Test("I3 each lane of each node has a number of its own for ids, and it is free again when the lane is gone")
+    func generatorNumbers() throws {
+        func numbers(_ database: PostgreSQLDatabase) throws -> [Int64] {
+            try (0..<database.laneCount).map { lane in try database.write(lane: lane) { $0.idGenerator } }
+        }
+        let first = try PostgreSQLDatabase(url: url, laneCount: 8)
+        let others: [Int64]
+        do {
+            let second = try PostgreSQLDatabase(url: url, laneCount: 8)
+            others = try numbers(second)
+        }
+        let own = try numbers(first)
+        #expect(Set(own + others).count == 16)
+        #expect((own + others).allSatisfy { (0...1023).contains($0) })
+        try waitUntil { try locks() == own.sorted() }
+        #expect(try numbers(first) == own)
+    }
+
+    @Test("I3 a lane whose backend was ended has its number again or another, and never another's")
+    func terminatedLane() throws {
+        let database = try PostgreSQLDatabase(url: url, laneCount: 3)
+        let before = try (0..<3).map { lane in try database.write(lane: lane) { $0.idGenerator } }
+        try endBackends(
+            "AND pid = (SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND objid = \(before[1]) AND database = d.oid)")
+        let after = try (0..<3).map { lane in try database.write(lane: lane) { $0.idGenerator } }
+        #expect([after[0], after[2]] == [before[0], before[2]])
+        #expect(Set(after).count == 3)
+        #expect(try locks() == after.sorted())
+    }
+
+    /// The numbers that connections to this database hold.
+    private func locks() throws -> [Int64] {
+        let sql = """
+            SELECT objid FROM pg_locks JOIN pg_database d ON d.oid = database
+            WHERE locktype = 'advisory' AND d.datname = current_database() AND objid < 1024 ORDER BY objid
+            """
+        return try server.run(sql: [sql], in: url).compactMap { Int64($0) }
+    }
+
+    /// Ends the connections to this database, and waits until they are gone.
+    private func endBackends(_ condition: String = "") throws {
+        let ended = try server.run(
+            sql: [
+                """
+                SELECT pid, pg_terminate_backend(pid, 10000) FROM pg_stat_activity JOIN pg_database d ON d.datname = current_database()
+                WHERE pg_stat_activity.datname = current_database() AND pid <> pg_backend_pid() \(condition)
+                """
+            ], in: url)
+        #expect(!ended.isEmpty)
+    }
+
+    private func names(in database: PostgreSQLDatabase) throws -> [String] {
+        try database.read { try $0.rows("SELECT name FROM settings ORDER BY name") { $0.string() } }
+    }
+}
+#endif

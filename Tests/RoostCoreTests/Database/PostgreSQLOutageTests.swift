@@ -1,0 +1,132 @@
+#if Cluster
+import Foundation
+import RoostCore
+import RoostDatabase
+import RoostTestSupport
+import Synchronization
+import Testing
+
+/// Connections that break and a server that is killed: what was acknowledged is there, and all recovers by itself.
+@Suite("PostgreSQLDatabase: outages")
+struct PostgreSQLOutageTests {
+    @Test("I1 a connection that breaks within a transaction is told, and the next transaction has a new one")
+    func brokenConnection() throws {
+        let server = try PostgreSQLServer.shared
+        let url = try server.makeDatabase()
+        let database = try PostgreSQLDatabase(url: url)
+        var runs = 0
+        let failure = #expect(throws: DatabaseFailure.self) {
+            try database.write(lane: 0) { transaction in
+                runs += 1
+                try add("lost", in: transaction)
+                let backend = try transaction.first("SELECT pg_backend_pid()") { $0.int() } ?? 0
+                try server.run(sql: ["SELECT pg_terminate_backend(\(backend), 10000)"])
+                // That this failure is passed over changes nothing: the transaction can't be committed.
+                _ = try? add("lost too", in: transaction)
+            }
+        }
+        #expect(failure?.kind == .transaction)
+        #expect(runs == 1)
+        try database.write(lane: 0) { try add("stored", in: $0) }
+        #expect(try names(in: database) == ["stored"])
+    }
+
+    @Test("I1 connections that end while nobody uses them are made anew, and nobody notices")
+    func idleConnections() throws {
+        let server = try PostgreSQLServer.shared
+        let url = try server.makeDatabase()
+        let database = try PostgreSQLDatabase(url: url, readerCount: 1)
+        for name in ["a", "b"] {
+            try database.write(lane: 0) { try add(name, in: $0) }
+            _ = try names(in: database)
+            try server.run(
+                sql: [
+                    """
+                    SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity
+                    WHERE datname = current_database() AND pid <> pg_backend_pid()
+                    """
+                ], in: url)
+        }
+        #expect(try names(in: database) == ["a", "b"])
+        try database.ping()
+    }
+
+    @Test("I3 a node that stands still within a transaction loses it, and its locks are free for the others")
+    func stillNode() throws {
+        let server = try PostgreSQLServer.shared
+        let url = try server.makeDatabase()
+        let database = try PostgreSQLDatabase(url: "\(url)?options=-c%20idle_in_transaction_session_timeout%3D50ms")
+        let other = try PostgreSQLDatabase(url: url)
+        try other.write(lane: 0) { try add("row", in: $0) }
+        let failure = #expect(throws: DatabaseFailure.self) {
+            try database.write(lane: 0) { transaction in
+                let backend = try transaction.first("SELECT pg_backend_pid() FROM settings FOR UPDATE") { $0.int() } ?? 0
+                try waitUntil { try server.run(sql: ["SELECT pid FROM pg_stat_activity WHERE pid = \(backend)"]).isEmpty }
+                _ = try other.write(lane: 0) { try $0.execute("UPDATE settings SET value = 'changed'") }
+                try add("lost", in: transaction)
+            }
+        }
+        #expect(failure?.kind == .transaction)
+        #expect(try names(in: other) == ["row"])
+        try database.write(lane: 0) { try add("stored", in: $0) }
+    }
+
+    @Test("I1 a server that is killed under writes has all that was acknowledged; calls fail without it, and succeed with it again")
+    func killedServer() async throws {
+        let server = try PostgreSQLServer()
+        let database = try PostgreSQLDatabase(url: try server.makeDatabase())
+        let acknowledged = Mutex<Set<String>>([])
+        for round in 0..<3 {
+            let enough = DispatchSemaphore(value: 0)
+            @Sendable func write(_ lane: Int) -> DatabaseFailure? {
+                for number in 0... {
+                    let batch = (0..<8).map { "\(round)-\(lane)-\(number)-\($0)" }
+                    do {
+                        try database.write(lane: lane) { transaction in
+                            for name in batch { try transaction.attempt { try add(name, in: transaction) } }
+                        }
+                        acknowledged.withLock { $0.formUnion(batch) }
+                        if number == 20 { enough.signal() }
+                    } catch { return error as? DatabaseFailure }
+                }
+                return nil
+            }
+            async let failures = onThreads(database.laneCount) { write($0) }
+            for _ in 0..<database.laneCount { await onThread { enough.wait() } }
+            try server.killNow()
+            // The lanes end only by the failure.
+            #expect(await failures.map { $0?.kind } == Array(repeating: .transaction, count: database.laneCount))
+            #expect(throws: DatabaseFailure.self) { try database.ping() }
+            #expect(throws: DatabaseFailure.self) { try database.write(lane: 0) { try add("refused", in: $0) } }
+            try server.startAgain()
+            try database.ping()
+            let stored = Set(try names(in: database))
+            #expect(acknowledged.withLock { $0.subtracting(stored) } == [])
+            #expect(!stored.contains("refused"))
+        }
+        try server.stop()
+    }
+
+    @Test("I1 a server that was stopped is missed, and found again once it is back")
+    func restartedServer() throws {
+        let server = try PostgreSQLServer()
+        let database = try PostgreSQLDatabase(url: try server.makeDatabase())
+        try database.write(lane: 0) { try add("before", in: $0) }
+        try server.stop()
+        let failure = #expect(throws: DatabaseFailure.self) { try database.write(lane: 0) { try add("between", in: $0) } }
+        #expect(failure?.kind == .transaction)
+        try server.startAgain()
+        try database.write(lane: 0) { try add("after", in: $0) }
+        #expect(try names(in: database) == ["after", "before"])
+        try server.stop()
+    }
+
+    private func add(_ name: String, in transaction: any Transaction) throws {
+        try transaction.execute("INSERT INTO settings (name, value) VALUES (\(name), '')")
+    }
+
+    private func names(in database: PostgreSQLDatabase) throws -> [String] {
+        try database.read { try $0.rows("SELECT name FROM settings ORDER BY name") { $0.string() } }
+    }
+}
+#endif

@@ -1,0 +1,142 @@
+import Foundation
+import Synchronization
+
+/// A real `nats-server` on a free port of loopback, to be killed and started again.
+///
+/// A shell stands between: it reads from a pipe that this process holds, and kills the server when the pipe ends. So the server ends
+/// with the tests, however they end.
+public final class NATSServer: Sendable {
+    /// One run of the server. Its log ends when it has ended.
+    private struct Run {
+        let process: Process
+        let lifeline: FileHandle
+        let identifier: pid_t
+        let clientPort: Int
+        let monitorPort: Int
+        let ended: Mailbox<Void>
+    }
+    private let run: Mutex<Run?>
+    private let arguments: [String]
+    public let port: Int
+    private let monitorPort: Int
+
+    public var url: String { "nats://127.0.0.1:\(port)" }
+
+    /// Starts a server and waits until it takes connections. Further arguments are the server's own: `["--user", "ann"]`.
+    public static func start(arguments: [String] = []) async throws -> NATSServer {
+        // The server draws free ports itself, and says in its log which.
+        NATSServer(try await launch(port: -1, monitorPort: -1, arguments: arguments), arguments: arguments)
+    }
+
+    private init(_ run: Run, arguments: [String]) {
+        self.run = Mutex(run)
+        self.arguments = arguments
+        port = run.clientPort
+        monitorPort = run.monitorPort
+    }
+
+    /// A port of loopback on which nothing listens at the moment; for a server that is to come later.
+    public static func reserve() async throws -> NATSServer {
+        let server = try await start()
+        await server.killNow()
+        return server
+    }
+
+    /// After it was stopped or killed: on the same port, with nothing remembered, and with other arguments if any are given.
+    public func startAgain(arguments other: [String]? = nil) async throws {
+        let next = try await Self.launch(port: port, monitorPort: monitorPort, arguments: other ?? arguments)
+        run.withLock { $0 = next }
+    }
+
+    /// SIGTERM, and waits until it has ended.
+    public func stop() async { await end(with: SIGTERM) }
+
+    /// SIGKILL: nothing in the server runs after this.
+    public func killNow() async { await end(with: SIGKILL) }
+
+    /// Stops the server in its tracks: connections stay, and nothing answers.
+    public func freeze() { signal(SIGSTOP) }
+    public func thaw() { signal(SIGCONT) }
+
+    private func signal(_ signal: Int32) {
+        // The shell hasn't waited for the server while its pipe is open, so the identifier is still its own.
+        run.withLock { run in
+            if let run { _ = kill(run.identifier, signal) }
+        }
+    }
+
+    private func end(with signal: Int32) async {
+        self.signal(signal)
+        guard let ending = run.withLock({ run in run.take() }) else { return }
+        _ = await ending.ended.next(within: .seconds(10))
+        try? ending.lifeline.close()
+    }
+
+    private static func launch(port: Int, monitorPort: Int, arguments: [String]) async throws -> Run {
+        let process = Process()
+        process.executableURL = URL(filePath: "/bin/sh")
+        // The shell lets go of the log, so that it ends with the server. `read` ends with the pipe. It doesn't wait at last: Foundation
+        // starts it with the signal blocked by which it would hear of the end.
+        let script = "nats-server \"$@\" </dev/null & echo $!; exec 1>&- 2>&-; read -r line; kill -9 $!"
+        process.arguments =
+            ["-c", script, "sh", "-a", "127.0.0.1", "-p", String(port), "-m", String(monitorPort)] + arguments
+        let lifeline = Pipe()
+        let log = Pipe()
+        process.standardInput = lifeline
+        process.standardOutput = log
+        process.standardError = log
+        // No other child may hold this server's pipe open.
+        _ = fcntl(lifeline.fileHandleForWriting.fileDescriptor, F_SETFD, FD_CLOEXEC)
+        try process.run()
+
+        let output = Mailbox<String>()
+        let ended = Mailbox<Void>()
+        let reading = log.fileHandleForReading
+        Thread.detachNewThread {
+            while true {
+                let data = reading.availableData
+                if data.isEmpty { break }
+                output.put(String(decoding: data, as: UTF8.self))
+            }
+            output.close()
+            ended.close()
+        }
+        var text = ""
+        while let piece = await output.next(within: .seconds(30)) {
+            text += piece
+            guard text.contains("Server is ready"),
+                let identifier = text.firstMatch(of: /(?m)^(\d+)$/).flatMap({ pid_t($0.1) }),
+                let client = text.firstMatch(of: /client connections on 127\.0\.0\.1:(\d+)/).flatMap({ Int($0.1) }),
+                let monitor = text.firstMatch(of: /http monitor on 127\.0\.0\.1:(\d+)/).flatMap({ Int($0.1) })
+            else { continue }
+            return Run(
+                process: process, lifeline: lifeline.fileHandleForWriting, identifier: identifier, clientPort: client,
+                monitorPort: monitor, ended: ended)
+        }
+        try? lifeline.fileHandleForWriting.close()
+        throw Missed("a listening nats-server; it said: \(text)")
+    }
+}
+
+// What the server counts, from its monitor.
+extension NATSServer {
+    /// How many subscriptions its clients have together.
+    public func subscriptionCount() async throws -> Int {
+        try await monitor("/connz").matches(of: /"subscriptions": (\d+)/).compactMap { Int($0.1) }.reduce(0, +)
+    }
+
+    /// How many messages clients gave to it, and how many it gave to clients, since it started.
+    public func messageCounts() async throws -> (received: Int, sent: Int) {
+        let text = try await monitor("/varz")
+        guard let received = text.firstMatch(of: /"in_msgs": (\d+)/).flatMap({ Int($0.1) }),
+            let sent = text.firstMatch(of: /"out_msgs": (\d+)/).flatMap({ Int($0.1) })
+        else { throw Missed("message counts in \(text)") }
+        return (received, sent)
+    }
+
+    private func monitor(_ path: String) async throws -> String {
+        let connection = try await RawConnection.connect(port: monitorPort)
+        try await connection.send("GET \(path) HTTP/1.0\r\nHost: 127.0.0.1\r\n\r\n")
+        return await connection.receiveAll()
+    }
+}

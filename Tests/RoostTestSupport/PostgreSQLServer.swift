@@ -1,0 +1,290 @@
+#if Cluster
+import Foundation
+import RoostCore
+import RoostDatabase
+import Synchronization
+
+/// A real PostgreSQL server on a free port of loopback, in a temporary directory, to be killed and started again.
+///
+/// A shell stands beside it: it reads from a pipe that this process holds, and when the pipe ends, it ends the server and removes the
+/// directory. So nothing is left behind, however the tests end.
+public final class PostgreSQLServer: Sendable {
+    /// The one that most tests use, each with databases of its own. It starts when it is first asked for.
+    public static var shared: PostgreSQLServer { get throws { try started.get() } }
+    private static let started = Result { try PostgreSQLServer() }
+
+    public let port: Int
+    private let programs: URL
+    private let directory: URL
+    /// The server refuses to run as root, so that it then runs as somebody else.
+    private let account: String?
+    private let lifeline: FileHandle
+    private let databases = Mutex(Databases())
+
+    private struct Databases {
+        /// Those that their tests are done with. To empty one takes a third of the time that making one takes.
+        var used: [String] = []
+        var lastNumber = 0
+        /// Says how to make one; nil until there is a template.
+        var template: String?
+    }
+
+    public init() throws {
+        programs = try Self.findPrograms()
+        account = getuid() == 0 ? (getpwnam("postgres") == nil ? "nobody" : "postgres") : nil
+        directory = Self.makePlace()
+        port = try Self.freePort()
+        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+        if let account {
+            try FileManager.default.setAttributes([.ownerAccountName: account], ofItemAtPath: directory.path)
+        }
+        lifeline = try Self.guardServer(programs: programs, directory: directory, account: account)
+        try run(
+            "initdb", "-D", data.path, "-U", "roost", "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync",
+            "--no-instructions")
+        try configure()
+        try startAgain()
+    }
+
+    private var data: URL { directory.appending(path: "data") }
+    private var log: URL { directory.appending(path: "log") }
+
+    private func configure() throws {
+        let settings = """
+            listen_addresses = '127.0.0.1'
+            port = \(port)
+            unix_socket_directories = ''
+            max_connections = 300
+            # Not more than a small /dev/shm holds.
+            max_wal_size = 128MB
+            min_wal_size = 32MB
+            """
+        try append(settings, to: "postgresql.conf")
+        // One account has a password, for tests that have a wrong one.
+        let access = data.appending(path: "pg_hba.conf")
+        let rest = try String(contentsOf: access, encoding: .utf8)
+        try Data("host all locked 127.0.0.1/32 scram-sha-256\n\(rest)".utf8).write(to: access)
+    }
+
+    private func append(_ text: String, to file: String) throws {
+        let handle = try FileHandle(forWritingTo: data.appending(path: file))
+        try handle.seekToEnd()
+        try handle.write(contentsOf: Data("\n\(text)\n".utf8))
+        try handle.close()
+    }
+
+    // MARK: Running
+
+    /// Ends what is under way and stops, as an administrator does.
+    public func stop() throws { try run("pg_ctl", "-D", data.path, "-m", "fast", "-w", "stop") }
+
+    /// Starts after it was stopped or killed, on the same port with the same data, and waits until it takes connections.
+    public func startAgain() throws {
+        do {
+            try run("pg_ctl", "-D", data.path, "-l", log.path, "-w", "-t", "60", "start")
+        } catch {
+            let said = (try? String(contentsOf: log, encoding: .utf8)) ?? ""
+            throw Missed("a PostgreSQL server; \(error) \(said.suffix(2000))")
+        }
+    }
+
+    /// SIGKILL to the server and all its processes: nothing in it runs after this.
+    public func killNow() throws {
+        let lock = data.appending(path: "postmaster.pid")
+        let text = try String(contentsOf: lock, encoding: .utf8)
+        guard let first = text.split(separator: "\n").first, let server = pid_t(first) else { throw Missed("a running server") }
+        // Once it stands still it starts no further process.
+        kill(server, SIGSTOP)
+        let processes = Self.children(of: server) + [server]
+        for process in processes { kill(process, SIGKILL) }
+        let deadline = ContinuousClock.now + .seconds(20)
+        while processes.contains(where: Self.runs) {
+            guard ContinuousClock.now < deadline else { throw Missed("the end of the killed processes") }
+            usleep(1000)
+        }
+        // A process that its parent hasn't taken note of yet would count as running.
+        try FileManager.default.removeItem(at: lock)
+    }
+
+    // MARK: Databases
+
+    /// An empty database with the tables of this version, for one test: its URL.
+    public func makeDatabase() throws -> String {
+        let name = try databases.withLock { databases in
+            if let used = databases.used.popLast() {
+                try empty(used)
+                return used
+            }
+            let template = try databases.template ?? makeTemplate()
+            databases.template = template
+            databases.lastNumber += 1
+            let name = "roost_\(databases.lastNumber)"
+            try run(sql: ["CREATE DATABASE \(name) \(template)"])
+            return name
+        }
+        return url(of: name)
+    }
+
+    private func empty(_ database: String) throws {
+        let known = Migrations.steps.map { "'\($0.name)'" }.joined(separator: ", ")
+        let statements =
+            CoreTables.all.map { "DELETE FROM \($0.name)" } + ["DELETE FROM migrations WHERE name NOT IN (\(known))"]
+        try run(sql: [statements.joined(separator: "; ")], in: url(of: database))
+    }
+
+    private func makeTemplate() throws -> String {
+        try run(sql: ["CREATE DATABASE roost_template"])
+        _ = try PostgreSQLDatabase(url: url(of: "roost_template"), laneCount: 1, readerCount: 1)
+        let version = try run(sql: ["SHOW server_version_num"]).first.flatMap { Int($0) } ?? 0
+        // Since version 15 there is another way, which takes three times as long for so small a database.
+        return "TEMPLATE roost_template" + (version >= 150_000 ? " STRATEGY FILE_COPY" : "")
+    }
+
+    /// Makes a database without any table, for tests that begin with none. The options are those of `CREATE DATABASE`.
+    public func makeEmptyDatabase(options: String = "") throws -> String {
+        try databases.withLock { databases in
+            databases.lastNumber += 1
+            let name = "roost_\(databases.lastNumber)"
+            try run(sql: ["CREATE DATABASE \(name) \(options)"])
+            return url(of: name)
+        }
+    }
+
+    /// Gives a database back that was made by ``makeDatabase()``, with the tables that it had.
+    public func giveBack(_ url: String) {
+        guard let name = url.split(separator: "/").last else { return }
+        databases.withLock { $0.used.append(String(name)) }
+    }
+
+    /// Runs statements as an administrator, each for itself, and answers the first column of what they return.
+    @discardableResult
+    public func run(sql statements: [String], in url: String? = nil) throws -> [String] {
+        let output = try run(
+            ["psql", "-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-d", url ?? self.url(of: "postgres")]
+                + statements.flatMap { ["-c", $0] })
+        return output.split(separator: "\n").map(String.init)
+    }
+
+    private func url(of database: String) -> String { "postgres://roost@127.0.0.1:\(port)/\(database)" }
+}
+
+// How processes are started and ended.
+extension PostgreSQLServer {
+    /// Where the programs of the server are: where `pg_config` says, or the newest that Debian has.
+    private static func findPrograms() throws -> URL {
+        let root = URL(filePath: "/usr/lib/postgresql")
+        let versions = (try? FileManager.default.contentsOfDirectory(atPath: root.path)) ?? []
+        var places = versions.sorted { (Int($0) ?? 0) > (Int($1) ?? 0) }.map { root.appending(path: "\($0)/bin") }
+        if let told = try? launch(["/usr/bin/env", "pg_config", "--bindir"]) {
+            places.insert(URL(filePath: told.trimmingCharacters(in: .whitespacesAndNewlines)), at: 0)
+        }
+        guard let place = places.first(where: { FileManager.default.isExecutableFile(atPath: $0.appending(path: "initdb").path) })
+        else { throw Missed("the programs of a PostgreSQL server (apt-get install postgresql)") }
+        return place
+    }
+
+    /// In memory where there is enough of it, for there an fsync costs nothing, and a killed process loses nothing.
+    private static func makePlace() -> URL {
+        let memory = URL(filePath: "/dev/shm", directoryHint: .isDirectory)
+        let free = try? FileManager.default.attributesOfFileSystem(forPath: memory.path)[.systemFreeSize] as? NSNumber
+        let isRoomy = (free?.int64Value ?? 0) > 2 << 30 && FileManager.default.isWritableFile(atPath: memory.path)
+        let root = isRoomy ? memory : FileManager.default.temporaryDirectory
+        return root.appending(path: "roost-postgresql-\(UUID().uuidString)", directoryHint: .isDirectory)
+    }
+
+    private static func freePort() throws -> Int {
+        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        defer { close(descriptor) }
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        var size = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let isBound = withUnsafeMutablePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { pointer in
+                bind(descriptor, pointer, size) == 0 && getsockname(descriptor, pointer, &size) == 0
+            }
+        }
+        guard isBound else { throw Missed("a free port") }
+        return Int(UInt16(bigEndian: address.sin_port))
+    }
+
+    /// Starts the shell that ends the server with this process.
+    private static func guardServer(programs: URL, directory: URL, account: String?) throws -> FileHandle {
+        let process = Process()
+        let lifeline = Pipe()
+        let stop = [
+            programs.appending(path: "pg_ctl").path, "-D", directory.appending(path: "data").path, "-m", "immediate", "stop",
+        ]
+        process.executableURL = URL(filePath: "/bin/sh")
+        process.currentDirectoryURL = URL(filePath: "/")
+        let script = "trap '' INT TERM HUP; read -r line; place=$1; shift; \"$@\" >/dev/null 2>&1; rm -rf \"$place\""
+        process.arguments = ["-c", script, "sh", directory.path] + asAccount(account, stop)
+        process.standardInput = lifeline
+        process.standardOutput = FileHandle.nullDevice
+        process.standardError = FileHandle.nullDevice
+        // No other child may hold this pipe open.
+        _ = fcntl(lifeline.fileHandleForWriting.fileDescriptor, F_SETFD, FD_CLOEXEC)
+        try process.run()
+        return lifeline.fileHandleForWriting
+    }
+
+    private static func asAccount(_ account: String?, _ command: [String]) -> [String] {
+        guard let account else { return command }
+        return ["/usr/bin/env", "setpriv", "--reuid=\(account)", "--regid=\(account)", "--init-groups"] + command
+    }
+
+    private func run(_ command: String...) throws { try run(command) }
+
+    @discardableResult
+    private func run(_ command: [String]) throws -> String {
+        let program = programs.appending(path: command[0]).path
+        return try Self.launch(Self.asAccount(account, [program] + command.dropFirst()))
+    }
+
+    /// Runs a program to its end and answers what it wrote, into a file.
+    ///
+    /// Foundation's `Process` waits until all that a program has started is gone, and so for ever for a server.
+    private static func launch(_ command: [String]) throws -> String {
+        let file = FileManager.default.temporaryDirectory.appending(path: "roost-output-\(UUID().uuidString)")
+        defer { try? FileManager.default.removeItem(at: file) }
+        var actions = posix_spawn_file_actions_t()
+        posix_spawn_file_actions_init(&actions)
+        defer { posix_spawn_file_actions_destroy(&actions) }
+        posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0)
+        posix_spawn_file_actions_addopen(&actions, 1, file.path, O_WRONLY | O_CREAT | O_TRUNC, 0o600)
+        posix_spawn_file_actions_adddup2(&actions, 1, 2)
+        // The account that the server runs as may not enter the directory that the tests are in.
+        let shell = ["/bin/sh", "-c", "cd /; exec \"$@\"", "sh"]
+        var arguments = (shell + command).map { strdup($0) } + [nil]
+        defer { for argument in arguments { free(argument) } }
+        var process: pid_t = 0
+        let problem = posix_spawn(&process, shell[0], &actions, nil, &arguments, environ)
+        guard problem == 0 else { throw Missed("the start of \(command): \(String(cString: strerror(problem)))") }
+        var status: Int32 = 0
+        while waitpid(process, &status, 0) < 0 {
+            guard errno == EINTR else { throw Missed("the end of \(command)") }
+        }
+        let text = (try? String(contentsOf: file, encoding: .utf8)) ?? ""
+        guard status == 0 else { throw Missed("the success of \(command): \(text)") }
+        return text
+    }
+
+    private static func children(of parent: pid_t) -> [pid_t] {
+        let all = (try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? []
+        return all.compactMap { pid_t($0) }.filter { status(of: $0)?.parent == parent }
+    }
+
+    private static func runs(_ process: pid_t) -> Bool {
+        status(of: process).map { $0.state != "Z" && $0.state != "X" } ?? false
+    }
+
+    private static func status(of process: pid_t) -> (state: String, parent: pid_t)? {
+        guard let text = try? String(contentsOfFile: "/proc/\(process)/stat", encoding: .utf8),
+            let end = text.lastIndex(of: ")")
+        else { return nil }
+        let fields = text[text.index(after: end)...].split(separator: " ")
+        guard fields.count > 1, let parent = pid_t(fields[1]) else { return nil }
+        return (String(fields[0]), parent)
+    }
+}
+#endif

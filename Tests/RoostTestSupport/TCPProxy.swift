@@ -1,0 +1,227 @@
+import NIOCore
+import NIOPosix
+import Synchronization
+
+/// A TCP proxy on a free port of loopback, which carries bytes as they are: a network that fails when a test wants it to, and the load
+/// balancer in front of several nodes.
+///
+/// Nothing is kept beyond what one read brings: what the other side doesn't take isn't read either.
+public final class TCPProxy: Sendable {
+    public enum Mode: Sendable {
+        /// Carries.
+        case pass
+        /// New connections are closed at once; those that stand go on.
+        case refuse
+        /// Takes connections and bytes, and carries nothing, for connections that stand as well. When this ends, all connections end:
+        /// they have lost bytes.
+        case swallow
+    }
+
+    /// In which order targets are tried for a new connection. One that refuses is skipped.
+    public enum Order: Sendable {
+        case inTurn
+        case random(seed: UInt64)
+    }
+
+    public let port: Int
+    private let listener: any Channel
+    private let rules: ProxyRules
+
+    /// Listens on a free port in front of these ports of loopback.
+    public static func start(targets: [Int], order: Order = .inTurn) async throws -> TCPProxy {
+        let rules = ProxyRules(targets: targets, order: order)
+        let listener = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+            .serverChannelOption(.backlog, value: 1_024)
+            .childChannelOption(.allowRemoteHalfClosure, value: true)
+            .childChannelInitializer { channel in channel.eventLoop.makeCompletedFuture { try rules.accept(channel) } }
+            .bind(host: "127.0.0.1", port: 0).get()
+        return TCPProxy(listener: listener, rules: rules)
+    }
+
+    private init(listener: any Channel, rules: ProxyRules) {
+        self.listener = listener
+        self.rules = rules
+        port = listener.localAddress?.port ?? 0
+    }
+
+    /// Where new connections go from now on.
+    public func setTargets(_ targets: [Int]) { rules.state.withLock { $0.targets = targets } }
+
+    public func setMode(_ mode: Mode) {
+        let before = rules.state.withLock { state in
+            defer { state.mode = mode }
+            return state.mode
+        }
+        if before == .swallow, mode != .swallow { cutAll() }
+    }
+
+    /// Ends all connections at this moment.
+    public func cutAll() {
+        for channel in rules.state.withLock({ Array($0.channels.values) }) { channel.close(promise: nil) }
+    }
+
+    /// Connections of clients that stand.
+    public var connectionCount: Int { rules.state.withLock { $0.clientCount } }
+
+    /// Listens no more, and ends all connections.
+    public func stop() async {
+        try? await listener.close()
+        cutAll()
+    }
+}
+
+/// What is done with connections, and which there are.
+private final class ProxyRules: Sendable {
+    struct State {
+        var targets: [Int]
+        var mode = TCPProxy.Mode.pass
+        var turn = 0
+        var random: SeededGenerator?
+        /// Both sides of each connection.
+        var channels: [ObjectIdentifier: any Channel] = [:]
+        var clientCount = 0
+    }
+    let state: Mutex<State>
+
+    init(targets: [Int], order: TCPProxy.Order) {
+        var state = State(targets: targets)
+        if case .random(let seed) = order { state.random = SeededGenerator(seed: seed) }
+        self.state = Mutex(state)
+    }
+
+    var isSwallowing: Bool { state.withLock { $0.mode == .swallow } }
+
+    func accept(_ client: any Channel) throws {
+        let (mode, targets) = state.withLock { ($0.mode, Self.candidates(&$0)) }
+        if mode == .refuse { return client.close(promise: nil) }
+        let side = ProxySide(rules: self, isReady: mode == .swallow)
+        try client.pipeline.syncOperations.addHandler(side)
+        add(client, isClient: true)
+        if mode == .pass { connect(side, of: client, to: targets[...]) }
+    }
+
+    private static func candidates(_ state: inout State) -> [Int] {
+        guard !state.targets.isEmpty else { return [] }
+        if var random = state.random {
+            defer { state.random = random }
+            return state.targets.shuffled(using: &random)
+        }
+        let first = state.turn % state.targets.count
+        state.turn += 1
+        return Array(state.targets[first...] + state.targets[..<first])
+    }
+
+    /// On the loop of the client's channel, as both sides stay on it.
+    private func connect(_ side: ProxySide, of client: any Channel, to targets: ArraySlice<Int>) {
+        guard let target = targets.first else { return client.close(promise: nil) }
+        let bound = NIOLoopBound(side, eventLoop: client.eventLoop)
+        ClientBootstrap(group: client.eventLoop)
+            .channelOption(.allowRemoteHalfClosure, value: true)
+            .channelInitializer { channel in
+                channel.eventLoop.makeCompletedFuture {
+                    try channel.pipeline.syncOperations.addHandler(ProxySide(rules: self, isReady: false))
+                }
+            }
+            .connect(host: "127.0.0.1", port: target)
+            .whenComplete { result in
+                switch result {
+                case .failure:
+                    self.connect(bound.value, of: client, to: targets.dropFirst())
+                case .success(let channel):
+                    self.add(channel, isClient: false)
+                    guard !bound.value.isGone, let other = try? channel.pipeline.syncOperations.handler(type: ProxySide.self) else {
+                        return channel.close(promise: nil)
+                    }
+                    bound.value.join(other)
+                }
+            }
+    }
+
+    private func add(_ channel: any Channel, isClient: Bool) {
+        let id = ObjectIdentifier(channel)
+        state.withLock { state in
+            state.channels[id] = channel
+            if isClient { state.clientCount += 1 }
+        }
+        channel.closeFuture.whenComplete { _ in
+            self.state.withLock { state in
+                state.channels[id] = nil
+                if isClient { state.clientCount -= 1 }
+            }
+        }
+    }
+}
+
+/// One of the two sides of a connection. It reads only while the other side can write, and passes on that a side has ended.
+private final class ProxySide: ChannelDuplexHandler {
+    typealias InboundIn = ByteBuffer
+    typealias OutboundIn = ByteBuffer
+    typealias OutboundOut = ByteBuffer
+
+    private let rules: ProxyRules
+    private var context: ChannelHandlerContext?
+    private var partner: ProxySide?
+    /// Whether there is where to carry to, or that nothing shall be carried.
+    private var isReady: Bool
+    private var owesRead = false
+    private(set) var isGone = false
+
+    init(rules: ProxyRules, isReady: Bool) {
+        self.rules = rules
+        self.isReady = isReady
+    }
+
+    func join(_ other: ProxySide) {
+        partner = other
+        other.partner = self
+        for side in [self, other] {
+            side.isReady = true
+            side.resumeReading()
+        }
+    }
+
+    func handlerAdded(context: ChannelHandlerContext) { self.context = context }
+    func handlerRemoved(context: ChannelHandlerContext) {
+        isGone = true
+        self.context = nil
+        partner = nil
+    }
+
+    func read(context: ChannelHandlerContext) {
+        let mayRead = isReady && (partner?.context?.channel.isWritable ?? true)
+        if mayRead { context.read() } else { owesRead = true }
+    }
+
+    private func resumeReading() {
+        guard owesRead, let context else { return }
+        owesRead = false
+        read(context: context)
+    }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        guard !rules.isSwallowing, let partner else { return }
+        partner.context?.write(partner.wrapOutboundOut(unwrapInboundIn(data)), promise: nil)
+    }
+
+    func channelReadComplete(context: ChannelHandlerContext) {
+        partner?.context?.flush()
+        context.fireChannelReadComplete()
+    }
+
+    func channelWritabilityChanged(context: ChannelHandlerContext) {
+        if context.channel.isWritable { partner?.resumeReading() }
+        context.fireChannelWritabilityChanged()
+    }
+
+    func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+        guard case .inputClosed? = event as? ChannelEvent else { return context.fireUserInboundEventTriggered(event) }
+        if !rules.isSwallowing { partner?.context?.close(mode: .output, promise: nil) }
+    }
+
+    func channelInactive(context: ChannelHandlerContext) {
+        if !rules.isSwallowing { partner?.context?.close(promise: nil) }
+        context.fireChannelInactive()
+    }
+
+    func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }
+}

@@ -1,0 +1,72 @@
+import Foundation
+public import RoostCore
+public import RoostDatabase
+
+/// A database that one test has for itself, on the engine that the tests run on: SQLite, or PostgreSQL where the environment has
+/// `ROOST_TEST_DATABASE=postgresql`.
+public final class TestDatabase {
+    /// The engine that the tests run on.
+    public enum Engine: String, Sendable {
+        case sqlite, postgresql
+
+        public static let chosen: Engine = {
+            let name = ProcessInfo.processInfo.environment["ROOST_TEST_DATABASE"] ?? "sqlite"
+            guard let engine = Engine(rawValue: name) else { preconditionFailure("ROOST_TEST_DATABASE is sqlite or postgresql.") }
+            return engine
+        }()
+
+        /// The names of the tables that are there.
+        public var tableNames: SQL {
+            switch self {
+            case .sqlite: "SELECT name FROM sqlite_master WHERE type = 'table'"
+            case .postgresql: "SELECT table_name FROM information_schema.tables WHERE table_schema = 'public'"
+            }
+        }
+    }
+
+    /// The directory of SQLite's file or the URL of PostgreSQL's database.
+    private enum Place {
+        case directory(URL)
+        case url(String)
+    }
+    private let place: Place
+
+    public init() throws {
+        switch Engine.chosen {
+        case .sqlite: place = .directory(TemporaryPlace.make())
+        case .postgresql:
+            #if Cluster
+            place = .url(try PostgreSQLServer.shared.makeDatabase())
+            #else
+            throw Missed("PostgreSQL: these tests were built without the trait Cluster")
+            #endif
+        }
+    }
+
+    /// Opens it as a server does that starts. What had it open before has to be gone.
+    public func open() throws -> any RoostDatabase.Database {
+        switch place {
+        case .directory(let directory):
+            TemporaryPlace.waitUntilFree(directory)
+            return try SQLiteDatabase(directory: directory)
+        case .url(let url):
+            #if Cluster
+            return try PostgreSQLDatabase(url: url)
+            #else
+            throw Missed("PostgreSQL at \(url.count) letters: these tests were built without the trait Cluster")
+            #endif
+        }
+    }
+
+    deinit {
+        switch place {
+        case .directory(let directory): try? FileManager.default.removeItem(at: directory)
+        case .url(let url):
+            #if Cluster
+            try? PostgreSQLServer.shared.giveBack(url)
+            #else
+            _ = url
+            #endif
+        }
+    }
+}
