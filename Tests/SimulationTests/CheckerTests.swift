@@ -51,8 +51,8 @@ struct CheckerTests {
             .messages(change ?? [message(2, "a"), message(3, "b")]),
             .membership(
                 Membership(
-                    channelId: general, role: .owner, state: .member, joinedAt: Timestamp(milliseconds: 1), readSeq: 1,
-                    readCount: readCount)),
+                    channelId: general, role: .owner, state: .member, joinedAt: Timestamp(milliseconds: 1), joinedSeq: 1, readSeq: 1,
+                    readCount: readCount, channelSeq: 1)),
         ])
         return store
     }

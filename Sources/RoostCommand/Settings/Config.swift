@@ -17,10 +17,10 @@ struct Config: AsyncParsableCommand {
         func run() async throws {
             let entries = try await Settings.load(flags).all
             if json {
-                let rows = entries.map { Row(name: $0.setting.name, value: $0.value, origin: "\($0.origin)") }
+                let rows = entries.map { Row(name: $0.setting.name, value: $0.shown, origin: "\($0.origin)") }
                 return try Output.json(rows)
             }
-            let rows = entries.map { [$0.setting.name, "\($0.value)", "\($0.origin)"] }
+            let rows = entries.map { [$0.setting.name, "\($0.shown)", "\($0.origin)"] }
             Output.lines(Output.table([["setting", "value", "from"]] + rows))
         }
 

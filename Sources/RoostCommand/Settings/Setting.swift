@@ -21,6 +21,8 @@ struct Setting: Sendable {
     let kind: Kind
     let standard: Value
     let help: String
+    /// Whether it can hold a password, which is shown to nobody.
+    var mayHoldPassword = false
 
     /// The name of the environment variable: `ROOST_DRAIN_WINDOW` for `drain-window`.
     var environmentName: String { "ROOST_" + name.uppercased().replacing("-", with: "_") }
@@ -29,6 +31,17 @@ struct Setting: Sendable {
 extension Setting {
     static let data = Setting(
         name: "data", kind: .text, standard: .text("roost-data"), help: "The data directory. It is made when it isn't there.")
+    static let database = Setting(
+        name: "database", kind: .text, standard: .text("sqlite"),
+        help: "Where the rows are: sqlite for a file in the data directory, or a PostgreSQL server for several nodes, "
+            + "as postgres://user@host/name. A password is best given by the environment.",
+        mayHoldPassword: true)
+    static let bus = Setting(
+        name: "bus", kind: .text, standard: .text("none"),
+        help: "What carries events between several nodes, as nats://host:4222.", mayHoldPassword: true)
+    static let lanes = Setting(
+        name: "lanes", kind: .whole(1...64), standard: .whole(4),
+        help: "Transactions that write to PostgreSQL at the same time. SQLite has one.")
     static let host = Setting(
         name: "host", kind: .text, standard: .text("127.0.0.1"),
         help: "The address to listen on. The default serves this machine only; 0.0.0.0 serves every network.")
@@ -57,7 +70,7 @@ extension Setting {
 
     /// Every setting, in the order in which they are shown.
     static let all = [
-        data, host, port, logLevel, drainWindow, connectionsMax, pingInterval, idleTimeout, authenticationTimeout, eventLoops,
+        data, database, bus, lanes, host, port, logLevel, drainWindow, connectionsMax, pingInterval, idleTimeout, authenticationTimeout, eventLoops,
     ]
 
     /// The known name that is nearest to an unknown one, when one is near enough to be a slip.

@@ -4,6 +4,9 @@ import ArgumentParser
 struct SettingFlags: ParsableArguments {
     @Option(help: "A JSON file with settings; DATA/roost.json when it is there.") var config: String?
     @Option(help: Setting.data.flagHelp) var data: String?
+    @Option(help: Setting.database.flagHelp) var database: String?
+    @Option(help: Setting.bus.flagHelp) var bus: String?
+    @Option(help: Setting.lanes.flagHelp) var lanes: String?
     @Option(help: Setting.host.flagHelp) var host: String?
     @Option(help: Setting.port.flagHelp) var port: String?
     @Option(help: Setting.logLevel.flagHelp) var logLevel: String?
@@ -17,7 +20,7 @@ struct SettingFlags: ParsableArguments {
     /// What was given, by the name of the setting.
     var given: [String: String] {
         let values = [
-            (Setting.data, data), (.host, host), (.port, port), (.logLevel, logLevel), (.drainWindow, drainWindow),
+            (Setting.data, data), (.database, database), (.bus, bus), (.lanes, lanes), (.host, host), (.port, port), (.logLevel, logLevel), (.drainWindow, drainWindow),
             (.connectionsMax, connectionsMax), (.pingInterval, pingInterval), (.idleTimeout, idleTimeout),
             (.authenticationTimeout, authenticationTimeout), (.eventLoops, eventLoops),
         ]

@@ -8,6 +8,12 @@ struct Settings: Sendable {
         let setting: Setting
         let value: Setting.Value
         let origin: SettingSources.Origin
+
+        /// The value as it may be shown: without a password.
+        var shown: Setting.Value {
+            guard setting.mayHoldPassword, case .text(let text) = value else { return value }
+            return .text(text.replacing(/(:\/\/[^:@\/]*):[^@\/]*@/) { "\($0.1):…@" }.replacing(/(password=)[^&]*/) { "\($0.1)…" })
+        }
     }
 
     private let entries: [Entry]
@@ -80,6 +86,9 @@ struct Settings: Sendable {
     /// What the server is made with.
     var server: RoostServer.Configuration {
         var configuration = RoostServer.Configuration(dataDirectory: dataDirectory)
+        if text(.database) != "sqlite" { configuration.database = text(.database) }
+        if text(.bus) != "none" { configuration.bus = text(.bus) }
+        configuration.laneCount = whole(.lanes)
         configuration.host = text(.host)
         configuration.port = whole(.port)
         configuration.drainWindow = seconds(.drainWindow)

@@ -5,15 +5,16 @@ import Metrics
 import RoostAPI
 import RoostCore
 import RoostDatabase
-import Synchronization
 
-/// Runs every operation: those that write on one thread, in batches, each batch in one durable transaction; those that only read beside it.
+/// Runs every operation: those that write in lanes, in batches, each batch in one durable transaction; those that only read beside them.
 ///
-/// The way of a batch:
-/// 1. What waits is taken off the queue, at most ``Configuration/batchSizeMax`` operations.
-/// 2. One transaction begins; each operation runs in its place, and one that is refused leaves nothing behind.
-/// 3. The transaction commits, which includes the fsync.
-/// 4. Only then the hub gets what each operation tells, in their order: its events, then its reply.
+/// A database says how many lanes it has: SQLite one, PostgreSQL several. A lane is a thread. Operations with a channel in common go to one lane,
+/// so that a hot channel too is committed in batches. The way of a batch:
+/// 1. What waits is taken off the lane's queue, at most ``Configuration/batchSizeMax`` operations.
+/// 2. One transaction begins; it locks the streams that the operations may move, where there are other writers.
+/// 3. Each operation runs in its place, and one that is refused leaves nothing behind.
+/// 4. The transaction commits, which includes the fsync.
+/// 5. Only then is delivered what each operation tells, in their order: its events, then its reply.
 ///
 /// While a commit waits for the disk the queue fills, so that a batch is as large as the disk is slow. A queue that is full is a refusal
 /// (`overloaded`), never a wait without end.
@@ -27,25 +28,34 @@ final class Engine: Sendable {
 
     private let database: any Database
     private let hub: Hub
+    private let delivery: any Delivery
     private let logger: Logger
-    private let writes: WorkQueue
+    private let lanes: [WorkQueue]
     private let reads: WorkQueue
     private let stopped = DispatchGroup()
     private let metrics = EngineMetrics()
 
     /// Starts the threads.
-    init(database: any Database, hub: Hub, readerCount: Int, configuration: Configuration = .init(), logger: Logger) throws {
+    ///
+    /// - Parameter delivery: what brings out what was committed: the hub itself where this server is alone.
+    init(
+        database: any Database, hub: Hub, delivery: (any Delivery)? = nil, configuration: Configuration = .init(), logger: Logger
+    ) {
         self.database = database
         self.hub = hub
+        self.delivery = delivery ?? hub
         self.logger = logger
-        writes = WorkQueue(sizeMax: configuration.queueSizeMax, batchSizeMax: configuration.batchSizeMax)
-        reads = WorkQueue(sizeMax: configuration.queueSizeMax, batchSizeMax: 16)
-        let restored = try database.read { try IDGenerator(continuing: $0) }
-        start("roost-writer") { engine in
-            var ids = restored
-            while let batch = engine.writes.next() { engine.write(batch, &ids) }
+        lanes = (0..<max(1, database.laneCount)).map { _ in
+            WorkQueue(sizeMax: configuration.queueSizeMax / max(1, database.laneCount), batchSizeMax: configuration.batchSizeMax)
         }
-        for number in 1...max(1, readerCount) {
+        reads = WorkQueue(sizeMax: configuration.queueSizeMax, batchSizeMax: 16)
+        for (number, queue) in lanes.enumerated() {
+            start("roost-lane-\(number + 1)") { engine in
+                var ids: IDGenerator?
+                while let batch = queue.next() { engine.write(batch, lane: number, &ids) }
+            }
+        }
+        for number in 1...max(1, database.readerCount) {
             start("roost-reader-\(number)") { engine in
                 while let batch = engine.reads.next() { engine.read(batch) }
             }
@@ -53,14 +63,24 @@ final class Engine: Sendable {
     }
 
     /// Queues an operation that may write. Throws `overloaded` when the queue is full, `unavailable` when the engine stops.
-    func submit(write job: Job) throws(RoostError) { try writes.append(job) }
+    func submit(write job: Job) throws(RoostError) {
+        let queue = lanes[job.lane(of: lanes.count)]
+        guard let channel = job.presenceChannel else { return try queue.append(job) }
+        delivery.preparePresence(of: channel) { [self] in
+            do {
+                try queue.append(job)
+            } catch {
+                answer(job, .failure(error as? RoostError ?? .internalFailure))
+            }
+        }
+    }
 
     /// Queues an operation that only reads.
     func submit(read job: Job) throws(RoostError) { try reads.append(job) }
 
     /// Finishes what waits, then ends the threads. Blocks.
     func stop() {
-        writes.close()
+        for lane in lanes { lane.close() }
         reads.close()
         stopped.wait()
     }
@@ -79,29 +99,41 @@ final class Engine: Sendable {
 
     // MARK: Writing
 
-    private func write(_ batch: [Job], _ ids: inout IDGenerator) {
+    /// - Parameter ids: the lane's generator; nil when it has to be continued from the database, as after every failure.
+    private func write(_ batch: [Job], lane: Int, _ ids: inout IDGenerator?) {
         let started = DispatchTime.now()
+        var scope = Scope()
+        for job in batch { scope.formUnion(job.scope) }
         do {
-            let outcomes = try database.write { transaction in
+            let held = ids
+            // The body can run more than once, and begins with the same generator each time.
+            let (outcomes, generator) = try database.write(lane: lane) { transaction in
+                var ids = try held ?? IDGenerator(node: transaction.idGenerator, continuing: transaction)
+                try scope.lock(in: transaction)
                 let outcomes = try batch.map { job in
                     try outcome(of: job, ids: &ids, now: .now) { rule in try transaction.attempt { try rule(transaction) } }
                 }
                 try ids.save(in: transaction)
-                return outcomes
+                return (outcomes, ids)
             }
+            ids = generator
             metrics.committed(batch.count, since: started)
             publish(zip(batch, outcomes))
         } catch {
-            logger.critical("A batch of \(batch.count) operations was lost.", metadata: ["error": "\(error)"])
-            if (error as? DatabaseFailure)?.kind == .fatal {
-                // Nobody knows what is on disk after a failed fsync. Nothing of this batch was acknowledged; a new process reads what is there.
-                logger.critical("The disk failed. The server ends now, so that nothing is acknowledged that isn't stored.")
-                exit(74)
-            }
-            let refusal = RoostError(
-                .unavailable, "The server could not store this. Try again.", retryAfterMilliseconds: 1000)
-            publish(zip(batch, batch.map { _ in Outcome(result: .failure(refusal), notices: []) }))
+            ids = nil
+            lost(batch, error)
         }
+    }
+
+    private func lost(_ batch: [Job], _ error: any Error) {
+        logger.critical("A batch of \(batch.count) operations was lost.", metadata: ["error": "\(error)"])
+        if (error as? DatabaseFailure)?.kind == .fatal {
+            // Nobody knows what is on disk after a failed fsync. Nothing of this batch was acknowledged; a new process reads what is there.
+            logger.critical("The disk failed. The server ends now, so that nothing is acknowledged that isn't stored.")
+            exit(74)
+        }
+        let refusal = RoostError(.unavailable, "The server could not store this. Try again.", retryAfterMilliseconds: 1000)
+        publish(zip(batch, batch.map { _ in Outcome(result: .failure(refusal), notices: []) }))
     }
 
     private struct Outcome {
@@ -117,7 +149,7 @@ final class Engine: Sendable {
         var notices: [Notice] = []
         do {
             let payload = try attempt { transaction in
-                var context = Context(transaction: transaction, caller: job.caller, now: now, ids: ids, presence: hub.presence)
+                var context = Context(transaction: transaction, caller: job.caller, now: now, ids: ids, presence: delivery.presence)
                 defer { ids = context.ids }
                 let payload = try job.run(&context)
                 notices = context.notices
@@ -135,17 +167,15 @@ final class Engine: Sendable {
     }
 
     private func publish(_ answered: some Sequence<(Job, Outcome)>) {
-        var output: [Hub.Output] = []
-        var waiting: [(@Sendable (Result<[UInt8], RoostError>) -> Void, Result<[UInt8], RoostError>)] = []
-        for (job, outcome) in answered {
-            output += outcome.notices.map(Hub.Output.notice)
-            switch job.destination {
-            case .socket(let address, let call): output.append(.reply(address, outcome.result.payload(call: call)))
-            case .waiting(let resume): waiting.append((resume, outcome.result))
-            }
-        }
-        hub.publish(output)
-        for (resume, result) in waiting { resume(result) }
+        delivery.deliver(
+            answered.map { job, outcome in
+                switch job.destination {
+                case .socket(let address, let call):
+                    Committed(notices: outcome.notices, answer: .socket(address, outcome.result.payload(call: call)))
+                case .waiting(let resume):
+                    Committed(notices: outcome.notices, answer: .waiting { resume(outcome.result) })
+                }
+            })
     }
 
     // MARK: Reading
@@ -164,7 +194,9 @@ final class Engine: Sendable {
             }
         } catch {
             logger.error("A read failed.", metadata: ["error": "\(error)"])
-            for job in batch.dropFirst(answered) { answer(job, .failure(.internalFailure)) }
+            // What a rule throws is its own answer above: here the database failed, and may be back soon.
+            let refusal = RoostError(.unavailable, "The server could not read this. Try again.", retryAfterMilliseconds: 1000)
+            for job in batch.dropFirst(answered) { answer(job, .failure(refusal)) }
         }
     }
 
@@ -193,59 +225,6 @@ extension RoostError {
 extension Timestamp {
     /// The system clock.
     static var now: Timestamp { Timestamp(milliseconds: Int64((Date().timeIntervalSince1970 * 1000).rounded(.down))) }
-}
-
-/// What waits for one kind of thread: bounded, taken off in batches.
-private final class WorkQueue: Sendable {
-    private struct State {
-        var jobs: [Job] = []
-        var isClosed = false
-    }
-    private let state = Mutex(State())
-    private let available = DispatchSemaphore(value: 0)
-    private let sizeMax: Int
-    private let batchSizeMax: Int
-
-    init(sizeMax: Int, batchSizeMax: Int) {
-        self.sizeMax = sizeMax
-        self.batchSizeMax = batchSizeMax
-    }
-
-    func append(_ job: Job) throws(RoostError) {
-        let refusal: RoostError? = state.withLock { state in
-            if state.isClosed { return RoostError(.unavailable, "The server stops.", retryAfterMilliseconds: 1000) }
-            if state.jobs.count >= sizeMax {
-                return RoostError(.overloaded, "The server has as much to do as it can hold.", retryAfterMilliseconds: 500)
-            }
-            // Whoever takes a batch leaves word when there is more, so only the first needs to wake somebody.
-            if state.jobs.isEmpty { available.signal() }
-            state.jobs.append(job)
-            return nil
-        }
-        if let refusal { throw refusal }
-    }
-
-    /// Waits for work. Nil when the queue is closed and empty.
-    func next() -> [Job]? {
-        while true {
-            available.wait()
-            let batch: [Job]? = state.withLock { state in
-                if state.jobs.isEmpty { return state.isClosed ? nil : [] }
-                let batch = Array(state.jobs.prefix(batchSizeMax))
-                state.jobs.removeFirst(batch.count)
-                if !state.jobs.isEmpty { available.signal() }
-                return batch
-            }
-            guard let batch else { return nil }
-            if !batch.isEmpty { return batch }
-        }
-    }
-
-    func close() {
-        state.withLock { $0.isClosed = true }
-        // One for every thread that may wait.
-        for _ in 0..<64 { available.signal() }
-    }
 }
 
 private struct EngineMetrics: Sendable {

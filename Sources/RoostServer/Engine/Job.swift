@@ -4,9 +4,21 @@ import RoostCore
 /// One operation on its way through the engine.
 struct Job: Sendable {
     let caller: Caller
+    /// The streams that it may move.
+    var scope = Scope()
+    /// The channel whose connected users its answer tells of.
+    var presenceChannel: ChannelID?
     /// The rule. It returns the payload to answer with, encoded: for a socket the whole reply, for HTTP the body.
     let run: @Sendable (inout Context) throws -> [UInt8]
     let destination: Destination
+
+    /// The lane that runs it: one for all that have their first channel, or else their first user, in common.
+    func lane(of count: Int) -> Int {
+        guard count > 1 else { return 0 }
+        var hasher = Hasher()
+        if let channel = scope.channels.min() { hasher.combine(channel) } else { hasher.combine(scope.users.min()) }
+        return Int(UInt(bitPattern: hasher.finalize()) % UInt(count))
+    }
 
     /// Where the answer goes.
     enum Destination: Sendable {

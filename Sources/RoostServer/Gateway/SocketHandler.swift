@@ -159,7 +159,8 @@ final class SocketHandler: ChannelInboundHandler {
 
     private func submit(_ operation: some Handled, call: Int64, caller: Caller) {
         let job = Job(
-            caller: caller, run: { try ReplyFrame.result(operation.handle(in: &$0), call: call) },
+            caller: caller, scope: operation.scope(for: caller), presenceChannel: operation.presenceChannel,
+            run: { try ReplyFrame.result(operation.handle(in: &$0), call: call) },
             destination: .socket(address, call: call))
         let isRead = type(of: operation).isReadOnly
         do {
@@ -213,7 +214,7 @@ final class SocketHandler: ChannelInboundHandler {
         let greeting = services.greeting
         let handler = NIOLoopBound(self, eventLoop: loop)
         let job = Job(
-            caller: caller,
+            caller: caller, scope: .user(caller.user),
             run: { context in
                 try context.admitCaller(displayName: token.displayName)
                 try context.connect(connection)

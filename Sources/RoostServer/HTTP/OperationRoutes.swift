@@ -45,7 +45,7 @@ struct OperationRoutes: Sendable {
         let verified = try await tokens.verify(token).get()
         let caller = Caller(user: verified.user, role: verified.role)
         if !admission.isAdmitted(verified.user) {
-            try await engine.perform(for: caller, isReadOnly: false) { context in
+            try await engine.perform(for: caller, scope: .user(caller.user), isReadOnly: false) { context in
                 try context.admitCaller(displayName: verified.displayName)
                 return []
             }
@@ -72,19 +72,21 @@ final class Admission: Sendable {
 extension Engine {
     /// Runs an operation and waits for its answer as JSON.
     func perform(_ operation: some Handled, for caller: Caller) async throws -> [UInt8] {
-        try await perform(for: caller, isReadOnly: type(of: operation).isReadOnly) { context in
+        try await perform(
+            for: caller, scope: operation.scope(for: caller), isReadOnly: type(of: operation).isReadOnly
+        ) { context in
             try JSONWriter.bytes(of: operation.handle(in: &context))
         }
     }
 
     @discardableResult
     func perform(
-        for caller: Caller, isReadOnly: Bool, _ run: @escaping @Sendable (inout Context) throws -> [UInt8]
+        for caller: Caller, scope: Scope, isReadOnly: Bool, _ run: @escaping @Sendable (inout Context) throws -> [UInt8]
     ) async throws
         -> [UInt8]
     {
         try await withCheckedThrowingContinuation { continuation in
-            let job = Job(caller: caller, run: run, destination: .waiting { continuation.resume(with: $0) })
+            let job = Job(caller: caller, scope: scope, run: run, destination: .waiting { continuation.resume(with: $0) })
             do {
                 if isReadOnly { try submit(read: job) } else { try submit(write: job) }
             } catch {

@@ -9,6 +9,7 @@ struct ServiceRoutes: Sendable {
     let readiness: Readiness
     let metrics: PrometheusRegistry?
     let hub: Hub
+    let cluster: ClusterNode?
 
     func add(to router: Router<BasicRequestContext>) {
         let page = FrontPage.html(version: version)
@@ -21,9 +22,7 @@ struct ServiceRoutes: Sendable {
         }
         router.get("/livez") { _, _ in text("ok\n") }
         router.get("/readyz") { _, _ in
-            guard readiness.isReady else {
-                throw RoostError(.unavailable, "The server starts or stops.", retryAfterMilliseconds: 1000)
-            }
+            if let reason = readiness.reason { throw RoostError(.unavailable, reason, retryAfterMilliseconds: 1000) }
             return text("ok\n")
         }
         router.get("/metrics") { _, _ in
@@ -35,7 +34,7 @@ struct ServiceRoutes: Sendable {
                     # TYPE roost_deliveries_total counter
                     roost_deliveries_total \(counts.deliveries)
 
-                    """, "text/plain; version=0.0.4")
+                    """ + (cluster?.metrics ?? ""), "text/plain; version=0.0.4")
         }
         router.get(RouterPath(GatewayChannel.socketPath)) { _, _ in
             Problem(RoostError(.invalidArgument, "This is a WebSocket: ask for an upgrade, version 13."), status: 426).response

@@ -8,8 +8,9 @@ import Synchronization
 ///
 /// One shard for each event loop. A batch is encoded once, on the engine's thread, and handed to each loop in the order of the commits; so
 /// every socket sees every stream in its order. What it doesn't do: it keeps nothing. Who isn't connected catches up by `changes`.
-final class Hub: Sendable {
-    let presence = PresenceBoard()
+final class Hub: Delivery {
+    let board = PresenceBoard()
+    var presence: any Presence & Sendable { board }
     private let loops: [any EventLoop]
     private let shards: [NIOLoopBound<HubShard>]
     private let lastConnection = Atomic<Int64>(0)
@@ -18,7 +19,7 @@ final class Hub: Sendable {
     private static let tickInterval = TimeAmount.seconds(1)
 
     init(group: any EventLoopGroup) async throws {
-        let presence = presence
+        let presence = board
         var loops: [any EventLoop] = []
         var shards: [NIOLoopBound<HubShard>] = []
         for loop in group.makeIterator() {
@@ -48,20 +49,37 @@ final class Hub: Sendable {
     /// The shard of a socket. Only on the socket's event loop.
     func shard(of address: SocketAddress) -> HubShard { shards[address.shard].value }
 
-    /// What an operation gives to be delivered.
-    enum Output: Sendable {
-        case notice(Notice)
-        case reply(SocketAddress, [UInt8])
-    }
-
-    /// Delivers what a batch made, on every loop in the order of the calls of this function.
+    /// Delivers what a batch made, where one lane's order of commits is the order of everything.
     ///
     /// A socket sees its own replies and the events of its user's stream in the order of the operations: so no reply brings back what an
     /// event has already changed.
-    func publish(_ output: [Output]) {
-        guard !output.isEmpty else { return }
-        let steps = EventFrames.steps(for: output)
+    func deliver(_ committed: [Committed]) {
+        deliver(EventFrames.steps(for: committed))
+        for operation in committed { if case .waiting(let resume) = operation.answer { resume() } }
+    }
+
+    /// Brings steps to every loop, in the order of the calls of this function.
+    func deliver(_ steps: [EventFrames.Step]) {
+        guard !steps.isEmpty else { return }
         for (loop, shard) in zip(loops, shards) { loop.execute { shard.value.deliver(steps) } }
+    }
+
+    /// All that are present are present here.
+    func preparePresence(of channel: ChannelID, then run: @escaping @Sendable () -> Void) { run() }
+
+    /// Asks every shard which of some streams no socket needs any more.
+    func findUnused(among streams: [StreamID], then report: @escaping @Sendable ([StreamID]) -> Void) {
+        guard let first = loops.first else { return }
+        let asked = zip(loops, shards).map { loop, shard in loop.submit { shard.value.used(among: streams) } }
+        EventLoopFuture.whenAllSucceed(asked, on: first).whenSuccess { used in
+            let used = Set(used.joined())
+            report(streams.filter { !used.contains($0) })
+        }
+    }
+
+    /// Has every shard tell when its last socket of a stream is gone. Set once, before the first socket.
+    func onEmptied(_ emptied: @escaping @Sendable (StreamID) -> Void) {
+        for (loop, shard) in zip(loops, shards) { loop.execute { shard.value.emptied = emptied } }
     }
 
     /// Delivers the answer of an operation that only read.

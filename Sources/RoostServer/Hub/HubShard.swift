@@ -36,6 +36,8 @@ final class HubShard {
     /// Sockets with something written since the last flush.
     private var unflushed: [SocketHandler] = []
     private(set) var deliveryCount: Int64 = 0
+    /// Told when the last socket of a stream is gone.
+    var emptied: (@Sendable (StreamID) -> Void)?
 
     init(number: Int, eventLoop: any EventLoop, presence: PresenceBoard) {
         self.number = number
@@ -53,7 +55,10 @@ final class HubShard {
         sockets[connection] = nil
         guard let subscriber = subscribers.removeValue(forKey: connection) else { return }
         connectionsOfUser[subscriber.user]?.removeAll { $0 == connection }
-        if connectionsOfUser[subscriber.user]?.isEmpty == true { connectionsOfUser[subscriber.user] = nil }
+        if connectionsOfUser[subscriber.user]?.isEmpty == true {
+            connectionsOfUser[subscriber.user] = nil
+            emptied?(.user(subscriber.user))
+        }
         for channel in subscriber.joined.union(subscriber.watched) { unsubscribe(connection, from: channel) }
         presence.wentOffline(subscriber.user, in: subscriber.joined)
         presence.stoppedWatching(subscriber.user, subscriber.watched)
@@ -79,8 +84,14 @@ final class HubShard {
                     send(frames.notification, to: receiver.socket)
                     deliveryCount += Int64(frames.eventCount)
                 }
+            case .catchUp(let connection, let bytes):
+                guard let receiver = subscribers[connection] else { continue }
+                send(bytes, to: receiver.socket)
+                deliveryCount += 1
             case .change(let notice):
                 change(notice)
+            case .attach(let connection, let channel):
+                if let subscriber = subscribers[connection] { join(channel, subscriber, connection) }
             case .reply(let address, let payload):
                 if address.shard == number { send(payload, to: address.connection, toRead: false) }
             }
@@ -122,18 +133,15 @@ final class HubShard {
     private func change(_ notice: Notice) {
         switch notice {
         case .event: break
-        case .connected(let connection, let user, let joined):
+        case .connected(let connection, let user, _, let joined):
             guard let socket = sockets[connection] else { return }
-            let subscriber = Subscriber(socket: socket, user: user, joined: Set(joined))
+            let subscriber = Subscriber(socket: socket, user: user, joined: Set(joined.keys))
             subscribers[connection] = subscriber
             connectionsOfUser[user, default: []].append(connection)
             for channel in subscriber.joined { subscribe(subscriber, connection, to: channel) }
             presence.cameOnline(user, in: subscriber.joined)
-        case .joined(let user, let channel):
-            for (connection, subscriber) in connections(of: user) where subscriber.joined.insert(channel).inserted {
-                subscribe(subscriber, connection, to: channel)
-                presence.cameOnline(user, in: [channel])
-            }
+        case .joined(let user, let channel, _):
+            for (connection, subscriber) in connections(of: user) { join(channel, subscriber, connection) }
         case .left(let user, let channel):
             // Who leaves stops watching as well: nothing newer than the leaving reaches them.
             for (connection, subscriber) in connections(of: user) { forget(channel, of: subscriber, connection) }
@@ -141,7 +149,7 @@ final class HubShard {
             for connection in (channels[channel] ?? [:]).keys {
                 if let subscriber = subscribers[connection] { forget(channel, of: subscriber, connection) }
             }
-        case .watching(let connection, let user, let channel):
+        case .watching(let connection, let user, let channel, _):
             guard let subscriber = subscribers[connection], subscriber.watched.insert(channel).inserted else { return }
             subscribe(subscriber, connection, to: channel)
             presence.startedWatching(user, channel)
@@ -160,6 +168,12 @@ final class HubShard {
         (connectionsOfUser[user] ?? []).compactMap { connection in subscribers[connection].map { (connection, $0) } }
     }
 
+    private func join(_ channel: ChannelID, _ subscriber: Subscriber, _ connection: ConnectionID) {
+        guard subscriber.joined.insert(channel).inserted else { return }
+        subscribe(subscriber, connection, to: channel)
+        presence.cameOnline(subscriber.user, in: [channel])
+    }
+
     private func forget(_ channel: ChannelID, of subscriber: Subscriber, _ connection: ConnectionID) {
         if subscriber.joined.remove(channel) != nil { presence.wentOffline(subscriber.user, in: [channel]) }
         if subscriber.watched.remove(channel) != nil { presence.stoppedWatching(subscriber.user, [channel]) }
@@ -173,6 +187,19 @@ final class HubShard {
 
     private func unsubscribe(_ connection: ConnectionID, from channel: ChannelID) {
         channels[channel]?[connection] = nil
-        if channels[channel]?.isEmpty == true { channels[channel] = nil }
+        if channels[channel]?.isEmpty == true {
+            channels[channel] = nil
+            emptied?(.channel(channel))
+        }
+    }
+
+    /// Which of some streams a socket of this shard needs.
+    func used(among streams: [StreamID]) -> [StreamID] {
+        streams.filter { stream in
+            switch stream {
+            case .channel(let channel): channels[channel] != nil
+            case .user(let user): connectionsOfUser[user] != nil
+            }
+        }
     }
 }

@@ -10,8 +10,23 @@ final class PresenceBoard: Presence, Sendable {
         var watchers: [ChannelID: [UserID: Int]] = [:]
     }
     private let state = Mutex(State())
+    /// In a structure, since a function that stands in a mutex by itself is wrapped anew with each use.
+    private struct Listener {
+        var tell: @Sendable (ChannelID) -> Void
+    }
+    private let listener = Mutex<Listener?>(nil)
+
+    /// Has every change of a channel told, to whoever shares it with other nodes. Set once, before the first socket.
+    func onChange(_ tell: @escaping @Sendable (ChannelID) -> Void) { listener.withLock { $0 = Listener(tell: tell) } }
+
+    private func tellChange(in channels: some Sequence<ChannelID>) {
+        guard let listener = listener.withLock({ $0 }) else { return }
+        for channel in channels { listener.tell(channel) }
+    }
 
     func onlineMemberCount(of channel: ChannelID) -> Int { state.withLock { $0.online[channel]?.count ?? 0 } }
+
+    func onlineMembers(of channel: ChannelID) -> Set<UserID> { state.withLock { Set($0.online[channel, default: [:]].keys) } }
 
     func watchers(of channel: ChannelID) -> Set<UserID> { state.withLock { Set($0.watchers[channel, default: [:]].keys) } }
 
@@ -19,20 +34,26 @@ final class PresenceBoard: Presence, Sendable {
         state.withLock { state in
             for channel in channels { state.online.count(user, in: channel, by: 1) }
         }
+        tellChange(in: channels)
     }
 
     func wentOffline(_ user: UserID, in channels: some Sequence<ChannelID>) {
         state.withLock { state in
             for channel in channels { state.online.count(user, in: channel, by: -1) }
         }
+        tellChange(in: channels)
     }
 
-    func startedWatching(_ user: UserID, _ channel: ChannelID) { state.withLock { $0.watchers.count(user, in: channel, by: 1) } }
+    func startedWatching(_ user: UserID, _ channel: ChannelID) {
+        state.withLock { $0.watchers.count(user, in: channel, by: 1) }
+        tellChange(in: [channel])
+    }
 
     func stoppedWatching(_ user: UserID, _ channels: some Sequence<ChannelID>) {
         state.withLock { state in
             for channel in channels { state.watchers.count(user, in: channel, by: -1) }
         }
+        tellChange(in: channels)
     }
 }
 

@@ -1,8 +1,19 @@
 import Synchronization
 
-/// Whether the server should be sent new clients: after it has started, and until it is told to stop.
+/// Whether the server should be sent new clients: after it has started, until it is told to stop, and while its database answers.
 final class Readiness: Sendable {
-    private let ready = Atomic<Bool>(false)
-    var isReady: Bool { ready.load(ordering: .acquiring) }
-    func set(_ isReady: Bool) { ready.store(isReady, ordering: .releasing) }
+    private let serving = Atomic<Bool>(false)
+    private let database = Atomic<Bool>(true)
+
+    /// Why it isn't ready; nil when it is.
+    var reason: String? {
+        if !serving.load(ordering: .acquiring) { return "The server starts or stops." }
+        return database.load(ordering: .acquiring) ? nil : "The database can't be reached."
+    }
+
+    func setServing(_ isServing: Bool) { serving.store(isServing, ordering: .releasing) }
+
+    /// - Returns: whether this is news.
+    @discardableResult
+    func setDatabase(isReachable: Bool) -> Bool { database.exchange(isReachable, ordering: .acquiringAndReleasing) != isReachable }
 }

@@ -19,6 +19,14 @@ public struct RoostServer: Service {
     public struct Configuration: Sendable {
         /// Where the database and the token secret are. Made when it isn't there.
         public var dataDirectory: URL
+        /// The rows' place: nil for one SQLite file in the data directory, or a PostgreSQL server, as `postgres://user@host/name`, that all nodes
+        /// of a cluster share.
+        public var database: String?
+        /// What carries events between the nodes of a cluster, as `nats://host:4222`. Only with a PostgreSQL database; without one a node hears
+        /// of the others' events by comparing with the database.
+        public var bus: String?
+        /// Transactions that write to PostgreSQL at the same time; SQLite has one.
+        public var laneCount = 4
         /// The address to listen on. The default serves this machine only.
         public var host = "127.0.0.1"
         /// The port; 0 for any free one.
@@ -44,6 +52,7 @@ public struct RoostServer: Service {
     private let group: MultiThreadedEventLoopGroup
     private let engine: Engine
     private let hub: Hub
+    private let cluster: ClusterNode?
     private let readiness = Readiness()
     private let application: Application<RouterResponder<BasicRequestContext>>
 
@@ -52,20 +61,22 @@ public struct RoostServer: Service {
     /// - Parameters:
     ///   - metrics: what `/metrics` shows beside the server's own counts.
     ///   - onRunning: called with the port once the server listens.
-    /// - Throws: `DirectoryLock.Held` when another server uses the directory; `DatabaseFailure`; `SecretFile.Unusable`.
+    /// - Throws: `DirectoryLock.Held` when another server uses the directory; `DatabaseFailure`; `SecretFile.Unusable`; ``Unsupported``.
     public init(
         configuration: Configuration, metrics: PrometheusRegistry? = nil, logger: Logger,
         onRunning: @escaping @Sendable (_ port: Int) async -> Void = { _ in }
     ) async throws {
         self.configuration = configuration
         self.logger = logger
-        let database = try SQLiteDatabase(directory: configuration.dataDirectory)
-        let tokens = await TokenKeys(secret: try SecretFile(directory: configuration.dataDirectory).readOrMake().secret)
-        let epoch = try database.write { try $0.epoch(orNew: UUID().uuidString.lowercased()) }
+        let storage = try Storage(configuration, logger: logger)
+        let database = storage.database
+        let tokens = await TokenKeys(secret: try storage.tokenSecret())
+        let epoch = try database.write(lane: 0) { try $0.epoch(orNew: UUID().uuidString.lowercased()) }
 
         group = MultiThreadedEventLoopGroup(numberOfThreads: max(1, configuration.eventLoopCount))
         hub = try await Hub(group: group)
-        engine = try Engine(database: database, hub: hub, readerCount: SQLiteDatabase.readerCount, logger: logger)
+        cluster = try storage.joinCluster(hub: hub, readiness: readiness)
+        engine = Engine(database: database, hub: hub, delivery: cluster, logger: logger)
 
         var limits = SocketHandler.Limits()
         limits.pingInterval = .init(configuration.pingInterval)
@@ -81,7 +92,8 @@ public struct RoostServer: Service {
         let router = Router()
         router.add(middleware: ProblemMiddleware(logger: logger))
         OperationRoutes(engine: engine, tokens: tokens).add(to: router)
-        ServiceRoutes(version: RoostVersion.current, readiness: readiness, metrics: metrics, hub: hub).add(to: router)
+        ServiceRoutes(version: RoostVersion.current, readiness: readiness, metrics: metrics, hub: hub, cluster: cluster).add(
+            to: router)
 
         var httpLogger = logger
         httpLogger.logLevel = max(logger.logLevel, .warning)
@@ -95,7 +107,7 @@ public struct RoostServer: Service {
                 address: .hostname(configuration.host, port: configuration.port), serverName: nil, backlog: 4096,
                 availableConnectionsDelegate: MaximumAvailableConnections(configuration.connectionsMax)),
             onServerRunning: { channel in
-                readiness.set(true)
+                readiness.setServing(true)
                 await onRunning(channel.localAddress?.port ?? configuration.port)
             },
             eventLoopGroupProvider: .shared(group), logger: httpLogger)
@@ -109,18 +121,19 @@ public struct RoostServer: Service {
             try await withGracefulShutdownHandler {
                 try await application.run()
             } onGracefulShutdown: {
-                readiness.set(false)
+                readiness.setServing(false)
             }
             outcome = .success(())
         } catch {
             outcome = .failure(error)
         }
-        readiness.set(false)
+        readiness.setServing(false)
         await hub.waitUntilEmpty(atMost: configuration.drainWindow + .seconds(2))
-        let engine = engine
+        let (engine, cluster) = (engine, cluster)
         await withCheckedContinuation { continuation in
             DispatchQueue.global().async {
                 engine.stop()
+                cluster?.stop()
                 continuation.resume()
             }
         }

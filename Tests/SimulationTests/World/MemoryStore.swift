@@ -43,7 +43,10 @@ struct MemoryStore: Hashable {
             if let counters, counters.seq > channel.counters.seq { channels[channel.channelId]?.counters = counters }
         case .counters(let channel, let counters):
             if let held = channels[channel]?.counters, held.seq <= counters.seq { channels[channel]?.counters = counters }
-        case .membership(let membership):
+        case .membership(let incoming):
+            let cursor = saved.channels[incoming.channelId]?.cursor ?? 0
+            let own = (messages[incoming.channelId] ?? [:]).values.filter { $0.sender == user && $0.seq <= cursor }
+            let membership = Unread.bringUp(incoming, ownSeqs: own.map(\.seq))
             if memberships[membership.channelId]?.isAhead(of: membership) != true { memberships[membership.channelId] = membership }
         case .countOwn(let message):
             guard var membership = memberships[message.channelId] else { return }

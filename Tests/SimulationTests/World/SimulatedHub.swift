@@ -31,8 +31,8 @@ final class SimulatedHub {
     }
 
     /// Delivers a batch: events, changes of audiences and replies in their order.
-    func deliver(_ output: [Hub.Output]) {
-        for step in EventFrames.steps(for: output) {
+    func deliver(_ committed: [Committed]) {
+        for step in EventFrames.steps(for: committed) {
             switch step {
             case .send(.channel(let channel), let frames):
                 for (connection, subscriber) in subscribers {
@@ -46,6 +46,8 @@ final class SimulatedHub {
                 for (connection, subscriber) in subscribers where subscriber.user == user {
                     sockets[connection]?.send(event: frames.notification)
                 }
+            // Only a cluster brings events of the past.
+            case .catchUp, .attach: break
             case .change(let notice): change(notice)
             case .reply(let address, let payload): sockets[address.connection]?.write(bytes: payload)
             }
@@ -55,11 +57,12 @@ final class SimulatedHub {
     private func change(_ notice: Notice) {
         switch notice {
         case .event: break
-        case .connected(let connection, let user, let joined):
+        case .connected(let connection, let user, _, let channels):
+            let joined = Set(channels.keys)
             guard sockets[connection] != nil else { return }
-            subscribers[connection] = Subscriber(user: user, joined: Set(joined))
+            subscribers[connection] = Subscriber(user: user, joined: joined)
             presence.cameOnline(user, in: joined)
-        case .joined(let user, let channel):
+        case .joined(let user, let channel, _):
             for (connection, subscriber) in subscribers where subscriber.user == user {
                 if subscribers[connection]?.joined.insert(channel).inserted == true { presence.cameOnline(user, in: [channel]) }
             }
@@ -69,7 +72,7 @@ final class SimulatedHub {
             }
         case .destroyed(let channel):
             for (connection, subscriber) in subscribers { forget(channel, of: subscriber, connection) }
-        case .watching(let connection, let user, let channel):
+        case .watching(let connection, let user, let channel, _):
             if subscribers[connection]?.watched.insert(channel).inserted == true { presence.startedWatching(user, channel) }
         case .stoppedWatching(let connection, let user, let channel):
             if subscribers[connection]?.watched.remove(channel) != nil { presence.stoppedWatching(user, [channel]) }

@@ -229,7 +229,7 @@ final class SimulatedServer {
         self.fate = nil
         let outcomes: [Outcome]
         do {
-            outcomes = try database.write { transaction in
+            outcomes = try database.write(lane: 0) { transaction in
                 let outcomes = try batch.map { work in
                     try outcome(of: work, in: run, ids: &ids) { rule in try transaction.attempt { try rule(transaction) } }
                 }
@@ -286,17 +286,19 @@ final class SimulatedServer {
 
     /// The hub's order: what each operation tells, then its reply, operation by operation.
     private func publish(_ answered: [(Work, Outcome)], in run: Run) {
-        var output: [Hub.Output] = []
-        for case (let work, let outcome) in answered {
-            output += outcome.notices.map(Hub.Output.notice)
-            guard case .call(let connection, let call) = work.destination else { continue }
-            let address = SocketAddress(shard: 0, connection: connection)
-            switch outcome.result {
-            case .success(let payload): output.append(.reply(address, payload))
-            case .failure(let refusal): output.append(.reply(address, ReplyFrame.refusal(refusal, call: call)))
-            }
-        }
-        run.hub.deliver(output)
+        run.hub.deliver(
+            answered.map { work, outcome in
+                // A connection's welcome is written below.
+                guard case .call(let connection, let call) = work.destination else {
+                    return Committed(notices: outcome.notices, answer: .waiting {})
+                }
+                let address = SocketAddress(shard: 0, connection: connection)
+                return switch outcome.result {
+                case .success(let payload): Committed(notices: outcome.notices, answer: .socket(address, payload))
+                case .failure(let refusal):
+                    Committed(notices: outcome.notices, answer: .socket(address, ReplyFrame.refusal(refusal, call: call)))
+                }
+            })
         for case (let work, let outcome) in answered {
             guard case .connect(let socket, let caller) = work.destination, run.hub.holds(socket) else { continue }
             welcome(socket, caller, outcome.result, in: run)

@@ -1,0 +1,279 @@
+import Foundation
+import Logging
+import RoostAPI
+import RoostCore
+import RoostDatabase
+import Synchronization
+
+/// One node among several: drives the ``Relay``, publishes what is committed here, and takes in what others publish.
+///
+/// Two threads: `roost-relay` runs the relay and hands its steps to the hub; `roost-repair` reads from the database what the relay asks for. Lanes
+/// publish on their own threads, after the commit; a crash between the two is repaired by the other nodes.
+final class ClusterNode: Delivery {
+    let node: NodeID
+    private let hub: Hub
+    private let bus: any Bus
+    private let database: any Database
+    private let readiness: Readiness
+    private let logger: Logger
+    private let clusterPresence: ClusterPresence
+    private let inbox = Inbox<Relay.Input>(sizeMax: ClusterNode.inboxSizeMax)
+    private let questions = Inbox<Relay.Request>(sizeMax: .max)
+    private let stopped = DispatchGroup()
+    private let counts = Mutex((relay: Relay.Counts(), feeds: 0, published: Int64(0)))
+
+    /// Packets from the bus that may wait; one more is dropped, and repaired when its stream goes on.
+    private static let inboxSizeMax = 100_000
+
+    var presence: any Presence & Sendable { clusterPresence }
+
+    /// Begins to receive, and starts the threads.
+    init(node: NodeID, hub: Hub, bus: any Bus, database: any Database, readiness: Readiness, logger: Logger) throws {
+        self.node = node
+        self.hub = hub
+        self.bus = bus
+        self.database = database
+        self.readiness = readiness
+        self.logger = logger
+        clusterPresence = ClusterPresence(node: node, board: hub.board) { topic, message in
+            // A message of ours always encodes.
+            if let payload = try? JSONEncoder().encode(message) { bus.publish(Array(payload), to: topic) }
+        }
+        let (inbox, clusterPresence) = (inbox, clusterPresence)
+        hub.onEmptied { inbox.put(.emptied([$0])) }
+        hub.board.onChange { clusterPresence.changed($0) }
+        try bus.start { [weak self] in self?.receive($0) }
+        bus.subscribe(to: .nodes)
+        bus.subscribe(to: .node(node))
+        clusterPresence.sayHello()
+        start("roost-relay") { $0.runRelay() }
+        start("roost-repair") { $0.runRepair() }
+    }
+
+    /// Ends the threads, after the engine has ended. Blocks.
+    func stop() {
+        clusterPresence.sayGoodbye()
+        inbox.close()
+        questions.close()
+        stopped.wait()
+        bus.stop()
+    }
+
+    private func start(_ name: String, _ body: @escaping @Sendable (ClusterNode) -> Void) {
+        stopped.enter()
+        let thread = Thread { [self] in
+            body(self)
+            stopped.leave()
+        }
+        thread.name = name
+        thread.stackSize = 4 << 20
+        thread.start()
+    }
+
+    // MARK: Out
+
+    func deliver(_ committed: [Committed]) {
+        let operations = committed.map { operation in
+            let (items, attachments) = StreamItem.items(of: operation.notices)
+            return Relay.LocalOperation(items: items, attachments: attachments, answer: operation.answer)
+        }
+        // What is committed is never dropped: the engine's own queues bound it.
+        inbox.put(.committed(operations), isUrgent: true)
+        let packets = Packet.encode(operations.lazy.flatMap(\.items))
+        for packet in packets { bus.publish(packet.bytes, to: .stream(packet.stream)) }
+        counts.withLock { $0.published += Int64(packets.count) }
+    }
+
+    func preparePresence(of channel: ChannelID, then run: @escaping @Sendable () -> Void) {
+        clusterPresence.prepare(channel, at: Self.now, then: run)
+    }
+
+    // MARK: In
+
+    private func receive(_ event: BusEvent) {
+        switch event {
+        case .received(.stream(let stream), let payload):
+            guard let items = Packet.decode(payload, of: stream) else {
+                return logger.warning(
+                    "A packet of \(stream) can't be read: other nodes run another version, or the bus has other users.")
+            }
+            if !inbox.put(.received(items)) { inbox.put(.doubt, isUrgent: true) }
+        case .received(_, let payload):
+            guard let message = try? JSONDecoder().decode(ClusterPresence.Message.self, from: Data(payload)) else { return }
+            clusterPresence.receive(message, at: Self.now)
+        case .disconnected:
+            logger.error("The bus is gone. Events of other nodes come from the database until it is back.")
+        case .reconnected:
+            logger.notice("The bus is there.")
+            clusterPresence.sayHello()
+            inbox.put(.doubt, isUrgent: true)
+        }
+    }
+
+    // MARK: The relay
+
+    private func runRelay() {
+        var relay = Relay()
+        var lastTick: Int64 = 0
+        while let inputs = inbox.take(within: relay.isWaiting ? .milliseconds(5) : .milliseconds(50)) {
+            let now = Self.now
+            for input in inputs { relay.handle(input, at: now) }
+            if now - lastTick >= 5 {
+                lastTick = now
+                if clusterPresence.tick(at: now) { relay.handle(.doubt, at: now) }
+                relay.handle(.tick, at: now)
+            }
+            let output = relay.takeOutput()
+            deliver(output.steps)
+            for request in output.requests { carryOut(request) }
+            counts.withLock {
+                $0.relay = relay.counts
+                $0.feeds = relay.feeds.count
+            }
+        }
+    }
+
+    private func deliver(_ steps: [Relay.Step]) {
+        guard !steps.isEmpty else { return }
+        var frames = EventFrames()
+        var waiting: [@Sendable () -> Void] = []
+        for step in steps {
+            switch step {
+            case .event(let item): frames.add(item.json, to: item.audience)
+            case .past(let item, .member(let user)): frames.add(item.json, to: .user(user))
+            case .past(let item, .connection(let connection, _)): frames.add(item.json, to: connection, isWatching: false)
+            case .past(let item, .watcher(let connection, _)): frames.add(item.json, to: connection, isWatching: true)
+            case .change(let notice): frames.change(notice)
+            case .attach(let connection, let channel): frames.attach(connection, to: channel)
+            case .answer(.socket(let address, let payload)): frames.reply(payload, to: address)
+            case .answer(.waiting(let resume)): waiting.append(resume)
+            }
+        }
+        hub.deliver(frames.steps)
+        for resume in waiting { resume() }
+    }
+
+    private func carryOut(_ request: Relay.Request) {
+        switch request {
+        case .close(let streams): for stream in streams { bus.unsubscribe(from: .stream(stream)) }
+        case .findUnused(let streams):
+            let inbox = inbox
+            hub.findUnused(among: streams) { inbox.put(.unused($0), isUrgent: true) }
+        case .open(let streams):
+            for stream in streams { bus.subscribe(to: .stream(stream)) }
+            questions.put(request, isUrgent: true)
+        case .fetch, .readStreams, .readHeads: questions.put(request, isUrgent: true)
+        }
+    }
+
+    // MARK: Repair
+
+    private func runRepair() {
+        var lastLook: Int64 = 0
+        while let requests = questions.take(within: .seconds(1)) {
+            if Self.now - lastLook >= 1000 {
+                lastLook = Self.now
+                lookAtDatabase()
+            }
+            var opening: [StreamID] = []
+            for request in requests { if case .open(let streams) = request { opening += streams } }
+            if !opening.isEmpty { open(opening) }
+            for request in requests { answer(request) }
+        }
+    }
+
+    /// While the database doesn't answer, the server isn't ready: writes are refused, and sockets stay.
+    private func lookAtDatabase() {
+        var isReachable = true
+        do {
+            _ = try database.read { try $0.first("SELECT 1") { $0.int() } }
+        } catch {
+            isReachable = false
+        }
+        guard readiness.setDatabase(isReachable: isReachable) else { return }
+        if isReachable {
+            logger.notice("The database is there again.")
+            inbox.put(.doubt, isUrgent: true)
+        } else {
+            logger.error("The database can't be reached. Operations are refused until it is back; connections stay.")
+        }
+    }
+
+    /// Subscriptions first, then the heads: what is committed after they are read is published to a subscription that holds.
+    private func open(_ streams: [StreamID]) {
+        do {
+            // Without a bus the heads still count: what comes after them is found by comparing.
+            if bus.isConnected { try? bus.settle() }
+            inbox.put(.opened(try database.read { try $0.heads(of: streams) }), isUrgent: true)
+        } catch {
+            waitAfter(error)
+            inbox.put(.openFailed(streams), isUrgent: true)
+        }
+    }
+
+    private func answer(_ request: Relay.Request) {
+        do {
+            switch request {
+            case .fetch(let fetch):
+                let missed = try database.read { try $0.missedEvents(of: fetch.stream, after: fetch.after, now: .now) }
+                let items = StreamItem.items(of: missed.notices).items
+                inbox.put(.fetched(fetch, .init(items: items, seq: missed.seq, hasMore: missed.hasMore)), isUrgent: true)
+            case .readStreams(let user, let token):
+                inbox.put(.streamsRead(token, try database.read { try $0.streams(of: user) }), isUrgent: true)
+            case .readHeads(let streams):
+                inbox.put(.heads(try database.read { try $0.heads(of: streams) }), isUrgent: true)
+            case .open, .close, .findUnused: break
+            }
+        } catch {
+            waitAfter(error)
+            switch request {
+            case .fetch(let fetch): inbox.put(.fetched(fetch, nil), isUrgent: true)
+            case .readStreams(_, let token): inbox.put(.streamsRead(token, nil), isUrgent: true)
+            // Some streams weren't looked at: all of them are, once the database is back.
+            default: inbox.put(.doubt, isUrgent: true)
+            }
+        }
+    }
+
+    /// A database that doesn't answer isn't asked again at once.
+    private func waitAfter(_ error: any Error) {
+        logger.debug("The database doesn't answer a node's question.", metadata: ["error": "\(error)"])
+        questions.pause(for: .milliseconds(300))
+    }
+
+    /// Milliseconds of a clock that only goes forward.
+    private static var now: Int64 { Int64(DispatchTime.now().uptimeNanoseconds / 1_000_000) }
+
+    /// Lines for `/metrics`.
+    var metrics: String {
+        let (relay, feeds, published) = counts.withLock { $0 }
+        return """
+            # TYPE roost_cluster_nodes gauge
+            roost_cluster_nodes \(clusterPresence.nodeCount + 1)
+            # TYPE roost_cluster_bus_connected gauge
+            roost_cluster_bus_connected \(bus.isConnected ? 1 : 0)
+            # TYPE roost_cluster_streams gauge
+            roost_cluster_streams \(feeds)
+            # TYPE roost_cluster_packets_published_total counter
+            roost_cluster_packets_published_total \(published)
+            # TYPE roost_cluster_events_delivered_total counter
+            roost_cluster_events_delivered_total \(relay.delivered)
+            # TYPE roost_cluster_events_dropped_total counter
+            roost_cluster_events_dropped_total \(relay.dropped)
+            # TYPE roost_cluster_gaps_fetched_total counter
+            roost_cluster_gaps_fetched_total \(relay.gapsFetched)
+            # TYPE roost_cluster_catch_ups_total counter
+            roost_cluster_catch_ups_total \(relay.catchUps)
+
+            """
+    }
+}
+
+extension StreamItem {
+    var audience: Audience {
+        switch stream {
+        case .channel(let channel): .channel(channel)
+        case .user(let user): .user(user)
+        }
+    }
+}

@@ -1,0 +1,62 @@
+import Foundation
+import Synchronization
+
+/// What waits for one thread: many put, one takes all there is.
+final class Inbox<Element: Sendable>: Sendable {
+    private struct State {
+        var elements: [Element] = []
+        var isClosed = false
+    }
+    // A condition and not a mutex, since the thread that takes waits with a time limit.
+    private let condition = NSCondition()
+    private let state: Mutex<State>
+    private let sizeMax: Int
+
+    init(sizeMax: Int) {
+        self.sizeMax = sizeMax
+        state = Mutex(State())
+    }
+
+    /// Whether there was room. What is urgent always has some.
+    @discardableResult
+    func put(_ element: Element, isUrgent: Bool = false) -> Bool {
+        condition.withLock {
+            let hasRoom = state.withLock { state in
+                guard isUrgent || state.elements.count < sizeMax else { return false }
+                state.elements.append(element)
+                return true
+            }
+            if hasRoom { condition.signal() }
+            return hasRoom
+        }
+    }
+
+    /// Everything that waits; an empty list when nothing came in time; nil when the inbox is closed and empty.
+    func take(within time: Duration) -> [Element]? {
+        condition.withLock {
+            if state.withLock({ $0.elements.isEmpty && !$0.isClosed }) {
+                _ = condition.wait(until: Date(timeIntervalSinceNow: time / .seconds(1)))
+            }
+            return state.withLock { state in
+                let taken = state.elements
+                state.elements = []
+                return taken.isEmpty && state.isClosed ? nil : taken
+            }
+        }
+    }
+
+    /// Waits, unless the inbox is closed meanwhile.
+    func pause(for time: Duration) {
+        let end = Date(timeIntervalSinceNow: time / .seconds(1))
+        condition.withLock {
+            while !state.withLock({ $0.isClosed }), condition.wait(until: end) {}
+        }
+    }
+
+    func close() {
+        condition.withLock {
+            state.withLock { $0.isClosed = true }
+            condition.broadcast()
+        }
+    }
+}

@@ -1,0 +1,259 @@
+#if Cluster
+import CNATS
+import Dispatch
+import Foundation
+import Logging
+import Synchronization
+
+/// The bus of a cluster, on NATS.
+///
+/// A thread of its own makes all calls of the library that may wait for a server: a caller of ``publish(_:to:)`` or
+/// ``subscribe(to:)`` only leaves word with it, and never waits. The library calls back on two threads of its own, one for messages and
+/// one for what becomes of the connection; the handler is called by one of them at a time.
+///
+/// Besides what ``Bus`` doesn't promise: in a cluster of NATS servers, ``settle()`` speaks of the server that this node is connected to.
+/// The others hear of a subscription a moment later.
+///
+/// ``stop()`` must not be called by the handler: it waits until the handler has returned. A bus that was started lives until then.
+final class NATSBus: Bus {
+    private let address: NATSAddress
+    private let subjects: NATSSubjects
+    private let logger: Logger
+
+    /// What the thread has to do; and the signal that there is something.
+    private let work = Mutex(NATSWork())
+    private let wake = DispatchSemaphore(value: 0)
+    private let thread = DispatchGroup()
+
+    /// Held while the handler is called, so that nothing is called after ``stop()``.
+    private let handling = Mutex(Handling())
+    /// Changed while `handling` is held, so that the events are told in this order; read by anyone.
+    private let connected = Atomic(false)
+
+    /// A function that stood in the lock itself would be wrapped once more by each use of it, until calling it fills the stack.
+    private struct Handling {
+        var handler: (@Sendable (BusEvent) -> Void)?
+    }
+
+    private let messagesOut = Atomic<Int64>(0)
+    private let messagesIn = Atomic<Int64>(0)
+    /// What may happen for every message is logged once a second.
+    private let warnings = Mutex(LogPace(seconds: 1))
+
+    init(url: String, prefix: String = "roost", logger: Logger) throws {
+        address = try NATSAddress(url)
+        subjects = try NATSSubjects(prefix: prefix)
+        self.logger = logger
+    }
+
+    var isConnected: Bool { connected.load(ordering: .acquiring) }
+
+    /// How many messages went out to the server, and came in for this node's handler, since the start.
+    var statistics: (messagesOut: Int64, messagesIn: Int64) {
+        (messagesOut.load(ordering: .relaxed), messagesIn.load(ordering: .relaxed))
+    }
+
+    /// - Throws: ``BusFailure`` when a server is there and refuses. When none is there, the bus starts without, and tells when one came.
+    func start(_ handler: @escaping @Sendable (BusEvent) -> Void) throws {
+        let mayStart = work.withLock { work in
+            defer { work.isStarted = true }
+            return !work.isStarted && !work.isStopping
+        }
+        guard mayStart else { throw BusFailure(message: "the bus was started before") }
+        handling.withLock { $0.handler = handler }
+        let outcome = Outcome()
+        thread.enter()
+        let thread = Thread { [self] in
+            serve(outcome)
+            self.thread.leave()
+        }
+        thread.name = "roost-nats"
+        thread.start()
+        do {
+            try outcome.wait()
+        } catch {
+            stop()
+            throw error
+        }
+    }
+
+    func publish(_ payload: [UInt8], to topic: BusTopic) {
+        guard isConnected else { return }
+        let (isTaken, wakes) = work.withLock { ($0.publish(payload, to: topic), $0.wakes()) }
+        if wakes { wake.signal() }
+        if !isTaken { warn("NATS takes messages too slowly: some are dropped") }
+    }
+
+    func subscribe(to topic: BusTopic) { leave { $0.subscribe(topic) } }
+
+    /// The handler may be in the middle of a message of this topic; it is not called with another.
+    func unsubscribe(from topic: BusTopic) { leave { $0.unsubscribe(topic) } }
+
+    func settle() throws {
+        guard isConnected else { throw BusFailure(message: "NATS can't be reached") }
+        let settlement = Outcome()
+        leave { $0.settle(settlement) }
+        try settlement.wait(milliseconds: NATSConnection.Limits.flushMilliseconds)
+    }
+
+    func stop() {
+        handling.withLock { handling in
+            handling.handler = nil
+            connected.store(false, ordering: .releasing)
+        }
+        leave { $0.isStopping = true }
+        // Also for who comes second: the connection is gone when this returns.
+        thread.wait()
+    }
+
+    private func leave(_ change: (inout NATSWork) -> Void) {
+        let wakes = work.withLock { work in
+            change(&work)
+            return work.wakes()
+        }
+        if wakes { wake.signal() }
+    }
+
+    private func warn(_ text: @autoclosure () -> String) {
+        guard warnings.withLock({ $0.allows() }) else { return }
+        logger.warning("\(text())")
+    }
+}
+
+// What the thread does: it connects, then does what was left for it, and connects anew when the library has given up.
+extension NATSBus {
+    private func serve(_ start: Outcome) {
+        var connection: NATSConnection?
+        do throws(BusFailure) {
+            connection = try NATSConnection(address, for: self)
+        } catch {
+            return start.end(error)
+        }
+        // Known from the start, and so no event. What comes later is told by the library.
+        if connection?.isConnected == true { handling.withLock { _ in connected.store(true, ordering: .releasing) } }
+        if !isConnected { logger.warning("NATS isn't there yet", metadata: ["servers": "\(address.servers)"]) }
+        start.end()
+
+        var batch = NATSWork.Batch()
+        var complaints = LogPace(seconds: 10)
+        var refusals = LogPace(seconds: 10)
+        while next(&batch) {
+            if connection?.isClosed ?? true {
+                connection = nil
+                connection = connectAnew(&refusals)
+                batch.changes = work.withLock { $0.wanted.mapValues { .some($0) } }
+            }
+            if !isConnected, let reason = connection?.lastError, !reason.isEmpty, complaints.allows() {
+                logger.warning("NATS can't be reached", metadata: ["reason": "\(reason)"])
+            }
+            do throws(BusFailure) {
+                try carry(batch, over: &connection)
+                for settlement in batch.settlements { settlement.end() }
+            } catch {
+                for settlement in batch.settlements { settlement.end(error) }
+            }
+        }
+        for settlement in batch.settlements { settlement.end(BusFailure(message: "the bus has stopped")) }
+    }
+
+    /// Waits for something to do; false when the bus is to stop. Without a connection it looks again every second.
+    private func next(_ batch: inout NATSWork.Batch) -> Bool {
+        while true {
+            let (isStopping, isEmpty) = work.withLock { work in
+                let isEmpty = work.isEmpty
+                work.isThreadWaiting = isEmpty && !work.isStopping
+                work.take(&batch)
+                return (work.isStopping, isEmpty)
+            }
+            if isStopping { return false }
+            if !isEmpty { return true }
+            if isConnected {
+                wake.wait()
+            } else if wake.wait(timeout: .now() + .seconds(1)) == .timedOut {
+                return true
+            }
+        }
+    }
+
+    private func carry(_ batch: NATSWork.Batch, over connection: inout NATSConnection?) throws(BusFailure) {
+        guard connection != nil else { throw BusFailure(message: "NATS can't be reached") }
+        var failure: natsStatus = NATS_OK
+        for (topic, wanted) in batch.changes {
+            let status = connection?.set(topic, to: wanted, subject: subjects.subject(of: topic)) ?? NATS_OK
+            if status != NATS_OK { failure = status }
+        }
+        if failure != NATS_OK { warn("NATS: a subscription failed: \(failure.text)") }
+        for message in batch.messages {
+            switch connection?.publish(message.payload, to: subjects.subject(of: message.topic)) {
+            case NATS_OK?:
+                messagesOut.add(1, ordering: .relaxed)
+            case NATS_MAX_PAYLOAD?:
+                let limit = connection?.payloadBytesMax ?? 0
+                warn("NATS: a message of \(message.payload.count) bytes is dropped: the server takes \(limit)")
+            case let status?:
+                warn("NATS: a message is dropped: \(status.text)")
+            case nil:
+                break
+            }
+        }
+        guard !batch.settlements.isEmpty else { return }
+        let status = connection?.flush() ?? NATS_CONNECTION_CLOSED
+        if failure == NATS_OK { failure = status }
+        if failure != NATS_OK { throw BusFailure(message: "NATS: \(failure.text)") }
+    }
+
+    private func connectAnew(_ refusals: inout LogPace) -> NATSConnection? {
+        do throws(BusFailure) {
+            let connection = try NATSConnection(address, for: self)
+            if connection.isConnected { connectionChanged(isConnected: true) }
+            return connection
+        } catch {
+            if refusals.allows() { logger.warning("\(error.message)") }
+            return nil
+        }
+    }
+}
+
+// What the library tells, on its own threads.
+extension NATSBus {
+    func received(_ payload: [UInt8], by subscription: NATSSubscription) {
+        handling.withLock { handling in
+            guard let handler = handling.handler, subscription.isWanted.load(ordering: .acquiring) else { return }
+            messagesIn.add(1, ordering: .relaxed)
+            handler(.received(subscription.topic, payload))
+        }
+    }
+
+    func connectionChanged(isConnected: Bool) {
+        handling.withLock { handling in
+            // Each state is told once, however many connections it took.
+            guard let handler = handling.handler,
+                connected.exchange(isConnected, ordering: .acquiringAndReleasing) != isConnected
+            else { return }
+            if isConnected { logger.notice("NATS is there again") } else { logger.warning("NATS is gone") }
+            handler(isConnected ? .reconnected : .disconnected)
+        }
+        // Its thread waits for no end of time only while all is well.
+        leave { $0.hasChanged = true }
+    }
+
+    func connectionClosed() { connectionChanged(isConnected: false) }
+
+    func connectionFailed(_ status: natsStatus) { warn("NATS: \(status.text)") }
+}
+
+/// Lets one line through in so many seconds.
+private struct LogPace {
+    private let pause: Duration
+    private var last: ContinuousClock.Instant?
+
+    init(seconds: Int) { pause = .seconds(seconds) }
+
+    mutating func allows() -> Bool {
+        let now = ContinuousClock.now
+        if let last, now - last < pause { return false }
+        last = now
+        return true
+    }
+}
+#endif

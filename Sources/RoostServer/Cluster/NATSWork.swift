@@ -1,0 +1,94 @@
+#if Cluster
+import Dispatch
+import Synchronization
+
+/// What callers want of a ``NATSBus``, until its thread gets to it. Protected by the lock of the bus that holds it.
+///
+/// Topics are kept as they are wanted, not as a list of commands: whoever subscribes and unsubscribes while NATS doesn't answer makes
+/// nothing grow. Messages are bounded, and settlements by the callers who wait.
+struct NATSWork {
+    static let messageCountMax = 65_536
+    static let messageBytesMax = 16 * 1_024 * 1_024
+
+    /// What the thread takes at once. Subscriptions come first, as a settlement speaks of those before it.
+    struct Batch {
+        var changes: [BusTopic: NATSSubscription?] = [:]
+        var messages: [(topic: BusTopic, payload: [UInt8])] = []
+        var settlements: [Outcome] = []
+
+        /// Empty again, with the room that it had.
+        mutating func clear() {
+            changes.removeAll(keepingCapacity: changes.count < 1_024)
+            messages.removeAll(keepingCapacity: messages.count < 1_024)
+            settlements.removeAll()
+        }
+    }
+
+    private(set) var wanted: [BusTopic: NATSSubscription] = [:]
+    private var batch = Batch()
+    private var messageBytes = 0
+    /// The library has lost, found or given up its connection: the thread looks at it.
+    var hasChanged = false
+    var isStarted = false
+    var isStopping = false
+    var isThreadWaiting = false
+
+    var isEmpty: Bool { batch.changes.isEmpty && batch.messages.isEmpty && batch.settlements.isEmpty && !hasChanged }
+
+    /// Whether the thread sleeps and has to be woken; asked once for each sleep.
+    mutating func wakes() -> Bool {
+        defer { isThreadWaiting = false }
+        return isThreadWaiting
+    }
+
+    mutating func subscribe(_ topic: BusTopic) {
+        guard wanted[topic] == nil else { return }
+        let subscription = NATSSubscription(topic)
+        wanted[topic] = subscription
+        batch.changes[topic] = .some(subscription)
+    }
+
+    mutating func unsubscribe(_ topic: BusTopic) {
+        guard let subscription = wanted.removeValue(forKey: topic) else { return }
+        subscription.isWanted.store(false, ordering: .releasing)
+        batch.changes[topic] = .some(nil)
+    }
+
+    /// False when too much waits already.
+    mutating func publish(_ payload: [UInt8], to topic: BusTopic) -> Bool {
+        guard batch.messages.count < Self.messageCountMax, messageBytes + payload.count <= Self.messageBytesMax else {
+            return false
+        }
+        batch.messages.append((topic, payload))
+        messageBytes += payload.count
+        return true
+    }
+
+    mutating func settle(_ settlement: Outcome) { batch.settlements.append(settlement) }
+
+    /// Gives what waits, and takes an empty batch for what comes next.
+    mutating func take(_ other: inout Batch) {
+        other.clear()
+        swap(&batch, &other)
+        messageBytes = 0
+        hasChanged = false
+    }
+}
+
+/// How something went that the bus's thread did, for the caller that waits for it.
+final class Outcome: Sendable {
+    private let done = DispatchSemaphore(value: 0)
+    private let failure = Mutex<BusFailure?>(nil)
+
+    func end(_ failure: BusFailure? = nil) {
+        self.failure.withLock { $0 = failure }
+        done.signal()
+    }
+
+    func wait(milliseconds: Int64? = nil) throws(BusFailure) {
+        let deadline = milliseconds.map { DispatchTime.now() + .milliseconds(Int($0)) } ?? .distantFuture
+        guard done.wait(timeout: deadline) == .success else { throw BusFailure(message: "NATS doesn't answer in time") }
+        if let failure = failure.withLock({ $0 }) { throw failure }
+    }
+}
+#endif

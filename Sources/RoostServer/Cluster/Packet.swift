@@ -1,0 +1,121 @@
+import NIOCore
+import RoostAPI
+
+/// The bytes in which the items of one stream travel between nodes.
+///
+/// A version stands first: a node leaves alone what a newer one writes in another way, and gets the events from the database. All numbers are big
+/// endian; a text is its length in UTF-8 bytes (16 bits) and those bytes; an event's JSON has 32 bits of length.
+///
+///     version: 1 byte, kind of the stream: 1 byte (0 channel, 1 user), id: text, number of items: 32 bits, then each item:
+///     after, seq: 64 bits each; is destroyed: 1 byte; joined: 16 bits, each a text and 64 bits; left: 16 bits, each a text; JSON
+enum Packet {
+    static let version: UInt8 = 1
+    /// Bytes of events after which another packet begins. A bus takes at most 1 MB in one.
+    static let sizeBytesMax = 256 * 1024
+
+    /// Packets with all items, in their order.
+    static func encode(_ items: some Sequence<StreamItem>) -> [(stream: StreamID, bytes: [UInt8])] {
+        var order: [StreamID] = []
+        var byStream: [StreamID: [StreamItem]] = [:]
+        for item in items {
+            if byStream[item.stream] == nil { order.append(item.stream) }
+            byStream[item.stream, default: []].append(item)
+        }
+        return order.flatMap { stream in chunks(byStream[stream] ?? []).map { (stream, encode($0, of: stream)) } }
+    }
+
+    private static func chunks(_ items: [StreamItem]) -> [ArraySlice<StreamItem>] {
+        var chunks: [ArraySlice<StreamItem>] = []
+        var start = items.startIndex
+        var sizeBytes = 0
+        for (index, item) in items.enumerated() {
+            if index > start, sizeBytes + item.json.count > sizeBytesMax {
+                chunks.append(items[start..<index])
+                start = index
+                sizeBytes = 0
+            }
+            sizeBytes += item.json.count
+        }
+        if start < items.endIndex { chunks.append(items[start...]) }
+        return chunks
+    }
+
+    private static func encode(_ items: ArraySlice<StreamItem>, of stream: StreamID) -> [UInt8] {
+        var bytes = ByteBuffer()
+        bytes.reserveCapacity(items.reduce(64) { $0 + $1.json.count + 64 })
+        bytes.writeInteger(version)
+        switch stream {
+        case .channel(let id):
+            bytes.writeInteger(UInt8(0))
+            bytes.writeText(id.rawValue)
+        case .user(let id):
+            bytes.writeInteger(UInt8(1))
+            bytes.writeText(id.rawValue)
+        }
+        bytes.writeInteger(UInt32(clamping: items.count))
+        for item in items {
+            bytes.writeInteger(item.after)
+            bytes.writeInteger(item.seq)
+            bytes.writeInteger(UInt8(item.isDestroyed ? 1 : 0))
+            bytes.writeInteger(UInt16(clamping: item.joined.count))
+            for joined in item.joined.prefix(Int(UInt16.max)) {
+                bytes.writeText(joined.channel.rawValue)
+                bytes.writeInteger(joined.seq)
+            }
+            bytes.writeInteger(UInt16(clamping: item.left.count))
+            for user in item.left.prefix(Int(UInt16.max)) { bytes.writeText(user.rawValue) }
+            bytes.writeInteger(UInt32(clamping: item.json.count))
+            bytes.writeBytes(item.json)
+        }
+        return Array(bytes.readableBytesView)
+    }
+
+    /// The items of a packet. Nil for what isn't one of this version, or doesn't belong to the stream it came on.
+    static func decode(_ payload: [UInt8], of stream: StreamID) -> [StreamItem]? {
+        var bytes = ByteBuffer(bytes: payload)
+        guard bytes.readInteger(as: UInt8.self) == version, let kind = bytes.readInteger(as: UInt8.self),
+            let id = bytes.readText(), (kind == 0 ? StreamID.channel(ChannelID(id)) : .user(UserID(id))) == stream,
+            let count = bytes.readInteger(as: UInt32.self)
+        else { return nil }
+        var items: [StreamItem] = []
+        for _ in 0..<count {
+            guard let item = bytes.readItem(of: stream) else { return nil }
+            items.append(item)
+        }
+        return bytes.readableBytes == 0 ? items : nil
+    }
+}
+
+extension ByteBuffer {
+    fileprivate mutating func writeText(_ text: String) {
+        // Ids have at most 512 bytes.
+        let utf8 = text.utf8.prefix(Int(UInt16.max))
+        writeInteger(UInt16(clamping: utf8.count))
+        writeBytes(utf8)
+    }
+
+    fileprivate mutating func readText() -> String? {
+        guard let length = readInteger(as: UInt16.self) else { return nil }
+        return readString(length: Int(length))
+    }
+
+    fileprivate mutating func readItem(of stream: StreamID) -> StreamItem? {
+        guard let after = readInteger(as: Seq.self), let seq = readInteger(as: Seq.self), after >= 0, seq > after,
+            let isDestroyed = readInteger(as: UInt8.self), let joinedCount = readInteger(as: UInt16.self)
+        else { return nil }
+        var joined: [StreamItem.Joined] = []
+        for _ in 0..<joinedCount {
+            guard let channel = readText(), let seq = readInteger(as: Seq.self) else { return nil }
+            joined.append(.init(channel: ChannelID(channel), seq: seq))
+        }
+        guard let leftCount = readInteger(as: UInt16.self) else { return nil }
+        var left: [UserID] = []
+        for _ in 0..<leftCount {
+            guard let user = readText() else { return nil }
+            left.append(UserID(user))
+        }
+        guard let length = readInteger(as: UInt32.self), let json = readBytes(length: Int(length)) else { return nil }
+        return StreamItem(
+            stream: stream, after: after, seq: seq, joined: joined, left: left, isDestroyed: isDestroyed != 0, json: json)
+    }
+}

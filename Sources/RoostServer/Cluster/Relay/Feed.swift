@@ -1,0 +1,84 @@
+import RoostAPI
+import RoostCore
+
+/// What a node knows of one stream that it follows for its sockets.
+struct Feed {
+    /// An item that waits for those before it, and the answer that waits for it.
+    struct Waiting {
+        let item: StreamItem
+        var answer: Committed.Answer?
+    }
+
+    /// Whether the subscription holds and the position is known. Before that, items wait.
+    var isLive = false
+    /// Delivered up to here.
+    var position: Seq = 0
+    /// Where it began: of what was before, nothing is known.
+    var knownSince: Seq = 0
+    /// The highest seq that the stream is known to have.
+    var head: Seq = 0
+    /// What came ahead of its turn.
+    var waiting: [Seq: Waiting] = [:]
+    /// Since when something is missing, and whether it is being fetched.
+    var gapSince: Relay.Time?
+    var isFetching = false
+
+    /// Who wants to be attached where the position isn't yet.
+    var parked: [Attachment] = []
+    /// Connections that wait for the user's stream to come to a position.
+    var parkedConnects: [Relay.ConnectToken] = []
+    /// Who gets events of the past at the moment.
+    var catchUps: [Relay.CatchUpToken: CatchUp] = [:]
+    /// Who left, between which positions and when: an attachment that was decided before must not be made after.
+    var departed: [UserID: (after: Seq, seq: Seq, time: Relay.Time)] = [:]
+
+    var touchedAt: Relay.Time
+
+    init(at now: Relay.Time) { touchedAt = now }
+
+    /// Whether nobody waits for anything here.
+    var isIdle: Bool { isLive && parked.isEmpty && parkedConnects.isEmpty && catchUps.isEmpty && waiting.isEmpty }
+}
+
+/// A wish to get a channel's events after a position.
+struct Attachment {
+    enum Receiver {
+        /// All connections of a member.
+        case member(UserID)
+        /// One connection of a member, which has just come.
+        case connection(ConnectionID, UserID)
+        case watcher(ConnectionID, UserID)
+
+        var user: UserID {
+            switch self {
+            case .member(let user), .connection(_, let user), .watcher(_, let user): user
+            }
+        }
+    }
+
+    let receiver: Receiver
+    let channel: ChannelID
+    /// The receiver has everything up to here.
+    var seq: Seq
+    /// Whether the receiver catches up by itself, as a client does that has just connected.
+    var catchesUpAlone = false
+    /// The connection that waits until this is done.
+    var connect: Relay.ConnectToken?
+
+    /// What the hub is told.
+    var step: Relay.Step {
+        switch receiver {
+        case .member(let user): .change(.joined(user, channel, at: seq))
+        case .connection(let connection, _): .attach(connection, channel)
+        case .watcher(let connection, let user): .change(.watching(connection, user, channel, at: seq))
+        }
+    }
+}
+
+/// A receiver who is behind the feed: what lies between is read from the database, and what is delivered meanwhile is recorded.
+struct CatchUp {
+    var attachment: Attachment
+    /// Given up to here.
+    var position: Seq
+    var recorded: [StreamItem] = []
+}

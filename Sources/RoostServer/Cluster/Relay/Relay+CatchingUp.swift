@@ -1,0 +1,61 @@
+import RoostAPI
+import RoostCore
+
+/// Receivers who are behind the feed: they get what lies between from the database, then what was delivered since, and then they are attached.
+extension Relay {
+    mutating func catchUp(_ attachment: Attachment) {
+        let stream = StreamID.channel(attachment.channel)
+        let token = nextToken()
+        feeds[stream]?.catchUps[token] = CatchUp(attachment: attachment, position: attachment.seq)
+        count { $0.catchUps += 1 }
+        request(.fetch(Fetch(stream: stream, after: attachment.seq, purpose: .catchUp(token))))
+    }
+
+    /// Keeps what is delivered while somebody catches up.
+    mutating func record(_ item: StreamItem) {
+        guard let feed = feeds[item.stream], !feed.catchUps.isEmpty else { return }
+        for (token, catchUp) in feed.catchUps {
+            // More than is kept is read from the database once more.
+            if catchUp.recorded.count >= settings.recordedItemsMax { feeds[item.stream]?.catchUps[token]?.recorded.removeAll() }
+            feeds[item.stream]?.catchUps[token]?.recorded.append(item)
+        }
+    }
+
+    mutating func receiveCatchUp(_ fetched: Fetched?, for fetch: Fetch) {
+        guard case .catchUp(let token) = fetch.purpose, var catchUp = feeds[fetch.stream]?.catchUps[token] else { return }
+        let after = catchUp.position
+        guard let fetched else { return request(.fetch(fetch)) }
+        for item in fetched.items where item.seq > catchUp.position {
+            guard give(item, to: &catchUp) else { return end(token, in: fetch.stream) }
+        }
+        catchUp.position = max(catchUp.position, fetched.seq)
+        if !fetched.hasMore {
+            for item in catchUp.recorded where item.seq > catchUp.position {
+                guard item.after <= catchUp.position else { break }
+                guard give(item, to: &catchUp) else { return end(token, in: fetch.stream) }
+            }
+            if let feed = feeds[fetch.stream], catchUp.position >= feed.position {
+                feeds[fetch.stream]?.catchUps[token] = nil
+                catchUp.attachment.seq = catchUp.position
+                return attach(catchUp.attachment)
+            }
+        }
+        feeds[fetch.stream]?.catchUps[token] = catchUp
+        // A database that has nothing newer, though the feed is further, is asked once more like one that has more.
+        let next = Fetch(stream: fetch.stream, after: max(after, catchUp.position), purpose: fetch.purpose)
+        request(.fetch(next))
+    }
+
+    /// Whether the receiver may have more: not after leaving, nor after the channel's end.
+    private mutating func give(_ item: StreamItem, to catchUp: inout CatchUp) -> Bool {
+        guard !item.left.contains(catchUp.attachment.receiver.user) else { return false }
+        emit(.past(item, catchUp.attachment.receiver))
+        catchUp.position = item.seq
+        return !item.isDestroyed
+    }
+
+    private mutating func end(_ token: CatchUpToken, in stream: StreamID) {
+        let connect = feeds[stream]?.catchUps.removeValue(forKey: token)?.attachment.connect
+        settle(connect)
+    }
+}

@@ -1,0 +1,80 @@
+import RoostAPI
+import RoostCore
+
+/// A connection that takes its place in the order of all the streams that its user needs. Its answer, the welcome, comes when every one of them
+/// reaches it: what a client reads after it and what it then gets as events leave nothing out.
+extension Relay {
+    struct Connect {
+        let connection: ConnectionID
+        let user: UserID
+        /// The user's streams as they were at one moment.
+        var seq: Seq
+        var channels: [ChannelID: Seq]
+        let answer: Committed.Answer
+        /// The channels that don't reach it yet.
+        var pending = 0
+    }
+
+    mutating func connect(_ connect: Connect) {
+        let token = nextToken()
+        connects[token] = connect
+        proceed(token)
+    }
+
+    /// Goes on when the user's stream stands where the memberships were read.
+    mutating func proceed(_ token: ConnectToken) {
+        guard let connect = connects[token] else { return }
+        let stream = StreamID.user(connect.user)
+        follow(stream)
+        guard let feed = feeds[stream] else { return }
+        if !feed.isLive || feed.position < connect.seq {
+            feeds[stream]?.parkedConnects.append(token)
+        } else if feed.position > connect.seq {
+            // The user joined or left something meanwhile.
+            request(.readStreams(connect.user, token))
+        } else {
+            begin(token, connect)
+        }
+    }
+
+    mutating func receive(_ streams: (user: Seq, channels: [ChannelID: Seq])?, for token: ConnectToken) {
+        guard let connect = connects[token] else { return }
+        guard let streams else { return request(.readStreams(connect.user, token)) }
+        connects[token]?.seq = streams.user
+        connects[token]?.channels = streams.channels
+        proceed(token)
+    }
+
+    /// The hub learns of the connection at once, with the channels whose feeds are there, and of the others as they come.
+    private mutating func begin(_ token: ConnectToken, _ connect: Connect) {
+        var ready: [ChannelID: Seq] = [:]
+        var later: [Attachment] = []
+        for (channel, seq) in connect.channels {
+            if isFollowed(channel, from: seq, by: connect.user) {
+                ready[channel] = seq
+                feeds[.channel(channel)]?.touchedAt = now
+            } else {
+                later.append(
+                    Attachment(
+                        receiver: .connection(connect.connection, connect.user), channel: channel, seq: seq, catchesUpAlone: true,
+                        connect: token))
+            }
+        }
+        emit(.change(.connected(connect.connection, connect.user, at: connect.seq, ready)))
+        connects[token]?.pending = later.count + 1
+        for attachment in later { attach(attachment) }
+        settle(token)
+    }
+
+    private func isFollowed(_ channel: ChannelID, from seq: Seq, by user: UserID) -> Bool {
+        guard let feed = feeds[.channel(channel)], feed.isLive, feed.position >= seq else { return false }
+        return feed.position == seq || (seq >= feed.knownSince && feed.departed[user].map { $0.seq <= seq } ?? true)
+    }
+
+    /// One of the things is done for which a connection waits.
+    mutating func settle(_ token: ConnectToken?) {
+        guard let token, let pending = connects[token]?.pending else { return }
+        connects[token]?.pending = pending - 1
+        if pending == 1, let connect = connects.removeValue(forKey: token) { emit(.answer(connect.answer)) }
+    }
+}

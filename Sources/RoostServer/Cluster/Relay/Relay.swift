@@ -1,0 +1,301 @@
+import RoostAPI
+import RoostCore
+
+/// Makes one order of each stream out of what this node commits and what the bus brings.
+///
+/// The bus may lose, repeat and reorder; lanes and nodes commit side by side. So for each stream that a socket of this node needs, the relay
+/// keeps the seq up to which it has delivered:
+/// 1. What is older is dropped.
+/// 2. What follows is delivered.
+/// 3. What is ahead waits a moment for what lies between; then that is read from the database, and delivered first.
+///
+/// What nobody has announced, because a node died between commit and publishing or because the bus lost it, is found by comparing positions with
+/// the database: all of them when a node is lost or the bus returns, and otherwise a share of them each second.
+///
+/// A receiver is attached to a channel at a seq. Is the feed there, that is done at once; is it behind, it waits; is it ahead, the
+/// receiver gets what lies between from the database first. So nobody misses an event, and nobody gets one from before joining or after leaving.
+///
+/// It is a state machine without threads, clock or sockets: ``handle(_:at:)`` takes what happened, and leaves in ``steps`` what to deliver and in
+/// ``requests`` what to ask for. `ClusterNode` drives it.
+struct Relay {
+    /// Milliseconds of a clock that only goes forward.
+    typealias Time = Int64
+    typealias ConnectToken = Int64
+    typealias CatchUpToken = Int64
+
+    struct Settings {
+        /// How long what lies between is waited for before it is fetched.
+        var gapPatience: Time = 10
+        /// When something is tried again that failed.
+        var retryAfter: Time = 500
+        /// Items that may wait in one feed, and that are recorded for one receiver. What is over is fetched when its turn comes.
+        var waitingItemsMax = 1000
+        var recordedItemsMax = 2000
+        /// How long a feed without sockets is kept.
+        var idleTime: Time = 5000
+        /// Streams whose positions are compared with the database in one second, and in one query.
+        var sweepPerSecond = 5000
+        var sweepAtOnce = 1000
+        /// How long it is remembered who left.
+        var departedTime: Time = 60_000
+    }
+
+    enum Input {
+        /// What a lane of this node committed: each operation's items, what connections asked for, its answer.
+        case committed([LocalOperation])
+        /// What the bus brought.
+        case received([StreamItem])
+        /// Subscriptions hold, and these are the heads, read after that.
+        case opened([StreamID: Seq])
+        case openFailed([StreamID])
+        /// The events after a position. Nil when the database couldn't be read.
+        case fetched(Fetch, Fetched?)
+        /// The streams of a user, read anew for a connection. Nil when the database couldn't be read.
+        case streamsRead(ConnectToken, (user: Seq, channels: [ChannelID: Seq])?)
+        case heads([StreamID: Seq])
+        /// Streams whose last socket may be gone, and those of which that is known.
+        case emptied([StreamID])
+        case unused([StreamID])
+        /// A node or the bus was lost: nothing is sure any more.
+        case doubt
+        case tick
+    }
+
+    struct LocalOperation: Sendable {
+        let items: [StreamItem]
+        let attachments: [Notice]
+        let answer: Committed.Answer
+    }
+
+    /// Events to be read from the database.
+    struct Fetch: Hashable, Sendable {
+        enum Purpose: Hashable, Sendable {
+            /// For the feed itself.
+            case gap
+            /// For a receiver who is behind the feed.
+            case catchUp(CatchUpToken)
+        }
+        let stream: StreamID
+        let after: Seq
+        let purpose: Purpose
+    }
+
+    struct Fetched: Sendable {
+        let items: [StreamItem]
+        /// The position that they reach.
+        let seq: Seq
+        let hasMore: Bool
+    }
+
+    /// Something to deliver, in order.
+    enum Step {
+        case event(StreamItem)
+        /// An event of the past, for one receiver.
+        case past(StreamItem, Attachment.Receiver)
+        case change(Notice)
+        /// From here on a connection gets the events of a channel that its user is a member of.
+        case attach(ConnectionID, ChannelID)
+        case answer(Committed.Answer)
+    }
+
+    enum Request: Equatable {
+        /// Subscribe, and then read the heads.
+        case open([StreamID])
+        case close([StreamID])
+        case fetch(Fetch)
+        case readStreams(UserID, ConnectToken)
+        case readHeads([StreamID])
+        /// Ask the sockets which of these streams none of them needs.
+        case findUnused([StreamID])
+    }
+
+    let settings: Settings
+    private(set) var steps: [Step] = []
+    private(set) var requests: [Request] = []
+    var feeds: [StreamID: Feed] = [:]
+    /// Feeds in which something is missing.
+    var gaps: Set<StreamID> = []
+    /// Feeds that may have no socket.
+    var suspects: Set<StreamID> = []
+    var connects: [ConnectToken: Connect] = [:]
+    var lastToken: Int64 = 0
+    var now: Time = 0
+    var sweep = Sweep()
+    private(set) var counts = Counts()
+
+    /// What happened so far, for whoever watches the server.
+    struct Counts: Hashable, Sendable {
+        var delivered: Int64 = 0
+        var dropped: Int64 = 0
+        var gapsFetched: Int64 = 0
+        var catchUps: Int64 = 0
+    }
+
+    init(settings: Settings = Settings()) { self.settings = settings }
+
+    /// Whether a tick is needed soon.
+    var isWaiting: Bool { !gaps.isEmpty }
+
+    mutating func handle(_ input: Input, at time: Time) {
+        now = max(now, time)
+        switch input {
+        case .committed(let operations): for operation in operations { accept(operation) }
+        case .received(let items): for item in items { accept(item, answer: nil) }
+        case .opened(let heads): for (stream, head) in heads { opened(stream, at: head) }
+        case .openFailed(let streams): openAgain(streams)
+        case .fetched(let fetch, let fetched): receive(fetched, for: fetch)
+        case .streamsRead(let token, let streams): receive(streams, for: token)
+        case .heads(let heads): for (stream, head) in heads { learn(head, of: stream) }
+        case .emptied(let streams): suspects.formUnion(streams)
+        case .unused(let streams): close(streams)
+        case .doubt: sweep.begin(feeds.keys)
+        case .tick: tick()
+        }
+    }
+
+    /// Takes what is to be delivered and asked for.
+    mutating func takeOutput() -> (steps: [Step], requests: [Request]) {
+        defer {
+            steps.removeAll(keepingCapacity: true)
+            requests.removeAll(keepingCapacity: true)
+        }
+        return (steps, requests)
+    }
+
+    mutating func emit(_ step: Step) { steps.append(step) }
+    mutating func request(_ request: Request) { requests.append(request) }
+    mutating func count(_ change: (inout Counts) -> Void) { change(&counts) }
+    mutating func nextToken() -> Int64 {
+        lastToken += 1
+        return lastToken
+    }
+
+    // MARK: One stream's order
+
+    /// An operation's answer comes after the last of its events that a socket here gets.
+    private mutating func accept(_ operation: LocalOperation) {
+        var answer: Committed.Answer? = operation.answer
+        let last = operation.items.lastIndex { feeds[$0.stream] != nil }
+        for (index, item) in operation.items.enumerated() {
+            accept(item, answer: index == last ? answer : nil)
+            if index == last { answer = nil }
+        }
+        for notice in operation.attachments { attach(notice, answer: &answer) }
+        if let answer { emit(.answer(answer)) }
+    }
+
+    private mutating func accept(_ item: StreamItem, answer: Committed.Answer?) {
+        // A stream without a feed concerns no socket of this node.
+        guard let feed = feeds[item.stream] else { return give(answer) }
+        if feed.isLive, item.seq <= feed.position {
+            counts.dropped += 1
+            return give(answer)
+        }
+        if feed.isLive, item.after <= feed.position {
+            deliver(item)
+            give(answer)
+            return drain(item.stream)
+        }
+        guard feed.waiting.count < settings.waitingItemsMax else { return give(answer) }
+        // A repeated item must not take the place of the one whose answer waits.
+        if feeds[item.stream]?.waiting[item.seq] == nil || answer != nil {
+            feeds[item.stream]?.waiting[item.seq] = .init(item: item, answer: answer)
+        }
+        if feed.isLive { noteGap(item.stream, head: item.seq) }
+    }
+
+    private mutating func give(_ answer: Committed.Answer?) { if let answer { emit(.answer(answer)) } }
+
+    /// Delivers the next item of a live feed.
+    mutating func deliver(_ item: StreamItem) {
+        let stream = item.stream
+        counts.delivered += 1
+        if case .channel(let channel) = stream { for user in item.left { depart(user, from: channel, with: item) } }
+        emit(.event(item))
+        record(item)
+        feeds[stream]?.position = item.seq
+        if case .user(let user) = stream {
+            for joined in item.joined {
+                attach(Attachment(receiver: .member(user), channel: joined.channel, seq: joined.seq))
+            }
+        }
+        if item.isDestroyed, case .channel(let channel) = stream { destroy(channel) }
+        releaseParked(stream)
+    }
+
+    /// Delivers what has waited and is next now, and forgets what is older.
+    mutating func drain(_ stream: StreamID) {
+        while feeds[stream]?.isLive == true, let position = feeds[stream]?.position,
+            let next = feeds[stream]?.waiting.removeValue(forKey: position + 1)
+        {
+            deliver(next.item)
+            give(next.answer)
+        }
+        guard let feed = feeds[stream], feed.gapSince != nil || !feed.waiting.isEmpty else { return }
+        for (seq, old) in feed.waiting where seq <= feed.position {
+            feeds[stream]?.waiting[seq] = nil
+            counts.dropped += 1
+            give(old.answer)
+        }
+        if feed.waiting.allSatisfy({ $0.key <= feed.position }), feed.head <= feed.position {
+            feeds[stream]?.gapSince = nil
+            gaps.remove(stream)
+        }
+    }
+
+    // MARK: Gaps
+
+    mutating func noteGap(_ stream: StreamID, head: Seq) {
+        guard var feed = feeds[stream], feed.isLive else { return }
+        feed.head = max(feed.head, head)
+        if feed.gapSince == nil { feed.gapSince = now }
+        feeds[stream] = feed
+        gaps.insert(stream)
+    }
+
+    /// What the database says of a stream.
+    private mutating func learn(_ head: Seq, of stream: StreamID) {
+        guard let feed = feeds[stream], feed.isLive, head > feed.position else { return }
+        noteGap(stream, head: head)
+    }
+
+    private mutating func receive(_ fetched: Fetched?, for fetch: Fetch) {
+        guard case .gap = fetch.purpose else { return receiveCatchUp(fetched, for: fetch) }
+        guard feeds[fetch.stream]?.isLive == true else { return }
+        feeds[fetch.stream]?.isFetching = false
+        guard let fetched else {
+            feeds[fetch.stream]?.gapSince = now + settings.retryAfter
+            return
+        }
+        counts.gapsFetched += 1
+        // What was missing came meanwhile: who left and who joined is told as of a position that has passed.
+        let isCurrent = feeds[fetch.stream]?.position == fetch.after
+        if isCurrent { for item in fetched.items { deliver(item) } }
+        drain(fetch.stream)
+        guard let feed = feeds[fetch.stream], feed.gapSince != nil else { return }
+        if isCurrent, !fetched.hasMore, fetched.items.isEmpty, feed.head > feed.position, feed.waiting.isEmpty {
+            // The database knows nothing newer: what was heard of the head was wrong.
+            feeds[fetch.stream]?.head = feed.position
+            feeds[fetch.stream]?.gapSince = nil
+            gaps.remove(fetch.stream)
+        } else {
+            feeds[fetch.stream]?.gapSince = isCurrent && fetched.hasMore ? now - settings.gapPatience : now
+        }
+    }
+
+    // MARK: Time
+
+    private mutating func tick() {
+        for stream in gaps {
+            guard let feed = feeds[stream], let since = feed.gapSince else {
+                gaps.remove(stream)
+                continue
+            }
+            guard !feed.isFetching, now - since >= settings.gapPatience else { continue }
+            feeds[stream]?.isFetching = true
+            request(.fetch(Fetch(stream: stream, after: feed.position, purpose: .gap)))
+        }
+        if let part = sweep.next(of: feeds.keys, at: now, settings) { request(.readHeads(part)) }
+        retireIdle()
+    }
+}

@@ -1,0 +1,52 @@
+import RoostAPI
+import RoostCore
+
+/// One event of one stream on its way to the sockets of a node, with what it does to audiences.
+struct StreamItem: Hashable, Sendable {
+    let stream: StreamID
+    /// The position that it follows, and the one that it brings the stream to.
+    let after: Seq
+    let seq: Seq
+    /// Channels whose events the user gets from now on, each after a seq. Only in a user's stream.
+    var joined: [Joined] = []
+    /// Users who don't get the channel's events any more, this one among them. Only in a channel's stream.
+    var left: [UserID] = []
+    /// Nobody gets the channel's events after this one.
+    var isDestroyed = false
+    /// The members of the event in JSON, without the braces.
+    let json: [UInt8]
+
+    struct Joined: Hashable, Sendable {
+        let channel: ChannelID
+        let seq: Seq
+    }
+}
+
+extension StreamItem {
+    /// What an operation told, taken apart by streams: events with what they do to audiences, and what connections asked for.
+    static func items(of notices: [Notice]) -> (items: [StreamItem], attachments: [Notice]) {
+        var items: [StreamItem] = []
+        var attachments: [Notice] = []
+        var joined: [UserID: [Joined]] = [:]
+        var left: [ChannelID: [UserID]] = [:]
+        for notice in notices {
+            switch notice {
+            case .joined(let user, let channel, let seq):
+                joined[user, default: []].append(Joined(channel: channel, seq: seq))
+            case .left(let user, let channel): left[channel, default: []].append(user)
+            case .destroyed(let channel):
+                if let index = items.lastIndex(where: { $0.stream == .channel(channel) }) { items[index].isDestroyed = true }
+            case .connected, .watching, .stoppedWatching: attachments.append(notice)
+            case .event(let event, _):
+                var item = StreamItem(
+                    stream: event.stream, after: event.after ?? event.seq - 1, seq: event.seq, json: event.encodedMembers)
+                switch event.stream {
+                case .channel(let channel): item.left = left.removeValue(forKey: channel) ?? []
+                case .user(let user): item.joined = joined.removeValue(forKey: user) ?? []
+                }
+                items.append(item)
+            }
+        }
+        return (items, attachments)
+    }
+}

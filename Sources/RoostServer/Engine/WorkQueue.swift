@@ -1,0 +1,56 @@
+import Dispatch
+import RoostAPI
+import Synchronization
+
+/// What waits for one kind of thread: bounded, taken off in batches.
+final class WorkQueue: Sendable {
+    private struct State {
+        var jobs: [Job] = []
+        var isClosed = false
+    }
+    private let state = Mutex(State())
+    private let available = DispatchSemaphore(value: 0)
+    private let sizeMax: Int
+    private let batchSizeMax: Int
+
+    init(sizeMax: Int, batchSizeMax: Int) {
+        self.sizeMax = sizeMax
+        self.batchSizeMax = batchSizeMax
+    }
+
+    func append(_ job: Job) throws(RoostError) {
+        let refusal: RoostError? = state.withLock { state in
+            if state.isClosed { return RoostError(.unavailable, "The server stops.", retryAfterMilliseconds: 1000) }
+            if state.jobs.count >= sizeMax {
+                return RoostError(.overloaded, "The server has as much to do as it can hold.", retryAfterMilliseconds: 500)
+            }
+            // Whoever takes a batch leaves word when there is more, so only the first needs to wake somebody.
+            if state.jobs.isEmpty { available.signal() }
+            state.jobs.append(job)
+            return nil
+        }
+        if let refusal { throw refusal }
+    }
+
+    /// Waits for work. Nil when the queue is closed and empty.
+    func next() -> [Job]? {
+        while true {
+            available.wait()
+            let batch: [Job]? = state.withLock { state in
+                if state.jobs.isEmpty { return state.isClosed ? nil : [] }
+                let batch = Array(state.jobs.prefix(batchSizeMax))
+                state.jobs.removeFirst(batch.count)
+                if !state.jobs.isEmpty { available.signal() }
+                return batch
+            }
+            guard let batch else { return nil }
+            if !batch.isEmpty { return batch }
+        }
+    }
+
+    func close() {
+        state.withLock { $0.isClosed = true }
+        // One for every thread that may wait.
+        for _ in 0..<64 { available.signal() }
+    }
+}
