@@ -1,0 +1,254 @@
+#if Cluster
+import Foundation
+import RoostAPI
+import RoostTestSupport
+
+/// A client of the kill test: it connects to any node, follows the protocol strictly, does things by lot, and sends again what wasn't
+/// acknowledged before its connection broke.
+actor ChaosClient {
+    /// A message on its way: it stays until it is acknowledged or refused for good.
+    private struct Outgoing {
+        let clientId: ClientID
+        let channel: ChannelID
+        var attempts = 0
+        var isUnderWay = false
+    }
+
+    private enum Call {
+        case resume
+        case send(ClientID)
+        case turn(ChannelID)
+        case change
+    }
+
+    nonisolated let user: UserID
+    private let nodes: NodeProcesses
+    private let token: String
+    private var random: SeededGenerator
+    /// The channels that this client joins and leaves.
+    private let wanders: [ChannelID]
+    private(set) var view: StrictView
+    private(set) var acked: [ClientID: (channel: ChannelID, seq: Seq)] = [:]
+    private(set) var connectCount = 0
+    /// Operations that may come from elsewhere in the protocol, but here only from a fault: codes and how often.
+    private(set) var refusals: [String: Int] = [:]
+
+    private var socket: RawSocket?
+    private var isLive = false
+    private var held: [Event] = []
+    private var pending: [Outgoing] = []
+    private var underWay: [Int64: Call] = [:]
+    private var lastCall: Int64 = 0
+    private var turning: Set<ChannelID> = []
+    private var mine: [Message] = []
+    private var lastNumber = 0
+    private var isActing = true
+    private var isEnded = false
+    private let decoder = JSONDecoder()
+
+    private static let underWayMax = 8
+    /// Longer than two pings are apart: a connection on which nothing comes for so long is dead.
+    private static let silenceMax = Duration.seconds(55)
+
+    init(user: UserID, nodes: NodeProcesses, wanders: [ChannelID], seed: UInt64) async throws {
+        self.user = user
+        self.nodes = nodes
+        self.wanders = wanders
+        token = try await nodes.token(user)
+        random = SeededGenerator(seed: seed)
+        view = StrictView(user: user)
+    }
+
+    // MARK: From outside
+
+    /// Runs until ``end()``.
+    func run() async {
+        while !isEnded {
+            do {
+                try await connect()
+            } catch {
+                // The node was killed before or while it answered.
+            }
+            socket = nil
+            // How long a client waits before it comes back is drawn by lot as well.
+            try? await Task.sleep(for: .milliseconds(random.number(10...150)))
+        }
+    }
+
+    /// Begins nothing new, and goes on with what is under way.
+    func rest() { isActing = false }
+
+    func end() async {
+        isEnded = true
+        await socket?.close()
+    }
+
+    /// Whether nothing of this client is on its way.
+    var isResting: Bool { !isActing && isLive && pending.isEmpty && underWay.isEmpty }
+
+    // MARK: One connection
+
+    private func connect() async throws {
+        guard let port = nodes.livePort(by: &random) else { return }
+        let started = ContinuousClock.now
+        let socket: RawSocket
+        do {
+            socket = try await RawSocket.connect(port: port, token: token)
+        } catch {
+            if ContinuousClock.now - started > .seconds(15) { view.fault(.silence, "no welcome: \(error)") }
+            throw error
+        }
+        connectCount += 1
+        self.socket = socket
+        isLive = false
+        held = []
+        underWay = [:]
+        turning = []
+        for index in pending.indices { pending[index].isUnderWay = false }
+        view.beginConnection()
+        await post(Resume(after: view.position, channels: view.positions), as: .resume)
+        await withTaskGroup { group in
+            group.addTask { await self.act(on: socket) }
+            await follow(socket)
+            group.cancelAll()
+        }
+        isLive = false
+        await socket.close()
+    }
+
+    private func follow(_ socket: RawSocket) async {
+        let started = ContinuousClock.now
+        while !isEnded {
+            let asked = ContinuousClock.now
+            switch await socket.next(within: Self.silenceMax) {
+            case .text(let text):
+                do {
+                    try await receive(text)
+                } catch {
+                    view.fault(.refusal, "can't be read: \(error) \(text.prefix(300))")
+                    return
+                }
+            case .ping: try? await socket.connection.send(RawSocket.frame(opcode: 10, []))
+            case .close, .end:
+                if ContinuousClock.now - asked >= Self.silenceMax { view.fault(.silence, "after \(asked - started)") }
+                return
+            }
+        }
+    }
+
+    private func receive(_ text: String) async throws {
+        let data = Data(text.utf8)
+        if text.hasPrefix(#"{"watching""#) {
+            let event = try decoder.decode(Event.self, from: data)
+            view.note(event)
+            if isLive { view.apply(event) } else { held.append(event) }
+        } else if text.hasPrefix(#"{"reply""#) {
+            let reply = try decoder.decode(Bare.self, from: data)
+            guard let call = underWay.removeValue(forKey: reply.reply) else {
+                return view.fault(.refusal, "a reply to no call: \(reply.reply)")
+            }
+            try await receive(reply.error, data, to: call)
+        } else if !text.hasPrefix(#"{"closing""#) {
+            view.fault(.refusal, "\(text.prefix(300))")
+        }
+    }
+
+    private struct Bare: Decodable {
+        let reply: Int64
+        let error: RoostError?
+    }
+    private struct Full<Result: Decodable>: Decodable { let result: Result }
+
+    private func receive(_ error: RoostError?, _ data: Data, to call: Call) async throws {
+        if let error { refusals[error.code.rawValue, default: 0] += 1 }
+        switch call {
+        case .resume:
+            if let error { return view.fault(.refusal, "resume: \(error)") }
+            let answer = try decoder.decode(Full<Resumption>.self, from: data).result
+            view.apply(answer)
+            if answer.hasMore { return await post(Resume(after: view.position, channels: view.positions), as: .resume) }
+            for event in held { view.apply(event) }
+            held = []
+            isLive = true
+            await sendPending()
+        case .send(let id):
+            guard let index = pending.firstIndex(where: { $0.clientId == id }) else { return }
+            if let error {
+                pending[index].isUnderWay = false
+                if error.retryAfterMilliseconds == nil, error.code != .internalError { pending.remove(at: index) }
+                return
+            }
+            let message = try decoder.decode(Full<Message>.self, from: data).result
+            let sent = pending.remove(at: index)
+            acked[id] = (message.channelId, message.seq)
+            mine = mine.suffix(20) + [message]
+            if sent.attempts == 1, let held = view.channels[sent.channel], held.position < message.seq {
+                view.fault(.reply, "\(sent.channel): \(message.seq) answered at \(held.position)")
+            }
+        case .turn(let channel): turning.remove(channel)
+        case .change: break
+        }
+    }
+
+    // MARK: Doing things
+
+    private func act(on socket: RawSocket) async {
+        while !Task.isCancelled, self.socket === socket {
+            // The pace of a person who writes much.
+            try? await Task.sleep(for: .milliseconds(random.number(30...170)))
+            guard !Task.isCancelled, isLive else { continue }
+            if isActing, underWay.count < Self.underWayMax { await doSomething() }
+            await sendPending()
+        }
+    }
+
+    private func sendPending() async {
+        while underWay.count < Self.underWayMax, let index = pending.firstIndex(where: { !$0.isUnderWay }) {
+            pending[index].isUnderWay = true
+            pending[index].attempts += 1
+            let message = pending[index]
+            let send = SendMessage(channel: message.channel, clientId: message.clientId, text: "\(user) \(message.clientId)")
+            await post(send, as: .send(message.clientId))
+        }
+    }
+
+    private func doSomething() async {
+        let lot = random.number(1...100)
+        if !wanders.isEmpty, lot <= 20 { return await turn(random.pick(wanders)) }
+        guard let channel = view.channels.keys.sorted().randomElement(using: &random) else { return }
+        switch lot {
+        case 21...28: await post(MarkRead(channel: channel, seq: view.channels[channel]?.position), as: .change)
+        case 29...30: await post(UpdateMe(displayName: "\(user) \(random.number(1...1000))"), as: .change)
+        case 31...36:
+            guard let message = mine.randomElement(using: &random) else { return }
+            let edit = EditMessage(channel: message.channelId, message: message.messageId, text: "edited \(random.number(1...1000))")
+            await post(edit, as: .change)
+        case 37...39:
+            guard let message = mine.popLast() else { return }
+            await post(DeleteMessage(channel: message.channelId, message: message.messageId), as: .change)
+        default:
+            lastNumber += 1
+            pending.append(Outgoing(clientId: ClientID("\(user)-\(lastNumber)"), channel: channel))
+        }
+    }
+
+    /// Joins or leaves, one at a time in a channel.
+    private func turn(_ channel: ChannelID) async {
+        guard turning.insert(channel).inserted else { return }
+        if view.channels[channel] == nil {
+            await post(JoinChannel(channel: channel), as: .turn(channel))
+        } else {
+            await post(LeaveChannel(channel: channel), as: .turn(channel))
+        }
+    }
+
+    /// A call whose connection breaks gets no reply: what it was for is taken up again on the next one.
+    private func post(_ operation: some RoostAPI.Operation, as call: Call) async {
+        guard let socket else { return }
+        lastCall += 1
+        let number = lastCall
+        underWay[number] = call
+        try? await socket.send(json: CallFrame(call: number, with: operation))
+    }
+}
+#endif

@@ -1,0 +1,168 @@
+#if Cluster
+import Foundation
+import RoostAPI
+import RoostTestSupport
+import Testing
+
+extension RealClusterTests {
+    /// Three nodes of which one is killed every few seconds, and a bus that goes away twice: nobody misses anything.
+    ///
+    /// `ROOST_CLUSTER_SECONDS` says for how long (120 for the figure that is promised), `ROOST_SEED` repeats the choices of a run.
+    @Suite struct KillTest {
+        private static let seconds = Int(ProcessInfo.processInfo.environment["ROOST_CLUSTER_SECONDS"] ?? "") ?? 30
+        private static let nodeCount = 3
+        private static let channels = (1...100).map { ChannelID("channel-\($0)") }
+        private static let users = (1...36).map { UserID("user-\($0)") }
+        /// The last of the users join and leave besides.
+        private static let wandererCount = 8
+        private static let killIntervalSeconds = 5
+
+        @Test(
+            "I1 I3 I4 I6 I9 three nodes, one killed each 5 s, NATS away twice: 0 acked lost, 0 twice, 0 out of order, 0 holes",
+            .timeLimit(.minutes(15)))
+        func kills() async throws {
+            let seed = UInt64(ProcessInfo.processInfo.environment["ROOST_SEED"] ?? "") ?? UInt64.random(in: 1...UInt64(Int.max))
+            print("Cluster kill test: seed \(seed), \(Self.seconds) s.")
+            let nats = try await NATSServer.start()
+            let nodes = try await NodeProcesses.start(Self.nodeCount, on: .shared, nats)
+            do {
+                try await run(nodes, seed: seed)
+            } catch {
+                Issue.record("seed \(seed): \(error)")
+            }
+            await nodes.end()
+            await nats.stop()
+        }
+
+        private func run(_ nodes: NodeProcesses, seed: UInt64) async throws {
+            var random = SeededGenerator(seed: seed)
+            try await makeChannels(nodes, &random)
+            var clients: [ChaosClient] = []
+            for (index, user) in Self.users.enumerated() {
+                let isWanderer = index >= Self.users.count - Self.wandererCount
+                let wanders = isWanderer ? Array(Self.channels.shuffled(using: &random).prefix(10)) : []
+                clients.append(try await ChaosClient(user: user, nodes: nodes, wanders: wanders, seed: random.next()))
+            }
+            try await withThrowingTaskGroup { [clients] group in
+                for client in clients { group.addTask { await client.run() } }
+                // Whatever fails, the clients end, or the group would wait for them.
+                let outcome: Result<Void, any Error>
+                do {
+                    let counts = try await wreck(nodes, &random)
+                    for client in clients { await client.rest() }
+                    let quiet = try await waitForRest(clients, nodes)
+                    try await judge(clients, nodes, seed: seed, counts, quiet)
+                    outcome = .success(())
+                } catch {
+                    outcome = .failure(error)
+                }
+                for client in clients { await client.end() }
+                try outcome.get()
+            }
+        }
+
+        // MARK: The steps
+
+        /// Every user is a member of about ten channels.
+        private func makeChannels(_ nodes: NodeProcesses, _ random: inout SeededGenerator) async throws {
+            let admin = try await nodes.socket("admin", role: .admin, at: 0)
+            for user in Self.users { try await admin.call(UpsertUser(user: user)) }
+            await admin.close()
+            var owners: [UserID: RawSocket] = [:]
+            for channel in Self.channels {
+                let members = Self.users.shuffled(using: &random).prefix(random.number(2...5))
+                guard let owner = members.first else { continue }
+                if owners[owner] == nil { owners[owner] = try await nodes.socket(owner, at: random.number(0...Self.nodeCount - 1)) }
+                try await owners[owner]?.call(CreateChannel(channel: channel, users: Array(members.dropFirst())))
+            }
+            for socket in owners.values { await socket.close() }
+        }
+
+        /// Kills nodes and the bus by the clock: that is what this test is about, and nothing waits on it.
+        private func wreck(_ nodes: NodeProcesses, _ random: inout SeededGenerator) async throws -> (kills: Int, restarts: Int) {
+            var busRandom = SeededGenerator(seed: random.next())
+            let pauses = (0..<2).map { _ in busRandom.number(300...2000) }
+            async let bus: Void = restartBus(nodes.nats, pausesMilliseconds: pauses)
+            let started = ContinuousClock.now
+            let kills = Self.seconds / Self.killIntervalSeconds
+            for number in 1...max(1, kills) {
+                try await Task.sleep(until: started + .seconds(number * Self.killIntervalSeconds))
+                let place = random.number(0...Self.nodeCount - 1)
+                await nodes.killNode(place)
+                try await nodes.startNode(place)
+            }
+            try await bus
+            return (max(1, kills), pauses.count)
+        }
+
+        private func restartBus(_ nats: NATSServer, pausesMilliseconds: [Int]) async throws {
+            for pause in pausesMilliseconds {
+                try await Task.sleep(for: .seconds(Double(Self.seconds) / 3))
+                await nats.killNow()
+                try await Task.sleep(for: .milliseconds(pause))
+                try await nats.startAgain()
+            }
+        }
+
+        /// Waits until every client has everything, without a connection made anew. Says how long that took.
+        private func waitForRest(_ clients: [ChaosClient], _ nodes: NodeProcesses) async throws -> Duration {
+            let started = ContinuousClock.now
+            try await eventually("the clients come to rest") {
+                for client in clients where await !client.isResting { return false }
+                return true
+            }
+            let heads = try nodes.rows("SELECT channel_id || ' ' || seq FROM channel_heads")
+            let users = try nodes.rows("SELECT user_id || ' ' || seq FROM user_heads")
+            var behind: [String] = []
+            do {
+                try await eventually("every client has everything") {
+                    behind = []
+                    for client in clients {
+                        let view = await client.view
+                        let own = Set(view.channels.map { "\($0.key) \($0.value.position)" }).subtracting(heads)
+                        if !own.isEmpty || !users.contains("\(client.user) \(view.position)") {
+                            behind.append("\(client.user) at \(view.position): \(own.sorted())")
+                        }
+                    }
+                    return behind.isEmpty
+                }
+            } catch {
+                // What is missing is told below, with all else.
+                Issue.record("\(error): \(behind)")
+            }
+            return ContinuousClock.now - started
+        }
+
+        private func judge(
+            _ clients: [ChaosClient], _ nodes: NodeProcesses, seed: UInt64, _ counts: (kills: Int, restarts: Int), _ quiet: Duration
+        ) async throws {
+            let check = try await ChaosCheck(Self.channels, clients, nodes)
+            var faults: [StrictView.Fault: Int] = [:]
+            var texts: [String] = []
+            var (events, repairs, fresh, connects) = (0, 0, 0, 0)
+            var refusals: [String: Int] = [:]
+            for client in clients {
+                let view = await client.view
+                for fault in view.faults { faults[fault.kind, default: 0] += 1 }
+                texts += view.faults.map { "\($0.kind.rawValue): \($0.text)" }
+                events += view.eventCount
+                repairs += view.repairCount
+                fresh += view.freshCount
+                connects += await client.connectCount
+                refusals.merge(await client.refusals, uniquingKeysWith: +)
+            }
+            print(
+                """
+                Cluster kill test: seed \(seed), \(Self.seconds) s, \(counts.kills) kills, \(counts.restarts) NATS restarts, \
+                \(check.ackedCount) acked, \(check.storedCount) stored, \(events) events received: \(check.lostCount) acked lost, \
+                \(check.twiceCount + faults[.twice, default: 0]) twice, \(faults[.order, default: 0]) out of order, \
+                \(faults[.hole, default: 0]) holes. \(connects) connections, \(repairs) events of repair, \(fresh) fresh, \
+                refused \(refusals), at rest after \(quiet).
+                """)
+            #expect(texts.prefix(20) == [], "\(texts.count) faults with seed \(seed)")
+            #expect(check.problems.prefix(20) == [], "\(check.problems.count) problems with seed \(seed)")
+            #expect(check.ackedCount > 0)
+        }
+    }
+}
+#endif

@@ -1,0 +1,95 @@
+#if Cluster
+import RoostAPI
+import RoostTestSupport
+import Testing
+
+extension RealClusterTests {
+    /// The database goes away under load and comes back.
+    @Suite struct DatabaseOutageTests {
+        private static let general: ChannelID = "general"
+        private static let sentCount = 60
+
+        @Test("I1 I3 I4 the database is killed: calls are refused with a time, sockets stay, and all recovers by itself")
+        func databaseGone() async throws {
+            let postgres = try PostgreSQLServer()
+            try await TestCluster.run(2, on: postgres) { cluster in
+                try await cluster.makeChannel(Self.general, owner: "ann", members: ["bob"])
+                let ann = try await cluster.socket("ann", at: 0)
+                let bob = try await cluster.socket("bob", at: 1)
+                _ = try await ann.send(Self.general, "before")
+
+                // In the middle of it the database ends: what isn't acknowledged is refused, and can be sent again.
+                let sends = (1...Self.sentCount).map { SendMessage(channel: Self.general, clientId: ClientID("\($0)"), text: "text of \($0)") }
+                var calls: [Int64] = []
+                for send in sends.prefix(30) { calls.append(try await ann.post(send)) }
+                let acked = try await ann.reply(to: calls[0], as: Message.self)
+                try postgres.killNow()
+                let killed = ContinuousClock.now
+                for send in sends.dropFirst(30) { calls.append(try await ann.post(send)) }
+                var outcomes = [Outcome.stored(acked)]
+                for call in calls.dropFirst() { outcomes.append(try await Outcome(of: call, by: ann)) }
+                print("Cluster outage: refused within \(ContinuousClock.now - killed) of the database's end.")
+                #expect(outcomes.allSatisfy { $0 != .other })
+                #expect(outcomes.suffix(30) == Array(repeating: .refused, count: 30))
+                try await expectReadiness(503, of: cluster)
+                try await expectRefused { _ = try await bob.send(Self.general, "in between") }
+                try await expectRefused { try await bob.call(ListMessages(channel: Self.general)) }
+
+                try postgres.startAgain()
+                try await expectReadiness(200, of: cluster)
+                // The same ids again, all of them: stored once, and what was acknowledged is where it was.
+                var stored: [Message] = []
+                for send in sends { stored.append(try await Self.patiently { try await ann.call(send) }) }
+                for (outcome, message) in zip(outcomes, stored) { if case .stored(let before) = outcome { #expect(before == message) } }
+                let page = try await bob.call(ListMessages(channel: Self.general, limit: 100)).messages
+                #expect(page.dropFirst() == stored.sorted { $0.seq < $1.seq }[...])
+                // Both got each of them on the sockets that they had.
+                for socket in [ann, bob] {
+                    #expect(try await socket.messages(page.count, of: Self.general).map(\.seq) == Array(3..<Int64(page.count) + 3))
+                }
+            }
+        }
+
+        private enum Outcome: Equatable {
+            case stored(Message)
+            /// With a code and a time after which it may be tried again.
+            case refused
+            case other
+
+            init(of call: Int64, by socket: RawSocket) async throws {
+                do {
+                    self = .stored(try await socket.reply(to: call, as: Message.self))
+                } catch let error as RoostError {
+                    self = error.code == .unavailable && error.retryAfterMilliseconds != nil ? .refused : .other
+                }
+            }
+        }
+
+        private func expectRefused(_ call: () async throws -> Void) async throws {
+            let refusal = await #expect(throws: RoostError.self) { try await call() }
+            #expect(refusal?.code == .unavailable)
+            #expect(refusal?.retryAfterMilliseconds != nil)
+        }
+
+        private func expectReadiness(_ status: Int, of cluster: TestCluster) async throws {
+            for server in cluster.servers {
+                try await eventually("/readyz answers \(status)") { try await server.status("/readyz") == status }
+                #expect(try await server.status("/livez") == 200)
+            }
+        }
+
+        /// Tries again as long as it is refused with a time.
+        private static func patiently<T>(_ call: () async throws -> T) async throws -> T {
+            for _ in 0..<20 {
+                do {
+                    return try await call()
+                } catch let error as RoostError {
+                    guard let wait = error.retryAfterMilliseconds else { throw error }
+                    try await Task.sleep(for: .milliseconds(wait))
+                }
+            }
+            throw Missed("a call that isn't refused")
+        }
+    }
+}
+#endif

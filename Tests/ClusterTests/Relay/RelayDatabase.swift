@@ -1,0 +1,133 @@
+import RoostAPI
+import RoostCore
+
+@testable import RoostServer
+
+/// The rows of a simulation as far as a relay sees them: heads, memberships, and what changed after a position.
+///
+/// What it tells is made as `Transaction.missedEvents` makes it: pages of rows as they are now, not the events as they were.
+struct RelayDatabase {
+    struct Membership {
+        var isMember: Bool
+        /// The stamps of the row's newest change.
+        var channelSeq: Seq
+        var userSeq: Seq
+        /// Where the present stay began.
+        var joinedSeq: Seq
+        var joinedUserSeq: Seq
+    }
+
+    struct Key: Hashable {
+        let user: UserID
+        let channel: ChannelID
+    }
+
+    private(set) var heads: [StreamID: Seq] = [:]
+    private(set) var memberships: [Key: Membership] = [:]
+    private var profileSeqs: [UserID: Seq] = [:]
+    /// For each membership the seqs of the channel between which it held: what a checker asks.
+    private var stays: [Key: [(from: Seq, to: Seq?)]] = [:]
+
+    func head(_ stream: StreamID) -> Seq { heads[stream] ?? 0 }
+
+    private mutating func advance(_ stream: StreamID) -> Seq {
+        heads[stream, default: 0] += 1
+        return head(stream)
+    }
+
+    func isMember(_ user: UserID, of channel: ChannelID) -> Bool {
+        memberships[Key(user: user, channel: channel)]?.isMember ?? false
+    }
+
+    /// Whether a user may have an event of a channel: one after joining and before leaving.
+    func mayHave(_ user: UserID, _ channel: ChannelID, _ seq: Seq) -> Bool {
+        (stays[Key(user: user, channel: channel)] ?? []).contains { $0.from < seq && seq < $0.to ?? .max }
+    }
+
+    func streams(of user: UserID) -> (user: Seq, channels: [ChannelID: Seq]) {
+        let channels = memberships.filter { $0.key.user == user && $0.value.isMember }.map(\.key.channel)
+        return (head(.user(user)), Dictionary(uniqueKeysWithValues: channels.map { ($0, head(.channel($0))) }))
+    }
+
+    // MARK: Changes, each with the items that it tells
+
+    mutating func send(to channel: ChannelID) -> [StreamItem] {
+        let seq = advance(.channel(channel))
+        return [StreamItem(stream: .channel(channel), after: seq - 1, seq: seq, json: [])]
+    }
+
+    /// A read position moves on: a change of a membership on the user's stream that no member of the channel learns of.
+    mutating func read(_ user: UserID, in channel: ChannelID) -> [StreamItem] {
+        let key = Key(user: user, channel: channel)
+        guard isMember(user, of: channel) else { return [] }
+        let seq = advance(.user(user))
+        memberships[key]?.userSeq = seq
+        return [StreamItem(stream: .user(user), after: seq - 1, seq: seq, json: [])]
+    }
+
+    mutating func touch(_ user: UserID) -> [StreamItem] {
+        let seq = advance(.user(user))
+        profileSeqs[user] = seq
+        return [StreamItem(stream: .user(user), after: seq - 1, seq: seq, json: [])]
+    }
+
+    mutating func setMember(_ user: UserID, of channel: ChannelID, _ isMember: Bool) -> [StreamItem] {
+        guard self.isMember(user, of: channel) != isMember else { return [] }
+        let key = Key(user: user, channel: channel)
+        let seq = advance(.channel(channel))
+        let userSeq = advance(.user(user))
+        let before = memberships[key]
+        memberships[key] = Membership(
+            isMember: isMember, channelSeq: seq, userSeq: userSeq, joinedSeq: isMember ? seq : before?.joinedSeq ?? seq,
+            joinedUserSeq: isMember ? userSeq : before?.joinedUserSeq ?? userSeq)
+        if isMember {
+            stays[key, default: []].append((seq, nil))
+        } else if let last = stays[key]?.indices.last {
+            stays[key]?[last].to = seq
+        }
+        var inChannel = StreamItem(stream: .channel(channel), after: seq - 1, seq: seq, json: [])
+        if !isMember { inChannel.left = [user] }
+        return [inChannel, item(of: key, since: userSeq - 1, after: userSeq - 1, seq: userSeq)]
+    }
+
+    /// The event of a user's stream that tells of a membership to who knows the stream up to `since`: whether it holds, since when, and how
+    /// far the channel is.
+    private func item(of key: Key, since: Seq, after: Seq, seq: Seq) -> StreamItem {
+        var item = StreamItem(stream: .user(key.user), after: after, seq: seq, json: [])
+        guard let membership = memberships[key], !membership.isMember || membership.joinedUserSeq > since else { return item }
+        let sign = membership.isMember ? "+" : "-"
+        item = StreamItem(
+            stream: item.stream, after: after, seq: seq,
+            json: Array("\(sign) \(membership.joinedSeq) \(head(.channel(key.channel))) \(key.channel)".utf8))
+        if membership.isMember { item.joined = [.init(channel: key.channel, seq: membership.joinedSeq)] }
+        return item
+    }
+
+    // MARK: What was missed
+
+    func missed(of stream: StreamID, after: Seq, limit: Int) -> Relay.Fetched {
+        switch stream {
+        case .channel(let channel):
+            let upTo = min(head(stream), after + Seq(limit))
+            guard upTo > after else { return .init(items: [], seq: after, hasMore: false) }
+            var item = StreamItem(stream: stream, after: after, seq: upTo, json: [])
+            let gone = memberships.filter { key, row in
+                key.channel == channel
+                    && (row.joinedSeq > after || (!row.isMember && row.channelSeq > after && row.channelSeq <= upTo))
+            }
+            item.left = gone.map(\.key.user)
+            return .init(items: [item], seq: upTo, hasMore: upTo < head(stream))
+        case .user(let user):
+            var rows: [(seq: Seq, key: Key?)] = memberships.filter { $0.key.user == user }.map { ($0.value.userSeq, $0.key) }
+            rows.append((profileSeqs[user] ?? 0, nil))
+            let due = rows.filter { $0.seq > after }.sorted { $0.seq < $1.seq }
+            var position = after
+            let items = due.map { seq, key in
+                defer { position = seq }
+                guard let key else { return StreamItem(stream: stream, after: position, seq: seq, json: []) }
+                return item(of: key, since: after, after: position, seq: seq)
+            }
+            return .init(items: items, seq: position, hasMore: false)
+        }
+    }
+}

@@ -1,0 +1,32 @@
+import Foundation
+import RoostAPI
+import RoostCore
+import RoostTestSupport
+import Testing
+
+@testable import RoostServer
+
+/// The order that a node makes out of what it commits and what the bus brings.
+@Suite("Relay")
+struct RelayTests {
+    static let seeds = Seeds.first(150)
+
+    @Test("I3 I6 I9 whatever bus, database and nodes do, clients see one order without holes", arguments: seeds)
+    func simulation(seed: UInt64) {
+        let world = RelayWorld(seed: seed)
+        world.live(steps: 1500)
+        if !world.faultsFound.isEmpty { for line in world.trace { print(line) } }
+        #expect(world.faultsFound == [], "ROOST_TEST_SEED=\(seed)")
+        #expect(world.eventCount > 100)
+    }
+
+    @Test("I3 on a bus that does everything right nothing is fetched in vain", arguments: seeds.prefix(10))
+    func calm(seed: UInt64) {
+        let world = RelayWorld(
+            seed: seed,
+            faults: .init(
+                lossPercent: 0, repeatPercent: 0, delayMax: 2, crashEvery: .max, busOutageEvery: .max, databaseOutageEvery: .max))
+        world.live(steps: 800)
+        #expect(world.faultsFound == [], "ROOST_TEST_SEED=\(seed)")
+    }
+}

@@ -1,0 +1,317 @@
+import Foundation
+import RoostAPI
+import RoostCore
+import RoostTestSupport
+
+@testable import RoostServer
+
+/// Several nodes with their relays, one database, a bus that loses, repeats and reorders, and clients that come and go: on a clock of its own,
+/// from one seed.
+final class RelayWorld {
+    /// How bad things are.
+    struct Faults {
+        var lossPercent = 10
+        var repeatPercent = 10
+        var delayMax: Int64 = 30
+        /// Crashes, outages of the bus and of the database happen once in so many steps.
+        var crashEvery = 300
+        var busOutageEvery = 500
+        var databaseOutageEvery = 700
+    }
+
+    private final class Node {
+        let number: Int
+        var relay = Relay()
+        var subscriptions: Set<StreamID> = []
+        /// Connections with what the hub knows of them.
+        var sockets: [ConnectionID: Socket] = [:]
+
+        init(number: Int) { self.number = number }
+    }
+
+    private struct Socket {
+        var client: RelayClient
+        var joined: Set<ChannelID> = []
+        var isConnected = false
+    }
+
+    let seed: UInt64
+    /// What happened, line by line, where it was asked for: the iteration of dictionaries differs between two runs of a seed, so what went wrong
+    /// is best seen in the run in which it did. `SWIFT_DETERMINISTIC_HASHING=1` makes runs alike.
+    private(set) var trace: [String] = []
+    private let isTraced = ProcessInfo.processInfo.environment["ROOST_TEST_TRACE"] != nil
+    private var random: SeededGenerator
+    private let faults: Faults
+    private var nodes: [Node]
+    private(set) var database = RelayDatabase()
+    private var queue: [(time: Int64, order: Int, run: () -> Void)] = []
+    private var order = 0
+    private(set) var now: Int64 = 0
+    private var lastConnection: Int64 = 0
+    private var busIsUp = true
+    private var databaseIsUp = true
+    private var isCalm = false
+    private(set) var faultsFound: [String] = []
+    private(set) var eventCount = 0
+
+    static let channels = (1...6).map { ChannelID("c\($0)") }
+    static let users = (1...8).map { UserID("u\($0)") }
+
+    init(seed: UInt64, nodeCount: Int = 3, faults: Faults = Faults()) {
+        self.seed = seed
+        self.faults = faults
+        random = SeededGenerator(seed: seed)
+        nodes = (0..<nodeCount).map { Node(number: $0) }
+        for node in nodes { tick(node) }
+        for user in Self.users { scheduleConnect(user, in: random(0...50)) }
+    }
+
+    private func random(_ range: ClosedRange<Int64>) -> Int64 { Int64.random(in: range, using: &random) }
+    private func happens(percent: Int) -> Bool { !isCalm && random(0...99) < percent }
+    private func happens(onceIn count: Int) -> Bool { !isCalm && random(1...Int64(count)) == 1 }
+    private func pick<T>(_ values: [T]) -> T { values[Int(random(0...Int64(values.count - 1)))] }
+
+    private func after(_ delay: Int64, _ run: @escaping () -> Void) {
+        order += 1
+        queue.append((now + delay, order, run))
+    }
+
+    /// Runs what is due until a time.
+    private func run(until end: Int64) {
+        while let index = queue.indices.min(by: { (queue[$0].time, queue[$0].order) < (queue[$1].time, queue[$1].order) }),
+            queue[index].time <= end
+        {
+            let next = queue.remove(at: index)
+            now = max(now, next.time)
+            next.run()
+        }
+        now = end
+    }
+
+    // MARK: The story
+
+    func live(steps: Int) {
+        for _ in 0..<steps {
+            run(until: now + random(0...8))
+            act()
+        }
+        isCalm = true
+        busIsUp = true
+        databaseIsUp = true
+        for node in nodes { handle(.doubt, node) }
+        // Long enough for every wait to be over: patience, retries, sweeps.
+        run(until: now + 6000)
+        judge()
+    }
+
+    private func act() {
+        let node = pick(nodes)
+        let user = pick(Self.users)
+        let channel = pick(Self.channels)
+        switch random(0...19) {
+        case 0...11: commit(on: node) { $0.send(to: channel) }
+        case 12, 13: commit(on: node) { $0.setMember(user, of: channel, true) }
+        case 14: commit(on: node) { $0.setMember(user, of: channel, false) }
+        case 15: commit(on: node) { $0.touch(user) }
+        case 16: commit(on: node) { $0.read(user, in: channel) }
+        case 17: scheduleConnect(user, in: 0)
+        default: if let (connection, _) = node.sockets.randomElement(using: &random) { node.sockets[connection] = nil }
+        }
+        if happens(onceIn: faults.crashEvery) { crash(pick(nodes)) }
+        if happens(onceIn: faults.busOutageEvery), busIsUp {
+            busIsUp = false
+            after(random(50...1500)) { [self] in
+                busIsUp = true
+                for node in nodes { handle(.doubt, node) }
+            }
+        }
+        if happens(onceIn: faults.databaseOutageEvery), databaseIsUp {
+            databaseIsUp = false
+            after(random(10...500)) { [self] in databaseIsUp = true }
+        }
+    }
+
+    /// A transaction on a node: what it tells goes to the node's relay and to the bus, each after a moment, or never where the node dies between.
+    private func commit(on node: Node, _ change: (inout RelayDatabase) -> [StreamItem]) {
+        let items = change(&database)
+        guard !items.isEmpty, !happens(percent: 2) else { return }
+        after(random(0...3)) { [self] in
+            handle(.committed([.init(items: items, attachments: [], answer: .waiting {})]), node)
+        }
+        for item in items { publish(item, from: node) }
+    }
+
+    private func publish(_ item: StreamItem, from sender: Node) {
+        guard busIsUp else { return }
+        for node in nodes where node !== sender && node.subscriptions.contains(item.stream) {
+            if happens(percent: faults.lossPercent) { continue }
+            for _ in 0..<(happens(percent: faults.repeatPercent) ? 2 : 1) {
+                after(random(0...faults.delayMax)) { [self] in handle(.received([item]), node) }
+            }
+        }
+    }
+
+    private func crash(_ node: Node) {
+        guard let index = nodes.firstIndex(where: { $0 === node }) else { return }
+        for socket in node.sockets.values { scheduleConnect(socket.client.user, in: random(10...300)) }
+        let next = Node(number: node.number)
+        nodes[index] = next
+        tick(next)
+        // The others notice after a while that it is gone.
+        after(3000) { [self] in for other in nodes where other !== next { handle(.doubt, other) } }
+    }
+
+    private func scheduleConnect(_ user: UserID, in delay: Int64) {
+        after(delay) { [self] in
+            let node = pick(nodes)
+            lastConnection += 1
+            let connection = ConnectionID(rawValue: lastConnection)
+            node.sockets[connection] = Socket(client: RelayClient(user: user))
+            let streams = database.streams(of: user)
+            after(random(0...5)) { [self] in
+                let notice = Notice.connected(connection, user, at: streams.user, streams.channels)
+                let answer = SocketAddress(shard: 0, connection: connection)
+                handle(.committed([.init(items: [], attachments: [notice], answer: .socket(answer, []))]), node)
+            }
+        }
+    }
+
+    private func tick(_ node: Node) {
+        after(5) { [self] in
+            guard nodes.contains(where: { $0 === node }) else { return }
+            handle(.tick, node)
+            tick(node)
+        }
+    }
+
+    private func note(_ node: Node, _ text: @autoclosure () -> String) {
+        if isTraced { trace.append("\(now) node \(node.number) \(text())") }
+    }
+
+    // MARK: A node's driver
+
+    /// What comes for a node that has crashed comes to nobody.
+    private func handle(_ input: Relay.Input, _ node: Node) {
+        if case .tick = input {} else { note(node, "<- \(input)") }
+        guard nodes.contains(where: { $0 === node }) else { return }
+        node.relay.handle(input, at: now)
+        let output = node.relay.takeOutput()
+        for step in output.steps { deliver(step, on: node) }
+        for request in output.requests { note(node, "-> \(request)") }
+        for request in output.requests { carryOut(request, on: node) }
+    }
+
+    private func carryOut(_ request: Relay.Request, on node: Node) {
+        switch request {
+        case .open(let streams):
+            after(random(0...10)) { [self] in
+                node.subscriptions.formUnion(streams)
+                read(on: node, orElse: .openFailed(streams)) { database in
+                    .opened(Dictionary(uniqueKeysWithValues: streams.map { ($0, database.head($0)) }))
+                }
+            }
+        case .close(let streams): node.subscriptions.subtract(streams)
+        case .fetch(let fetch):
+            let limit = Int(random(1...5))
+            read(on: node, orElse: .fetched(fetch, nil)) { database in
+                .fetched(fetch, database.missed(of: fetch.stream, after: fetch.after, limit: limit))
+            }
+        case .readStreams(let user, let token):
+            read(on: node, orElse: .streamsRead(token, nil)) { .streamsRead(token, $0.streams(of: user)) }
+        case .readHeads(let streams):
+            read(on: node, orElse: .doubt) { database in
+                .heads(Dictionary(uniqueKeysWithValues: streams.map { ($0, database.head($0)) }))
+            }
+        case .findUnused(let streams):
+            let unused = streams.filter { stream in
+                !node.sockets.values.contains { socket in
+                    switch stream {
+                    case .channel(let channel): socket.joined.contains(channel)
+                    case .user(let user): socket.isConnected && socket.client.user == user
+                    }
+                }
+            }
+            after(random(0...3)) { [self] in handle(.unused(unused), node) }
+        }
+    }
+
+    /// A read takes a moment until it sees the database, and another until the relay has the answer.
+    private func read(on node: Node, orElse failure: Relay.Input, _ answer: @escaping (RelayDatabase) -> Relay.Input) {
+        after(random(0...5)) { [self] in
+            let input = databaseIsUp ? answer(database) : failure
+            after(databaseIsUp ? random(0...5) : 50) { [self] in handle(input, node) }
+        }
+    }
+
+    private func deliver(_ step: Relay.Step, on node: Node) {
+        note(node, "\(step)")
+        switch step {
+        case .event(let item):
+            for (connection, socket) in node.sockets where socket.isConnected {
+                switch item.stream {
+                case .channel(let channel): if socket.joined.contains(channel) { give(item, to: connection, on: node) }
+                case .user(let user): if socket.client.user == user { give(item, to: connection, on: node) }
+                }
+            }
+        case .past(let item, let receiver):
+            switch receiver {
+            case .member(let user):
+                for (connection, socket) in node.sockets where socket.isConnected && socket.client.user == user {
+                    give(item, to: connection, on: node)
+                }
+            case .connection(let connection, _), .watcher(let connection, _):
+                if node.sockets[connection]?.isConnected == true { give(item, to: connection, on: node) }
+            }
+        case .change(.connected(let connection, _, _, let channels)):
+            node.sockets[connection]?.isConnected = true
+            node.sockets[connection]?.joined = Set(channels.keys)
+        case .change(.joined(let user, let channel, _)):
+            for (connection, socket) in node.sockets where socket.isConnected && socket.client.user == user {
+                node.sockets[connection]?.joined.insert(channel)
+            }
+        case .change(.left(let user, let channel)):
+            for (connection, socket) in node.sockets where socket.client.user == user {
+                node.sockets[connection]?.joined.remove(channel)
+            }
+        case .attach(let connection, let channel):
+            if node.sockets[connection]?.isConnected == true { node.sockets[connection]?.joined.insert(channel) }
+        case .change: break
+        case .answer(.socket(let address, _)):
+            // The welcome. The client reads its positions a moment later.
+            after(random(0...10)) { [self] in
+                guard let user = node.sockets[address.connection]?.client.user else { return }
+                node.sockets[address.connection]?.client.resumed(database.streams(of: user))
+            }
+        case .answer: break
+        }
+    }
+
+    private func give(_ item: StreamItem, to connection: ConnectionID, on node: Node) {
+        eventCount += 1
+        node.sockets[connection]?.client.receive(item, from: database)
+    }
+
+    // MARK: The judgement
+
+    private func judge() {
+        for node in nodes {
+            for (connection, socket) in node.sockets {
+                faultsFound += socket.client.faults
+                let user = socket.client.user
+                let streams = database.streams(of: user)
+                var expected: [StreamID: Seq] = [.user(user): streams.user]
+                for (channel, seq) in streams.channels { expected[.channel(channel)] = seq }
+                guard let held = socket.client.positions else {
+                    faultsFound.append("connection \(connection.rawValue) of \(user) was never welcomed")
+                    continue
+                }
+                for (stream, seq) in expected where held[stream] != seq {
+                    faultsFound.append("\(user) stands at \(held[stream] ?? 0) of \(stream), which is at \(seq)")
+                }
+                for stream in held.keys where expected[stream] == nil { faultsFound.append("\(user) still holds \(stream)") }
+            }
+            if !node.relay.connects.isEmpty { faultsFound.append("node \(node.number) has connections that wait for ever") }
+            if !node.relay.gaps.isEmpty { faultsFound.append("node \(node.number) has gaps that stay") }
+        }
+    }
+}
