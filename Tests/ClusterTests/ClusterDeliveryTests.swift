@@ -19,7 +19,8 @@ extension RealClusterTests {
                     for (socket, user) in zip(sockets, users) {
                         group.addTask {
                             for number in 1...20 {
-                                _ = try await socket.post(SendMessage(channel: Self.general, clientId: ClientID("\(user)-\(number)"), text: "hi"))
+                                _ = try await socket.post(
+                                    SendMessage(channel: Self.general, clientId: ClientID("\(user)-\(number)"), text: "hi"))
                             }
                             return try await socket.messages(60, of: Self.general).map(\.seq)
                         }

@@ -1,94 +1,134 @@
-#if Cluster
 import RoostAPI
-import RoostTestSupport
+import RoostCore
+import Synchronization
 import Testing
 
-extension RealClusterTests {
-    /// Who is online and who watches, over all nodes.
-    @Suite struct ClusterPresenceTests {
-        private static let general: ChannelID = "general"
+@testable import RoostServer
 
-        /// What a watcher is told of who is present.
-        private struct Seen: Equatable {
-            var online: Int
-            var watcherCount: Int
-            var watchers: Set<String>
+/// Who is present over all nodes, on a clock of its own and a bus that delivers at once.
+@Suite("Presence over nodes")
+struct ClusterPresenceTests {
+    /// Two nodes that hear one another.
+    private final class Pair: Sendable {
+        let boards = [PresenceBoard(), PresenceBoard()]
+        private let members = Mutex<[ClusterPresence]>([])
+        private let silent = Mutex<Set<Int>>([])
 
-            init(_ online: Int, _ watchers: Set<String>) {
-                self.online = online
-                watcherCount = watchers.count
-                self.watchers = watchers
+        init() {
+            for number in boards.indices {
+                let presence = ClusterPresence(node: NodeID("n\(number)"), board: boards[number]) { [weak self] topic, message in
+                    self?.carry(message, to: topic, from: number)
+                }
+                boards[number].onChange { presence.changed($0) }
+                members.withLock { $0.append(presence) }
             }
+            for number in boards.indices { self[number].sayHello() }
+        }
 
-            init(by socket: RawSocket) async throws {
-                let watched = try await socket.call(WatchChannel(channel: ClusterPresenceTests.general))
-                online = watched.online
-                watcherCount = watched.watcherCount
-                watchers = Set(watched.watchers.keys)
+        subscript(number: Int) -> ClusterPresence { members.withLock { $0[number] } }
+
+        func silence(_ number: Int) { silent.withLock { _ = $0.insert(number) } }
+
+        private func carry(_ message: ClusterPresence.Message, to topic: BusTopic, from sender: Int) {
+            guard !silent.withLock({ $0.contains(sender) }) else { return }
+            let all = members.withLock { $0 }
+            for (number, presence) in all.enumerated() where number != sender {
+                if case .node(let node) = topic, node != NodeID("n\(number)") { continue }
+                presence.receive(message, at: now.withLock { $0 })
             }
         }
 
-        @Test("I13 who watches sees who is online and who watches on all nodes, at once")
-        func seesAllNodes() async throws {
-            try await TestCluster.run(3) { cluster in
-                try await cluster.makeChannel(Self.general, owner: "ann", members: ["bob", "cat", "dan"])
-                let ann = try await cluster.socket("ann", at: 0)
-                let bob = try await cluster.socket("bob", at: 1)
-                let cat = try await cluster.socket("cat", at: 2)
-                #expect(try await Seen(by: bob).watchers == ["bob"])
-                #expect(try await Seen(by: ann) == Seen(3, ["ann", "bob"]))
-                // Somebody who is connected to two nodes is one.
-                let second = try await cluster.socket("bob", at: 2)
-                try await second.call(WatchChannel(channel: Self.general))
-                #expect(try await Seen(by: ann) == Seen(3, ["ann", "bob"]))
+        private let now = Mutex<Int64>(10_000)
 
-                try await cat.call(WatchChannel(channel: Self.general))
-                try await eventually("ann sees that cat watches") { try await Seen(by: ann) == Seen(3, ["ann", "bob", "cat"]) }
-                try await bob.call(UnwatchChannel(channel: Self.general))
-                await second.close()
-                try await eventually("ann sees that bob doesn't") { try await Seen(by: ann) == Seen(3, ["ann", "cat"]) }
-                await cat.close()
-                try await eventually("ann sees that cat is gone") { try await Seen(by: ann) == Seen(2, ["ann"]) }
+        /// Lets time pass in steps, and tells whether a node was found lost by one of the others.
+        @discardableResult
+        func pass(_ milliseconds: Int64, ticking: [Int] = [0, 1]) -> Bool {
+            var hasLost = false
+            for _ in 0..<(milliseconds / 50) {
+                let time = now.withLock { now in
+                    now += 50
+                    return now
+                }
+                for number in ticking where self[number].tick(at: time) { hasLost = true }
             }
+            return hasLost
         }
 
-        @Test("I13 the users of a node that stops are offline at once")
-        func stoppedNode() async throws {
-            try await TestCluster.run(2) { cluster in
-                try await cluster.makeChannel(Self.general, owner: "ann", members: ["bob"])
-                let ann = try await cluster.socket("ann", at: 0)
-                let bob = try await cluster.socket("bob", at: 1)
-                try await bob.call(WatchChannel(channel: Self.general))
-                #expect(try await Seen(by: ann) == Seen(2, ["ann", "bob"]))
-                let started = ContinuousClock.now
-                await cluster.servers[1].beginStop()
-                try await eventually("bob is offline", within: .seconds(10)) { try await Seen(by: ann) == Seen(1, ["ann"]) }
-                print("Cluster presence: users of a stopped node offline after \(ContinuousClock.now - started).")
-            }
-        }
-
-        @Test("I13 the users of a killed node are offline within 4 seconds")
-        func killedNode() async throws {
-            let nats = try await NATSServer.start()
-            let nodes = try await NodeProcesses.start(2, on: .shared, nats)
-            do {
-                let bob = try await nodes.socket("bob", at: 1)
-                let ann = try await nodes.socket("ann", at: 0)
-                try await ann.call(CreateChannel(channel: Self.general, users: ["bob"]))
-                try await eventually("ann sees bob") { try await Seen(by: ann).online == 2 }
-                try await bob.call(WatchChannel(channel: Self.general))
-                try await eventually("ann sees bob watch") { try await Seen(by: ann) == Seen(2, ["ann", "bob"]) }
-                let killed = ContinuousClock.now
-                await nodes.killNode(1)
-                try await eventually("bob is offline", within: .seconds(10)) { try await Seen(by: ann) == Seen(1, ["ann"]) }
-                print("Cluster presence: users of a killed node offline after \(ContinuousClock.now - killed).")
-                await bob.close()
-            } catch {
-                Issue.record(error)
-            }
-            await nodes.end()
-            await nats.stop()
+        func ask(_ channel: ChannelID, on number: Int) -> Bool {
+            let isReady = Mutex(false)
+            self[number].prepare(channel, at: now.withLock { $0 }) { isReady.withLock { $0 = true } }
+            return isReady.withLock { $0 }
         }
     }
+
+    @Test("I13 ST-05 a node that asks learns who is online and who watches on the others, each user once")
+    func asks() {
+        let pair = Pair()
+        pair.pass(100)
+        pair.boards[0].cameOnline("ann", in: ["c"])
+        pair.boards[1].cameOnline("ann", in: ["c"])
+        pair.boards[1].cameOnline("bob", in: ["c", "d"])
+        pair.boards[1].startedWatching("bob", "c")
+        #expect(pair[0].onlineMemberCount(of: "c") == 1)
+        #expect(pair.ask("c", on: 0))
+        #expect(pair[0].onlineMemberCount(of: "c") == 2)
+        #expect(pair[0].watchers(of: "c") == ["bob"])
+        #expect(pair[0].onlineMemberCount(of: "d") == 0)
+    }
+
+    @Test("I13 changes are told to who has asked, within 100 ms")
+    func changes() {
+        let pair = Pair()
+        pair.pass(100)
+        #expect(pair.ask("c", on: 0))
+        pair.boards[1].cameOnline("bob", in: ["c"])
+        pair.pass(150)
+        #expect(pair[0].onlineMemberCount(of: "c") == 1)
+        pair.boards[1].wentOffline("bob", in: ["c"])
+        pair.pass(150)
+        #expect(pair[0].onlineMemberCount(of: "c") == 0)
+    }
+
+    @Test("I13 a node that is silent for 3 s is gone, and its users with it; one that says goodbye at once")
+    func lost() {
+        let pair = Pair()
+        pair.boards[1].cameOnline("bob", in: ["c"])
+        pair.pass(100)
+        #expect(pair.ask("c", on: 0))
+        #expect(pair[0].nodeCount == 1)
+        pair.silence(1)
+        #expect(!pair.pass(2500, ticking: [0]))
+        #expect(pair.pass(1500, ticking: [0]))
+        #expect(pair[0].nodeCount == 0)
+        #expect(pair[0].onlineMemberCount(of: "c") == 0)
+
+        let other = Pair()
+        other.pass(100)
+        other[1].sayGoodbye()
+        #expect(other[0].nodeCount == 0)
+    }
+
+    @Test("I18 a node that doesn't answer is waited for 250 ms and no longer; what nobody asks for any more is forgotten")
+    func bounded() {
+        let pair = Pair()
+        pair.pass(100)
+        pair.silence(1)
+        let isReady = Mutex(false)
+        #expect(!pair.ask("c", on: 0))
+        pair[0].prepare("c", at: 10_100) { isReady.withLock { $0 = true } }
+        pair.pass(200, ticking: [0])
+        #expect(!isReady.withLock { $0 })
+        pair.pass(150, ticking: [0])
+        #expect(isReady.withLock { $0 })
+    }
+
+    @Test("I18 of a crowd a thousand are named, and the others counted")
+    func crowds() {
+        let pair = Pair()
+        pair.pass(100)
+        for number in 1...1500 { pair.boards[1].cameOnline(UserID("u\(number)"), in: ["c"]) }
+        pair.boards[0].cameOnline("ann", in: ["c"])
+        #expect(pair.ask("c", on: 0))
+        #expect(pair[0].onlineMemberCount(of: "c") == 1501)
+    }
 }
-#endif

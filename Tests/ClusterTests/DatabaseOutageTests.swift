@@ -16,10 +16,12 @@ extension RealClusterTests {
                 try await cluster.makeChannel(Self.general, owner: "ann", members: ["bob"])
                 let ann = try await cluster.socket("ann", at: 0)
                 let bob = try await cluster.socket("bob", at: 1)
-                _ = try await ann.send(Self.general, "before")
+                try await ann.send(Self.general, "before")
 
                 // In the middle of it the database ends: what isn't acknowledged is refused, and can be sent again.
-                let sends = (1...Self.sentCount).map { SendMessage(channel: Self.general, clientId: ClientID("\($0)"), text: "text of \($0)") }
+                let sends = (1...Self.sentCount).map {
+                    SendMessage(channel: Self.general, clientId: ClientID("\($0)"), text: "text of \($0)")
+                }
                 var calls: [Int64] = []
                 for send in sends.prefix(30) { calls.append(try await ann.post(send)) }
                 let acked = try await ann.reply(to: calls[0], as: Message.self)
@@ -32,7 +34,7 @@ extension RealClusterTests {
                 #expect(outcomes.allSatisfy { $0 != .other })
                 #expect(outcomes.suffix(30) == Array(repeating: .refused, count: 30))
                 try await expectReadiness(503, of: cluster)
-                try await expectRefused { _ = try await bob.send(Self.general, "in between") }
+                try await expectRefused { try await bob.send(Self.general, "in between") }
                 try await expectRefused { try await bob.call(ListMessages(channel: Self.general)) }
 
                 try postgres.startAgain()
@@ -40,12 +42,14 @@ extension RealClusterTests {
                 // The same ids again, all of them: stored once, and what was acknowledged is where it was.
                 var stored: [Message] = []
                 for send in sends { stored.append(try await Self.patiently { try await ann.call(send) }) }
-                for (outcome, message) in zip(outcomes, stored) { if case .stored(let before) = outcome { #expect(before == message) } }
+                for (outcome, message) in zip(outcomes, stored) {
+                    if case .stored(let before) = outcome { #expect(before == message) }
+                }
                 let page = try await bob.call(ListMessages(channel: Self.general, limit: 100)).messages
                 #expect(page.dropFirst() == stored.sorted { $0.seq < $1.seq }[...])
                 // Both got each of them on the sockets that they had.
                 for socket in [ann, bob] {
-                    #expect(try await socket.messages(page.count, of: Self.general).map(\.seq) == Array(3..<Int64(page.count) + 3))
+                    #expect(try await socket.messages(page.count, of: Self.general).map(\.seq) == Array(2..<Int64(page.count) + 2))
                 }
             }
         }

@@ -122,7 +122,7 @@ struct OperationConvergenceTests {
 
     @Test("I5 live events, and a stale state with the changes, both lead to what a fetch gives", arguments: writes)
     func converges(case tried: Case) throws {
-        for way in [Room.CatchUp.resume, .pages(1), .pages(2), .pages(1000)] {
+        for way in [Room.CatchUp.resume, .pages(1), .pages(2), .pages(1000), .missedEvents(1), .missedEvents(100)] {
             let (room, messages) = try prepare()
             for seat in room.seats.indices where !seat.isMultiple(of: 2) { try room.disconnect(seat) }
             #expect(try room.world.code(tried.make(messages), as: tried.user, role: tried.role, connection: 1) == nil)

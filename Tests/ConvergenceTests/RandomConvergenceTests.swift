@@ -30,7 +30,7 @@ struct RandomConvergenceTests {
 
     @Test(
         "I5 clients that come and go at random are in the state of a fetch once they have caught up",
-        arguments: Seeds.first(8), [Room.CatchUp.resume, .pages(1), .pages(2), .pages(7)])
+        arguments: Seeds.first(8), [Room.CatchUp.resume, .pages(1), .pages(2), .pages(7), .missedEvents(3)])
     func cuts(seed: UInt64, way: Room.CatchUp) throws {
         let world = try CoreWorld()
         var history = try RandomHistory(seed: seed, in: world)

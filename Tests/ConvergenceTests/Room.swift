@@ -12,11 +12,14 @@ final class Room {
         case resume
         /// Stream by stream, in pages of so many rows.
         case pages(Int)
+        /// By what a node tells in the place of events that it missed, in pages of so many rows.
+        case missedEvents(Int)
 
         var testDescription: String {
             switch self {
             case .resume: "resume"
             case .pages(let limit): "pages of \(limit)"
+            case .missedEvents(let limit): "missed events in pages of \(limit)"
             }
         }
     }
@@ -107,8 +110,29 @@ final class Room {
                 if hasMore { try between() }
             }
         case .pages(let limit): try catchUpInPages(index, limit: limit)
+        case .missedEvents(let limit): try bringMissedEvents(to: index, limit: limit)
         }
         try fetchMembers(index)
+    }
+
+    /// As a node does that has missed everything since the client's positions.
+    private func bringMissedEvents(to index: Int, limit: Int) throws {
+        let user = seats[index].client.user
+        let own = try missed(.user(user), after: seats[index].client.seq, limit: limit)
+        for case .event(let event, _) in own.notices { seats[index].client.receive(event) }
+        for id in seats[index].client.channels.keys.sorted() {
+            while let place = seats[index].client.channels[id]?.seq {
+                let missed = try missed(.channel(id), after: place, limit: limit)
+                // Who isn't a member at the place any more gets nothing of the channel.
+                if missed.notices.contains(.left(user, id)) { break }
+                for case .event(let event, _) in missed.notices { seats[index].client.receive(event) }
+                guard missed.hasMore else { break }
+            }
+        }
+    }
+
+    private func missed(_ stream: StreamID, after: Seq, limit: Int) throws -> MissedEvents {
+        try world.database.read { try $0.missedEvents(of: stream, after: after, now: world.now, limit: limit) }
     }
 
     private func catchUpInPages(_ index: Int, limit: Int) throws {

@@ -48,6 +48,7 @@ public final class CoreWorld {
             defer { ids = context.ids }
             let response = try operation.handle(in: &context)
             told = context.notices
+            try Self.check(told, against: O.isReadOnly ? Scope() : operation.scope(for: caller), of: O.name)
             return response
         }
         let response =
@@ -62,6 +63,22 @@ public final class CoreWorld {
         notices += told
         return response
     }
+
+    /// Throws when an operation moves a stream that its scope doesn't name: with several writers, another could move it at the same time.
+    private static func check(_ notices: [Notice], against scope: Scope, of operation: String) throws {
+        for case .event(let event, _) in notices {
+            let isNamed =
+                switch event.stream {
+                case .channel(let channel): scope.channels.contains(channel)
+                case .user(let user): scope.users.contains(user)
+                }
+            guard isNamed else {
+                throw OutsideScope(description: "\(operation) moves \(event.stream), which its scope doesn't name.")
+            }
+        }
+    }
+
+    private struct OutsideScope: Error, CustomStringConvertible { let description: String }
 
     /// The refusal of an operation; nil when it was performed.
     public func refusal(

@@ -58,6 +58,7 @@ final class SocketHandler: ChannelInboundHandler {
     private var unflushed: ByteBuffer?
     /// Events of the moment between authentication and welcome, which comes first.
     private var heldEvents: [ByteBuffer] = []
+    private var heldEventBytes = 0
     private var waitingEventBytes = 0
 
     // Times. Looked at once a second by ``tick(_:)``: a timer for each socket would cost more than all of this.
@@ -108,10 +109,11 @@ final class SocketHandler: ChannelInboundHandler {
     }
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
-        if event is ChannelShouldQuiesceEvent {
-            drain()
-        } else {
-            context.fireUserInboundEventTriggered(event)
+        switch event {
+        case is ChannelShouldQuiesceEvent: drain()
+        // HTTP may end in one direction first, a socket can't: its client is gone, and is offline from now on.
+        case ChannelEvent.inputClosed: context.close(promise: nil)
+        default: context.fireUserInboundEventTriggered(event)
         }
     }
 
@@ -255,6 +257,8 @@ final class SocketHandler: ChannelInboundHandler {
         case .open: break
         case .authenticating:
             heldEvents.append(event)
+            heldEventBytes += event.readableBytes
+            if heldEventBytes > services.limits.waitingEventBytesMax { close(CloseCode.resume, "connect anew, then resume") }
             return
         case .unauthenticated, .closing: return
         }

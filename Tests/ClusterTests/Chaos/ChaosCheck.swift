@@ -51,7 +51,8 @@ struct ChaosCheck {
         if holes != ["0"] { problems.append("messages that aren't counted one after the other: \(holes)") }
         let miscounted = try nodes.rows(
             """
-            SELECT h.channel_id FROM channel_heads h WHERE h.message_count <> (SELECT count(*) FROM messages m WHERE m.channel_id = h.channel_id)
+            SELECT h.channel_id FROM channel_heads h
+            WHERE h.message_count <> (SELECT count(*) FROM messages m WHERE m.channel_id = h.channel_id)
             """)
         if !miscounted.isEmpty { problems.append("wrong messageCount: \(miscounted)") }
     }
@@ -76,7 +77,8 @@ struct ChaosCheck {
             guard got != expected else { continue }
             let missing = Set(expected).subtracting(got).map { "\($0.seq)/\($0.changeSeq)" }.sorted()
             let other = Set(got).subtracting(expected).map { "\($0.seq)/\($0.changeSeq)" }.sorted()
-            problems.append("\(client.user), \(channel): lacks \(missing.prefix(10)), has instead \(other.prefix(10)), at \(held.position)")
+            let what = "lacks \(missing.prefix(10)), has instead \(other.prefix(10)), at \(held.position)"
+            problems.append("\(client.user), \(channel): \(what)")
         }
     }
 

@@ -7,14 +7,14 @@ import RoostTestSupport
 /// acknowledged before its connection broke.
 actor ChaosClient {
     /// A message on its way: it stays until it is acknowledged or refused for good.
-    private struct Outgoing {
+    struct Outgoing {
         let clientId: ClientID
         let channel: ChannelID
         var attempts = 0
         var isUnderWay = false
     }
 
-    private enum Call {
+    enum Call {
         case resume
         case send(ClientID)
         case turn(ChannelID)
@@ -24,29 +24,29 @@ actor ChaosClient {
     nonisolated let user: UserID
     private let nodes: NodeProcesses
     private let token: String
-    private var random: SeededGenerator
+    var random: SeededGenerator
     /// The channels that this client joins and leaves.
-    private let wanders: [ChannelID]
+    let wanders: [ChannelID]
     private(set) var view: StrictView
     private(set) var acked: [ClientID: (channel: ChannelID, seq: Seq)] = [:]
     private(set) var connectCount = 0
     /// Operations that may come from elsewhere in the protocol, but here only from a fault: codes and how often.
     private(set) var refusals: [String: Int] = [:]
 
-    private var socket: RawSocket?
-    private var isLive = false
+    var socket: RawSocket?
+    var isLive = false
     private var held: [Event] = []
-    private var pending: [Outgoing] = []
-    private var underWay: [Int64: Call] = [:]
+    var pending: [Outgoing] = []
+    var underWay: [Int64: Call] = [:]
     private var lastCall: Int64 = 0
-    private var turning: Set<ChannelID> = []
-    private var mine: [Message] = []
-    private var lastNumber = 0
-    private var isActing = true
+    var turning: Set<ChannelID> = []
+    var mine: [Message] = []
+    var lastNumber = 0
+    var isActing = true
     private var isEnded = false
     private let decoder = JSONDecoder()
 
-    private static let underWayMax = 8
+    static let underWayMax = 8
     /// Longer than two pings are apart: a connection on which nothing comes for so long is dead.
     private static let silenceMax = Duration.seconds(55)
 
@@ -190,60 +190,10 @@ actor ChaosClient {
         }
     }
 
-    // MARK: Doing things
-
-    private func act(on socket: RawSocket) async {
-        while !Task.isCancelled, self.socket === socket {
-            // The pace of a person who writes much.
-            try? await Task.sleep(for: .milliseconds(random.number(30...170)))
-            guard !Task.isCancelled, isLive else { continue }
-            if isActing, underWay.count < Self.underWayMax { await doSomething() }
-            await sendPending()
-        }
-    }
-
-    private func sendPending() async {
-        while underWay.count < Self.underWayMax, let index = pending.firstIndex(where: { !$0.isUnderWay }) {
-            pending[index].isUnderWay = true
-            pending[index].attempts += 1
-            let message = pending[index]
-            let send = SendMessage(channel: message.channel, clientId: message.clientId, text: "\(user) \(message.clientId)")
-            await post(send, as: .send(message.clientId))
-        }
-    }
-
-    private func doSomething() async {
-        let lot = random.number(1...100)
-        if !wanders.isEmpty, lot <= 20 { return await turn(random.pick(wanders)) }
-        guard let channel = view.channels.keys.sorted().randomElement(using: &random) else { return }
-        switch lot {
-        case 21...28: await post(MarkRead(channel: channel, seq: view.channels[channel]?.position), as: .change)
-        case 29...30: await post(UpdateMe(displayName: "\(user) \(random.number(1...1000))"), as: .change)
-        case 31...36:
-            guard let message = mine.randomElement(using: &random) else { return }
-            let edit = EditMessage(channel: message.channelId, message: message.messageId, text: "edited \(random.number(1...1000))")
-            await post(edit, as: .change)
-        case 37...39:
-            guard let message = mine.popLast() else { return }
-            await post(DeleteMessage(channel: message.channelId, message: message.messageId), as: .change)
-        default:
-            lastNumber += 1
-            pending.append(Outgoing(clientId: ClientID("\(user)-\(lastNumber)"), channel: channel))
-        }
-    }
-
-    /// Joins or leaves, one at a time in a channel.
-    private func turn(_ channel: ChannelID) async {
-        guard turning.insert(channel).inserted else { return }
-        if view.channels[channel] == nil {
-            await post(JoinChannel(channel: channel), as: .turn(channel))
-        } else {
-            await post(LeaveChannel(channel: channel), as: .turn(channel))
-        }
-    }
+    // MARK: Out
 
     /// A call whose connection breaks gets no reply: what it was for is taken up again on the next one.
-    private func post(_ operation: some RoostAPI.Operation, as call: Call) async {
+    func post(_ operation: some RoostAPI.Operation, as call: Call) async {
         guard let socket else { return }
         lastCall += 1
         let number = lastCall

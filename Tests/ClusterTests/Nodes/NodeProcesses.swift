@@ -21,7 +21,7 @@ final class NodeProcesses: Sendable {
     static func start(_ count: Int, on postgres: PostgreSQLServer, _ nats: NATSServer) async throws -> NodeProcesses {
         let directory = TemporaryDirectory.make()
         let database = try postgres.makeDatabase()
-        let first = try await ServerProcess.start(directory: directory, arguments: arguments(database, nats))
+        let first = try await ServerProcess.start(directory: directory, arguments: arguments(database, nats.url))
         let keys = await TokenKeys(secret: try SecretFile(directory: directory).read())
         let cluster = NodeProcesses(postgres, nats, database, directory, keys, first, count: count)
         for place in 1..<count { try await cluster.startNode(place) }
@@ -40,14 +40,15 @@ final class NodeProcesses: Sendable {
         nodes = Mutex([first] + Array(repeating: nil, count: count - 1))
     }
 
-    private static func arguments(_ database: String, _ nats: NATSServer) -> [String] {
-        ["--database", database, "--bus", nats.url, "--drain-window", "0"]
+    private static func arguments(_ database: String, _ bus: String) -> [String] {
+        ["--database", database, "--bus", bus, "--drain-window", "0"]
     }
 
     // MARK: Nodes
 
-    func startNode(_ place: Int) async throws {
-        let node = try await ServerProcess.start(directory: directory, arguments: Self.arguments(database, nats))
+    /// - Parameter bus: another way to the bus, for a node that loses it alone.
+    func startNode(_ place: Int, bus: String? = nil) async throws {
+        let node = try await ServerProcess.start(directory: directory, arguments: Self.arguments(database, bus ?? nats.url))
         nodes.withLock { $0[place] = node }
     }
 

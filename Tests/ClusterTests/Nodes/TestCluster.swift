@@ -3,22 +3,23 @@ import Foundation
 import RoostAPI
 import RoostServer
 import RoostTestSupport
+import Synchronization
 
 /// Several nodes in this process, on one PostgreSQL and one NATS server.
-struct TestCluster {
+final class TestCluster: Sendable {
     let postgres: PostgreSQLServer
     let nats: NATSServer
     let database: String
     let directory: URL
     let servers: [TestServer]
+    private let sockets = Mutex<[RawSocket]>([])
 
-    /// Runs a test with nodes that have heard of one another, and ends them whatever becomes of it.
+    /// Runs a test with nodes, and ends them whatever becomes of it.
     static func run(
         _ count: Int, on postgres: PostgreSQLServer? = nil, _ body: (TestCluster) async throws -> Void
     ) async throws {
         let cluster = try await TestCluster(count, on: postgres ?? .shared)
         do {
-            try await cluster.waitUntilAcquainted()
             try await body(cluster)
         } catch {
             await cluster.end()
@@ -44,7 +45,8 @@ struct TestCluster {
         }
     }
 
-    private func waitUntilAcquainted() async throws {
+    /// Waits until each node has heard of all others.
+    func waitUntilAcquainted() async throws {
         for server in servers {
             try await eventually("the nodes hear of one another") {
                 try await server.metric("roost_cluster_nodes") == servers.count
@@ -53,13 +55,19 @@ struct TestCluster {
     }
 
     private func end() async {
+        // A server that stops waits for its last socket.
+        for socket in sockets.withLock({ $0 }) { await socket.close() }
         for server in servers { try? await server.stop() }
         await nats.stop()
         try? FileManager.default.removeItem(at: directory)
         postgres.giveBack(database)
     }
 
-    func socket(_ user: UserID, at place: Int) async throws -> RawSocket { try await servers[place].socket(user) }
+    func socket(_ user: UserID, at place: Int) async throws -> RawSocket {
+        let socket = try await servers[place].socket(user)
+        sockets.withLock { $0.append(socket) }
+        return socket
+    }
 
     /// A channel with an owner and members, made at the first node. The members needn't be known before.
     func makeChannel(_ channel: ChannelID, owner: UserID, members: [UserID] = []) async throws {
@@ -88,6 +96,7 @@ extension TestServer {
 }
 
 extension RawSocket {
+    @discardableResult
     func send(_ channel: ChannelID, _ clientId: String) async throws -> Message {
         try await call(SendMessage(channel: channel, clientId: ClientID(clientId), text: "text of \(clientId)"))
     }

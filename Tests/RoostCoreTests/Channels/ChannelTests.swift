@@ -18,7 +18,8 @@ struct ChannelTests {
             channelId: "general", type: .community, displayName: "General", metadata: ["k": 1], tags: ["a"], createdBy: "ann",
             createdAt: world.now, updatedAt: world.now, counters: counters)
         let membership = Membership(
-            channelId: "general", role: .owner, state: .member, joinedAt: world.now, joinedSeq: 1, readSeq: 1, readCount: 0, channelSeq: 1)
+            channelId: "general", role: .owner, state: .member, joinedAt: world.now, joinedSeq: 1, readSeq: 1, readCount: 0,
+            channelSeq: 1)
         #expect(view == ChannelView(channel: channel, membership: membership))
         let members = try world.perform(ListMembers(channel: "general"), as: "ann").items.map { "\($0.userId) \($0.role)" }
         #expect(members == ["ann owner", "bob member", "cid member"])

@@ -14,7 +14,8 @@ struct MemberTests {
         world.advance(milliseconds: 5)
         let view = try world.perform(JoinChannel(channel: "general"), as: "bob")
         let membership = Membership(
-            channelId: "general", role: .member, state: .member, joinedAt: world.now, joinedSeq: 3, readSeq: 3, readCount: 1, channelSeq: 3)
+            channelId: "general", role: .member, state: .member, joinedAt: world.now, joinedSeq: 3, readSeq: 3, readCount: 1,
+            channelSeq: 3)
         #expect(view.membership == membership)
         #expect(view.lastMessage == message)
         let counters = ChannelCounters(seq: 3, memberCount: 2, messageCount: 1, lastActivity: world.now)

@@ -1,0 +1,57 @@
+#if Cluster
+import RoostAPI
+import RoostTestSupport
+
+/// What a client of the kill test does, by lot.
+extension ChaosClient {
+    func act(on socket: RawSocket) async {
+        while !Task.isCancelled, self.socket === socket {
+            // The pace of a person who writes much.
+            try? await Task.sleep(for: .milliseconds(random.number(30...170)))
+            guard !Task.isCancelled, isLive else { continue }
+            if isActing, underWay.count < Self.underWayMax { await doSomething() }
+            await sendPending()
+        }
+    }
+
+    func sendPending() async {
+        while underWay.count < Self.underWayMax, let index = pending.firstIndex(where: { !$0.isUnderWay }) {
+            pending[index].isUnderWay = true
+            pending[index].attempts += 1
+            let message = pending[index]
+            let send = SendMessage(channel: message.channel, clientId: message.clientId, text: "\(user) \(message.clientId)")
+            await post(send, as: .send(message.clientId))
+        }
+    }
+
+    private func doSomething() async {
+        let lot = random.number(1...100)
+        if !wanders.isEmpty, lot <= 20 { return await turn(random.pick(wanders)) }
+        guard let channel = view.channels.keys.sorted().randomElement(using: &random) else { return }
+        switch lot {
+        case 21...28: await post(MarkRead(channel: channel, seq: view.channels[channel]?.position), as: .change)
+        case 29...30: await post(UpdateMe(displayName: "\(user) \(random.number(1...1000))"), as: .change)
+        case 31...36:
+            guard let message = mine.randomElement(using: &random) else { return }
+            let text = "edited \(random.number(1...1000))"
+            await post(EditMessage(channel: message.channelId, message: message.messageId, text: text), as: .change)
+        case 37...39:
+            guard let message = mine.popLast() else { return }
+            await post(DeleteMessage(channel: message.channelId, message: message.messageId), as: .change)
+        default:
+            lastNumber += 1
+            pending.append(Outgoing(clientId: ClientID("\(user)-\(lastNumber)"), channel: channel))
+        }
+    }
+
+    /// Joins or leaves, one at a time in a channel.
+    private func turn(_ channel: ChannelID) async {
+        guard turning.insert(channel).inserted else { return }
+        if view.channels[channel] == nil {
+            await post(JoinChannel(channel: channel), as: .turn(channel))
+        } else {
+            await post(LeaveChannel(channel: channel), as: .turn(channel))
+        }
+    }
+}
+#endif

@@ -1,0 +1,100 @@
+#if Cluster
+import RoostAPI
+import RoostTestSupport
+import Testing
+
+extension RealClusterTests {
+    /// Who is online and who watches, over all nodes.
+    @Suite struct ClusterOnlineTests {
+        private static let general: ChannelID = "general"
+
+        /// What a watcher is told of who is present.
+        private struct Seen: Equatable {
+            var online: Int
+            var watcherCount: Int
+            var watchers: Set<String>
+
+            init(_ online: Int, _ watchers: Set<String>) {
+                self.online = online
+                watcherCount = watchers.count
+                self.watchers = watchers
+            }
+
+            init(by socket: RawSocket) async throws {
+                let watched = try await socket.call(WatchChannel(channel: ClusterOnlineTests.general))
+                online = watched.online
+                watcherCount = watched.watcherCount
+                watchers = Set(watched.watchers.keys)
+            }
+        }
+
+        @Test("I13 who watches sees who is online and who watches on all nodes, at once")
+        func seesAllNodes() async throws {
+            try await TestCluster.run(3) { cluster in
+                try await cluster.waitUntilAcquainted()
+                try await cluster.makeChannel(Self.general, owner: "ann", members: ["bob", "cat", "dan"])
+                let ann = try await cluster.socket("ann", at: 0)
+                let bob = try await cluster.socket("bob", at: 1)
+                let cat = try await cluster.socket("cat", at: 2)
+                #expect(try await Seen(by: bob).watchers == ["bob"])
+                #expect(try await Seen(by: ann) == Seen(3, ["ann", "bob"]))
+                // Somebody who is connected to two nodes is one.
+                let second = try await cluster.socket("bob", at: 2)
+                try await second.call(WatchChannel(channel: Self.general))
+                #expect(try await Seen(by: ann) == Seen(3, ["ann", "bob"]))
+
+                try await cat.call(WatchChannel(channel: Self.general))
+                try await eventually("ann sees that cat watches") { try await Seen(by: ann) == Seen(3, ["ann", "bob", "cat"]) }
+                try await bob.call(UnwatchChannel(channel: Self.general))
+                // A connection that ended was once found out only by the next ping, 25 seconds later.
+                await second.close()
+                try await eventually("ann sees that bob doesn't", within: .seconds(15)) {
+                    try await Seen(by: ann) == Seen(3, ["ann", "cat"])
+                }
+                await cat.close()
+                try await eventually("ann sees that cat is gone", within: .seconds(15)) {
+                    try await Seen(by: ann) == Seen(2, ["ann"])
+                }
+            }
+        }
+
+        @Test("I13 the users of a node that stops are offline at once")
+        func stoppedNode() async throws {
+            try await TestCluster.run(2) { cluster in
+                try await cluster.waitUntilAcquainted()
+                try await cluster.makeChannel(Self.general, owner: "ann", members: ["bob"])
+                let ann = try await cluster.socket("ann", at: 0)
+                let bob = try await cluster.socket("bob", at: 1)
+                try await bob.call(WatchChannel(channel: Self.general))
+                #expect(try await Seen(by: ann) == Seen(2, ["ann", "bob"]))
+                let started = ContinuousClock.now
+                await cluster.servers[1].beginStop()
+                try await eventually("bob is offline") { try await Seen(by: ann) == Seen(1, ["ann"]) }
+                print("Cluster presence: users of a stopped node offline after \(ContinuousClock.now - started).")
+            }
+        }
+
+        @Test("I13 the users of a killed node are offline within 4 seconds")
+        func killedNode() async throws {
+            let nats = try await NATSServer.start()
+            let nodes = try await NodeProcesses.start(2, on: .shared, nats)
+            do {
+                let bob = try await nodes.socket("bob", at: 1)
+                let ann = try await nodes.socket("ann", at: 0)
+                try await ann.call(CreateChannel(channel: Self.general, users: ["bob"]))
+                try await bob.call(WatchChannel(channel: Self.general))
+                try await eventually("ann sees bob watch") { try await Seen(by: ann) == Seen(2, ["ann", "bob"]) }
+                let killed = ContinuousClock.now
+                await nodes.killNode(1)
+                try await eventually("bob is offline") { try await Seen(by: ann) == Seen(1, ["ann"]) }
+                print("Cluster presence: users of a killed node offline after \(ContinuousClock.now - killed).")
+                await bob.close()
+            } catch {
+                Issue.record(error)
+            }
+            await nodes.end()
+            await nats.stop()
+        }
+    }
+}
+#endif

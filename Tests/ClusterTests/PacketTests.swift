@@ -1,0 +1,52 @@
+import RoostAPI
+import RoostCore
+import RoostTestSupport
+import Testing
+
+@testable import RoostServer
+
+/// What travels between nodes.
+@Suite("Packets")
+struct PacketTests {
+    private let items = [
+        StreamItem(stream: .channel("a b.c*>/é👩‍👩‍👧‍👦"), after: 3, seq: 4, left: ["ann", "bob"], json: Array(#""a":1"#.utf8)),
+        StreamItem(stream: .user("ann"), after: 0, seq: 9, joined: [.init(channel: "x", seq: 7)], json: []),
+        StreamItem(stream: .channel("a b.c*>/é👩‍👩‍👧‍👦"), after: 4, seq: 5, isDestroyed: true, json: Array("{}".utf8)),
+    ]
+
+    @Test("I3 items come out as they went in, a packet for each stream, in their order")
+    func roundTrip() {
+        let packets = Packet.encode(items)
+        #expect(packets.map(\.stream) == [items[0].stream, items[1].stream])
+        #expect(packets.map { Packet.decode($0.bytes, of: $0.stream) } == [[items[0], items[2]], [items[1]]])
+    }
+
+    @Test("I3 a long batch goes in several packets, and nothing of it is missing")
+    func chunks() {
+        let big = (1...20).map { number in
+            StreamItem(stream: .channel("c"), after: Seq(number - 1), seq: Seq(number), json: [UInt8](repeating: 65, count: 60_000))
+        }
+        let packets = Packet.encode(big)
+        #expect(packets.count > 4)
+        #expect(packets.allSatisfy { $0.bytes.count < 400_000 })
+        #expect(packets.flatMap { Packet.decode($0.bytes, of: $0.stream) ?? [] } == big)
+    }
+
+    @Test("I21 what isn't a packet is nothing: cut, longer, of another version, on another stream, or random")
+    func damaged() throws {
+        let packet = try #require(Packet.encode(items).first)
+        for end in 0..<packet.bytes.count { #expect(Packet.decode(Array(packet.bytes.prefix(end)), of: packet.stream) == nil) }
+        #expect(Packet.decode(packet.bytes + [0], of: packet.stream) == nil)
+        #expect(Packet.decode([Packet.version + 1] + packet.bytes.dropFirst(), of: packet.stream) == nil)
+        #expect(Packet.decode(packet.bytes, of: .user("ann")) == nil)
+        var random = SeededGenerator(seed: 1)
+        for _ in 0..<5000 {
+            var bytes = packet.bytes
+            for _ in 0..<random.number(1...6) {
+                bytes[random.number(0...bytes.count - 1)] = UInt8.random(in: .min ... .max, using: &random)
+            }
+            // Whatever it is taken for, it is taken without harm.
+            _ = Packet.decode(bytes, of: packet.stream)
+        }
+    }
+}

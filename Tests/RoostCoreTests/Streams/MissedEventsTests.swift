@@ -1,0 +1,117 @@
+import RoostAPI
+import RoostCore
+import RoostDatabase
+import RoostTestSupport
+import Testing
+
+/// What a node tells in the place of events that it missed.
+@Suite("Missed events")
+struct MissedEventsTests {
+    private func missed(_ stream: StreamID, after: Seq, in world: CoreWorld, limit: Int = 100) throws -> MissedEvents {
+        try world.database.read { try $0.missedEvents(of: stream, after: after, now: world.now, limit: limit) }
+    }
+
+    private func left(_ missed: MissedEvents) -> [UserID] {
+        missed.notices.compactMap { if case .left(let user, _) = $0 { user } else { nil } }.sorted()
+    }
+
+    @Test("I6 a channel's missed events are one event a page, which follows the position it is asked for")
+    func pages() throws {
+        let world = try CoreWorld()
+        try world.channel("general", owner: "ann", members: ["bob"])
+        for number in 1...5 { try world.send("\(number)", to: "general", as: "ann") }
+        var position: Seq = 1
+        var pages: [String] = []
+        var hasMore = true
+        while hasMore {
+            let page = try missed(.channel("general"), after: position, in: world, limit: 2)
+            for case .event(let event, let audience) in page.notices {
+                let texts = (event.rows.messages ?? []).map(\.text).joined()
+                pages.append("\(event.kind.rawValue) \(event.after ?? 0)-\(event.seq) \(texts) \(audience == .channel("general"))")
+                #expect(event.rows.memberships == nil)
+            }
+            position = page.seq
+            hasMore = page.hasMore
+        }
+        #expect(pages == ["stream.changes 1-3 12 true", "stream.changes 3-5 34 true", "stream.changes 5-6 5 true"])
+        #expect(try missed(.channel("general"), after: 6, in: world).notices == [])
+        #expect(try missed(.channel("nowhere"), after: 0, in: world).notices == [])
+    }
+
+    @Test("I9 who left in the time, and whose stay began later, is told as gone before the event; who stayed isn't")
+    func gone() throws {
+        let world = try CoreWorld()
+        try world.channel("general", owner: "ann", members: ["bob", "cid", "dan"])
+        try world.perform(LeaveChannel(channel: "general"), as: "bob")  // 2
+        try world.send("a", to: "general", as: "ann")  // 3
+        try world.perform(LeaveChannel(channel: "general"), as: "cid")  // 4
+        try world.perform(JoinChannel(channel: "general"), as: "cid")  // 5
+        try world.send("b", to: "general", as: "ann")  // 6
+        try world.perform(LeaveChannel(channel: "general"), as: "dan")  // 7
+        let places: [Seq] = [1, 2, 3, 4, 5, 6]
+        let whole = try places.map { left(try missed(.channel("general"), after: $0, in: world)) }
+        #expect(whole == [["bob", "cid", "dan"], ["cid", "dan"], ["cid", "dan"], ["cid", "dan"], ["dan"], ["dan"]])
+        // A page that ends before dan leaves, and before cid's new stay begins.
+        let page = try missed(.channel("general"), after: 2, in: world, limit: 1)
+        #expect(page.seq == 3)
+        #expect(left(page) == ["cid"])
+    }
+
+    @Test("I9 nobody gets anything after a channel's end")
+    func destroyed() throws {
+        let world = try CoreWorld()
+        try world.channel("general", owner: "ann", members: ["bob"])
+        try world.perform(DeleteChannel(channel: "general"), as: "ann")
+        #expect(try missed(.channel("general"), after: 1, in: world).notices.last == .destroyed("general"))
+    }
+
+    @Test("I5 a user's missed events are one for each row, each after the one before; only stays that began are joined")
+    func ofUser() throws {
+        let world = try CoreWorld()
+        try world.channel("old", owner: "ann", members: ["bob"])
+        try world.channel("left", owner: "ann", members: ["bob"])
+        let before = try world.database.read { try $0.streams(of: "bob").user }
+        try world.send("a", to: "old", as: "ann")
+        try world.perform(MarkRead(channel: "old"), as: "bob")
+        try world.perform(UpdateMe(displayName: "Bob"), as: "bob")
+        try world.perform(LeaveChannel(channel: "left"), as: "bob")
+        try world.channel("new", owner: "ann", members: ["bob"])
+        try world.send("b", to: "new", as: "ann")
+        try world.perform(MarkRead(channel: "new"), as: "bob")
+        let missed = try missed(.user("bob"), after: before, in: world)
+        var told: [String] = []
+        for notice in missed.notices {
+            switch notice {
+            case .joined(let user, let channel, let seq): told.append("joined \(user) \(channel) \(seq)")
+            case .event(let event, _):
+                let row =
+                    event.rows.users?.first?.displayName
+                    ?? event.rows.memberships?.first.map { "\($0.channelId) \($0.state.rawValue)" } ?? ""
+                told.append("\((event.after ?? 0) - before)-\(event.seq - before) \(row) \(event.rows.channel != nil)")
+            default: told.append("?")
+            }
+        }
+        // Joining took 4, which reading took over: 5.
+        #expect(
+            told == [
+                "0-1 old member false", "1-2 Bob false", "2-3 left none false", "joined bob new 1", "3-5 new member true",
+            ])
+        #expect(missed.seq - before == 5)
+        #expect(!missed.hasMore)
+    }
+
+    @Test("I5 heads are those of all streams, 0 where there is none")
+    func heads() throws {
+        let world = try CoreWorld()
+        try world.channel("general", owner: "ann")
+        try world.send("a", to: "general", as: "ann")
+        let many = (0..<1200).map { StreamID.channel(ChannelID("none-\($0)")) }
+        let heads = try world.database.read { try $0.heads(of: many + [.channel("general"), .user("ann"), .user("nobody")]) }
+        #expect(heads.count == 1203)
+        let own = try #require(heads[.user("ann")])
+        #expect(heads.filter { $0.value > 0 } == [.channel("general"): 2, .user("ann"): own])
+        let streams = try world.database.read { try $0.streams(of: "ann") }
+        #expect(streams.user == own)
+        #expect(streams.channels == ["general": 2])
+    }
+}
