@@ -63,6 +63,18 @@ public final class PostgreSQLDatabase: Database {
         }
     }
 
+    /// Looks at a server and changes nothing in it: its version, and what keeps a commit there.
+    ///
+    /// - Throws: as ``init(url:laneCount:readerCount:)``.
+    public static func examine(url: String) throws -> (version: String, fsync: String, synchronousCommit: String) {
+        let connection = try PostgreSQLConnection(try PostgreSQLAddress(url: url), isLane: false)
+        let result = try connection.ask(
+            "SELECT current_setting('server_version'), current_setting('fsync'), current_setting('synchronous_commit')")
+        var found = (version: "", fsync: "", synchronousCommit: "")
+        result.each { found = ($0.string(), $0.string(), $0.string()) }
+        return found
+    }
+
     /// Asks the server for an answer, and throws ``DatabaseFailure`` when there is none.
     public func ping() throws { try read { _ = try $0.execute("SELECT 1") } }
 

@@ -45,7 +45,8 @@ final class ClusterNode: Delivery {
         try bus.start { [weak self] in self?.receive($0) }
         bus.subscribe(to: .nodes)
         bus.subscribe(to: .node(node))
-        clusterPresence.sayHello()
+        // What is said before the bus is there is heard by nobody: then the others are greeted when it comes.
+        if (try? bus.settle()) != nil { clusterPresence.sayHello() }
         start("roost-relay") { $0.runRelay() }
         start("roost-repair") { $0.runRepair() }
     }

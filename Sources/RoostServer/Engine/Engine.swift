@@ -5,6 +5,7 @@ import Metrics
 import RoostAPI
 import RoostCore
 import RoostDatabase
+import Synchronization
 
 /// Runs every operation: those that write in lanes, in batches, each batch in one durable transaction; those that only read beside them.
 ///
@@ -34,6 +35,7 @@ final class Engine: Sendable {
     private let reads: WorkQueue
     private let stopped = DispatchGroup()
     private let metrics = EngineMetrics()
+    private let losses = LogPause()
 
     /// Starts the threads.
     ///
@@ -126,11 +128,16 @@ final class Engine: Sendable {
     }
 
     private func lost(_ batch: [Job], _ error: any Error) {
-        logger.critical("A batch of \(batch.count) operations was lost.", metadata: ["error": "\(error)"])
         if (error as? DatabaseFailure)?.kind == .fatal {
             // Nobody knows what is on disk after a failed fsync. Nothing of this batch was acknowledged; a new process reads what is there.
-            logger.critical("The disk failed. The server ends now, so that nothing is acknowledged that isn't stored.")
+            logger.critical(
+                "The disk failed. The server ends now, so that nothing is acknowledged that isn't stored.",
+                metadata: ["error": "\(error)"])
             exit(74)
+        }
+        metrics.lost(batch.count)
+        if losses.isNews() {
+            logger.error("Operations were refused, since they couldn't be stored.", metadata: ["error": "\(error)"])
         }
         let refusal = RoostError(.unavailable, "The server could not store this. Try again.", retryAfterMilliseconds: 1000)
         publish(zip(batch, batch.map { _ in Outcome(result: .failure(refusal), notices: []) }))
@@ -227,10 +234,28 @@ extension Timestamp {
     static var now: Timestamp { Timestamp(milliseconds: Int64((Date().timeIntervalSince1970 * 1000).rounded(.down))) }
 }
 
+/// Keeps a failure that goes on from filling the log: one line each second.
+private final class LogPause: Sendable {
+    private let lastAt = Mutex<DispatchTime?>(nil)
+
+    func isNews() -> Bool {
+        let now = DispatchTime.now()
+        return lastAt.withLock { last in
+            if let last, now.uptimeNanoseconds - last.uptimeNanoseconds < 1_000_000_000 { return false }
+            last = now
+            return true
+        }
+    }
+}
+
 private struct EngineMetrics: Sendable {
     private let operations = Counter(label: "roost_write_operations_total")
     private let batches = Counter(label: "roost_write_batches_total")
+    private let losses = Counter(label: "roost_write_operations_lost_total")
     private let duration = Metrics.Timer(label: "roost_write_batch_seconds")
+
+    /// Operations that were refused because the database failed.
+    func lost(_ count: Int) { losses.increment(by: Int64(count)) }
 
     func committed(_ count: Int, since start: DispatchTime) {
         operations.increment(by: Int64(count))

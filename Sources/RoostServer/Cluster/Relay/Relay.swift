@@ -31,8 +31,9 @@ struct Relay {
         /// Items that may wait in one feed, and that are recorded for one receiver. What is over is fetched when its turn comes.
         var waitingItemsMax = 1000
         var recordedItemsMax = 2000
-        /// How long a feed without sockets is kept.
+        /// How long a feed without sockets is kept, and how often such feeds are looked for.
         var idleTime: Time = 5000
+        var retireInterval: Time = 1000
         /// Streams whose positions are compared with the database in one second, and in one query.
         var sweepPerSecond = 5000
         var sweepAtOnce = 1000
@@ -119,6 +120,7 @@ struct Relay {
     var suspects: Set<StreamID> = []
     var connects: [ConnectToken: Connect] = [:]
     var lastToken: Int64 = 0
+    private var lastRetiredAt: Time = 0
     var now: Time = 0
     var sweep = Sweep()
     private(set) var counts = Counts()
@@ -296,6 +298,9 @@ struct Relay {
             request(.fetch(Fetch(stream: stream, after: feed.position, purpose: .gap)))
         }
         if let part = sweep.next(of: feeds.keys, at: now, settings) { request(.readHeads(part)) }
-        retireIdle()
+        if now - lastRetiredAt >= settings.retireInterval {
+            lastRetiredAt = now
+            retireIdle()
+        }
     }
 }
