@@ -1,4 +1,5 @@
 import RoostAPI
+import RoostTestSupport
 
 /// A client as simple as it can be: it holds rows and positions, and applies events and changes by the rules of the two streams.
 ///
@@ -119,15 +120,6 @@ extension ReferenceClient.Held {
 }
 
 // MARK: What is compared
-
-extension Membership {
-    /// The membership without the moment at which it was told, which differs between two who know the same.
-    var comparable: Membership {
-        var membership = self
-        membership.channelSeq = 0
-        return membership
-    }
-}
 
 /// All that a user can see of their channels.
 struct View: Hashable, Sendable {

@@ -51,8 +51,9 @@ struct CheckerTests {
             .messages(change ?? [message(2, "a"), message(3, "b")]),
             .membership(
                 Membership(
-                    channelId: general, role: .owner, state: .member, joinedAt: Timestamp(milliseconds: 1), joinedSeq: 1, readSeq: 1,
-                    readCount: readCount, channelSeq: 1)),
+                    channelId: general, role: .owner, state: .member, joinedAt: Timestamp(milliseconds: 1), joinedSeq: 1,
+                    readSeq: 1,
+                    readCount: readCount, channelSeq: 3)),
         ])
         return store
     }

@@ -70,7 +70,8 @@ extension Setting {
 
     /// Every setting, in the order in which they are shown.
     static let all = [
-        data, database, bus, lanes, host, port, logLevel, drainWindow, connectionsMax, pingInterval, idleTimeout, authenticationTimeout, eventLoops,
+        data, database, bus, lanes, host, port, logLevel, drainWindow, connectionsMax, pingInterval, idleTimeout,
+        authenticationTimeout, eventLoops,
     ]
 
     /// The known name that is nearest to an unknown one, when one is near enough to be a slip.

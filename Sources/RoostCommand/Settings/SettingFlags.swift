@@ -20,7 +20,8 @@ struct SettingFlags: ParsableArguments {
     /// What was given, by the name of the setting.
     var given: [String: String] {
         let values = [
-            (Setting.data, data), (.database, database), (.bus, bus), (.lanes, lanes), (.host, host), (.port, port), (.logLevel, logLevel), (.drainWindow, drainWindow),
+            (Setting.data, data), (.database, database), (.bus, bus), (.lanes, lanes), (.host, host), (.port, port),
+            (.logLevel, logLevel), (.drainWindow, drainWindow),
             (.connectionsMax, connectionsMax), (.pingInterval, pingInterval), (.idleTimeout, idleTimeout),
             (.authenticationTimeout, authenticationTimeout), (.eventLoops, eventLoops),
         ]

@@ -10,27 +10,27 @@ public enum ClusterExamination {
     /// - Throws: a failure that says what is wrong, without a password; ``RoostServer/Unsupported``.
     public static func database(_ url: String) throws -> (found: String, isDurable: Bool) {
         #if Cluster
-            let found = try PostgreSQLDatabase.examine(url: url)
-            let text = "PostgreSQL \(found.version), fsync \(found.fsync), synchronous_commit \(found.synchronousCommit)"
-            return (text, found.fsync == "on")
+        let found = try PostgreSQLDatabase.examine(url: url)
+        let text = "PostgreSQL \(found.version), fsync \(found.fsync), synchronous_commit \(found.synchronousCommit)"
+        return (text, found.fsync == "on")
         #else
-            throw RoostServer.Unsupported.withoutCluster
+        throw RoostServer.Unsupported.withoutCluster
         #endif
     }
 
     /// Waits for the bus to answer, at most 3 seconds.
     public static func bus(_ url: String) throws -> Bool {
         #if Cluster
-            var quiet = Logger(label: "roost.examination")
-            quiet.logLevel = .critical
-            let bus = try NATSBus(url: url, logger: quiet)
-            try bus.start { _ in }
-            defer { bus.stop() }
-            let deadline = Date(timeIntervalSinceNow: 3)
-            while !bus.isConnected, Date() < deadline { Thread.sleep(forTimeInterval: 0.02) }
-            return bus.isConnected
+        var quiet = Logger(label: "roost.examination")
+        quiet.logLevel = .critical
+        let bus = try NATSBus(url: url, logger: quiet)
+        try bus.start { _ in }
+        defer { bus.stop() }
+        let deadline = Date(timeIntervalSinceNow: 3)
+        while !bus.isConnected, Date() < deadline { Thread.sleep(forTimeInterval: 0.02) }
+        return bus.isConnected
         #else
-            throw RoostServer.Unsupported.withoutCluster
+        throw RoostServer.Unsupported.withoutCluster
         #endif
     }
 }

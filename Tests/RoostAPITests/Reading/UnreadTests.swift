@@ -6,7 +6,9 @@ struct UnreadTests {
     private let now = Timestamp(milliseconds: 0)
 
     private func membership(readCount: Int, state: MembershipState = .member) -> Membership {
-        Membership(channelId: "c", role: .member, state: state, joinedAt: now, joinedSeq: 0, readSeq: 0, readCount: readCount, channelSeq: 0)
+        Membership(
+            channelId: "c", role: .member, state: state, joinedAt: now, joinedSeq: 0, readSeq: 0, readCount: readCount,
+            channelSeq: 0)
     }
 
     @Test("AM-43 unread is what the channel has more than the member has read; nothing for who isn't a member")

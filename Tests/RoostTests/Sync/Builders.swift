@@ -22,7 +22,8 @@ func channel(_ counters: ChannelCounters, deletedAt: Timestamp? = nil) -> Channe
 
 func membership(readSeq: Seq, readCount: Int, state: MembershipState = .member, channelSeq: Seq? = nil) -> Membership {
     Membership(
-        channelId: Harness.channel, role: .member, state: state, joinedAt: Timestamp(milliseconds: 1), joinedSeq: 1, readSeq: readSeq,
+        channelId: Harness.channel, role: .member, state: state, joinedAt: Timestamp(milliseconds: 1), joinedSeq: 1,
+        readSeq: readSeq,
         readCount: readCount, channelSeq: channelSeq ?? readSeq)
 }
 

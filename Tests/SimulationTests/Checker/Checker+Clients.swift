@@ -1,4 +1,5 @@
 import RoostAPI
+import RoostTestSupport
 
 @testable import Roost
 
@@ -91,7 +92,7 @@ extension Checker {
         for channel in fresh.joined where store.joined.contains(channel) {
             let (ours, theirs) = (store.channels[channel], fresh.channels[channel])
             if ours != theirs { differ("\(channel)", ours, theirs) }
-            if store.memberships[channel] != fresh.memberships[channel] {
+            if store.memberships[channel]?.comparable != fresh.memberships[channel]?.comparable {
                 differ("its membership of \(channel)", store.memberships[channel], fresh.memberships[channel])
             }
             let (window, freshWindow) = (store.saved.channels[channel], fresh.saved.channels[channel])
@@ -104,7 +105,7 @@ extension Checker {
         for (channel, membership) in fresh.memberships where membership.state == .none && store.channels[channel]?.deletedAt == nil
         {
             // Who never was told of a stay that ended has nothing to forget.
-            guard let ours = store.memberships[channel], ours != membership else { continue }
+            guard let ours = store.memberships[channel], ours.comparable != membership.comparable else { continue }
             differ("its past membership of \(channel)", ours, membership)
         }
     }
