@@ -135,7 +135,9 @@ def state(replica, channel):
     """What a replica knows of a channel: to compare one that caught up with one that is fresh."""
     known = replica.channels[channel]
     return {
-        "position": known.position, "channel": known.row, "membership": known.membership, "messages": known.messages,
+        "position": known.position, "channel": known.row, "messages": known.messages,
+        # The moment at which it was told differs between two who know the same.
+        "membership": {**known.membership, "channelSeq": None},
         "unread": known.unread,
     }
 

@@ -12,7 +12,8 @@ struct Settings: Sendable {
         /// The value as it may be shown: without a password.
         var shown: Setting.Value {
             guard setting.mayHoldPassword, case .text(let text) = value else { return value }
-            return .text(text.replacing(/(:\/\/[^:@\/]*):[^@\/]*@/) { "\($0.1):…@" }.replacing(/(password=)[^&]*/) { "\($0.1)…" })
+            // Whatever stands before the last @ may be one, or a token.
+            return .text(text.replacing(/:\/\/.*@/) { _ in "://…@" }.replacing(/(password=)[^&]*/) { "\($0.1)…" })
         }
     }
 

@@ -20,6 +20,7 @@ final class ClusterNode: Delivery {
     private let inbox = Inbox<Relay.Input>(sizeMax: ClusterNode.inboxSizeMax)
     private let questions = Inbox<Relay.Request>(sizeMax: .max)
     private let stopped = DispatchGroup()
+    private let unreadable = LogPause()
     private let counts = Mutex((relay: Relay.Counts(), feeds: 0, published: Int64(0)))
 
     /// Packets from the bus that may wait; one more is dropped, and repaired when its stream goes on.
@@ -95,8 +96,11 @@ final class ClusterNode: Delivery {
         switch event {
         case .received(.stream(let stream), let payload):
             guard let items = Packet.decode(payload, of: stream) else {
-                return logger.warning(
-                    "A packet of \(stream) can't be read: other nodes run another version, or the bus has other users.")
+                if unreadable.isNews() {
+                    logger.warning(
+                        "A packet of \(stream) can't be read: other nodes run another version, or the bus has other users.")
+                }
+                return
             }
             if !inbox.put(.received(items)) { inbox.put(.doubt, isUrgent: true) }
         case .received(_, let payload):

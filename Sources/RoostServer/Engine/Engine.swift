@@ -5,7 +5,6 @@ import Metrics
 import RoostAPI
 import RoostCore
 import RoostDatabase
-import Synchronization
 
 /// Runs every operation: those that write in lanes, in batches, each batch in one durable transaction; those that only read beside them.
 ///
@@ -232,20 +231,6 @@ extension RoostError {
 extension Timestamp {
     /// The system clock.
     static var now: Timestamp { Timestamp(milliseconds: Int64((Date().timeIntervalSince1970 * 1000).rounded(.down))) }
-}
-
-/// Keeps a failure that goes on from filling the log: one line each second.
-private final class LogPause: Sendable {
-    private let lastAt = Mutex<DispatchTime?>(nil)
-
-    func isNews() -> Bool {
-        let now = DispatchTime.now()
-        return lastAt.withLock { last in
-            if let last, now.uptimeNanoseconds - last.uptimeNanoseconds < 1_000_000_000 { return false }
-            last = now
-            return true
-        }
-    }
 }
 
 private struct EngineMetrics: Sendable {

@@ -45,7 +45,7 @@ struct GatewayChannel: ServerChildChannel, HTTPChannelHandler {
         channel.eventLoop.makeCompletedFuture {
             try channel.syncOptions?.setOption(
                 .writeBufferWaterMark, value: .init(low: limits.waitingBytesMax / 2, high: limits.waitingBytesMax))
-            try channel.syncOptions?.setOption(.socketOption(.tcp_nodelay), value: 1)
+            try channel.syncOptions?.setOption(.tcpOption(.tcp_nodelay), value: 1)
             let configuration = NIOTypedHTTPServerUpgradeConfiguration(
                 upgraders: [webSocketUpgrader()],
                 notUpgradingCompletionHandler: { channel in setUpHTTP(on: channel) })

@@ -22,6 +22,8 @@ struct Feed {
     /// Since when something is missing, and whether it is being fetched.
     var gapSince: Relay.Time?
     var isFetching = false
+    /// How often in a row nothing was found.
+    var emptyFetches = 0
 
     /// Who wants to be attached where the position isn't yet.
     var parked: [Attachment] = []

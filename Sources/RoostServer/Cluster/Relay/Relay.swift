@@ -28,6 +28,8 @@ struct Relay {
         var gapPatience: Time = 10
         /// When something is tried again that failed.
         var retryAfter: Time = 500
+        /// How often the database may know nothing of what was heard, before it is forgotten.
+        var emptyFetchesMax = 3
         /// Items that may wait in one feed, and that are recorded for one receiver. What is over is fetched when its turn comes.
         var waitingItemsMax = 1000
         var recordedItemsMax = 2000
@@ -198,7 +200,8 @@ struct Relay {
             give(answer)
             return drain(item.stream)
         }
-        guard feed.waiting.count < settings.waitingItemsMax else { return give(answer) }
+        // An answer never comes before its event, and there are no more of them than calls under way.
+        guard feed.waiting.count < settings.waitingItemsMax || answer != nil else { return noteGap(item.stream, head: item.seq) }
         // A repeated item must not take the place of the one whose answer waits.
         if feeds[item.stream]?.waiting[item.seq] == nil || answer != nil {
             feeds[item.stream]?.waiting[item.seq] = .init(item: item, answer: answer)
@@ -275,14 +278,24 @@ struct Relay {
         if isCurrent { for item in fetched.items { deliver(item) } }
         drain(fetch.stream)
         guard let feed = feeds[fetch.stream], feed.gapSince != nil else { return }
-        if isCurrent, !fetched.hasMore, fetched.items.isEmpty, feed.head > feed.position, feed.waiting.isEmpty {
-            // The database knows nothing newer: what was heard of the head was wrong.
-            feeds[fetch.stream]?.head = feed.position
-            feeds[fetch.stream]?.gapSince = nil
-            gaps.remove(fetch.stream)
-        } else {
-            feeds[fetch.stream]?.gapSince = isCurrent && fetched.hasMore ? now - settings.gapPatience : now
-        }
+        let isEmpty = isCurrent && !fetched.hasMore && fetched.items.isEmpty
+        feeds[fetch.stream]?.emptyFetches = isEmpty ? feed.emptyFetches + 1 : 0
+        if feed.emptyFetches >= settings.emptyFetchesMax { return forgetWaiting(fetch.stream) }
+        feeds[fetch.stream]?.gapSince = isCurrent && fetched.hasMore ? now - settings.gapPatience : now
+    }
+
+    /// The database knows nothing newer, though it was asked again and again: what was heard was never committed. Should it have been, it is
+    /// found by comparing.
+    private mutating func forgetWaiting(_ stream: StreamID) {
+        guard var feed = feeds[stream] else { return }
+        let waiting = feed.waiting
+        feed.waiting = [:]
+        feed.head = feed.position
+        feed.gapSince = nil
+        feed.emptyFetches = 0
+        feeds[stream] = feed
+        gaps.remove(stream)
+        for item in waiting.values { give(item.answer) }
     }
 
     // MARK: Time
