@@ -19,7 +19,7 @@ final class ClusterNode: Delivery {
     private let clusterPresence: ClusterPresence
     private let inbox = Inbox<Relay.Input>(sizeMax: ClusterNode.inboxSizeMax)
     private let questions = Inbox<Relay.Request>(sizeMax: .max)
-    private let stopped = DispatchGroup()
+    private let threads = Threads()
     private let unreadable = LogPause()
     private let counts = Mutex((relay: Relay.Counts(), feeds: 0, published: Int64(0)))
 
@@ -48,8 +48,8 @@ final class ClusterNode: Delivery {
         bus.subscribe(to: .node(node))
         // What is said before the bus is there is heard by nobody: then the others are greeted when it comes.
         if (try? bus.settle()) != nil { clusterPresence.sayHello() }
-        start("roost-relay") { $0.runRelay() }
-        start("roost-repair") { $0.runRepair() }
+        threads.start("roost-relay") { [self] in runRelay() }
+        threads.start("roost-repair") { [self] in runRepair() }
     }
 
     /// Ends the threads, after the engine has ended. Blocks.
@@ -57,19 +57,8 @@ final class ClusterNode: Delivery {
         clusterPresence.sayGoodbye()
         inbox.close()
         questions.close()
-        stopped.wait()
+        threads.wait()
         bus.stop()
-    }
-
-    private func start(_ name: String, _ body: @escaping @Sendable (ClusterNode) -> Void) {
-        stopped.enter()
-        let thread = Thread { [self] in
-            body(self)
-            stopped.leave()
-        }
-        thread.name = name
-        thread.stackSize = 4 << 20
-        thread.start()
     }
 
     // MARK: Out

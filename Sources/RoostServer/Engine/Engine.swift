@@ -32,7 +32,7 @@ final class Engine: Sendable {
     private let logger: Logger
     private let lanes: [WorkQueue]
     private let reads: WorkQueue
-    private let stopped = DispatchGroup()
+    private let threads = Threads()
     private let metrics = EngineMetrics()
     private let losses = LogPause()
 
@@ -51,14 +51,14 @@ final class Engine: Sendable {
         }
         reads = WorkQueue(sizeMax: configuration.queueSizeMax, batchSizeMax: 16)
         for (number, queue) in lanes.enumerated() {
-            start("roost-lane-\(number + 1)") { engine in
+            threads.start("roost-lane-\(number + 1)") { [self] in
                 var ids: IDGenerator?
-                while let batch = queue.next() { engine.write(batch, lane: number, &ids) }
+                while let batch = queue.next() { write(batch, lane: number, &ids) }
             }
         }
         for number in 1...max(1, database.readerCount) {
-            start("roost-reader-\(number)") { engine in
-                while let batch = engine.reads.next() { engine.read(batch) }
+            threads.start("roost-reader-\(number)") { [self] in
+                while let batch = reads.next() { read(batch) }
             }
         }
     }
@@ -83,19 +83,7 @@ final class Engine: Sendable {
     func stop() {
         for lane in lanes { lane.close() }
         reads.close()
-        stopped.wait()
-    }
-
-    private func start(_ name: String, _ body: @escaping @Sendable (Engine) -> Void) {
-        stopped.enter()
-        let thread = Thread { [self] in
-            body(self)
-            stopped.leave()
-        }
-        thread.name = name
-        // The default of secondary threads is small for deep calls of a debug build.
-        thread.stackSize = 4 << 20
-        thread.start()
+        threads.wait()
     }
 
     // MARK: Writing

@@ -1,0 +1,22 @@
+import Foundation
+
+/// Threads of the server's own, for work that blocks: the concurrency runtime's few threads and the event loops never may.
+final class Threads: Sendable {
+    private let running = DispatchGroup()
+
+    func start(_ name: String, _ body: @escaping @Sendable () -> Void) {
+        running.enter()
+        let running = running
+        let thread = Thread {
+            body()
+            running.leave()
+        }
+        thread.name = name
+        // The default of secondary threads is small for deep calls of a debug build.
+        thread.stackSize = 4 << 20
+        thread.start()
+    }
+
+    /// Waits until all have ended. Blocks.
+    func wait() { running.wait() }
+}
