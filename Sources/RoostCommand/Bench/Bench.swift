@@ -11,8 +11,9 @@ struct Bench: AsyncParsableCommand {
             directory. docs/performance.md says how each figure is measured.
             """,
         subcommands: [
-            BenchFanout.self, BenchSend.self, BenchIdle.self, BenchStart.self, BenchHistory.self, BenchResume.self, BenchAll.self,
-            FloorSockets.self,
+            BenchFanout.self, BenchSend.self, BenchIdle.self, BenchStart.self, BenchHistory.self, BenchResume.self,
+            BenchCluster.self,
+            BenchAll.self, FloorSockets.self,
         ],
         defaultSubcommand: BenchAll.self)
 }

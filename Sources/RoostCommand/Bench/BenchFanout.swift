@@ -43,10 +43,11 @@ struct FanoutBenchmark: Benchmark {
         defer { server.end() }
         let loop = LoadLoop()
         try loop.connect(port: server.port, tokens: tokens)
-        _ = try measure(loop, server, window: 1, seconds: 0.5)
-        let saturated = try measure(loop, server, window: window, seconds: isQuick ? 3 : 10)
-        let eight = try measure(loop, server, window: smallWindow, seconds: isQuick ? 2 : 6)
-        let single = try measure(loop, server, window: 1, seconds: isQuick ? 3 : 8)
+        let load = FanoutLoad(channel: channel)
+        _ = try load.run(loop, server, window: 1, seconds: 0.5)
+        let saturated = try load.run(loop, server, window: window, seconds: isQuick ? 3 : 10)
+        let eight = try load.run(loop, server, window: smallWindow, seconds: isQuick ? 2 : 6)
+        let single = try load.run(loop, server, window: 1, seconds: isQuick ? 3 : 8)
         loop.closeAll()
         server.end()
 
@@ -73,66 +74,9 @@ struct FanoutBenchmark: Benchmark {
     }
 
     /// The floor with as many messages in a write as the server had.
-    private func coalescedFloor(_ measurement: Measurement, seconds: Double) throws -> Double {
+    private func coalescedFloor(_ measurement: FanoutLoad.Measurement, seconds: Double) throws -> Double {
         let perWrite = max(1, measurement.messagesPerWrite)
         let bytes = Int(measurement.bytesPerDelivery * perWrite)
         return try FloorSockets.measure(sockets: socketCount, bytes: bytes, roundsAhead: 2, seconds: seconds) / perWrite
-    }
-
-    private struct Measurement {
-        var deliveriesPerSecond: Double
-        var cpuMicroseconds: Double
-        var messagesPerWrite: Double
-        var bytesPerDelivery: Double
-        /// From the sending of a message to its arrival at one socket.
-        var deliveries: Histogram
-    }
-
-    /// Sends for some seconds, with as many messages under way as the window allows: one means that a message is sent when the one before
-    /// is everywhere.
-    private func measure(_ loop: LoadLoop, _ server: BenchServer, window: Int, seconds: Double) throws -> Measurement {
-        let sender = loop.sockets[0]
-        let text = SampleText.message
-        var sentAt: [UInt64] = []
-        var answered = 0
-        var delivered = 0
-        var times = Histogram()
-        for socket in loop.sockets { socket.eventCount = 0 }
-        loop.receivedBytes = 0
-        let end = Clock.now() + UInt64(seconds * 1e9)
-
-        func send() {
-            sentAt.append(Clock.now())
-            _ = sender.sendMessage(to: channel, text: text)
-        }
-        loop.onFrame = { socket, frame, _ in
-            switch frame {
-            case .event:
-                delivered += 1
-                times.record(loop.now - sentAt[socket.eventCount - 1])
-            case .reply:
-                answered += 1
-                if window > 1, Clock.now() < end { send() }
-            default: break
-            }
-        }
-        defer { loop.onFrame = { _, _, _ in } }
-
-        let before = server.usage
-        let start = Clock.now()
-        for _ in 0..<window { send() }
-        while Clock.now() < end || answered < sentAt.count || delivered < sentAt.count * socketCount {
-            try loop.run(timeout: 30) {
-                answered == sentAt.count && delivered == sentAt.count * socketCount
-            }
-            if Clock.now() < end { send() }
-        }
-        let elapsed = Double(Clock.now() - start) / 1e9
-        let after = server.usage
-        let count = Double(delivered)
-        return Measurement(
-            deliveriesPerSecond: count / elapsed, cpuMicroseconds: after.cpuMicroseconds(since: before) / count,
-            messagesPerWrite: count / max(1, after.writeCalls - before.writeCalls),
-            bytesPerDelivery: Double(loop.receivedBytes) / count, deliveries: times)
     }
 }

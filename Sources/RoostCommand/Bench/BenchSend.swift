@@ -68,47 +68,13 @@ struct SendBenchmark: Benchmark {
 
     private func measure(_ loop: LoadLoop, _ server: BenchServer, senders: Int, window: Int, seconds: Double) throws -> Measurement
     {
-        /// For each sender the times of its calls under way, by the number of the call.
-        var sentAt: [[Int: UInt64]] = Array(repeating: [:], count: senders)
-        var sent = 0
-        var answered = 0
-        var times = Histogram()
-        let end = Clock.now() + UInt64(seconds * 1e9)
-        let channels = (0..<senders).map { "channel-\($0)" }
-
-        func send(_ socket: LoadSocket) {
-            let start = Clock.now()
-            let call = socket.sendMessage(to: channels[socket.number], text: SampleText.message)
-            sentAt[socket.number][call] = start
-            sent += 1
-        }
-        loop.onFrame = { socket, frame, _ in
-            guard case .reply(let call, _) = frame else { return }
-            if let start = sentAt[socket.number].removeValue(forKey: call) { times.record(loop.now - start) }
-            answered += 1
-            if loop.now < end { send(socket) }
-        }
-        defer { loop.onFrame = { _, _, _ in } }
-
-        let operations = server.metric("roost_write_operations_total")
-        let batches = server.metric("roost_write_batches_total")
+        let load = SendLoad(senders: (0..<senders).map { .init(socket: $0, channel: "channel-\($0)") }, window: window)
+        let batches = BatchCounter(server)
         let before = server.usage
-        let start = Clock.now()
-        for socket in loop.sockets.prefix(senders) {
-            for _ in 0..<window { send(socket) }
-        }
-        try loop.run(timeout: seconds + 30) { answered == sent }
-        let elapsed = Double(Clock.now() - start) / 1e9
+        let result = try load.run(loop, seconds: seconds)
         let cpu = server.usage.cpuMicroseconds(since: before)
-
-        var batchSize: Double?
-        if let operations, let batches, let operationsAfter = server.metric("roost_write_operations_total"),
-            let batchesAfter = server.metric("roost_write_batches_total"), batchesAfter > batches
-        {
-            batchSize = (operationsAfter - operations) / (batchesAfter - batches)
-        }
         return Measurement(
-            sendsPerSecond: Double(sent) / elapsed, cpuMicroseconds: cpu / Double(sent), batchSize: batchSize,
-            acknowledgements: times)
+            sendsPerSecond: result.sendsPerSecond, cpuMicroseconds: cpu / Double(result.sent),
+            batchSize: BatchCounter(server)?.averageSize(since: batches), acknowledgements: result.acknowledgements)
     }
 }

@@ -11,16 +11,20 @@ final class BenchServer {
     private let directory: URL
 
     var usage: ProcessUsage { process.usage }
+    var identifier: Int32 { process.identifier }
 
-    init(directory: URL) throws {
+    /// - Parameters:
+    ///   - settings: further flags of the server.
+    ///   - name: the log's, for servers that share a directory.
+    init(directory: URL, settings: [String] = [], name: String = "server") throws {
         self.directory = directory
-        let log = directory.appending(path: "server.log")
+        let log = directory.appending(path: "\(name).log")
         try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
         _ = FileManager.default.createFile(atPath: log.path, contents: nil)
         port = try LoopbackSocket.freePort()
         let start = Clock.now()
         process = try ChildProcess(
-            ["serve", "--data", directory.path, "--port", "\(port)"], errors: try FileHandle(forWritingTo: log))
+            ["serve", "--data", directory.path, "--port", "\(port)"] + settings, errors: try FileHandle(forWritingTo: log))
         while LoopbackSocket.get("/readyz", port: port)?.hasPrefix("HTTP/1.1 200") != true {
             guard process.isRunning, Clock.now() - start < 60_000_000_000 else {
                 let text = (try? String(contentsOf: log, encoding: .utf8)) ?? ""

@@ -23,13 +23,15 @@ final class FloorInserts {
             try execute("PRAGMA \(pragma)")
         }
         for step in Migrations.steps {
-            for statement in step.statements(Dialect(clusteredTable: "WITHOUT ROWID")) { try execute(statement.text) }
+            for statement in step.statements(Dialect(text: "TEXT", clusteredTable: "WITHOUT ROWID", rowLock: nil)) {
+                try execute(statement.text)
+            }
         }
         for number in 0..<channelCount {
             try execute("INSERT INTO channel_heads VALUES ('channel-\(number)', 1, 1, 0, 0)")
             try execute(
                 """
-                INSERT INTO members VALUES ('channel-\(number)', 'user-\(number)', 'owner', 'member', 0, 1, 1, 1, 0, NULL, 0)
+                INSERT INTO members VALUES ('channel-\(number)', 'user-\(number)', 'owner', 'member', 0, 1, 1, 1, 0, NULL, 0, 1, 1)
                 """)
         }
         // The writes of a send, without its reads.

@@ -3,7 +3,8 @@ import RoostAPI
 
 /// What a server sends, as far as the load generator looks into it: it counts and doesn't decode.
 enum LoadFrame {
-    case event
+    /// How many changes it tells: more than one where a node brings in one event what hadn't reached it.
+    case event(count: Int)
     case welcome
     case reply(call: Int, isRefusal: Bool)
     case ping
@@ -16,15 +17,11 @@ enum LoadFrame {
         switch opcode {
         case 1 where payload.count > 10:
             switch (payload[2], payload[3]) {
-            case (UInt8(ascii: "w"), UInt8(ascii: "a")): self = .event
+            case (UInt8(ascii: "w"), UInt8(ascii: "a")): self = .event(count: Self.changeCount(payload))
             case (UInt8(ascii: "w"), UInt8(ascii: "e")): self = .welcome
             case (UInt8(ascii: "r"), _):
-                var call = 0
                 var index = 9
-                while index < payload.count, case let digit = payload[index], digit >= 48, digit <= 57 {
-                    call = call * 10 + Int(digit - 48)
-                    index += 1
-                }
+                let call = Self.number(at: &index, in: payload)
                 self = .reply(call: call, isRefusal: index + 2 < payload.count && payload[index + 2] == UInt8(ascii: "e"))
             default: self = .other
             }
@@ -32,6 +29,36 @@ enum LoadFrame {
         case 9: self = .ping
         default: self = .other
         }
+    }
+
+    private static func number(at index: inout Int, in payload: UnsafeRawBufferPointer) -> Int {
+        var number = 0
+        while index < payload.count, case let digit = payload[index], digit >= 48, digit <= 57 {
+            number = number * 10 + Int(digit - 48)
+            index += 1
+        }
+        return number
+    }
+
+    /// One, as two bytes tell for all but `{"watching":false,"event":"stream.changes","stream":…,"seq":9,"after":4,…`.
+    private static func changeCount(_ payload: UnsafeRawBufferPointer) -> Int {
+        let kind = payload[12] == UInt8(ascii: "t") ? 26 : 27
+        guard payload.count > kind + 14, payload[kind] == UInt8(ascii: "s"), payload[kind + 7] == UInt8(ascii: "c") else {
+            return 1
+        }
+        guard let seq = number(of: "\"seq\":", in: payload), let after = number(of: "\"after\":", in: payload) else { return 1 }
+        return max(1, seq - after)
+    }
+
+    /// The number behind the first place where these words stand.
+    private static func number(of words: StaticString, in payload: UnsafeRawBufferPointer) -> Int? {
+        let words = UnsafeRawBufferPointer(start: words.utf8Start, count: words.utf8CodeUnitCount)
+        guard payload.count > words.count else { return nil }
+        for start in 0..<(payload.count - words.count) where payload[start..<(start + words.count)].elementsEqual(words) {
+            var index = start + words.count
+            return number(at: &index, in: payload)
+        }
+        return nil
     }
 }
 
@@ -43,7 +70,7 @@ final class LoadSocket {
     /// Which of the benchmark's sockets it is.
     let number: Int
     fileprivate(set) var stage: Stage
-    /// Events since the benchmark set it to 0.
+    /// Changes that events told of, since the benchmark set it to 0.
     var eventCount = 0
     /// Calls that were made, which is also the number of the newest.
     private(set) var callCount = 0
@@ -175,7 +202,7 @@ extension LoadSocket {
             let payload = UnsafeRawBufferPointer(rebasing: bytes[(start + header)..<(start + header + length)])
             let frame = LoadFrame(opcode: bytes[start] & 15, payload: payload)
             switch frame {
-            case .event: eventCount += 1
+            case .event(let count): eventCount += count
             case .welcome: isWelcome = true
             case .ping: pong()
             case .close(let code): throw BenchFailure("the server closed socket \(number) with \(code)")

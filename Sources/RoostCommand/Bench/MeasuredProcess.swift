@@ -24,7 +24,7 @@ struct ProcessUsage {
     func cpuMicroseconds(since earlier: ProcessUsage) -> Double { (cpuSeconds - earlier.cpuSeconds) * 1e6 }
 }
 
-/// This program, started once more: as the server, or as a floor.
+/// A process that a benchmark starts: this program once more, as the server or as a floor, or another one.
 final class ChildProcess {
     private let process = Process()
     private let input = Pipe()
@@ -34,15 +34,17 @@ final class ChildProcess {
     var isRunning: Bool { process.isRunning }
     var usage: ProcessUsage { ProcessUsage(of: identifier) }
 
-    /// - Parameter errors: where what it writes to its standard error goes.
-    init(_ arguments: [String], errors: FileHandle) throws {
+    /// - Parameters:
+    ///   - program: nil for this one.
+    ///   - errors: where what it writes to its standard error goes.
+    init(program: URL? = nil, _ arguments: [String], errors: FileHandle) throws {
         let own = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
-        process.executableURL = URL(filePath: own ?? CommandLine.arguments[0])
+        process.executableURL = program ?? URL(filePath: own ?? CommandLine.arguments[0])
         process.arguments = arguments
         process.standardInput = input
         process.standardOutput = output
         process.standardError = errors
-        try process.run()
+        try process.runHearingSignals()
     }
 
     /// The first line that it writes.
@@ -58,9 +60,9 @@ final class ChildProcess {
     func step() { _ = write(input.fileHandleForWriting.fileDescriptor, "\n", 1) }
 
     /// Asks it to end, and after a while ends it.
-    func end(after seconds: Double = 5) {
+    func end(by signal: Int32 = SIGTERM, after seconds: Double = 5) {
         guard process.isRunning else { return }
-        kill(identifier, SIGTERM)
+        kill(identifier, signal)
         let deadline = Clock.now() + UInt64(seconds * 1e9)
         while process.isRunning, Clock.now() < deadline { usleep(2000) }
         if process.isRunning { kill(identifier, SIGKILL) }
@@ -68,6 +70,19 @@ final class ChildProcess {
     }
 
     deinit { end(after: 0) }
+}
+
+extension Process {
+    /// Starts it with no signal blocked. The threads of the concurrency runtime block them all, a child inherits that, and a program that
+    /// waits for its alarm or is asked to end would then wait for ever.
+    func runHearingSignals() throws {
+        var none = sigset_t()
+        var before = sigset_t()
+        sigemptyset(&none)
+        pthread_sigmask(SIG_SETMASK, &none, &before)
+        defer { pthread_sigmask(SIG_SETMASK, &before, nil) }
+        try run()
+    }
 }
 
 /// A directory for one run, on the disk that is measured. It goes when the run is over.

@@ -3,24 +3,29 @@ import RoostAPI
 import RoostCore
 import RoostDatabase
 
-/// Fills a data directory before a server starts on it: by the server's own rules, in large batches.
+/// Fills a data directory, or a database, before a server starts on it: by the server's own rules, in large batches.
 struct Seed {
-    private let database: SQLiteDatabase
+    private let database: any Database
     private var ids = IDGenerator()
 
     /// Opens the directory, runs the body, and closes it again.
     static func fill(_ directory: URL, _ body: (inout Seed) throws -> Void) throws {
-        var seed = Seed(database: try SQLiteDatabase(directory: directory))
+        try fill(try SQLiteDatabase(directory: directory), body)
+    }
+
+    /// Runs the body on a database that no server uses at the moment.
+    static func fill(_ database: any Database, _ body: (inout Seed) throws -> Void) throws {
+        var seed = Seed(database: database)
         try body(&seed)
     }
 
-    private init(database: SQLiteDatabase) { self.database = database }
+    private init(database: any Database) { self.database = database }
 
     /// Runs the rules for each element in turn, a few thousand in one transaction.
     mutating func forEach<Element>(_ elements: some Collection<Element>, _ body: (inout Batch, Element) throws -> Void) throws {
         var remaining = elements[...]
         while !remaining.isEmpty {
-            ids = try database.write { transaction in
+            ids = try database.write(lane: 0) { transaction in
                 var batch = Batch(transaction: transaction, ids: ids)
                 for element in remaining.prefix(5000) { try body(&batch, element) }
                 return batch.ids

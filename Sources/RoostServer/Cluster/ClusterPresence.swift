@@ -129,7 +129,7 @@ final class ClusterPresence: Presence, Sendable {
             state.withLock { $0.nodes[other] = now }
             if isNew { send(.node(other), .heartbeat(node, isNew: false)) }
         case .goodbye(let other):
-            state.withLock { $0.forget(other) }.forEach { $0() }
+            for run in state.withLock({ $0.forget(other) }) { run() }
         case .ask(let channel, let other):
             state.withLock { $0.interested[channel, default: [:]][other] = now + Self.interestMilliseconds }
             send(.node(other), .present(channel, present(in: channel)))
@@ -139,7 +139,7 @@ final class ClusterPresence: Presence, Sendable {
                 if state.asked[channel] != nil { state.remote[channel, default: [:]][present.node] = present }
                 return state.heard(of: channel, from: present.node)
             }
-            ready.forEach { $0() }
+            for run in ready { run() }
         }
     }
 
@@ -178,7 +178,7 @@ final class ClusterPresence: Presence, Sendable {
             messages += nodes.map { (.node($0), .present(channel, present)) }
         }
         for (topic, message) in messages { send(topic, message) }
-        ready.forEach { $0() }
+        for run in ready { run() }
         return hasLost
     }
 

@@ -1,0 +1,157 @@
+import ArgumentParser
+import Foundation
+#if Cluster
+import RoostAPI
+import RoostDatabase
+#endif
+
+struct BenchCluster: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "cluster", abstract: "One to three nodes on PostgreSQL and NATS, beside pgbench and SQLite.",
+        discussion: """
+            Starts a PostgreSQL server and a NATS server of its own, on this machine and on free ports, unless it is given others. The \
+            floor of sends is pgbench, which runs the statements of a send against the same server, in batches of the same size.
+            """)
+    @Option(
+        help: "A PostgreSQL database to use, as postgres://user@host/name. No server may use it, and what is put in stays there.")
+    var database: String?
+    @Option(help: "A NATS server to use, as nats://host:4222.") var bus: String?
+    @Option(help: "Seconds of each measurement. The default is 10, and 3 with --quick.") var seconds: Int?
+    @Option(help: "Sockets of members of the channel whose messages go to many.") var sockets = 1000
+    @Option(help: "Connections that do nothing, on one node. The default is 10000, and 1000 with --quick.") var idle: Int?
+    @Option(parsing: .upToNextOption, help: "Only some parts: send, fanout, nodes, crossing, idle.") var only: [Part] = []
+    @OptionGroup var options: BenchOptions
+
+    /// What can be measured by itself.
+    enum Part: String, CaseIterable, ExpressibleByArgument {
+        case send, fanout, nodes, crossing, idle
+    }
+
+    func validate() throws {
+        guard seconds.map({ (1...3600).contains($0) }) ?? true else {
+            throw ValidationError("--seconds is a number from 1 to 3600.")
+        }
+        guard idle.map({ (1...100_000).contains($0) }) ?? true else {
+            throw ValidationError("--idle is a number from 1 to 100000.")
+        }
+        // The channels of the other parts have 150 members together.
+        guard (150...10_000).contains(sockets) else { throw ValidationError("--sockets is a number from 150 to 10000.") }
+    }
+
+    func run() async throws {
+        #if Cluster
+        try await options.report([
+            ClusterBenchmark(
+                databaseURL: database, busURL: bus, seconds: Double(seconds ?? (options.quick ? 3 : 10)), socketCount: sockets,
+                idleCount: idle ?? (options.quick ? 1000 : 10_000), parts: only.isEmpty ? BenchCluster.Part.allCases : only)
+        ])
+        #else
+        throw BenchFailure(
+            "this roost was built without PostgreSQL and NATS. Build it with them: swift build -c release --traits Cluster")
+        #endif
+    }
+}
+
+#if Cluster
+/// All that one run measures, one after another:
+/// 1. sends into many channels and into one, on PostgreSQL, by pgbench, and on SQLite;
+/// 2. messages that go to many sockets, on PostgreSQL and on SQLite;
+/// 3. the same load on one node, two and three;
+/// 4. the way from node to node;
+/// 5. connections that do nothing.
+struct ClusterBenchmark: Benchmark {
+    static let name = "cluster"
+    let databaseURL: String?
+    let busURL: String?
+    let seconds: Double
+    let socketCount: Int
+    let idleCount: Int
+    let parts: [BenchCluster.Part]
+
+    func figures(in directory: URL, isQuick: Bool) async throws -> [Figure] {
+        try OpenFiles.require(sockets: socketCount)
+        let world = ClusterWorld(userCount: socketCount)
+        let alone = directory.appending(path: "sqlite")
+        let shared = directory.appending(path: "nodes")
+        for place in [alone, shared] { try FileManager.default.createDirectory(at: place, withIntermediateDirectories: true) }
+        let fsync = try Disk.fsyncs(in: directory).median / 1000
+        let services = try ClusterServices(directory: directory, databaseURL: databaseURL, busURL: busURL)
+        defer { services.end() }
+        let run = try await ClusterRun(
+            world: world, services: services, nodeDirectory: shared, aloneDirectory: alone, seconds: seconds)
+        var figures = [Figure("disk: append and fsync, p50", fsync, "ms")]
+        for part in parts {
+            switch part {
+            case .send: figures += try run.sends(in: directory)
+            case .fanout: figures += try run.fanout()
+            case .nodes: figures += try run.nodes()
+            case .crossing: figures += try run.crossing()
+            case .idle: figures += try await run.idle(connections: idleCount)
+            }
+        }
+        return figures
+    }
+}
+
+/// What the parts of the benchmark have in common.
+struct ClusterRun {
+    let world: ClusterWorld
+    let services: ClusterServices
+    let seconds: Double
+    private let nodeDirectory: URL
+    private let aloneDirectory: URL
+    /// By the number of the user.
+    private let nodeTokens: [String]
+    private let aloneTokens: [String]
+
+    /// Fills both databases.
+    init(world: ClusterWorld, services: ClusterServices, nodeDirectory: URL, aloneDirectory: URL, seconds: Double) async throws {
+        self.world = world
+        self.services = services
+        self.seconds = seconds
+        self.nodeDirectory = nodeDirectory
+        self.aloneDirectory = aloneDirectory
+        try world.fill(try PostgreSQLDatabase(url: services.databaseURL, laneCount: 1, readerCount: 1))
+        try world.fill(try SQLiteDatabase(directory: aloneDirectory))
+        let users = (0..<world.userCount).map(world.user)
+        nodeTokens = try await BenchTokens(directory: nodeDirectory).tokens(for: users)
+        aloneTokens = try await BenchTokens(directory: aloneDirectory).tokens(for: users)
+    }
+
+    func nodeTokens(of users: [UserID]) async throws -> [String] {
+        try await BenchTokens(directory: nodeDirectory).tokens(for: users)
+    }
+
+    /// Starts nodes on one database and one bus, does something with them, and ends them.
+    func withNodes<T>(_ count: Int, _ body: (ClusterMeter) throws -> T) throws -> T {
+        let settings = ["--database", services.databaseURL, "--bus", services.busURL]
+        var nodes: [BenchServer] = []
+        defer { for node in nodes { end(node) } }
+        for number in 1...count {
+            let node = try BenchServer(directory: nodeDirectory, settings: settings, name: "node-\(number)")
+            services.lifeline.watch(node.identifier, endingBy: .kill)
+            nodes.append(node)
+        }
+        return try body(ClusterMeter(nodes: nodes, services: services))
+    }
+
+    /// Starts a server that is alone, on SQLite.
+    func withServer<T>(_ body: (ClusterMeter) throws -> T) throws -> T {
+        let server = try BenchServer(directory: aloneDirectory)
+        services.lifeline.watch(server.identifier, endingBy: .kill)
+        defer { end(server) }
+        return try body(ClusterMeter(nodes: [server], services: services))
+    }
+
+    private func end(_ server: BenchServer) {
+        server.end()
+        services.lifeline.forget(server.identifier)
+    }
+
+    /// Connects users to a node, in their order.
+    func connect(_ loop: LoadLoop, to node: BenchServer, users: some Sequence<Int>, isAlone: Bool = false) throws {
+        let tokens = isAlone ? aloneTokens : nodeTokens
+        try loop.connect(port: node.port, tokens: users.map { tokens[$0] })
+    }
+}
+#endif

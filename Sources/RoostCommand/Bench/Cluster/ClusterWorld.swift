@@ -1,0 +1,64 @@
+#if Cluster
+import Foundation
+import RoostAPI
+import RoostDatabase
+
+/// The users and channels of the benchmark: the same ones on PostgreSQL and on SQLite.
+///
+/// Each run gives them other names, so that it finds its channels empty in a database that was given, whatever ran there before.
+struct ClusterWorld {
+    static let channelCount = 50
+    /// Of each channel that several nodes share.
+    static let membersOfShared = 3
+    /// Who sends into the one hot channel.
+    static let hotSenderCount = 16
+
+    private let run = String(UInt32.random(in: 0 ... .max), radix: 36)
+    let userCount: Int
+
+    func user(_ number: Int) -> UserID { UserID("\(run)-user-\(number)") }
+    /// A channel of the user with its number.
+    func own(_ number: Int) -> String { "\(run)-own-\(number)" }
+    var hot: String { "\(run)-hot" }
+    /// All users are its members.
+    var wide: String { "\(run)-wide" }
+    /// Another channel for each count of nodes, since a client's own ids begin anew with each connection.
+    func shared(_ number: Int, nodeCount: Int) -> String { "\(run)-shared-\(nodeCount)-\(number)" }
+    func memberOfShared(_ number: Int, _ place: Int) -> Int { number * Self.membersOfShared + place }
+    /// The one in which arrival is timed, and who is in it.
+    var timed: String { "\(run)-timed" }
+    let timedMemberCount = 22
+
+    /// Who connects and does nothing, a hundred in each channel.
+    func idleUser(_ number: Int) -> UserID { UserID("\(run)-idle-\(number)") }
+    func idleChannel(ofUser number: Int) -> String { "\(run)-idle-\(number / 100)" }
+
+    func fill(_ database: any Database) throws {
+        let everybody = Array(0..<userCount)
+        try Seed.fill(database) { seed in
+            try seed.addUsers(everybody.map(user))
+            for number in 0..<Self.channelCount { try add(own(number), [number], to: &seed) }
+            try add(hot, Array(0..<Self.hotSenderCount), to: &seed)
+            try add(wide, everybody, to: &seed)
+            try add(timed, Array(0..<timedMemberCount), to: &seed)
+            for nodeCount in 1...3 {
+                for number in 0..<Self.channelCount {
+                    let members = (0..<Self.membersOfShared).map { memberOfShared(number, $0) }
+                    try add(shared(number, nodeCount: nodeCount), members, to: &seed)
+                }
+            }
+        }
+    }
+
+    private func add(_ channel: String, _ members: [Int], to seed: inout Seed) throws {
+        let channel = ChannelID(channel)
+        try seed.forEach(members) { batch, number in
+            if number == members.first {
+                try batch.perform(CreateChannel(channel: channel), as: user(number))
+            } else {
+                try batch.perform(JoinChannel(channel: channel), as: user(number))
+            }
+        }
+    }
+}
+#endif

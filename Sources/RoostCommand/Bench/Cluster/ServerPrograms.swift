@@ -1,0 +1,73 @@
+#if Cluster
+import Foundation
+
+/// The programs of PostgreSQL and NATS on this machine.
+enum ServerPrograms {
+    /// Where PostgreSQL's are: where `pg_config` says, or the newest that Debian has.
+    static func postgreSQL() throws -> URL {
+        let root = URL(filePath: "/usr/lib/postgresql")
+        let versions = (try? FileManager.default.contentsOfDirectory(atPath: root.path)) ?? []
+        var places = versions.sorted { (Int($0) ?? 0) > (Int($1) ?? 0) }.map { root.appending(path: "\($0)/bin") }
+        if let program = find("pg_config"), let told = try? run(program, ["--bindir"]) {
+            places.insert(URL(filePath: told.trimmingCharacters(in: .whitespacesAndNewlines)), at: 0)
+        }
+        let needed = ["initdb", "postgres", "pgbench"]
+        guard let place = places.first(where: { place in needed.allSatisfy { isProgram(place.appending(path: $0)) } }) else {
+            throw BenchFailure(
+                "PostgreSQL's programs initdb, postgres and pgbench aren't here; Debian has them in the package postgresql")
+        }
+        return place
+    }
+
+    static func nats() throws -> URL {
+        guard let program = find("nats-server") else {
+            throw BenchFailure("nats-server isn't here; Debian has it in the package nats-server")
+        }
+        return program
+    }
+
+    /// What a command has to be, so that it doesn't run as root, which PostgreSQL refuses.
+    static func asOrdinaryUser(_ program: URL, _ arguments: [String]) throws -> (program: URL, arguments: [String]) {
+        guard let account = ordinaryAccount else { return (program, arguments) }
+        guard let setpriv = find("setpriv") else {
+            throw BenchFailure("setpriv isn't here; Debian has it in the package util-linux")
+        }
+        return (setpriv, ["--reuid=\(account)", "--regid=\(account)", "--init-groups", program.path] + arguments)
+    }
+
+    /// Nil where this process isn't root.
+    static var ordinaryAccount: String? { getuid() == 0 ? "postgres" : nil }
+
+    private static func find(_ name: String) -> URL? {
+        let path = ProcessInfo.processInfo.environment["PATH"] ?? ""
+        // Servers often stand where an ordinary user's path doesn't look.
+        let places = path.split(separator: ":").map(String.init) + ["/usr/bin", "/usr/sbin", "/usr/local/bin", "/usr/local/sbin"]
+        return places.map { URL(filePath: $0).appending(path: name) }.first(where: isProgram)
+    }
+
+    private static func isProgram(_ url: URL) -> Bool { FileManager.default.isExecutableFile(atPath: url.path) }
+
+    /// Runs a program that leaves nothing running to its end, and returns what it wrote.
+    static func run(_ program: URL, _ arguments: [String], environment: [String: String] = [:]) throws -> String {
+        let process = Process()
+        let output = Pipe()
+        let errors = Pipe()
+        process.executableURL = program
+        process.arguments = arguments
+        process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
+        process.currentDirectoryURL = URL(filePath: "/")
+        process.standardInput = FileHandle.nullDevice
+        process.standardOutput = output
+        process.standardError = errors
+        try process.runHearingSignals()
+        // One after the other: neither writes more to its errors than a pipe holds.
+        let text = output.fileHandleForReading.readDataToEndOfFile()
+        let said = errors.fileHandleForReading.readDataToEndOfFile()
+        process.waitUntilExit()
+        guard process.terminationStatus == 0 else {
+            throw BenchFailure("\(program.lastPathComponent) failed: \(String(decoding: said.suffix(1000), as: UTF8.self))")
+        }
+        return String(decoding: text, as: UTF8.self)
+    }
+}
+#endif
