@@ -32,6 +32,10 @@ extension ClusterRun {
             ]
             figures += connecting.figures(title, per: "connection made", count: connections)
             figures.append(Figure("\(title): node's CPU, of one core", resting.allNodes / seconds / 1e4, "%"))
+            if let database = resting.database {
+                // The node compares the positions of its streams with the database all the time.
+                figures.append(Figure("\(title): PostgreSQL's CPU, of one core", database / seconds / 1e4, "%"))
+            }
             if let before = empty.subscriptions, let after = services.busSubscriptions {
                 figures.append(Figure("\(title): subscriptions at NATS per connection", (after - before) / count, ""))
             }
