@@ -17,6 +17,11 @@ struct FloorSockets: ParsableCommand {
         let (listener, port) = try LoopbackSocket.listen()
         FileHandle.standardOutput.write(Data("\(port)\n".utf8))
         let accepted = (0..<sockets).map { _ in accept(listener, nil, nil) }
+        // As the server does: each write goes out at once, and isn't put together with the next.
+        var on: Int32 = 1
+        for socket in accepted {
+            setsockopt(socket, Int32(IPPROTO_TCP), TCP_NODELAY, &on, socklen_t(MemoryLayout<Int32>.size))
+        }
         let payload = [UInt8](repeating: 97, count: bytes)
         var step: UInt8 = 0
         while read(0, &step, 1) == 1 {
