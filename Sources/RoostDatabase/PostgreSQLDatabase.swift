@@ -75,9 +75,6 @@ public final class PostgreSQLDatabase: Database {
         return found
     }
 
-    /// Asks the server for an answer, and throws ``DatabaseFailure`` when there is none.
-    public func ping() throws { try read { _ = try $0.execute("SELECT 1") } }
-
     /// What keeps a commit through a crash, as the server tells it: `fsync` is the server's own setting, and `off` means that its data can
     /// be lost and damaged; `synchronous_commit` is as Roost's sessions have it.
     public func durability() throws -> (fsync: String, synchronousCommit: String) {

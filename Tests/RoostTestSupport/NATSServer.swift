@@ -89,18 +89,8 @@ public final class NATSServer: Sendable {
         _ = fcntl(lifeline.fileHandleForWriting.fileDescriptor, F_SETFD, FD_CLOEXEC)
         try process.run()
 
-        let output = Mailbox<String>()
         let ended = Mailbox<Void>()
-        let reading = log.fileHandleForReading
-        Thread.detachNewThread {
-            while true {
-                let data = reading.availableData
-                if data.isEmpty { break }
-                output.put(String(decoding: data, as: UTF8.self))
-            }
-            output.close()
-            ended.close()
-        }
+        let output = log.fileHandleForReading.pieces { ended.close() }
         var text = ""
         while let piece = await output.next(within: .seconds(30)) {
             text += piece

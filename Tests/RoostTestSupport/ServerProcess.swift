@@ -65,18 +65,8 @@ public final class ServerProcess: Sendable {
         let pipe = Pipe()
         process.standardOutput = pipe
         process.standardError = joinsErrors ? pipe : try log()
-        let output = Mailbox<String>()
+        let output = pipe.fileHandleForReading.pieces()
         let ended = Mailbox<Int32>()
-        // A thread of its own reads until the end: Foundation's readability handler can outlive its descriptor, which ends the test process.
-        let reading = pipe.fileHandleForReading
-        Thread.detachNewThread {
-            while true {
-                let data = reading.availableData
-                if data.isEmpty { break }
-                output.put(String(decoding: data, as: UTF8.self))
-            }
-            output.close()
-        }
         process.terminationHandler = { ended.put($0.terminationStatus) }
         try process.run()
         return (process, output, ended)

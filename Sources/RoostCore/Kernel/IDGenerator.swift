@@ -6,7 +6,7 @@ public import RoostAPI
 /// backwards, and when more than 4096 ids are made in one millisecond, it counts on from the last id, also after a restart.
 public struct IDGenerator: Sendable {
     private static let epochMilliseconds: Int64 = 1_704_067_200_000
-    public let node: Int64
+    private let node: Int64
     /// Milliseconds and counter of the last id, without the node.
     private var last: Int64
     /// What the database knows of ``last``.

@@ -129,4 +129,9 @@ struct PostgreSQLOutageTests {
         try database.read { try $0.rows("SELECT name FROM settings ORDER BY name") { $0.string() } }
     }
 }
+
+extension PostgreSQLDatabase {
+    /// Asks the server for an answer, and throws when there is none.
+    fileprivate func ping() throws { try read { _ = try $0.execute("SELECT 1") } }
+}
 #endif
