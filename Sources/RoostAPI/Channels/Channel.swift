@@ -1,20 +1,42 @@
-/// A chat channel, in the one shape that every observer sees (AM-04). Fields without a value are `null`, never absent.
+/// A chat channel, in the one shape that every observer sees (AM-04, SB-09). Fields without a value are `null`, never absent.
 public struct Channel: Hashable, Sendable {
     public var channelId: ChannelID
     public var type: ChannelType
+    /// Whether it is the one channel of its set of members (SB-05). Ends when somebody is invited or leaves.
     public var isDistinct: Bool
+    /// Whether everyone finds and joins it without an invitation (SB-03).
+    public var isPublic: Bool
+    /// Whether its messages aren't stored (SB-04).
+    public var isEphemeral: Bool
     public var displayName: String?
     /// An uploaded file used as the channel's picture (AM-11).
     public var avatarFileId: String?
+    /// The address of a picture that the app hosts itself (SB-08).
+    public var coverUrl: String?
+    /// The app's own classification of the channel (SB-08).
+    public var customType: String?
+    /// The app's own payload (SB-08).
+    public var data: String?
     /// The app's own data, at most 100 kB, the last writer wins (AM-35, AM-36).
     public var metadata: JSONValue?
+    /// Grows with each write of the metadata: 0 before the first.
+    public var metadataVersion: Int
+    /// Who wrote the metadata last.
+    public var metadataUpdatedBy: UserID?
     /// For search and filters (AM-06).
     public var tags: [String]
-    /// Whether the whole channel is silenced for ordinary members (AM-07).
+    /// How the channel differs from its type; `null` where it doesn't.
+    public var policy: PolicyChanges?
+    /// Whether ordinary members can't send until it is unfrozen (SB-21).
+    public var isFrozen: Bool
+    /// Until when the whole channel is silenced for ordinary members (AM-07). ``Channel/isMuted`` is whether that is in the future.
+    public var mutedUntil: Timestamp?
     public var isMuted: Bool
     public var isRateLimited: Bool
     /// Messages per window while the channel is rate limited (AM-08).
     public var rateLimit: Int?
+    public var rateLimitWindowSeconds: Int?
+    public var rateLimitedUntil: Timestamp?
     public var createdBy: UserID?
     public var createdAt: Timestamp
     /// When an attribute of the channel last changed.
@@ -24,25 +46,22 @@ public struct Channel: Hashable, Sendable {
     public var counters: ChannelCounters
 
     public init(
-        channelId: ChannelID, type: ChannelType, isDistinct: Bool = false, displayName: String? = nil,
-        avatarFileId: String? = nil, metadata: JSONValue? = nil, tags: [String] = [], isMuted: Bool = false,
-        isRateLimited: Bool = false, rateLimit: Int? = nil, createdBy: UserID?, createdAt: Timestamp, updatedAt: Timestamp,
-        deletedAt: Timestamp? = nil, counters: ChannelCounters
+        channelId: ChannelID, type: ChannelType, createdBy: UserID?, createdAt: Timestamp, updatedAt: Timestamp,
+        counters: ChannelCounters
     ) {
         self.channelId = channelId
         self.type = type
-        self.isDistinct = isDistinct
-        self.displayName = displayName
-        self.avatarFileId = avatarFileId
-        self.metadata = metadata
-        self.tags = tags
-        self.isMuted = isMuted
-        self.isRateLimited = isRateLimited
-        self.rateLimit = rateLimit
+        isDistinct = false
+        isPublic = false
+        isEphemeral = false
+        metadataVersion = 0
+        tags = []
+        isFrozen = false
+        isMuted = false
+        isRateLimited = false
         self.createdBy = createdBy
         self.createdAt = createdAt
         self.updatedAt = updatedAt
-        self.deletedAt = deletedAt
         self.counters = counters
     }
 }
@@ -56,19 +75,24 @@ public struct ChannelCounters: Codable, Hashable, Sendable {
     public var messageCount: Int
     /// When the newest durable change was made (AM-10).
     public var lastActivity: Timestamp
+    /// When the newest message was sent; absent before the first.
+    public var lastMessageAt: Timestamp?
 
-    public init(seq: Seq, memberCount: Int, messageCount: Int, lastActivity: Timestamp) {
+    public init(seq: Seq, memberCount: Int, messageCount: Int, lastActivity: Timestamp, lastMessageAt: Timestamp? = nil) {
         self.seq = seq
         self.memberCount = memberCount
         self.messageCount = messageCount
         self.lastActivity = lastActivity
+        self.lastMessageAt = lastMessageAt
     }
 }
 
 extension Channel: Codable {
     private enum CodingKeys: String, CodingKey {
-        case channelId, type, isDistinct, displayName, avatarFileId, metadata, tags, isMuted, isRateLimited, rateLimit
-        case memberCount, messageCount, lastActivity, createdBy, createdAt, updatedAt, deletedAt, seq
+        case channelId, type, isDistinct, isPublic, isEphemeral, displayName, avatarFileId, coverUrl, customType, data
+        case metadata, metadataVersion, metadataUpdatedBy, tags, policy, isFrozen, isMuted, mutedUntil
+        case isRateLimited, rateLimit, rateLimitWindowSeconds, rateLimitedUntil
+        case memberCount, messageCount, lastActivity, lastMessageAt, createdBy, createdAt, updatedAt, deletedAt, seq
     }
 
     public func encode(to encoder: any Encoder) throws {
@@ -76,16 +100,29 @@ extension Channel: Codable {
         try container.encode(channelId, forKey: .channelId)
         try container.encode(type, forKey: .type)
         try container.encode(isDistinct, forKey: .isDistinct)
+        try container.encode(isPublic, forKey: .isPublic)
+        try container.encode(isEphemeral, forKey: .isEphemeral)
         try container.encode(displayName, forKey: .displayName)
         try container.encode(avatarFileId, forKey: .avatarFileId)
+        try container.encode(coverUrl, forKey: .coverUrl)
+        try container.encode(customType, forKey: .customType)
+        try container.encode(data, forKey: .data)
         try container.encode(metadata, forKey: .metadata)
+        try container.encode(metadataVersion, forKey: .metadataVersion)
+        try container.encode(metadataUpdatedBy, forKey: .metadataUpdatedBy)
         try container.encode(tags, forKey: .tags)
+        try container.encode(policy, forKey: .policy)
+        try container.encode(isFrozen, forKey: .isFrozen)
         try container.encode(isMuted, forKey: .isMuted)
+        try container.encode(mutedUntil, forKey: .mutedUntil)
         try container.encode(isRateLimited, forKey: .isRateLimited)
         try container.encode(rateLimit, forKey: .rateLimit)
+        try container.encode(rateLimitWindowSeconds, forKey: .rateLimitWindowSeconds)
+        try container.encode(rateLimitedUntil, forKey: .rateLimitedUntil)
         try container.encode(counters.memberCount, forKey: .memberCount)
         try container.encode(counters.messageCount, forKey: .messageCount)
         try container.encode(counters.lastActivity, forKey: .lastActivity)
+        try container.encode(counters.lastMessageAt, forKey: .lastMessageAt)
         try container.encode(createdBy, forKey: .createdBy)
         try container.encode(createdAt, forKey: .createdAt)
         try container.encode(updatedAt, forKey: .updatedAt)
@@ -98,22 +135,36 @@ extension Channel: Codable {
         channelId = try container.decode(ChannelID.self, forKey: .channelId)
         type = try container.decode(ChannelType.self, forKey: .type)
         isDistinct = try container.decode(Bool.self, forKey: .isDistinct)
+        isPublic = try container.decode(Bool.self, forKey: .isPublic)
+        isEphemeral = try container.decode(Bool.self, forKey: .isEphemeral)
         displayName = try container.decodeIfPresent(String.self, forKey: .displayName)
         avatarFileId = try container.decodeIfPresent(String.self, forKey: .avatarFileId)
+        coverUrl = try container.decodeIfPresent(String.self, forKey: .coverUrl)
+        customType = try container.decodeIfPresent(String.self, forKey: .customType)
+        data = try container.decodeIfPresent(String.self, forKey: .data)
         metadata = try container.decodeIfPresent(JSONValue.self, forKey: .metadata)
+        metadataVersion = try container.decode(Int.self, forKey: .metadataVersion)
+        metadataUpdatedBy = try container.decodeIfPresent(UserID.self, forKey: .metadataUpdatedBy)
         tags = try container.decode([String].self, forKey: .tags)
+        policy = try container.decodeIfPresent(PolicyChanges.self, forKey: .policy)
+        isFrozen = try container.decode(Bool.self, forKey: .isFrozen)
         isMuted = try container.decode(Bool.self, forKey: .isMuted)
+        mutedUntil = try container.decodeIfPresent(Timestamp.self, forKey: .mutedUntil)
         isRateLimited = try container.decode(Bool.self, forKey: .isRateLimited)
         rateLimit = try container.decodeIfPresent(Int.self, forKey: .rateLimit)
+        rateLimitWindowSeconds = try container.decodeIfPresent(Int.self, forKey: .rateLimitWindowSeconds)
+        rateLimitedUntil = try container.decodeIfPresent(Timestamp.self, forKey: .rateLimitedUntil)
         let memberCount = try container.decode(Int.self, forKey: .memberCount)
         let messageCount = try container.decode(Int.self, forKey: .messageCount)
         let lastActivity = try container.decode(Timestamp.self, forKey: .lastActivity)
+        let lastMessageAt = try container.decodeIfPresent(Timestamp.self, forKey: .lastMessageAt)
         createdBy = try container.decodeIfPresent(UserID.self, forKey: .createdBy)
         createdAt = try container.decode(Timestamp.self, forKey: .createdAt)
         updatedAt = try container.decode(Timestamp.self, forKey: .updatedAt)
         deletedAt = try container.decodeIfPresent(Timestamp.self, forKey: .deletedAt)
         let seq = try container.decode(Seq.self, forKey: .seq)
-        counters = ChannelCounters(seq: seq, memberCount: memberCount, messageCount: messageCount, lastActivity: lastActivity)
+        counters = ChannelCounters(
+            seq: seq, memberCount: memberCount, messageCount: messageCount, lastActivity: lastActivity, lastMessageAt: lastMessageAt)
     }
 }
 
@@ -122,14 +173,26 @@ public struct ChannelView: Codable, Hashable, Sendable {
     public var channel: Channel
     /// Absent when the caller isn't and never was a member.
     public var membership: Membership?
+    /// The caller's invitation while it waits for an answer.
+    public var invitation: Invitation?
     public var lastMessage: Message?
+    /// What the caller may do in the channel now (ledger §8.4), in the order of `Permission.allCases`.
+    public var ownCapabilities: [Permission]
 
-    public init(channel: Channel, membership: Membership?, lastMessage: Message? = nil) {
+    public init(
+        channel: Channel, membership: Membership?, invitation: Invitation? = nil, lastMessage: Message? = nil,
+        ownCapabilities: [Permission] = []
+    ) {
         self.channel = channel
         self.membership = membership
+        self.invitation = invitation
         self.lastMessage = lastMessage
+        self.ownCapabilities = ownCapabilities
     }
 
     /// Messages that the caller hasn't read: 0 for who isn't a member (AM-43).
     public var unreadCount: Int { membership.map { Unread.count(in: channel.counters, for: $0) } ?? 0 }
+
+    /// Whether the caller hid the channel from their lists (SB-29).
+    public var hiddenState: HiddenState { membership?.visibility(in: channel.counters) ?? .unhidden }
 }

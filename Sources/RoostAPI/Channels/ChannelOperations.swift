@@ -1,6 +1,9 @@
-/// Creates a new channel. The caller becomes its owner and first member (D-17).
+/// Creates a new channel. The caller becomes its owner and first member (D-17); a service token's channel has no owner until one is named.
 ///
-/// - Throws: `already_exists` when the id is taken (AM-23), `not_found` for an unknown user among `users`.
+/// Where the type is distinct by itself, as a conversation is, or `isDistinct` asks for it: a channel with the same members is answered instead
+/// of a new one, and nothing is changed (AM-25, SB-05).
+/// - Throws: `already_exists` when the id is taken (AM-23), `not_found` for an unknown user among `users`, `kind_forbids` for what the type
+///   doesn't allow (AM-19), `member_limit`, `channel_limit`, `key_reused`.
 public struct CreateChannel: Operation {
     public typealias Response = ChannelView
     public static let name = "channels.create"
@@ -14,10 +17,24 @@ public struct CreateChannel: Operation {
     public var type: ChannelType
     public var displayName: String?
     public var avatarFileId: String?
+    public var coverUrl: String?
+    public var customType: String?
+    public var data: String?
     public var tags: [String]?
     public var metadata: JSONValue?
-    /// Members from the start, beside the caller (AM-24).
+    /// Members from the start, beside the caller, or invited, as the type says (AM-24, SB-07). Required for a conversation.
     public var users: [UserID]?
+    /// Those of the users who become operators (SB-10). They need not stand among `users`.
+    public var operators: [UserID]?
+    public var isDistinct: Bool?
+    /// Whether everyone finds and joins it. As the type says when left out.
+    public var isPublic: Bool?
+    /// Whether its messages aren't stored. It can't be changed (SB-04).
+    public var isEphemeral: Bool?
+    /// How the channel differs from its type.
+    public var policy: PolicyChanges?
+    /// Sent again with the same key within 24 hours, by the same caller: the channel that the first call created is answered (SB-12).
+    public var idempotencyKey: String?
 
     public init(
         channel: ChannelID? = nil, type: ChannelType = .community, displayName: String? = nil, avatarFileId: String? = nil,
@@ -34,23 +51,28 @@ public struct CreateChannel: Operation {
 
     public func validate() throws(RoostError) {
         try channel?.validate(field: "channel")
-        guard ChannelPolicy.named(type) != nil else {
-            throw .invalidArgument("type", "must be one of: " + ChannelPolicy.presets.map(\.type.rawValue).joined(separator: ", "))
-        }
+        try type.validate(field: "type")
         try Limits.check(displayName, length: Limits.displayNameLength, field: "displayName")
         try Limits.check(avatarFileId, length: Limits.fileIDLength, field: "avatarFileId")
+        try Limits.check(coverUrl: coverUrl)
+        try Limits.check(customType, length: Limits.customTypeLength, field: "customType")
+        try Limits.check(data, length: Limits.channelDataLength, field: "data")
         try Limits.check(tags: tags, count: Limits.channelTags)
         try Limits.check(metadata: metadata)
-        if let users {
-            guard users.count <= Limits.membersPerCall else {
-                throw .limitExceeded("users", limit: Limits.membersPerCall, unit: "users")
-            }
-            for user in users { try user.validate(field: "users") }
+        if let users { try Limits.check(users: users, field: "users", mayBeEmpty: true) }
+        if let operators { try Limits.check(users: operators, field: "operators", mayBeEmpty: true) }
+        try policy?.validate(field: "policy")
+        if let idempotencyKey {
+            guard !idempotencyKey.isEmpty else { throw .invalidArgument("idempotencyKey", "must not be empty") }
+            try Limits.check(idempotencyKey, length: Limits.identifierLength, field: "idempotencyKey")
+        }
+        guard isPublic == nil || (policy?.discovery == nil && policy?.join == nil) else {
+            throw .invalidArgument("isPublic", "decides discovery and join: give either it or them")
         }
     }
 }
 
-/// A channel, without joining it (AM-27).
+/// A channel, without joining it (AM-27, SB-25).
 public struct GetChannel: Operation {
     public typealias Response = ChannelView
     public static let name = "channels.get"
@@ -59,26 +81,39 @@ public struct GetChannel: Operation {
     public static let permission = Permission.channelRead
     public static let summary = "One channel, without joining it."
 
+    /// The channel's id, or `type:id` (ST-03).
     public var channel: ChannelID
     public init(channel: ChannelID) { self.channel = channel }
     public func validate() throws(RoostError) { try channel.validate(field: "channel") }
 }
 
-/// Replaces what is given of a channel's attributes. What is left out stays as it is (AM-37).
+/// Replaces what is given of a channel's attributes. What is left out stays as it is; an empty text takes a value away (AM-37, SB-11).
+///
+/// - Throws: `conflict_version` when `ifMetadataVersion` isn't the metadata's version; `already_exists` when another channel is the distinct one
+///   of the same members; `immutable_field` for what the type has fixed.
 public struct UpdateChannel: Operation {
     public typealias Response = Channel
     public static let name = "channels.update"
     public static let method = HTTPMethod.patch
     public static let path = "/v1/channels/{channel}"
     public static let permission = Permission.channelUpdate
-    public static let summary = "Update a channel's name, picture, tags or metadata. For its owner and operators."
+    public static let summary = "Update a channel's attributes. For its owner and operators."
 
     public var channel: ChannelID
     public var displayName: String?
     public var avatarFileId: String?
+    public var coverUrl: String?
+    public var customType: String?
+    public var data: String?
     public var tags: [String]?
     /// Replaces the whole object: the last writer wins (AM-36).
     public var metadata: JSONValue?
+    /// Writes the metadata only if this is still its version: for who doesn't want to overwrite what they haven't seen.
+    public var ifMetadataVersion: Int?
+    public var isDistinct: Bool?
+    public var isPublic: Bool?
+    /// Changes how the channel differs from its type, in what is given.
+    public var policy: PolicyChanges?
 
     public init(
         channel: ChannelID, displayName: String? = nil, avatarFileId: String? = nil, tags: [String]? = nil,
@@ -95,13 +130,23 @@ public struct UpdateChannel: Operation {
         try channel.validate(field: "channel")
         try Limits.check(displayName, length: Limits.displayNameLength, field: "displayName")
         try Limits.check(avatarFileId, length: Limits.fileIDLength, field: "avatarFileId")
+        try Limits.check(coverUrl: coverUrl)
+        try Limits.check(customType, length: Limits.customTypeLength, field: "customType")
+        try Limits.check(data, length: Limits.channelDataLength, field: "data")
         try Limits.check(tags: tags, count: Limits.channelTags)
         try Limits.check(metadata: metadata)
+        try policy?.validate(field: "policy")
+        guard isPublic == nil || (policy?.discovery == nil && policy?.join == nil) else {
+            throw .invalidArgument("isPublic", "decides discovery and join: give either it or them")
+        }
+        guard ifMetadataVersion == nil || metadata != nil else {
+            throw .invalidArgument("ifMetadataVersion", "needs metadata to write")
+        }
     }
 }
 
-/// Deletes a channel softly: nobody can write to it or join it any more, and it stays readable for admins and for those who were members.
-/// Deleting it again changes nothing.
+/// Deletes a channel softly: nobody can write to it or join it any more, and it stays readable for admins and for those who were members
+/// (AM-34). Pending invitations are withdrawn. Deleting it again changes nothing.
 public struct DeleteChannel: Operation {
     public typealias Response = Done
     public static let name = "channels.delete"
@@ -113,28 +158,4 @@ public struct DeleteChannel: Operation {
     public var channel: ChannelID
     public init(channel: ChannelID) { self.channel = channel }
     public func validate() throws(RoostError) { try channel.validate(field: "channel") }
-}
-
-/// The channels that the caller is a member of, in the order of their ids.
-public struct ListMyChannels: Operation {
-    public typealias Response = Page<ChannelView>
-    public static let name = "channels.mine"
-    public static let method = HTTPMethod.get
-    public static let path = "/v1/me/channels"
-    public static let permission = Permission.streamRead
-    public static let summary = "The channels that the caller is a member of, paged, each with its newest message."
-
-    /// 1 to 100, 20 when left out.
-    public var limit: Int?
-    public var cursor: String?
-
-    public init(limit: Int? = nil, cursor: String? = nil) {
-        self.limit = limit
-        self.cursor = cursor
-    }
-
-    public func validate() throws(RoostError) {
-        _ = try Limits.page(limit, Limits.channelPage)
-        try Limits.check(cursor, length: Limits.cursorLength, field: "cursor")
-    }
 }

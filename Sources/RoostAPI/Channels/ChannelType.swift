@@ -1,7 +1,12 @@
 /// The name of a channel's policy. Types are rows of a table, not subclasses: see ``ChannelPolicy``.
-public struct ChannelType: RawRepresentable, Codable, Hashable, Sendable, SchemaDescribed, CustomStringConvertible {
+///
+/// Beside the presets an operator has types of their own: 1 to 64 characters of `a-z`, `0-9`, `-` and `_`.
+public struct ChannelType: RawRepresentable, Codable, Hashable, Sendable, SchemaDescribed, CustomStringConvertible,
+    ExpressibleByStringLiteral
+{
     public let rawValue: String
     public init(rawValue: String) { self.rawValue = rawValue }
+    public init(stringLiteral value: String) { self.init(rawValue: value) }
     public init(from decoder: any Decoder) throws {
         self.init(rawValue: try decoder.singleValueContainer().decode(String.self))
     }
@@ -13,42 +18,25 @@ public struct ChannelType: RawRepresentable, Codable, Hashable, Sendable, Schema
 
     /// An open channel that anyone may find and join: the default kind (AM-14).
     public static let community = ChannelType(rawValue: "community")
+    /// As `community`, but found by its members only; who knows the id may join (AM-15, D-33).
+    public static let live = ChannelType(rawValue: "live")
+    /// Admins write, everyone reads along (AM-16).
+    public static let broadcast = ChannelType(rawValue: "broadcast")
+    /// A talk among fixed people, one for each set of them (AM-17, AM-25).
+    public static let conversation = ChannelType(rawValue: "conversation")
+    /// Kept for apps that still have such channels: nobody creates or changes one (AM-19).
+    public static let standard = ChannelType(rawValue: "standard")
+    public static let `private` = ChannelType(rawValue: "private")
+    /// A group channel, private unless it is created public (SB-03).
+    public static let group = ChannelType(rawValue: "group")
+    /// A channel for its members (ST-08).
+    public static let messaging = ChannelType(rawValue: "messaging")
+    /// A channel that non-members read and write in too (ST-08, D-27).
+    public static let livestream = ChannelType(rawValue: "livestream")
 
-    public static var schema: Schema { .enumeration(ChannelPolicy.presets.map(\.type.rawValue)) }
+    public static var schema: Schema { .string(maxLength: Limits.typeNameLength) }
     public static var schemaExample: ChannelType { .community }
-}
 
-/// What a channel's type decides: who finds, joins, reads and writes, and which limits hold (ledger §8.2).
-///
-/// No code asks for a type by name; it asks the policy. It is sent to clients as the `config` of a watched channel (ST-05).
-public struct ChannelPolicy: Codable, Hashable, Sendable {
-    /// Who may do something in the channels of a type. Admins may wherever it doesn't say `nobody`.
-    public enum Audience: String, Codable, CaseIterable, Sendable, WireEnumeration {
-        case everyone, members, admins, nobody
-    }
-
-    public var type: ChannelType
-    /// Who may create such a channel through the SDK or the API.
-    public var create: Audience
-    /// Who learns that the channel exists.
-    public var discovery: Audience
-    /// Who may become a member without being added.
-    public var join: Audience
-    /// Who may give up a membership.
-    public var leave: Audience
-    /// Who may read messages and watch.
-    public var read: Audience
-    public var send: Audience
-    /// Members at most.
-    public var maxMembers: Int
-
-    /// Every type that exists, in the order in which they are shown.
-    public static let presets: [ChannelPolicy] = [
-        ChannelPolicy(
-            type: .community, create: .everyone, discovery: .everyone, join: .everyone, leave: .members, read: .members,
-            send: .members, maxMembers: Limits.membersPerChannel)
-    ]
-
-    /// The policy of a type; nil for a type that doesn't exist.
-    public static func named(_ type: ChannelType) -> ChannelPolicy? { presets.first { $0.type == type } }
+    /// Throws `invalid_argument` with the field's name when the text can't be a type's name.
+    public func validate(field: String) throws(RoostError) { try Limits.check(name: rawValue, field: field) }
 }

@@ -5,34 +5,31 @@ public struct Member: Codable, Hashable, Sendable {
     public var state: MembershipState
     /// When the user last became a member.
     public var joinedAt: Timestamp
+    /// The channel's seq at which the present stay began: what orders members by when they came, since clocks don't.
+    public var joinedSeq: Seq
     /// The seq of the newest change of this row in the channel's stream.
     public var changeSeq: Seq
 
-    public init(userId: UserID, role: ChannelRole, state: MembershipState, joinedAt: Timestamp, changeSeq: Seq) {
+    public init(
+        userId: UserID, role: ChannelRole, state: MembershipState, joinedAt: Timestamp, joinedSeq: Seq, changeSeq: Seq
+    ) {
         self.userId = userId
         self.role = role
         self.state = state
         self.joinedAt = joinedAt
+        self.joinedSeq = joinedSeq
         self.changeSeq = changeSeq
     }
 }
 
-/// Where a user stands towards a channel (ledger §8.3).
+/// Where a user stands towards a channel (ledger §8.3). An invitation is a row of its own: see ``Invitation``.
 public enum MembershipState: String, Codable, CaseIterable, Sendable, WireEnumeration {
     case member
     /// Was a member and isn't any more. Such rows stay, so that who was away learns of it.
     case none
 }
 
-/// What a member may do in a channel beyond what its type gives to all (ledger §8.4).
-public enum ChannelRole: String, Codable, CaseIterable, Sendable, WireEnumeration {
-    case member
-    case `operator`
-    /// Who created the channel.
-    case owner
-}
-
-/// The caller's own membership in one channel, with what nobody else sees: how far they have read.
+/// The caller's own membership in one channel, with what nobody else sees: how far they have read, whether they hid the channel.
 public struct Membership: Codable, Hashable, Sendable {
     public var channelId: ChannelID
     public var role: ChannelRole
@@ -45,14 +42,26 @@ public struct Membership: Codable, Hashable, Sendable {
     /// The messages of the channel that don't count as unread for the caller: those up to `readSeq`, and the caller's own after it.
     public var readCount: Int
     public var lastReadAt: Timestamp?
+    /// Messages up to this seq are not for the caller: sent before joining where history is hidden, or concealed by hiding (SB-14, SB-26).
+    public var historyFloor: Seq
+    /// As the caller left it. Whether the channel is hidden now: ``Membership/visibility(in:)``.
+    public var hiddenState: HiddenState
+    /// The channel's `messageCount` when it was hidden: a message after that brings it back, where that is allowed.
+    public var hiddenMessageCount: Int
+    /// Until when the caller may not send here.
+    public var mutedUntil: Timestamp?
+    /// Until when the caller is banned from the channel (AM-31).
+    public var bannedUntil: Timestamp?
     /// The channel's seq at which this was so. `readCount` holds the caller's own messages up to it, so that it doesn't matter whether an
     /// event of the channel or one of the user's stream comes first.
     public var channelSeq: Seq
+    /// The seq of this row's newest change in the caller's own stream: of two versions the one with the higher is newer.
+    public var userSeq: Seq
 
     public init(
         channelId: ChannelID, role: ChannelRole, state: MembershipState, joinedAt: Timestamp, joinedSeq: Seq, readSeq: Seq,
-        readCount: Int,
-        lastReadAt: Timestamp? = nil, channelSeq: Seq
+        readCount: Int, lastReadAt: Timestamp? = nil, historyFloor: Seq = 0, hiddenState: HiddenState = .unhidden,
+        hiddenMessageCount: Int = 0, mutedUntil: Timestamp? = nil, bannedUntil: Timestamp? = nil, channelSeq: Seq, userSeq: Seq
     ) {
         self.channelId = channelId
         self.role = role
@@ -62,6 +71,49 @@ public struct Membership: Codable, Hashable, Sendable {
         self.readSeq = readSeq
         self.readCount = readCount
         self.lastReadAt = lastReadAt
+        self.historyFloor = historyFloor
+        self.hiddenState = hiddenState
+        self.hiddenMessageCount = hiddenMessageCount
+        self.mutedUntil = mutedUntil
+        self.bannedUntil = bannedUntil
         self.channelSeq = channelSeq
+        self.userSeq = userSeq
+    }
+
+    /// Whether the channel is hidden as of some counters: a newer message brings back one that was hidden so as to (SB-27, D-32).
+    public func visibility(in counters: ChannelCounters) -> HiddenState {
+        hiddenState == .hiddenAllowAutoUnhide && counters.messageCount > hiddenMessageCount ? .unhidden : hiddenState
+    }
+}
+
+/// Whether a user hid a channel from their own lists (SB-29).
+public enum HiddenState: String, Codable, CaseIterable, Sendable, WireEnumeration {
+    case unhidden
+    /// Comes back by itself with the next message.
+    case hiddenAllowAutoUnhide
+    /// Archived: comes back only when unhidden.
+    case hiddenPreventAutoUnhide
+}
+
+/// A row of a member list: the member, who that is, and whether they are connected (SB-22, R15).
+public struct MemberEntry: Codable, Hashable, Sendable {
+    public var member: Member
+    /// Nil for a user who doesn't exist any more.
+    public var user: User?
+    /// Whether the user has a connection at this moment.
+    public var isOnline: Bool
+    /// Until when the member may not send. Only for who may list the muted.
+    public var mutedUntil: Timestamp?
+    /// Until when the user is banned. Only for who may list the banned.
+    public var bannedUntil: Timestamp?
+
+    public init(
+        member: Member, user: User?, isOnline: Bool, mutedUntil: Timestamp? = nil, bannedUntil: Timestamp? = nil
+    ) {
+        self.member = member
+        self.user = user
+        self.isOnline = isOnline
+        self.mutedUntil = mutedUntil
+        self.bannedUntil = bannedUntil
     }
 }

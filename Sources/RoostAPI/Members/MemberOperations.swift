@@ -1,4 +1,6 @@
-/// Joins a channel. Joining one that the caller is a member of changes nothing and answers the same (AM-26).
+/// Joins a channel. Joining one that the caller is a member of changes nothing and answers the same (AM-26). Who is invited accepts by it.
+///
+/// - Throws: `invite_required` for a private channel, `banned` with the end of the ban, `member_limit`, `channel_limit`, `kind_forbids`.
 public struct JoinChannel: Operation {
     public typealias Response = ChannelView
     public static let name = "members.join"
@@ -12,7 +14,10 @@ public struct JoinChannel: Operation {
     public func validate() throws(RoostError) { try channel.validate(field: "channel") }
 }
 
-/// Leaves a channel (AM-41). Leaving one that the caller isn't a member of changes nothing.
+/// Leaves a channel (AM-41). Leaving one that the caller isn't a member of changes nothing. A distinct channel isn't distinct any more
+/// after it (SB-05).
+///
+/// - Throws: `kind_forbids` for a conversation (AM-18).
 public struct LeaveChannel: Operation {
     public typealias Response = Done
     public static let name = "members.leave"
@@ -26,29 +31,123 @@ public struct LeaveChannel: Operation {
     public func validate() throws(RoostError) { try channel.validate(field: "channel") }
 }
 
-/// The members of a channel in the order of their ids (AM-42).
-public struct ListMembers: Operation {
-    public typealias Response = Page<Member>
-    public static let name = "members.list"
-    public static let method = HTTPMethod.get
+/// Makes users members at once, without asking them (AM-40). One change of the channel for all of them; the answer tells of each.
+///
+/// A user who can't be added is reported and the others are added: `already_member`, `not_found`, `banned`, `member_limit`, `channel_limit`.
+/// - Throws: `kind_forbids` for a conversation (AM-18), `not_permitted`.
+public struct AddMembers: Operation {
+    public typealias Response = MemberResults
+    public static let name = "members.add"
+    public static let method = HTTPMethod.post
     public static let path = "/v1/channels/{channel}/members"
-    public static let permission = Permission.memberList
-    public static let summary = "The members of a channel, paged."
+    public static let permission = Permission.memberAdd
+    public static let summary = "Make up to 100 users members, with a result for each."
 
     public var channel: ChannelID
-    /// 1 to 100, 30 when left out.
-    public var limit: Int?
-    public var cursor: String?
+    /// 1 to 100, each once.
+    public var users: [UserID]
+    /// Whether messages sent before are hidden from them, whatever the app's option says (D-11).
+    public var hideHistory: Bool?
 
-    public init(channel: ChannelID, limit: Int? = nil, cursor: String? = nil) {
+    public init(channel: ChannelID, users: [UserID], hideHistory: Bool? = nil) {
         self.channel = channel
-        self.limit = limit
-        self.cursor = cursor
+        self.users = users
+        self.hideHistory = hideHistory
     }
 
     public func validate() throws(RoostError) {
         try channel.validate(field: "channel")
-        _ = try Limits.page(limit, Limits.memberPage)
-        try Limits.check(cursor, length: Limits.cursorLength, field: "cursor")
+        try Limits.check(users: users, field: "users")
+    }
+}
+
+/// Ends the membership of users with a lower role than the caller's (AM-40, R13). The answer tells of each.
+///
+/// - Throws: `kind_forbids` for a conversation (AM-18), `not_permitted`.
+public struct RemoveMembers: Operation {
+    public typealias Response = MemberResults
+    public static let name = "members.remove"
+    public static let method = HTTPMethod.post
+    public static let path = "/v1/channels/{channel}/members/remove"
+    public static let permission = Permission.memberRemove
+    public static let summary = "Remove up to 100 members, with a result for each."
+
+    public var channel: ChannelID
+    /// 1 to 100, each once.
+    public var users: [UserID]
+
+    public init(channel: ChannelID, users: [UserID]) {
+        self.channel = channel
+        self.users = users
+    }
+
+    public func validate() throws(RoostError) {
+        try channel.validate(field: "channel")
+        try Limits.check(users: users, field: "users")
+    }
+}
+
+/// Gives members a role (AM-47, SB-10, R33). The caller's own role has to be above both the role that each has and the one given; an owner
+/// who makes another member the owner becomes an operator.
+///
+/// - Throws: `not_found` with the field `role` for a role that doesn't exist, `kind_forbids`, `not_permitted`.
+public struct SetMemberRole: Operation {
+    public typealias Response = MemberResults
+    public static let name = "members.setRole"
+    public static let method = HTTPMethod.post
+    public static let path = "/v1/channels/{channel}/members/role"
+    public static let permission = Permission.memberSetRole
+    public static let summary = "Give up to 100 members a role, with a result for each."
+
+    public var channel: ChannelID
+    /// 1 to 100, each once; exactly one where the role is `owner`.
+    public var users: [UserID]
+    public var role: ChannelRole
+
+    public init(channel: ChannelID, users: [UserID], role: ChannelRole) {
+        self.channel = channel
+        self.users = users
+        self.role = role
+    }
+
+    public func validate() throws(RoostError) {
+        try channel.validate(field: "channel")
+        try Limits.check(users: users, field: "users")
+        try role.validate(field: "role")
+        guard role != .owner || users.count == 1 else {
+            throw .limitExceeded("users", limit: 1, unit: "users, since a channel has one owner")
+        }
+    }
+}
+
+/// What an operation on several users did for each of them, in the order in which they were given.
+public struct MemberResults: Codable, Hashable, Sendable {
+    public var results: [MemberResult]
+    public init(results: [MemberResult]) { self.results = results }
+}
+
+/// What was done for one user.
+public struct MemberResult: Codable, Hashable, Sendable {
+    /// What became of it. Those that begin with `already` or `not` changed nothing.
+    public enum Outcome: String, Codable, CaseIterable, Sendable, WireEnumeration {
+        case added, removed, changed, invited, withdrawn
+        case alreadyMember = "already_member"
+        case alreadyInvited = "already_invited"
+        case unchanged
+        case notMember = "not_member"
+        case notInvited = "not_invited"
+        /// Declined for the user, who is a member of as many channels as one may be.
+        case autoDeclined = "auto_declined"
+        /// See `error`.
+        case refused
+    }
+    public var userId: UserID
+    public var outcome: Outcome
+    public var error: RoostError?
+
+    public init(userId: UserID, outcome: Outcome, error: RoostError? = nil) {
+        self.userId = userId
+        self.outcome = outcome
+        self.error = error
     }
 }

@@ -60,8 +60,13 @@ public struct Changes: Codable, Hashable, Sendable {
     /// Set where too much was missed to send each message: the rows hold the channel and its newest messages. The client forgets the
     /// messages of this channel that it had, and is then in the state of a fresh client.
     public var isFresh: Bool?
+    /// Set for an ephemeral channel: messages may have been sent in between, and are gone (SB-04).
+    public var isIncomplete: Bool?
 
-    public init(stream: StreamID, rows: Rows, seq: Seq, hasMore: Bool, isFresh: Bool? = nil) {
+    public init(
+        stream: StreamID, rows: Rows, seq: Seq, hasMore: Bool, isFresh: Bool? = nil, isIncomplete: Bool? = nil
+    ) {
+        self.isIncomplete = isIncomplete
         self.stream = stream
         self.rows = rows
         self.seq = seq
@@ -95,8 +100,8 @@ public struct Resume: Operation {
 
     public func validate() throws(RoostError) {
         try Limits.check(seq: after, field: "after")
-        guard channels.count <= Limits.channelsPerUser else {
-            throw .limitExceeded("channels", limit: Limits.channelsPerUser, unit: "channels")
+        guard channels.count <= Limits.channelsPerUserMost else {
+            throw .limitExceeded("channels", limit: Limits.channelsPerUserMost, unit: "channels")
         }
         for (channel, seq) in channels {
             try ChannelID(channel).validate(field: "channels")

@@ -24,6 +24,12 @@ public struct User: Codable, Hashable, Sendable {
 /// What a user is in the whole app (ledger §8.4). It comes from the token, and is another axis than the roles in a channel (AM-22, D-39).
 public enum AppRole: String, Codable, CaseIterable, Sendable, WireEnumeration {
     case user
-    /// The app's own backend and console: sees and may do everything that no channel type forbids to all.
+    /// Reads what a type shows to everyone, and nothing else: neither joins nor writes.
+    case guest
+    /// Keeps order in every channel, as an operator does there.
+    case moderator
+    /// The app's console: sees and may do everything that no channel type forbids to all.
     case admin
+    /// The app's own backend (SB-12): may do what an admin may, also in the name of a user.
+    case service
 }

@@ -57,10 +57,12 @@ public struct WatchedChannel: Codable, Hashable, Sendable {
     /// How far those members have read (D-22).
     public var read: [String: ReadState]
     public var messages: MessagePage
+    /// What the caller may do in the channel now, in the order of `Permission.allCases`.
+    public var ownCapabilities: [Permission]
 
     public init(
         config: ChannelPolicy, channel: Channel, membership: Membership?, online: Int, watcherCount: Int, watchers: [String: User],
-        members: [String: Member], read: [String: ReadState], messages: MessagePage
+        members: [String: Member], read: [String: ReadState], messages: MessagePage, ownCapabilities: [Permission]
     ) {
         self.config = config
         self.channel = channel
@@ -71,6 +73,7 @@ public struct WatchedChannel: Codable, Hashable, Sendable {
         self.members = members
         self.read = read
         self.messages = messages
+        self.ownCapabilities = ownCapabilities
     }
 }
 

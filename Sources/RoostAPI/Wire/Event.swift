@@ -52,11 +52,30 @@ public struct Event: Codable, Hashable, Sendable {
         case messageDeleted = "message.deleted"
         case channelCreated = "channel.created"
         case channelUpdated = "channel.updated"
+        case channelMetadataUpdated = "channel.metadata_updated"
+        case channelFrozen = "channel.frozen"
+        case channelUnfrozen = "channel.unfrozen"
+        case channelSilenced = "channel.silenced"
+        case channelUnsilenced = "channel.unsilenced"
+        case channelRateLimitChanged = "channel.rate_limit_changed"
         case channelDestroyed = "channel.destroyed"
+        /// To all devices of who hid or showed it.
+        case channelHidden = "channel.hidden"
+        case channelUnhidden = "channel.unhidden"
         case memberJoined = "member.joined"
         case memberLeft = "member.left"
+        /// To who was removed; the others get `member.left`.
+        case memberRemoved = "member.removed"
+        case memberRoleChanged = "member.role_changed"
+        /// To all devices of who invited.
+        case invitationSent = "invitation.sent"
+        case invitationReceived = "invitation.received"
+        case invitationAccepted = "invitation.accepted"
+        case invitationDeclined = "invitation.declined"
+        case invitationWithdrawn = "invitation.withdrawn"
         case markRead = "mark_read"
         case userUpdated = "user.updated"
+        case preferencesUpdated = "preferences.updated"
         /// Several changes in one event, from `after` up to `seq`: what a node sends for events that didn't reach it.
         case changes = "stream.changes"
     }
@@ -95,17 +114,29 @@ public struct Rows: Codable, Hashable, Sendable {
     public var messages: [Message]?
     /// The caller's own memberships: only on the stream of that user, and in the caller's own changes.
     public var memberships: [Membership]?
+    public var invitations: [Invitation]?
     public var users: [User]?
+    /// The caller's own preferences: only on the stream of that user.
+    public var preferences: Preferences?
+    /// What the caller may do, by channel id: where that may have changed for the caller.
+    public var ownCapabilities: [String: [Permission]]?
+    /// What members may do, by role: where a change of the channel changed that for all of them.
+    public var capabilities: [String: [Permission]]?
 
     public init(
         channel: Channel? = nil, counters: ChannelCounters? = nil, members: [Member]? = nil, messages: [Message]? = nil,
-        memberships: [Membership]? = nil, users: [User]? = nil
+        memberships: [Membership]? = nil, invitations: [Invitation]? = nil, users: [User]? = nil, preferences: Preferences? = nil,
+        ownCapabilities: [String: [Permission]]? = nil, capabilities: [String: [Permission]]? = nil
     ) {
         self.channel = channel
         self.counters = counters
         self.members = members
         self.messages = messages
         self.memberships = memberships
+        self.invitations = invitations
         self.users = users
+        self.preferences = preferences
+        self.ownCapabilities = ownCapabilities
+        self.capabilities = capabilities
     }
 }

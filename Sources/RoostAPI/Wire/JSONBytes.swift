@@ -167,7 +167,23 @@ extension JSONBytes {
         endArray()
     }
 
+    /// A member that is an object with a list of names for each key, the keys sorted.
+    public mutating func member(_ name: StaticString, _ values: [String: [some WireWritable]]?) {
+        guard let values else { return }
+        key(name)
+        beginObject()
+        for (name, list) in values.sorted(by: { $0.key < $1.key }) {
+            key(name)
+            array(list)
+        }
+        endObject()
+    }
+
     /// A member of an object that is always there: `null` without a value.
+    public mutating func memberOrNull(_ name: StaticString, _ value: (some FixedWidthInteger)?) {
+        key(name)
+        if let value { integer(value) } else { null() }
+    }
     public mutating func memberOrNull(_ name: StaticString, _ value: (some WireWritable)?) {
         key(name)
         if let value { value.write(to: &self) } else { null() }

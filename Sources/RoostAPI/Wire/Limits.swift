@@ -24,8 +24,32 @@ public enum Limits {
     public static let membersPerCall = 100
     /// Users fetched by one call.
     public static let usersPerCall = 100
-    /// Channels that one user may be a member of.
-    public static let channelsPerUser = 2000
+    /// Channels that one user may be a member of: an app's option goes up to this.
+    public static let channelsPerUserMost = 20_000
+    /// Members of a group or a conversation where nothing sets another number (SB-01).
+    public static let membersPerGroup = 100
+    /// Characters of a channel's data, and of the address of its picture.
+    public static let channelDataLength = 20_000
+    public static let coverURLLength = 2048
+    /// Characters of an invitation's welcome text (EM-24).
+    public static let welcomeLength = 500
+    /// Invitations that wait for an answer, into one channel and to one user.
+    public static let pendingInvitationsPerChannel = 1000
+    public static let pendingInvitationsPerUser = 1000
+    /// Characters of the name of a channel type or a role; types and roles of an app's own.
+    public static let typeNameLength = 64
+    public static let channelTypes = 50
+    public static let channelRoles = 25
+    /// Values in one filter of a query, and roles in a query of members.
+    public static let filterValues = 20
+    public static let rolesPerQuery = 10
+    /// The delivery throttle of a channel (AM-08).
+    public static let rateLimitMessages = 1000
+    public static let rateLimitWindowSeconds = 3600
+    /// Seconds that a mute, a silence or a throttle lasts at most, where it isn't for ever: a hundred years.
+    public static let durationSeconds = 3_155_760_000
+    /// Hours for which an idempotency key is kept (SB-12).
+    public static let idempotencyKeyHours = 24
     /// Members of a channel where its type sets no lower number (AM-01).
     public static let membersPerChannel = 300_000
     /// Rows of a page: the default and the most.
@@ -48,11 +72,11 @@ public enum Limits {
     /// Bytes of an HTTP request's body.
     public static let bodySizeBytes = 1_048_576
     /// JSON values in one message or body. Reading a value costs far more than its bytes do.
-    public static let jsonValues = 10_000
+    public static let jsonValues = 25_000
     /// The highest position of a stream: what every JSON library reads exactly (2⁵³ − 1).
     public static let seqMax: Seq = 9_007_199_254_740_991
-    /// Characters of a page cursor.
-    public static let cursorLength = 512
+    /// Characters of a page cursor. It may hold a name and an id, each of letters that take several bytes.
+    public static let cursorLength = 4096
 }
 
 extension Limits {
@@ -104,4 +128,68 @@ extension Limits {
         guard seq >= 0 else { throw .invalidArgument(field, "must be 0 or more") }
         guard seq <= seqMax else { throw .invalidArgument(field, "must be at most \(seqMax)") }
     }
+
+    /// Throws when a list of users is empty, too long, holds one twice, or an id that can't be one.
+    public static func check(users: [UserID], field: String, mayBeEmpty: Bool = false) throws(RoostError) {
+        guard mayBeEmpty || !users.isEmpty else { throw .invalidArgument(field, "must not be empty") }
+        guard users.count <= membersPerCall else { throw .limitExceeded(field, limit: membersPerCall, unit: "users") }
+        for user in users { try user.validate(field: field) }
+        guard mayBeEmpty || Set(users).count == users.count else { throw .invalidArgument(field, "must hold each user once") }
+    }
+
+    /// Throws when a list in a filter is empty or too long, or one of its values is refused.
+    static func check<Value>(
+        list: [Value]?, count: Int, field: String, each: (Value) throws(RoostError) -> Void
+    ) throws(RoostError) {
+        guard let list else { return }
+        guard !list.isEmpty else { throw .invalidArgument(field, "must not be empty") }
+        guard list.count <= count else { throw .limitExceeded(field, limit: count, unit: "values") }
+        for value in list { try each(value) }
+    }
+
+    /// Throws unless the text can name a channel type or a role.
+    static func check(name: String, field: String) throws(RoostError) {
+        guard !name.isEmpty else { throw .invalidArgument(field, "must not be empty") }
+        guard name.utf8.count <= typeNameLength else { throw .limitExceeded(field, limit: typeNameLength, unit: "characters") }
+        let isLawful = name.utf8.allSatisfy { byte in
+            switch byte {
+            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "_"):
+                true
+            default: false
+            }
+        }
+        guard isLawful else { throw .invalidArgument(field, "must hold only a to z, 0 to 9, '-' and '_'") }
+    }
+
+    /// Throws unless the text is empty or the address of a picture: http or https, without white space or control characters.
+    static func check(coverUrl: String?) throws(RoostError) {
+        guard let coverUrl, !coverUrl.isEmpty else { return }
+        try check(coverUrl, length: coverURLLength, field: "coverUrl")
+        guard coverUrl.hasPrefix("https://") || coverUrl.hasPrefix("http://"),
+            coverUrl.unicodeScalars.allSatisfy({ $0.value > 0x20 && $0.value != 0x7F })
+        else { throw .invalidArgument("coverUrl", "must be an address that begins with https:// or http://") }
+    }
+
+    /// Throws unless a duration is more than 0 seconds, or −1 for ever (D-07).
+    static func check(seconds: Int?, field: String) throws(RoostError) {
+        guard let seconds, seconds != -1 else { return }
+        guard seconds >= 1 else { throw .invalidArgument(field, "must be 1 or more, or -1 for ever") }
+        guard seconds <= durationSeconds else { throw .limitExceeded(field, limit: durationSeconds, unit: "seconds") }
+    }
+
+    /// Every limit that a client may want to know, by name.
+    public static let table: [String: Int] = [
+        "identifierLength": identifierLength, "displayNameLength": displayNameLength, "fileIDLength": fileIDLength,
+        "metadataSizeBytes": metadataSizeBytes, "metadataDepth": metadataDepth, "channelTags": channelTags, "tagLength": tagLength,
+        "messageTags": messageTags, "messageTextLength": messageTextLength, "customTypeLength": customTypeLength,
+        "messageDataLength": messageDataLength, "channelDataLength": channelDataLength, "coverURLLength": coverURLLength,
+        "welcomeLength": welcomeLength, "membersPerCall": membersPerCall, "usersPerCall": usersPerCall,
+        "membersPerChannel": membersPerChannel, "membersPerGroup": membersPerGroup,
+        "pendingInvitationsPerChannel": pendingInvitationsPerChannel, "pendingInvitationsPerUser": pendingInvitationsPerUser,
+        "channelTypes": channelTypes, "channelRoles": channelRoles, "filterValues": filterValues, "rolesPerQuery": rolesPerQuery,
+        "historyPage": historyPage.most, "memberPage": memberPage.most, "channelPage": channelPage.most,
+        "frameSizeBytes": frameSizeBytes, "messageSizeBytes": messageSizeBytes, "bodySizeBytes": bodySizeBytes,
+        "jsonValues": jsonValues, "rateLimitMessages": rateLimitMessages, "rateLimitWindowSeconds": rateLimitWindowSeconds,
+        "idempotencyKeyHours": idempotencyKeyHours,
+    ]
 }

@@ -35,25 +35,49 @@ public enum HTTPMethod: String, Sendable {
 
 /// What a caller may be allowed to do (ledger §8.4). The server's permission table says who is; no handler decides by itself.
 public enum Permission: String, Codable, CaseIterable, Sendable, WireEnumeration {
+    case configRead = "config.read"
+    case configManage = "config.manage"
     case userRead = "user.read"
     case userUpdateSelf = "user.updateSelf"
     case userManage = "user.manage"
+    case streamRead = "stream.read"
     case channelCreate = "channel.create"
     case channelRead = "channel.read"
     case channelWatch = "channel.watch"
     case channelUpdate = "channel.update"
     case channelDelete = "channel.delete"
+    case channelFreeze = "channel.freeze"
+    case channelSilence = "channel.silence"
+    case channelRateLimit = "channel.rateLimit"
+    case channelHide = "channel.hide"
     case memberJoin = "member.join"
     case memberLeave = "member.leave"
     case memberList = "member.list"
+    case memberListMuted = "member.listMuted"
+    case memberListBanned = "member.listBanned"
+    case memberSearchBanned = "member.searchBanned"
+    case memberAdd = "member.add"
+    case memberRemove = "member.remove"
+    case memberSetRole = "member.setRole"
+    case memberInvite = "member.invite"
+    case invitationList = "invitation.list"
+    case invitationAnswer = "invitation.answer"
     case messageSend = "message.send"
+    case messageSendWhileFrozen = "message.sendWhileFrozen"
     case messageEditOwn = "message.editOwn"
     case messageEditAny = "message.editAny"
     case messageDeleteOwn = "message.deleteOwn"
     case messageDeleteAny = "message.deleteAny"
     case historyRead = "history.read"
     case readMark = "read.mark"
-    case streamRead = "stream.read"
+
+    /// Those that concern a channel: what `ownCapabilities` tells of.
+    public static let ofChannel: [Permission] = allCases.filter { permission in
+        switch permission {
+        case .configRead, .configManage, .userRead, .userUpdateSelf, .userManage, .streamRead, .channelCreate: false
+        default: true
+        }
+    }
 }
 
 /// The answer of an operation that has nothing to tell but that it was done.
@@ -66,9 +90,12 @@ public struct Page<Item: Codable & Hashable & Sendable>: Codable, Hashable, Send
     public var items: [Item]
     /// Give it back to read the next page; absent on the last page. Opaque: don't read or build one.
     public var nextCursor: String?
+    /// Give it back to read the page before this one; absent on the first page, and for lists that go one way.
+    public var previousCursor: String?
 
-    public init(items: [Item], nextCursor: String? = nil) {
+    public init(items: [Item], nextCursor: String? = nil, previousCursor: String? = nil) {
         self.items = items
         self.nextCursor = nextCursor
+        self.previousCursor = previousCursor
     }
 }

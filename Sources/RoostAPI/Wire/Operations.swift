@@ -1,9 +1,16 @@
 /// Every operation that exists. The server serves these and no others; a test fails when a type conforms and isn't listed.
 public enum Operations {
     public static let all: [any Operation.Type] = [
-        UpsertUser.self, GetUser.self, GetUsers.self, GetMe.self, UpdateMe.self,
-        CreateChannel.self, GetChannel.self, UpdateChannel.self, DeleteChannel.self, ListMyChannels.self,
-        JoinChannel.self, LeaveChannel.self, ListMembers.self,
+        GetConfiguration.self, ListChannelTypes.self, PutChannelType.self, DeleteChannelType.self,
+        ListRoles.self, PutRole.self, DeleteRole.self, ExplainPermission.self,
+        UpsertUser.self, GetUser.self, GetUsers.self, GetMe.self, UpdateMe.self, GetPreferences.self, UpdatePreferences.self,
+        CreateChannel.self, GetChannel.self, QueryChannels.self, UpdateChannel.self, DeleteChannel.self,
+        FreezeChannel.self, UnfreezeChannel.self, SilenceChannel.self, UnsilenceChannel.self, SetRateLimit.self,
+        RemoveRateLimit.self, HideChannel.self, UnhideChannel.self,
+        JoinChannel.self, LeaveChannel.self, ListMembers.self, SearchMembers.self, GetMember.self, AddMembers.self,
+        RemoveMembers.self, SetMemberRole.self,
+        InviteMembers.self, AcceptInvitation.self, DeclineInvitation.self, WithdrawInvitations.self, ListInvitations.self,
+        ListMyInvitations.self,
         SendMessage.self, ListMessages.self, EditMessage.self, DeleteMessage.self,
         MarkRead.self, GetUnread.self, GetTotalUnread.self,
         WatchChannel.self, UnwatchChannel.self,

@@ -15,8 +15,18 @@ public struct RoostError: Error, Codable, Hashable, Sendable {
         case alreadyExists = "already_exists"
         case notPermitted = "not_permitted"
         case notMember = "not_member"
+        case notInvited = "not_invited"
         case notMessageOwner = "not_message_owner"
         case kindForbids = "kind_forbids"
+        case immutableField = "immutable_field"
+        case inviteRequired = "invite_required"
+        case banned
+        case muted
+        case frozen
+        case channelMuted = "channel_muted"
+        case sendNotAllowed = "send_not_allowed"
+        case conflictVersion = "conflict_version"
+        case keyReused = "key_reused"
         case memberLimit = "member_limit"
         case channelLimit = "channel_limit"
         case resyncRequired = "resync_required"
@@ -34,11 +44,13 @@ public struct RoostError: Error, Codable, Hashable, Sendable {
     public var limit: Int64?
     /// The rule that refused, as the permission table names it.
     public var rule: String?
+    /// When a refusal ends that ends by itself: a ban, a mute, a silence.
+    public var until: Timestamp?
     /// When the same request may be tried again.
     public var retryAfterMilliseconds: Int64?
 
     public init(
-        _ code: Code, _ message: String, field: String? = nil, limit: Int64? = nil, rule: String? = nil,
+        _ code: Code, _ message: String, field: String? = nil, limit: Int64? = nil, rule: String? = nil, until: Timestamp? = nil,
         retryAfterMilliseconds: Int64? = nil
     ) {
         self.code = code
@@ -46,6 +58,7 @@ public struct RoostError: Error, Codable, Hashable, Sendable {
         self.field = field
         self.limit = limit
         self.rule = rule
+        self.until = until
         self.retryAfterMilliseconds = retryAfterMilliseconds
     }
 
@@ -76,9 +89,13 @@ public struct RoostError: Error, Codable, Hashable, Sendable {
     public var status: Int {
         switch code {
         case .unauthenticated, .tokenExpired: 401
-        case .notPermitted, .notMember, .notMessageOwner, .kindForbids: 403
+        case .notPermitted, .notMember, .notInvited, .notMessageOwner, .kindForbids, .inviteRequired, .banned, .muted, .frozen,
+            .channelMuted, .sendNotAllowed:
+            403
         case .notFound, .unknownOperation: 404
-        case .alreadyExists, .memberLimit, .channelLimit, .notConnected, .resyncRequired: 409
+        case .alreadyExists, .memberLimit, .channelLimit, .notConnected, .resyncRequired, .immutableField: 409
+        case .conflictVersion: 412
+        case .keyReused: 422
         case .limitExceeded: 413
         case .invalidArgument: 400
         case .overloaded, .unavailable: 503

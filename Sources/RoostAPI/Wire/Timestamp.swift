@@ -9,6 +9,17 @@ public struct Timestamp: Hashable, Comparable, Codable, Sendable, SchemaDescribe
 
     public static func < (left: Self, right: Self) -> Bool { left.milliseconds < right.milliseconds }
 
+    /// The end of what has no end: the last moment of the year 9999.
+    public static let forever = Timestamp(milliseconds: 253_402_300_799_999)
+
+    /// This moment and some seconds; for ever for −1 and for nothing given, as durations are on the wire (D-07).
+    public func after(seconds: Int?) -> Timestamp {
+        guard let seconds, seconds >= 0 else { return .forever }
+        let (milliseconds, isTooLong) = Int64(seconds).multipliedReportingOverflow(by: 1000)
+        let (sum, isTooLate) = self.milliseconds.addingReportingOverflow(milliseconds)
+        return isTooLong || isTooLate ? .forever : min(Timestamp(milliseconds: sum), .forever)
+    }
+
     /// `2026-03-01T12:30:05.250Z`
     public var description: String {
         var json = JSONBytes(capacity: 24)

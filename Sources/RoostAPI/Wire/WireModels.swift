@@ -26,7 +26,16 @@ extension Timestamp: WireWritable {
 extension WireEnumeration where Self: WireWritable {
     public func write(to json: inout JSONBytes) { json.string(rawValue) }
 }
-extension ChannelRole: WireWritable {}
+extension HiddenState: WireWritable {}
+extension InvitationState: WireWritable {}
+extension Permission: WireWritable {}
+extension ChannelPolicy.Audience: WireWritable {}
+extension ChannelPolicy.Entry: WireWritable {}
+extension ChannelPolicy.InvitationAudience: WireWritable {}
+extension ChannelPolicy.Distinctness: WireWritable {}
+extension ChannelRole: WireWritable {
+    public func write(to json: inout JSONBytes) { json.string(rawValue) }
+}
 extension MembershipState: WireWritable {}
 extension Event.Kind: WireWritable {}
 extension ChannelType: WireWritable {
@@ -95,22 +104,58 @@ extension Channel: WireWritable {
         json.member("channelId", channelId)
         json.member("type", type)
         json.member("isDistinct", isDistinct)
+        json.member("isPublic", isPublic)
+        json.member("isEphemeral", isEphemeral)
         json.memberOrNull("displayName", displayName)
         json.memberOrNull("avatarFileId", avatarFileId)
+        json.memberOrNull("coverUrl", coverUrl)
+        json.memberOrNull("customType", customType)
+        json.memberOrNull("data", data)
         json.memberOrNull("metadata", metadata)
+        json.member("metadataVersion", metadataVersion)
+        json.memberOrNull("metadataUpdatedBy", metadataUpdatedBy)
         json.member("tags", tags)
+        json.memberOrNull("policy", policy)
+        json.member("isFrozen", isFrozen)
         json.member("isMuted", isMuted)
+        json.memberOrNull("mutedUntil", mutedUntil)
         json.member("isRateLimited", isRateLimited)
-        json.key("rateLimit")
-        if let rateLimit { json.integer(rateLimit) } else { json.null() }
+        json.memberOrNull("rateLimit", rateLimit)
+        json.memberOrNull("rateLimitWindowSeconds", rateLimitWindowSeconds)
+        json.memberOrNull("rateLimitedUntil", rateLimitedUntil)
         json.member("memberCount", counters.memberCount)
         json.member("messageCount", counters.messageCount)
         json.member("lastActivity", counters.lastActivity)
+        json.memberOrNull("lastMessageAt", counters.lastMessageAt)
         json.memberOrNull("createdBy", createdBy)
         json.member("createdAt", createdAt)
         json.member("updatedAt", updatedAt)
         json.memberOrNull("deletedAt", deletedAt)
         json.member("seq", counters.seq)
+        json.endObject()
+    }
+}
+
+extension PolicyChanges: WireWritable {
+    public func write(to json: inout JSONBytes) {
+        json.beginObject()
+        json.member("create", create)
+        json.member("discovery", discovery)
+        json.member("join", join)
+        json.member("leave", leave)
+        json.member("add", add)
+        json.member("invite", invite)
+        json.member("remove", remove)
+        json.member("read", read)
+        json.member("send", send)
+        json.member("update", update)
+        json.member("moderate", moderate)
+        json.member("delete", delete)
+        json.member("usersAtCreation", usersAtCreation)
+        json.member("invitationAudience", invitationAudience)
+        json.member("distinct", distinct)
+        json.member("allowsEphemeral", allowsEphemeral)
+        json.member("maxMembers", maxMembers)
         json.endObject()
     }
 }
@@ -122,6 +167,7 @@ extension ChannelCounters: WireWritable {
         json.member("memberCount", memberCount)
         json.member("messageCount", messageCount)
         json.member("lastActivity", lastActivity)
+        json.member("lastMessageAt", lastMessageAt)
         json.endObject()
     }
 }
@@ -133,6 +179,7 @@ extension Member: WireWritable {
         json.member("role", role)
         json.member("state", state)
         json.member("joinedAt", joinedAt)
+        json.member("joinedSeq", joinedSeq)
         json.member("changeSeq", changeSeq)
         json.endObject()
     }
@@ -149,7 +196,36 @@ extension Membership: WireWritable {
         json.member("readSeq", readSeq)
         json.member("readCount", readCount)
         json.member("lastReadAt", lastReadAt)
+        json.member("historyFloor", historyFloor)
+        json.member("hiddenState", hiddenState)
+        json.member("hiddenMessageCount", hiddenMessageCount)
+        json.member("mutedUntil", mutedUntil)
+        json.member("bannedUntil", bannedUntil)
         json.member("channelSeq", channelSeq)
+        json.member("userSeq", userSeq)
+        json.endObject()
+    }
+}
+
+extension Invitation: WireWritable {
+    public func write(to json: inout JSONBytes) {
+        json.beginObject()
+        json.member("channelId", channelId)
+        json.member("userId", userId)
+        json.member("inviter", inviter)
+        json.member("welcome", welcome)
+        json.member("state", state)
+        json.member("invitedAt", invitedAt)
+        json.member("endedAt", endedAt)
+        json.member("revision", revision)
+        json.endObject()
+    }
+}
+
+extension Preferences: WireWritable {
+    public func write(to json: inout JSONBytes) {
+        json.beginObject()
+        json.member("autoAcceptInvitations", autoAcceptInvitations)
         json.endObject()
     }
 }
@@ -175,7 +251,11 @@ extension Rows: WireWritable {
         json.member("members", members)
         json.member("messages", messages)
         json.member("memberships", memberships)
+        json.member("invitations", invitations)
         json.member("users", users)
+        json.member("preferences", preferences)
+        json.member("ownCapabilities", ownCapabilities)
+        json.member("capabilities", capabilities)
         json.endObject()
     }
 }
@@ -206,6 +286,7 @@ extension Changes: WireWritable {
         json.member("seq", seq)
         json.member("hasMore", hasMore)
         json.member("isFresh", isFresh)
+        json.member("isIncomplete", isIncomplete)
         json.endObject()
     }
 }

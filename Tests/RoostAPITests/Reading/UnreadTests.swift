@@ -8,7 +8,7 @@ struct UnreadTests {
     private func membership(readCount: Int, state: MembershipState = .member) -> Membership {
         Membership(
             channelId: "c", role: .member, state: state, joinedAt: now, joinedSeq: 0, readSeq: 0, readCount: readCount,
-            channelSeq: 0)
+            channelSeq: 0, userSeq: 0)
     }
 
     @Test("AM-43 unread is what the channel has more than the member has read; nothing for who isn't a member")

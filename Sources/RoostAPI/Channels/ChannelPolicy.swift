@@ -1,0 +1,135 @@
+/// What a channel's type decides: who finds, joins, reads, writes and moderates, and which limits hold (ledger §8.2).
+///
+/// No code asks for a type by name; it asks the policy. It is sent to clients as the `config` of a watched channel (ST-05) and by
+/// `types.list`. A channel may differ from its type where the policy isn't fixed: see ``PolicyChanges``.
+public struct ChannelPolicy: Codable, Hashable, Sendable {
+    /// Who may do something in the channels of a type.
+    public enum Audience: String, Codable, CaseIterable, Sendable, WireEnumeration {
+        case everyone
+        /// Members, who holds an invitation, and admins. For joining.
+        case invited
+        /// Members and admins.
+        case members
+        /// Members alone: admins neither see nor do it (AM-17).
+        case membersOnly
+        /// Members whose role grants it, the app's moderators and admins.
+        case operators
+        /// The channel's owner, and admins.
+        case owners
+        case admins
+        case nobody
+    }
+
+    /// How the users named at a channel's creation come in (ledger §8.6).
+    public enum Entry: String, Codable, CaseIterable, Sendable, WireEnumeration {
+        /// They are members at once (AM-24).
+        case added
+        /// They are invited, which makes members of all who accept automatically (SB-07, SB-18).
+        case invited
+    }
+
+    /// Who learns of an invitation and of how it ends, beside the two whom it concerns (D-36, ledger §8.10.7).
+    public enum InvitationAudience: String, Codable, CaseIterable, Sendable, WireEnumeration {
+        case members
+        case concerned
+    }
+
+    /// Whether there is at most one channel for a set of members (SB-05, AM-25).
+    public enum Distinctness: String, Codable, CaseIterable, Sendable, WireEnumeration {
+        case never, optional, always
+    }
+
+    public var type: ChannelType
+    /// Who may create such a channel.
+    public var create: Audience
+    /// Who learns that the channel exists.
+    public var discovery: Audience
+    /// Who may become a member without being added.
+    public var join: Audience
+    /// Who may give up a membership.
+    public var leave: Audience
+    /// Who may make others members.
+    public var add: Audience
+    public var invite: Audience
+    /// Who may end the membership of others with a lower role.
+    public var remove: Audience
+    /// Who may read messages and watch.
+    public var read: Audience
+    public var send: Audience
+    /// Who may change the channel's attributes.
+    public var update: Audience
+    /// Who may freeze, silence and throttle the channel and give roles.
+    public var moderate: Audience
+    public var delete: Audience
+    public var usersAtCreation: Entry
+    public var invitationAudience: InvitationAudience
+    public var distinct: Distinctness
+    /// Whether a channel may be created whose messages aren't stored (SB-04).
+    public var allowsEphemeral: Bool
+    /// Members at most, unless a channel sets another number; never above `Limits.membersPerChannel`.
+    public var maxMembers: Int
+    /// What no channel of the type may have otherwise.
+    public var fixed: [PolicyName]
+
+    /// The policy of a preset; nil for an operator's own type and for one that doesn't exist.
+    public static func preset(_ type: ChannelType) -> ChannelPolicy? { presets.first { $0.type == type } }
+}
+
+/// The names of what a policy decides.
+public enum PolicyName: String, Codable, CaseIterable, Sendable, WireEnumeration {
+    case create, discovery, join, leave, add, invite, remove, read, send, update, moderate, delete
+    case usersAtCreation, invitationAudience, distinct, allowsEphemeral, maxMembers
+}
+
+extension ChannelPolicy {
+    private static let everything = PolicyName.allCases
+
+    /// Every type that Roost brings along, in the order in which they are shown (AM-14 to AM-19, SB-03, ST-08).
+    public static let presets: [ChannelPolicy] = [
+        ChannelPolicy(
+            type: .community, create: .everyone, discovery: .everyone, join: .everyone, leave: .members, add: .operators,
+            invite: .members, remove: .operators, read: .members, send: .members, update: .operators, moderate: .operators,
+            delete: .owners, usersAtCreation: .added, invitationAudience: .concerned, distinct: .never, allowsEphemeral: false,
+            maxMembers: Limits.membersPerChannel, fixed: []),
+        ChannelPolicy(
+            type: .live, create: .everyone, discovery: .members, join: .everyone, leave: .members, add: .operators,
+            invite: .members, remove: .operators, read: .members, send: .members, update: .operators, moderate: .operators,
+            delete: .owners, usersAtCreation: .added, invitationAudience: .concerned, distinct: .never, allowsEphemeral: false,
+            maxMembers: Limits.membersPerChannel, fixed: [.discovery]),
+        ChannelPolicy(
+            type: .broadcast, create: .admins, discovery: .everyone, join: .everyone, leave: .members, add: .operators,
+            invite: .members, remove: .operators, read: .members, send: .admins, update: .operators, moderate: .admins,
+            delete: .owners, usersAtCreation: .added, invitationAudience: .concerned, distinct: .never, allowsEphemeral: false,
+            maxMembers: Limits.membersPerChannel, fixed: [.send, .moderate]),
+        ChannelPolicy(
+            type: .conversation, create: .everyone, discovery: .membersOnly, join: .nobody, leave: .nobody, add: .nobody,
+            invite: .nobody, remove: .nobody, read: .membersOnly, send: .membersOnly, update: .membersOnly, moderate: .nobody,
+            delete: .nobody, usersAtCreation: .added, invitationAudience: .concerned, distinct: .always, allowsEphemeral: false,
+            maxMembers: Limits.membersPerGroup, fixed: everything),
+        ChannelPolicy(
+            type: .standard, create: .nobody, discovery: .everyone, join: .nobody, leave: .nobody, add: .nobody, invite: .nobody,
+            remove: .nobody, read: .members, send: .nobody, update: .nobody, moderate: .nobody, delete: .admins,
+            usersAtCreation: .added, invitationAudience: .concerned, distinct: .never, allowsEphemeral: false,
+            maxMembers: Limits.membersPerChannel, fixed: everything),
+        ChannelPolicy(
+            type: .private, create: .nobody, discovery: .members, join: .nobody, leave: .nobody, add: .nobody, invite: .nobody,
+            remove: .nobody, read: .members, send: .nobody, update: .nobody, moderate: .nobody, delete: .admins,
+            usersAtCreation: .added, invitationAudience: .concerned, distinct: .never, allowsEphemeral: false,
+            maxMembers: Limits.membersPerChannel, fixed: everything),
+        ChannelPolicy(
+            type: .group, create: .everyone, discovery: .members, join: .invited, leave: .members, add: .operators,
+            invite: .members, remove: .operators, read: .members, send: .members, update: .operators, moderate: .operators,
+            delete: .operators, usersAtCreation: .invited, invitationAudience: .members, distinct: .optional,
+            allowsEphemeral: true, maxMembers: Limits.membersPerGroup, fixed: []),
+        ChannelPolicy(
+            type: .messaging, create: .everyone, discovery: .members, join: .invited, leave: .members, add: .operators,
+            invite: .members, remove: .operators, read: .members, send: .members, update: .operators, moderate: .operators,
+            delete: .owners, usersAtCreation: .added, invitationAudience: .concerned, distinct: .optional,
+            allowsEphemeral: false, maxMembers: Limits.membersPerGroup, fixed: []),
+        ChannelPolicy(
+            type: .livestream, create: .everyone, discovery: .everyone, join: .everyone, leave: .members, add: .operators,
+            invite: .members, remove: .operators, read: .everyone, send: .everyone, update: .operators, moderate: .operators,
+            delete: .owners, usersAtCreation: .added, invitationAudience: .concerned, distinct: .never, allowsEphemeral: true,
+            maxMembers: Limits.membersPerChannel, fixed: []),
+    ]
+}

@@ -1,0 +1,154 @@
+/// Freezes a channel: ordinary members can't send, edit or react until it is unfrozen (SB-21). Freezing a frozen one changes nothing.
+public struct FreezeChannel: Operation {
+    public typealias Response = Channel
+    public static let name = "channels.freeze"
+    public static let method = HTTPMethod.post
+    public static let path = "/v1/channels/{channel}/freeze"
+    public static let permission = Permission.channelFreeze
+    public static let summary = "Freeze a channel: only operators send. For operators."
+
+    public var channel: ChannelID
+    public init(channel: ChannelID) { self.channel = channel }
+    public func validate() throws(RoostError) { try channel.validate(field: "channel") }
+}
+
+/// Ends a freeze (SB-21). Unfreezing a channel that isn't frozen changes nothing.
+public struct UnfreezeChannel: Operation {
+    public typealias Response = Channel
+    public static let name = "channels.unfreeze"
+    public static let method = HTTPMethod.post
+    public static let path = "/v1/channels/{channel}/unfreeze"
+    public static let permission = Permission.channelFreeze
+    public static let summary = "Unfreeze a channel. For operators."
+
+    public var channel: ChannelID
+    public init(channel: ChannelID) { self.channel = channel }
+    public func validate() throws(RoostError) { try channel.validate(field: "channel") }
+}
+
+/// Silences a whole channel for its ordinary members, for a time (AM-07, D-29). Another call sets another end.
+public struct SilenceChannel: Operation {
+    public typealias Response = Channel
+    public static let name = "channels.silence"
+    public static let method = HTTPMethod.post
+    public static let path = "/v1/channels/{channel}/silence"
+    public static let permission = Permission.channelSilence
+    public static let summary = "Silence a channel for ordinary members, for some seconds. For operators."
+
+    public var channel: ChannelID
+    /// More than 0, or −1 for ever; for ever when left out.
+    public var seconds: Int?
+    public init(channel: ChannelID, seconds: Int? = nil) {
+        self.channel = channel
+        self.seconds = seconds
+    }
+    public func validate() throws(RoostError) {
+        try channel.validate(field: "channel")
+        try Limits.check(seconds: seconds, field: "seconds")
+    }
+}
+
+/// Ends a silence (AM-07). Ending one that isn't there changes nothing.
+public struct UnsilenceChannel: Operation {
+    public typealias Response = Channel
+    public static let name = "channels.unsilence"
+    public static let method = HTTPMethod.post
+    public static let path = "/v1/channels/{channel}/unsilence"
+    public static let permission = Permission.channelSilence
+    public static let summary = "End a channel's silence. For operators."
+
+    public var channel: ChannelID
+    public init(channel: ChannelID) { self.channel = channel }
+    public func validate() throws(RoostError) { try channel.validate(field: "channel") }
+}
+
+/// Sets a channel's delivery throttle: how many messages of a window of time are delivered (AM-08, X-07).
+///
+/// It is state that every observer sees; delivering by it comes with the moderation tools.
+public struct SetRateLimit: Operation {
+    public typealias Response = Channel
+    public static let name = "channels.setRateLimit"
+    public static let method = HTTPMethod.put
+    public static let path = "/v1/channels/{channel}/rate-limit"
+    public static let permission = Permission.channelRateLimit
+    public static let summary = "Set a channel's delivery throttle. For operators."
+
+    public var channel: ChannelID
+    /// 1 to 1000 messages in each window.
+    public var messages: Int
+    /// 1 to 3600 seconds.
+    public var windowSeconds: Int
+    /// How long the limit holds: more than 0, or −1 for ever; for ever when left out.
+    public var seconds: Int?
+
+    public init(channel: ChannelID, messages: Int, windowSeconds: Int, seconds: Int? = nil) {
+        self.channel = channel
+        self.messages = messages
+        self.windowSeconds = windowSeconds
+        self.seconds = seconds
+    }
+
+    public func validate() throws(RoostError) {
+        try channel.validate(field: "channel")
+        guard messages >= 1 else { throw .invalidArgument("messages", "must be 1 or more") }
+        guard messages <= Limits.rateLimitMessages else {
+            throw .limitExceeded("messages", limit: Limits.rateLimitMessages, unit: "messages")
+        }
+        guard windowSeconds >= 1 else { throw .invalidArgument("windowSeconds", "must be 1 or more") }
+        guard windowSeconds <= Limits.rateLimitWindowSeconds else {
+            throw .limitExceeded("windowSeconds", limit: Limits.rateLimitWindowSeconds, unit: "seconds")
+        }
+        try Limits.check(seconds: seconds, field: "seconds")
+    }
+}
+
+/// Removes a channel's delivery throttle. Removing one that isn't there changes nothing.
+public struct RemoveRateLimit: Operation {
+    public typealias Response = Channel
+    public static let name = "channels.removeRateLimit"
+    public static let method = HTTPMethod.delete
+    public static let path = "/v1/channels/{channel}/rate-limit"
+    public static let permission = Permission.channelRateLimit
+    public static let summary = "Remove a channel's delivery throttle. For operators."
+
+    public var channel: ChannelID
+    public init(channel: ChannelID) { self.channel = channel }
+    public func validate() throws(RoostError) { try channel.validate(field: "channel") }
+}
+
+/// Hides a channel from the caller's own lists, on all the caller's devices (SB-26).
+public struct HideChannel: Operation {
+    public typealias Response = Membership
+    public static let name = "channels.hide"
+    public static let method = HTTPMethod.post
+    public static let path = "/v1/channels/{channel}/hide"
+    public static let permission = Permission.channelHide
+    public static let summary = "Hide a channel from the caller's lists."
+
+    public var channel: ChannelID
+    /// Whether the messages so far stay concealed when the channel comes back; they count as read then. False when left out.
+    public var hidePreviousMessages: Bool?
+    /// Whether the next message brings the channel back; true when left out. False archives it (SB-27).
+    public var allowAutoUnhide: Bool?
+
+    public init(channel: ChannelID, hidePreviousMessages: Bool? = nil, allowAutoUnhide: Bool? = nil) {
+        self.channel = channel
+        self.hidePreviousMessages = hidePreviousMessages
+        self.allowAutoUnhide = allowAutoUnhide
+    }
+    public func validate() throws(RoostError) { try channel.validate(field: "channel") }
+}
+
+/// Shows a hidden channel again (SB-28). Concealed messages stay concealed. Showing a visible one changes nothing.
+public struct UnhideChannel: Operation {
+    public typealias Response = Membership
+    public static let name = "channels.unhide"
+    public static let method = HTTPMethod.post
+    public static let path = "/v1/channels/{channel}/unhide"
+    public static let permission = Permission.channelHide
+    public static let summary = "Show a hidden channel again."
+
+    public var channel: ChannelID
+    public init(channel: ChannelID) { self.channel = channel }
+    public func validate() throws(RoostError) { try channel.validate(field: "channel") }
+}

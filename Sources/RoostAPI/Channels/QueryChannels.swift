@@ -1,0 +1,166 @@
+/// Channels by filters, sorted and paged: the caller's own, or all that the caller may find (R09, AM-32, AM-33, SB-23, ST-09).
+///
+/// All filters that are given hold together. A page is a keyset: it begins after the row on which the page before ended, so that rows which
+/// move in between are neither skipped nor shown twice unless they move across that place; a live list follows the events for those.
+///
+/// With `membership` other than `member`, a page can hold fewer rows than asked for, even none, and yet have a `nextCursor`: the query has then
+/// come as far as one call goes.
+/// - Throws: `invalid_argument` for a cursor of another query, and for filters and sorts that need a membership.
+public struct QueryChannels: Operation {
+    public typealias Response = Page<ChannelView>
+    public static let name = "channels.query"
+    public static let method = HTTPMethod.get
+    public static let path = "/v1/channels"
+    public static let permission = Permission.streamRead
+    public static let summary = "Channels by filters: the caller's own, or all that the caller may find."
+
+    /// `member` when left out: the caller's own channels (AM-33).
+    public var membership: MembershipFilter?
+    /// Only these types, at most 20 (AM-32).
+    public var types: [ChannelType]?
+    /// Only these channels, at most 100.
+    public var ids: [ChannelID]?
+    /// Only channels with at least one of these tags, at most 20 (AM-34).
+    public var includingTags: [String]?
+    /// No channels with one of these tags, at most 20 (AM-34).
+    public var excludingTags: [String]?
+    /// Only these custom types, at most 20.
+    public var customTypes: [String]?
+    /// Only channels whose name holds this, without regard to case and diacritics; 1 to 128 characters. One or two letters match the beginning of a
+    /// word.
+    public var nameContains: String?
+    /// Only public, or only private channels.
+    public var isPublic: Bool?
+    public var createdBy: UserID?
+    /// Unix milliseconds.
+    public var createdBefore: Int64?
+    /// Unix milliseconds.
+    public var createdAfter: Int64?
+    /// Whether deleted channels are shown too, to those who may see them (AM-34). False when left out.
+    public var includeDeleted: Bool?
+    /// Whether channels without messages are shown too (SB-24, D-10). True when left out.
+    public var includeEmpty: Bool?
+    /// Whether frozen channels are shown too. True when left out.
+    public var includeFrozen: Bool?
+    /// `unhiddenOnly` when left out (SB-30). Only with `membership` `member`.
+    public var hidden: HiddenFilter?
+    /// Only channels with unread messages. Only with `membership` `member`.
+    public var unreadOnly: Bool?
+    /// Only channels whose members are the caller and exactly these, at most 100 (SB-31, D-24). Only with `membership` `member`.
+    public var exactUsers: [UserID]?
+    /// Only channels with these members, at most 100 (SB-32). Only with `membership` `member`.
+    public var includingUsers: [UserID]?
+    /// Whether all of `includingUsers` have to be members, or one is enough. `all` when left out (SB-32).
+    public var includingUsersMatch: UserMatch?
+    /// `lastMessage` for the caller's own channels, `created` for others when left out.
+    public var sort: ChannelSort?
+    /// 1 to 100, 20 when left out.
+    public var limit: Int?
+    /// From a page before: `nextCursor` for the next page, `previousCursor` for the one before.
+    public var cursor: String?
+
+    public init(
+        membership: MembershipFilter? = nil, types: [ChannelType]? = nil, includingTags: [String]? = nil,
+        excludingTags: [String]? = nil, includeDeleted: Bool? = nil, hidden: HiddenFilter? = nil, sort: ChannelSort? = nil,
+        limit: Int? = nil, cursor: String? = nil
+    ) {
+        self.membership = membership
+        self.types = types
+        self.includingTags = includingTags
+        self.excludingTags = excludingTags
+        self.includeDeleted = includeDeleted
+        self.hidden = hidden
+        self.sort = sort
+        self.limit = limit
+        self.cursor = cursor
+    }
+
+    public func validate() throws(RoostError) {
+        try Limits.check(list: types, count: Limits.filterValues, field: "types") { type throws(RoostError) in
+            try type.validate(field: "types")
+        }
+        try Limits.check(list: ids, count: Limits.usersPerCall, field: "ids") { id throws(RoostError) in
+            try id.validate(field: "ids")
+        }
+        for (tags, field) in [(includingTags, "includingTags"), (excludingTags, "excludingTags")] {
+            try Limits.check(list: tags, count: Limits.filterValues, field: field) { tag throws(RoostError) in
+                try Limits.check(tag, length: Limits.tagLength, field: field)
+            }
+        }
+        try Limits.check(list: customTypes, count: Limits.filterValues, field: "customTypes") { type throws(RoostError) in
+            try Limits.check(type, length: Limits.customTypeLength, field: "customTypes")
+        }
+        if let nameContains {
+            guard !nameContains.isEmpty else { throw .invalidArgument("nameContains", "must not be empty") }
+            try Limits.check(nameContains, length: Limits.displayNameLength, field: "nameContains")
+        }
+        try createdBy?.validate(field: "createdBy")
+        for (users, field) in [(exactUsers, "exactUsers"), (includingUsers, "includingUsers")] {
+            try Limits.check(list: users, count: Limits.usersPerCall, field: field) { user throws(RoostError) in
+                try user.validate(field: field)
+            }
+        }
+        guard includingUsersMatch == nil || includingUsers != nil else {
+            throw .invalidArgument("includingUsersMatch", "needs includingUsers")
+        }
+        _ = try Limits.page(limit, Limits.channelPage)
+        try Limits.check(cursor, length: Limits.cursorLength, field: "cursor")
+        try validateMembership()
+    }
+
+    /// What concerns the caller's own row needs one.
+    private func validateMembership() throws(RoostError) {
+        guard (membership ?? .member) != .member else { return }
+        let needing: [(String, Bool)] = [
+            ("hidden", hidden != nil), ("unreadOnly", unreadOnly != nil), ("exactUsers", exactUsers != nil),
+            ("includingUsers", includingUsers != nil),
+            ("sort", sort == .lastMessage || sort == .unreadFirst),
+        ]
+        for (field, isGiven) in needing where isGiven {
+            throw .invalidArgument(field, "needs the caller's own channels: membership member")
+        }
+    }
+
+    /// The sort that holds when none is asked for.
+    public var effectiveSort: ChannelSort { sort ?? ((membership ?? .member) == .member ? .lastMessage : .created) }
+}
+
+/// Which channels a query looks at (AM-33).
+public enum MembershipFilter: String, Codable, CaseIterable, Sendable, WireEnumeration {
+    /// The caller's own.
+    case member
+    /// All that the caller may find.
+    case all
+    /// Those that the caller may find and isn't a member of.
+    case notMember
+}
+
+/// Which hidden channels a query shows (SB-30).
+public enum HiddenFilter: String, Codable, CaseIterable, Sendable, WireEnumeration {
+    case unhiddenOnly
+    /// Hidden and archived ones.
+    case hiddenOnly
+    case hiddenAllowAutoUnhide
+    case hiddenPreventAutoUnhide
+    /// All, hidden or not.
+    case all
+}
+
+/// Whether all of some users count, or one is enough (SB-32).
+public enum UserMatch: String, Codable, CaseIterable, Sendable, WireEnumeration {
+    case all, any
+}
+
+/// The order of a list of channels.
+public enum ChannelSort: String, Codable, CaseIterable, Sendable, WireEnumeration {
+    /// The newest message first; a channel without messages by its creation.
+    case lastMessage
+    /// The newest change of any kind first (AM-10).
+    case lastActivity
+    /// The newest channel first.
+    case created
+    /// By name from A to Z, without regard to case and diacritics; channels without a name come first.
+    case name
+    /// Channels with unread messages first, among each the newest message first.
+    case unreadFirst
+}

@@ -1,0 +1,58 @@
+/// Every channel type: the presets and the operator's own, each with its whole policy (ledger §8.2).
+public struct ListChannelTypes: Operation {
+    public typealias Response = [ChannelPolicy]
+    public static let name = "types.list"
+    public static let method = HTTPMethod.get
+    public static let path = "/v1/channel-types"
+    public static let permission = Permission.configRead
+    public static let summary = "Every channel type with its policy."
+
+    public init() {}
+    public func validate() throws(RoostError) {}
+}
+
+/// Creates a channel type of one's own, or replaces one. It holds at once for all channels of the type; connected clients learn what they may do
+/// by it with the next state of a channel that they get.
+///
+/// - Throws: `immutable_field` for the name of a preset, `not_found` with the field `basedOn`, `limit_exceeded` for the 51st type.
+public struct PutChannelType: Operation {
+    public typealias Response = ChannelPolicy
+    public static let name = "types.put"
+    public static let method = HTTPMethod.put
+    public static let path = "/v1/channel-types/{type}"
+    public static let permission = Permission.configManage
+    public static let summary = "Create or replace a channel type of one's own. For admins."
+
+    public var type: ChannelType
+    /// The preset whose policy holds where `policy` says nothing; `community` when left out.
+    public var basedOn: ChannelType?
+    public var policy: PolicyChanges?
+
+    public init(type: ChannelType, basedOn: ChannelType? = nil, policy: PolicyChanges? = nil) {
+        self.type = type
+        self.basedOn = basedOn
+        self.policy = policy
+    }
+
+    public func validate() throws(RoostError) {
+        try type.validate(field: "type")
+        try basedOn?.validate(field: "basedOn")
+        try policy?.validate(field: "policy")
+    }
+}
+
+/// Deletes a channel type of one's own. Deleting one that isn't there changes nothing.
+///
+/// - Throws: `immutable_field` for a preset, and for a type that channels have.
+public struct DeleteChannelType: Operation {
+    public typealias Response = Done
+    public static let name = "types.delete"
+    public static let method = HTTPMethod.delete
+    public static let path = "/v1/channel-types/{type}"
+    public static let permission = Permission.configManage
+    public static let summary = "Delete a channel type of one's own that no channel has. For admins."
+
+    public var type: ChannelType
+    public init(type: ChannelType) { self.type = type }
+    public func validate() throws(RoostError) { try type.validate(field: "type") }
+}

@@ -1,0 +1,62 @@
+/// The name of a role in a channel: `owner`, `operator`, `member`, or one that the app's admins defined (ledger §8.4).
+public struct ChannelRole: RawRepresentable, Codable, Hashable, Comparable, Sendable, SchemaDescribed, CustomStringConvertible,
+    ExpressibleByStringLiteral
+{
+    public let rawValue: String
+    public init(rawValue: String) { self.rawValue = rawValue }
+    public init(stringLiteral value: String) { self.init(rawValue: value) }
+    public init(from decoder: any Decoder) throws {
+        self.init(rawValue: try decoder.singleValueContainer().decode(String.self))
+    }
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.singleValueContainer()
+        try container.encode(rawValue)
+    }
+    public var description: String { rawValue }
+    public static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
+
+    public static let member = ChannelRole(rawValue: "member")
+    /// Who keeps order in a channel (SB-22).
+    public static let `operator` = ChannelRole(rawValue: "operator")
+    /// Who created the channel (D-17).
+    public static let owner = ChannelRole(rawValue: "owner")
+
+    public static var schema: Schema { .string(maxLength: Limits.typeNameLength) }
+    public static var schemaExample: ChannelRole { .member }
+
+    /// Throws `invalid_argument` with the field's name when the text can't be a role's name.
+    public func validate(field: String) throws(RoostError) { try Limits.check(name: rawValue, field: field) }
+}
+
+/// What a role may do in a channel beyond what the channel's type gives to all its members.
+public struct RoleDefinition: Codable, Hashable, Sendable {
+    public var role: ChannelRole
+    /// Who has a higher rank may remove who has a lower one, and give roles below the own: 0 for members, 50 for operators, 100 for owners.
+    public var rank: Int
+    /// What is granted where the type leaves it to operators. In the order of `Permission.allCases`.
+    public var permissions: [Permission]
+
+    public init(role: ChannelRole, rank: Int, permissions: [Permission]) {
+        self.role = role
+        self.rank = rank
+        self.permissions = permissions
+    }
+
+    /// The roles that every channel has. They can't be changed.
+    public static let builtIn: [RoleDefinition] = [
+        RoleDefinition(role: .owner, rank: 100, permissions: Permission.grantable),
+        RoleDefinition(role: .operator, rank: 50, permissions: Permission.grantable),
+        RoleDefinition(role: .member, rank: 0, permissions: []),
+    ]
+
+    public static func builtIn(_ role: ChannelRole) -> RoleDefinition? { builtIn.first { $0.role == role } }
+}
+
+extension Permission {
+    /// What a role can grant: everything that a type may leave to its operators.
+    public static let grantable: [Permission] = [
+        .channelUpdate, .channelDelete, .channelFreeze, .channelSilence, .channelRateLimit, .memberAdd, .memberInvite, .memberRemove,
+        .memberSetRole, .memberListBanned, .memberListMuted, .memberSearchBanned, .messageSend, .messageSendWhileFrozen,
+        .messageEditOwn, .messageEditAny, .messageDeleteAny,
+    ]
+}

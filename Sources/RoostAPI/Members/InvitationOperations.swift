@@ -1,0 +1,138 @@
+/// Invites users, with a result for each (SB-13, EM-24, AM-42). Who accepts invitations automatically (SB-18) is a member at once.
+///
+/// A user who can't be invited is reported and the others are invited: `already_member`, `already_invited`, `auto_declined`; refused for
+/// `not_found`, `banned`, `member_limit` and `limit_exceeded`. A distinct channel isn't distinct any more once somebody new is invited (SB-05).
+/// - Throws: `not_member` (SB-13), `kind_forbids` for a conversation, `not_permitted`.
+public struct InviteMembers: Operation {
+    public typealias Response = MemberResults
+    public static let name = "invitations.send"
+    public static let method = HTTPMethod.post
+    public static let path = "/v1/channels/{channel}/invitations"
+    public static let permission = Permission.memberInvite
+    public static let summary = "Invite up to 100 users, with a result for each."
+
+    public var channel: ChannelID
+    /// 1 to 100, each once.
+    public var users: [UserID]
+    /// At most 500 characters, shown to the invited.
+    public var welcome: String?
+
+    public init(channel: ChannelID, users: [UserID], welcome: String? = nil) {
+        self.channel = channel
+        self.users = users
+        self.welcome = welcome
+    }
+
+    public func validate() throws(RoostError) {
+        try channel.validate(field: "channel")
+        try Limits.check(users: users, field: "users")
+        try Limits.check(welcome, length: Limits.welcomeLength, field: "welcome")
+    }
+}
+
+/// Accepts the caller's invitation and makes the caller a member (SB-15, EM-25). Accepting again as a member changes nothing.
+///
+/// - Throws: `not_invited`; `member_limit` and `channel_limit`, which are looked at again.
+public struct AcceptInvitation: Operation {
+    public typealias Response = ChannelView
+    public static let name = "invitations.accept"
+    public static let method = HTTPMethod.post
+    public static let path = "/v1/channels/{channel}/invitation/accept"
+    public static let permission = Permission.invitationAnswer
+    public static let summary = "Accept an invitation, and become a member."
+
+    public var channel: ChannelID
+    public init(channel: ChannelID) { self.channel = channel }
+    public func validate() throws(RoostError) { try channel.validate(field: "channel") }
+}
+
+/// Declines the caller's invitation: it takes another to come in (SB-16, EM-26).
+///
+/// - Throws: `not_invited`, also the second time (ledger §8.3).
+public struct DeclineInvitation: Operation {
+    public typealias Response = Invitation
+    public static let name = "invitations.decline"
+    public static let method = HTTPMethod.post
+    public static let path = "/v1/channels/{channel}/invitation/decline"
+    public static let permission = Permission.invitationAnswer
+    public static let summary = "Decline an invitation."
+
+    public var channel: ChannelID
+    public init(channel: ChannelID) { self.channel = channel }
+    public func validate() throws(RoostError) { try channel.validate(field: "channel") }
+}
+
+/// Takes invitations back: one's own, or anyone's for who may remove members. The answer tells of each.
+public struct WithdrawInvitations: Operation {
+    public typealias Response = MemberResults
+    public static let name = "invitations.withdraw"
+    public static let method = HTTPMethod.post
+    public static let path = "/v1/channels/{channel}/invitations/withdraw"
+    public static let permission = Permission.memberInvite
+    public static let summary = "Take back up to 100 invitations, with a result for each."
+
+    public var channel: ChannelID
+    /// 1 to 100, each once.
+    public var users: [UserID]
+
+    public init(channel: ChannelID, users: [UserID]) {
+        self.channel = channel
+        self.users = users
+    }
+
+    public func validate() throws(RoostError) {
+        try channel.validate(field: "channel")
+        try Limits.check(users: users, field: "users")
+    }
+}
+
+/// The invitations into a channel that nobody has answered yet, the newest first. For its members.
+public struct ListInvitations: Operation {
+    public typealias Response = Page<Invitation>
+    public static let name = "invitations.list"
+    public static let method = HTTPMethod.get
+    public static let path = "/v1/channels/{channel}/invitations"
+    public static let permission = Permission.invitationList
+    public static let summary = "The pending invitations into a channel, paged."
+
+    public var channel: ChannelID
+    /// 1 to 100, 30 when left out.
+    public var limit: Int?
+    public var cursor: String?
+
+    public init(channel: ChannelID, limit: Int? = nil, cursor: String? = nil) {
+        self.channel = channel
+        self.limit = limit
+        self.cursor = cursor
+    }
+
+    public func validate() throws(RoostError) {
+        try channel.validate(field: "channel")
+        _ = try Limits.page(limit, Limits.memberPage)
+        try Limits.check(cursor, length: Limits.cursorLength, field: "cursor")
+    }
+}
+
+/// The caller's own invitations that wait for an answer, the newest first, each with its channel's summary.
+public struct ListMyInvitations: Operation {
+    public typealias Response = Page<InvitationEntry>
+    public static let name = "invitations.mine"
+    public static let method = HTTPMethod.get
+    public static let path = "/v1/me/invitations"
+    public static let permission = Permission.streamRead
+    public static let summary = "The caller's pending invitations, paged."
+
+    /// 1 to 100, 30 when left out.
+    public var limit: Int?
+    public var cursor: String?
+
+    public init(limit: Int? = nil, cursor: String? = nil) {
+        self.limit = limit
+        self.cursor = cursor
+    }
+
+    public func validate() throws(RoostError) {
+        _ = try Limits.page(limit, Limits.memberPage)
+        try Limits.check(cursor, length: Limits.cursorLength, field: "cursor")
+    }
+}

@@ -1,0 +1,147 @@
+/// Which members a list holds. Several states together give those in any of them (MN-15, D-21).
+public enum MemberFilter: String, Codable, CaseIterable, Sendable, WireEnumeration {
+    case member
+    /// Members who may not send at this moment. For who may list the muted (D-28).
+    case muted
+    /// Users who are banned at this moment. For who may list the banned (D-28, MN-18).
+    case banned
+}
+
+/// The order of a member list.
+public enum MemberSort: String, Codable, CaseIterable, Sendable, WireEnumeration {
+    /// Who came first stands first (AM-39).
+    case firstCreated
+    case lastCreated
+    /// In the order of the ids.
+    case userId
+}
+
+/// The members of a channel, paged (AM-39, AM-42, SB-22, EM-21).
+///
+/// - Throws: `not_permitted` for states that the caller may not list (D-28).
+public struct ListMembers: Operation {
+    public typealias Response = Page<MemberEntry>
+    public static let name = "members.list"
+    public static let method = HTTPMethod.get
+    public static let path = "/v1/channels/{channel}/members"
+    public static let permission = Permission.memberList
+    public static let summary = "The members of a channel, paged."
+
+    public var channel: ChannelID
+    /// `member` when left out.
+    public var states: [MemberFilter]?
+    /// Only members with one of these roles; at most 10.
+    public var roles: [ChannelRole]?
+    /// `firstCreated` when left out.
+    public var sort: MemberSort?
+    /// 1 to 100, 30 when left out.
+    public var limit: Int?
+    /// From a page before: `nextCursor` for the next page, `previousCursor` for the one before.
+    public var cursor: String?
+
+    public init(
+        channel: ChannelID, states: [MemberFilter]? = nil, roles: [ChannelRole]? = nil, sort: MemberSort? = nil, limit: Int? = nil,
+        cursor: String? = nil
+    ) {
+        self.channel = channel
+        self.states = states
+        self.roles = roles
+        self.sort = sort
+        self.limit = limit
+        self.cursor = cursor
+    }
+
+    public func validate() throws(RoostError) {
+        try channel.validate(field: "channel")
+        try Limits.check(states: states, roles: roles)
+        _ = try Limits.page(limit, Limits.memberPage)
+        try Limits.check(cursor, length: Limits.cursorLength, field: "cursor")
+    }
+}
+
+/// The members whose name or id matches a text, the newest membership first (MN-14, MN-15).
+///
+/// Case and diacritics don't count. A text of one or two letters matches the beginning of a word of the name, a longer one any part of it;
+/// either matches the beginning of the id. A page can hold fewer rows than asked for, even none, and yet have a `nextCursor`: the search has then
+/// come as far as one call goes.
+/// - Throws: `not_permitted` for the state `banned` without the right to search it (MN-18).
+public struct SearchMembers: Operation {
+    public typealias Response = Page<MemberEntry>
+    public static let name = "members.search"
+    public static let method = HTTPMethod.get
+    public static let path = "/v1/channels/{channel}/members/search"
+    public static let permission = Permission.memberList
+    public static let summary = "The members whose name or id matches a text, the newest first."
+
+    public var channel: ChannelID
+    /// 1 to 128 characters.
+    public var text: String
+    /// `member` when left out.
+    public var states: [MemberFilter]?
+    /// Only members with one of these roles; at most 10.
+    public var roles: [ChannelRole]?
+    /// 1 to 100, 30 when left out.
+    public var limit: Int?
+    public var cursor: String?
+
+    public init(
+        channel: ChannelID, text: String, states: [MemberFilter]? = nil, roles: [ChannelRole]? = nil, limit: Int? = nil,
+        cursor: String? = nil
+    ) {
+        self.channel = channel
+        self.text = text
+        self.states = states
+        self.roles = roles
+        self.limit = limit
+        self.cursor = cursor
+    }
+
+    public func validate() throws(RoostError) {
+        try channel.validate(field: "channel")
+        guard !text.isEmpty else { throw .invalidArgument("text", "must not be empty") }
+        try Limits.check(text, length: Limits.displayNameLength, field: "text")
+        try Limits.check(states: states, roles: roles)
+        _ = try Limits.page(limit, Limits.memberPage)
+        try Limits.check(cursor, length: Limits.cursorLength, field: "cursor")
+    }
+}
+
+/// One member of a channel: also how somebody finds out whether they are in it (EM-20).
+///
+/// - Throws: `not_found` with the field `user` for who isn't a member.
+public struct GetMember: Operation {
+    public typealias Response = MemberEntry
+    public static let name = "members.get"
+    public static let method = HTTPMethod.get
+    public static let path = "/v1/channels/{channel}/members/{user}"
+    public static let permission = Permission.memberList
+    public static let summary = "One member of a channel."
+
+    public var channel: ChannelID
+    public var user: UserID
+    public init(channel: ChannelID, user: UserID) {
+        self.channel = channel
+        self.user = user
+    }
+    public func validate() throws(RoostError) {
+        try channel.validate(field: "channel")
+        try user.validate(field: "user")
+    }
+}
+
+extension Limits {
+    /// Throws when filters of a member list are empty, too many or given twice.
+    fileprivate static func check(states: [MemberFilter]?, roles: [ChannelRole]?) throws(RoostError) {
+        if let states {
+            guard !states.isEmpty else { throw .invalidArgument("states", "must not be empty") }
+            guard states.count <= MemberFilter.allCases.count else {
+                throw .limitExceeded("states", limit: MemberFilter.allCases.count, unit: "states")
+            }
+        }
+        if let roles {
+            guard !roles.isEmpty else { throw .invalidArgument("roles", "must not be empty") }
+            guard roles.count <= rolesPerQuery else { throw .limitExceeded("roles", limit: rolesPerQuery, unit: "roles") }
+            for role in roles { try role.validate(field: "roles") }
+        }
+    }
+}

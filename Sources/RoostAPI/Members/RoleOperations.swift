@@ -1,0 +1,63 @@
+/// Every role that members can have: the three that every channel has and the app's own (ledger §8.4).
+public struct ListRoles: Operation {
+    public typealias Response = [RoleDefinition]
+    public static let name = "roles.list"
+    public static let method = HTTPMethod.get
+    public static let path = "/v1/roles"
+    public static let permission = Permission.configRead
+    public static let summary = "Every role that members can have."
+
+    public init() {}
+    public func validate() throws(RoostError) {}
+}
+
+/// Creates a role of one's own, or replaces one. It holds at once for all who have it.
+///
+/// - Throws: `immutable_field` for `owner`, `operator` and `member`, `limit_exceeded` for the 26th role.
+public struct PutRole: Operation {
+    public typealias Response = RoleDefinition
+    public static let name = "roles.put"
+    public static let method = HTTPMethod.put
+    public static let path = "/v1/roles/{role}"
+    public static let permission = Permission.configManage
+    public static let summary = "Create or replace a role of one's own. For admins."
+
+    public var role: ChannelRole
+    /// 0 to 99: above whom the role stands. An operator has 50.
+    public var rank: Int
+    /// Out of those that a role can grant: `Permission.grantable`.
+    public var permissions: [Permission]
+
+    public init(role: ChannelRole, rank: Int, permissions: [Permission]) {
+        self.role = role
+        self.rank = rank
+        self.permissions = permissions
+    }
+
+    public func validate() throws(RoostError) {
+        try role.validate(field: "role")
+        guard (0...99).contains(rank) else { throw .invalidArgument("rank", "must be 0 to 99") }
+        guard permissions.count <= Permission.grantable.count else {
+            throw .limitExceeded("permissions", limit: Permission.grantable.count, unit: "permissions")
+        }
+        for permission in permissions where !Permission.grantable.contains(permission) {
+            throw .invalidArgument("permissions", "can't hold \(permission.rawValue), which no role grants")
+        }
+    }
+}
+
+/// Deletes a role of one's own. Who has it is an ordinary member from then on. Deleting one that isn't there changes nothing.
+///
+/// - Throws: `immutable_field` for a built-in role.
+public struct DeleteRole: Operation {
+    public typealias Response = Done
+    public static let name = "roles.delete"
+    public static let method = HTTPMethod.delete
+    public static let path = "/v1/roles/{role}"
+    public static let permission = Permission.configManage
+    public static let summary = "Delete a role of one's own. For admins."
+
+    public var role: ChannelRole
+    public init(role: ChannelRole) { self.role = role }
+    public func validate() throws(RoostError) { try role.validate(field: "role") }
+}

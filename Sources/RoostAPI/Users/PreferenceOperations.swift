@@ -1,0 +1,33 @@
+/// What a user decides for themselves and nobody else sees.
+public struct Preferences: Codable, Hashable, Sendable {
+    /// Whether invitations make the user a member at once, without asking (SB-18). True until the user says otherwise.
+    public var autoAcceptInvitations: Bool
+    public init(autoAcceptInvitations: Bool = true) { self.autoAcceptInvitations = autoAcceptInvitations }
+}
+
+/// The caller's own preferences.
+public struct GetPreferences: Operation {
+    public typealias Response = Preferences
+    public static let name = "users.preferences"
+    public static let method = HTTPMethod.get
+    public static let path = "/v1/me/preferences"
+    public static let permission = Permission.userRead
+    public static let summary = "The calling user's own preferences."
+
+    public init() {}
+    public func validate() throws(RoostError) {}
+}
+
+/// Replaces what is given of the caller's own preferences.
+public struct UpdatePreferences: Operation {
+    public typealias Response = Preferences
+    public static let name = "users.updatePreferences"
+    public static let method = HTTPMethod.patch
+    public static let path = "/v1/me/preferences"
+    public static let permission = Permission.userUpdateSelf
+    public static let summary = "Update the calling user's own preferences."
+
+    public var autoAcceptInvitations: Bool?
+    public init(autoAcceptInvitations: Bool? = nil) { self.autoAcceptInvitations = autoAcceptInvitations }
+    public func validate() throws(RoostError) {}
+}

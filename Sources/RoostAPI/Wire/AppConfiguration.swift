@@ -1,0 +1,47 @@
+/// What an operator decides for the whole app.
+public struct AppOptions: Codable, Hashable, Sendable {
+    /// Channels that one user may be a member of: 1 to 20,000.
+    public var channelsPerUser: Int
+    /// Whether who joins sees what was written before (SB-14, D-11).
+    public var showsHistoryToNewMembers: Bool
+
+    public init(channelsPerUser: Int = 2000, showsHistoryToNewMembers: Bool = true) {
+        self.channelsPerUser = channelsPerUser
+        self.showsHistoryToNewMembers = showsHistoryToNewMembers
+    }
+
+    /// Throws when a number is outside its limits.
+    public func validate() throws(RoostError) {
+        guard channelsPerUser >= 1 else { throw .invalidArgument("channelsPerUser", "must be 1 or more") }
+        guard channelsPerUser <= Limits.channelsPerUserMost else {
+            throw .limitExceeded("channelsPerUser", limit: Limits.channelsPerUserMost, unit: "channels")
+        }
+    }
+}
+
+/// What a client should know before it composes anything: every limit and option that holds (ledger §8.7).
+public struct AppConfiguration: Codable, Hashable, Sendable {
+    public var options: AppOptions
+    /// Each limit by its name, in the unit that docs/protocol.md tells.
+    public var limits: [String: Int]
+    public var roles: [RoleDefinition]
+
+    public init(options: AppOptions, limits: [String: Int], roles: [RoleDefinition]) {
+        self.options = options
+        self.limits = limits
+        self.roles = roles
+    }
+}
+
+/// The app's limits and options.
+public struct GetConfiguration: Operation {
+    public typealias Response = AppConfiguration
+    public static let name = "config.get"
+    public static let method = HTTPMethod.get
+    public static let path = "/v1/config"
+    public static let permission = Permission.configRead
+    public static let summary = "The app's limits and options."
+
+    public init() {}
+    public func validate() throws(RoostError) {}
+}

@@ -1,0 +1,40 @@
+/// Whether the caller may do something in a channel, and if not, which rule refuses and until when (AM-48, ledger §7.7).
+public struct ExplainPermission: Operation {
+    public typealias Response = PermissionExplanation
+    public static let name = "permissions.explain"
+    public static let method = HTTPMethod.get
+    public static let path = "/v1/channels/{channel}/permissions/{permission}"
+    public static let permission = Permission.streamRead
+    public static let summary = "Whether something is allowed in a channel, and if not, why and until when."
+
+    public var channel: ChannelID
+    /// Named `message.send` and so on.
+    public var permission: Permission
+    /// Somebody else whose standing is asked for. Only for admins.
+    public var user: UserID?
+
+    public init(channel: ChannelID, permission: Permission, user: UserID? = nil) {
+        self.channel = channel
+        self.permission = permission
+        self.user = user
+    }
+
+    public func validate() throws(RoostError) {
+        try channel.validate(field: "channel")
+        try user?.validate(field: "user")
+    }
+}
+
+/// An answer of the permission table.
+public struct PermissionExplanation: Codable, Hashable, Sendable {
+    public var permission: Permission
+    public var isAllowed: Bool
+    /// The refusal that the operation would give: its code, its rule, and until when where it ends.
+    public var refusal: RoostError?
+
+    public init(permission: Permission, isAllowed: Bool, refusal: RoostError? = nil) {
+        self.permission = permission
+        self.isAllowed = isAllowed
+        self.refusal = refusal
+    }
+}

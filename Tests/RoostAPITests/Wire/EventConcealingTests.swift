@@ -1,0 +1,38 @@
+import RoostAPI
+import Testing
+
+/// What is left of an event for who may not read old messages.
+@Suite("Concealing")
+struct EventConcealingTests {
+    private static func message(_ seq: Seq) -> Message {
+        Message(
+            messageId: MessageID(rawValue: seq), channelId: "general", seq: seq, changeSeq: 9, sender: "ann",
+            clientId: ClientID("\(seq)"), text: "text of \(seq)", createdAt: Timestamp(milliseconds: 0))
+    }
+
+    private static func event(_ seqs: [Seq]?) -> Event {
+        Event(
+            kind: .changes, stream: .channel("general"), seq: 9, after: 1, actor: nil,
+            rows: Rows(
+                counters: ChannelCounters(seq: 9, memberCount: 2, messageCount: 4, lastActivity: Timestamp(milliseconds: 0)),
+                members: [], messages: seqs.map { $0.map(message) }))
+    }
+
+    @Test(
+        "I10 SB-14 SB-26 messages up to the floor are left out, and nothing else of the event",
+        arguments: [
+            ([3, 5, 9], 2, [3, 5, 9]), ([3, 5, 9], 3, [5, 9]), ([3, 5, 9], 8, [9]), ([5, 3], 4, [5]), ([3, 5], 5, nil),
+            ([3], 0, [3]), ([], 9, []),
+            (nil, 9, nil),
+        ] as [([Seq]?, Seq, [Seq]?)])
+    func conceals(held: [Seq]?, floor: Seq, left: [Seq]?) {
+        #expect(Self.event(held).concealing(messagesUpTo: floor) == Self.event(left))
+    }
+
+    @Test(
+        "I10 an event holds old messages when one of them is older than itself",
+        arguments: [([3, 5, 9], 3), ([9, 4], 4), ([9], nil), ([], nil), (nil, nil)] as [([Seq]?, Seq?)])
+    func oldest(held: [Seq]?, oldest: Seq?) {
+        #expect(Self.event(held).oldestMessage == oldest)
+    }
+}
