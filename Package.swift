@@ -53,7 +53,7 @@ let package = Package(
         .systemLibrary(name: "CPostgres", pkgConfig: "libpq", providers: [.apt(["libpq-dev"]), .brew(["libpq"])]),
         .systemLibrary(name: "CNATS", pkgConfig: "libnats", providers: [.apt(["libnats-dev"]), .brew(["cnats"])]),
         .target(name: "RoostAPI", swiftSettings: settings),
-        .target(name: "RoostCore", dependencies: ["RoostAPI"], swiftSettings: settings),
+        .target(name: "RoostCore", dependencies: ["RoostAPI", server("Crypto", "swift-crypto")], swiftSettings: settings),
         .target(
             name: "RoostDatabase",
             dependencies: [
@@ -108,6 +108,7 @@ let package = Package(
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "GRDBSQLite", package: "GRDB.swift"),
                 .product(name: "Logging", package: "swift-log"),
+                .product(name: "NIOSSL", package: "swift-nio-ssl"),
             ] + sockets,
             swiftSettings: settings
         ),
@@ -132,6 +133,7 @@ let package = Package(
         .testTarget(
             name: "PermissionMatrixTests", dependencies: ["RoostAPI", "RoostCore", "RoostDatabase", "RoostTestSupport"],
             swiftSettings: settings),
+        .testTarget(name: "RoostCommandTests", dependencies: ["RoostAPI", "RoostCommand"], swiftSettings: settings),
         .testTarget(
             name: "RoostTests",
             dependencies: [

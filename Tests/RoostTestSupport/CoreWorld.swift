@@ -19,6 +19,8 @@ public final class CoreWorld {
     public var now = Timestamp(milliseconds: 1_772_368_205_250)
     public var ids = IDGenerator()
     public var presence: any Presence = NobodyPresent()
+    /// What the operator decided.
+    public var options = AppOptions()
     /// What was told by all operations so far, in the order of their commits.
     public private(set) var notices: [Notice] = []
     private var lastClientID = 0
@@ -44,7 +46,7 @@ public final class CoreWorld {
         let caller = Caller(user: user, role: role, connection: connection.map(ConnectionID.init(rawValue:)))
         var told: [Notice] = []
         func run(_ transaction: any Transaction) throws -> O.Response {
-            var context = Context(transaction: transaction, caller: caller, now: now, ids: ids, presence: presence)
+            var context = Context(transaction: transaction, caller: caller, now: now, ids: ids, presence: presence, options: options)
             defer { ids = context.ids }
             let response = try operation.handle(in: &context)
             told = context.notices
@@ -66,12 +68,15 @@ public final class CoreWorld {
 
     /// Throws when an operation moves a stream that its scope doesn't name: with several writers, another could move it at the same time.
     private static func check(_ notices: [Notice], against scope: Scope, of operation: String) throws {
+        // A channel that the operation itself makes is nobody else's yet.
+        let made = notices.compactMap { if case .joined(_, let channel, at: 1) = $0 { channel } else { nil } }
         for case .event(let event, _) in notices {
             let isNamed =
                 switch event.stream {
-                case .channel(let channel): scope.channels.contains(channel)
+                case .channel(let channel): scope.channels.contains(channel) || made.contains(channel)
                 case .user(let user): scope.users.contains(user)
                 }
+            if case .user = event.stream, scope.findsUsers { continue }
             guard isNamed else {
                 throw OutsideScope(description: "\(operation) moves \(event.stream), which its scope doesn't name.")
             }
@@ -118,7 +123,7 @@ public final class CoreWorld {
         var context: Context?
         try write { transaction in
             try Scope.user(id).lock(in: transaction)
-            var admitting = Context(transaction: transaction, caller: Caller(user: id), now: now, ids: ids, presence: presence)
+            var admitting = Context(transaction: transaction, caller: Caller(user: id), now: now, ids: ids, presence: presence, options: options)
             try admitting.admitCaller(displayName: displayName)
             context = admitting
         }
@@ -128,9 +133,11 @@ public final class CoreWorld {
 
     /// Makes a channel with its owner and further members; users that aren't there are made.
     @discardableResult
-    public func channel(_ id: ChannelID, owner: UserID, members: [UserID] = []) throws -> ChannelID {
+    public func channel(
+        _ id: ChannelID, type: ChannelType = .community, owner: UserID, members: [UserID] = []
+    ) throws -> ChannelID {
         for user in [owner] + members { try self.user(user) }
-        try perform(CreateChannel(channel: id, users: members), as: owner)
+        try perform(CreateChannel(channel: id, type: type, users: members), as: owner)
         return id
     }
 
@@ -141,7 +148,7 @@ public final class CoreWorld {
         return try perform(SendMessage(channel: channel, clientId: ClientID("c\(lastClientID)"), text: text), as: user, role: role)
     }
 
-    /// Gives a member another role. No operation does so yet.
+    /// Gives a member another role past the rules, without an event.
     public func setRole(_ role: ChannelRole, of user: UserID, in channel: ChannelID) throws {
         try execute("UPDATE members SET role = \(role) WHERE channel_id = \(channel) AND user_id = \(user)")
     }
@@ -183,21 +190,14 @@ public final class CoreWorld {
 
     /// Every row of every table as text, for tests that hold that nothing changed.
     public func dump() throws -> [String] {
-        try database.read { transaction in
-            try CoreTables.all.flatMap { table in
-                try transaction.rows(table.rows) { row in
-                    let columns = (0..<CoreTables.columnsMax).map { _ in row.optionalString() ?? "NULL" }
-                    return "\(table.name): " + columns.joined(separator: "|")
-                }
-            }
-        }
+        try database.read { try CoreTables.dump(in: $0) }
     }
 }
 
 /// The tables that the rules write.
 public enum CoreTables {
     /// More than any table has: a column that isn't there reads as NULL.
-    static let columnsMax = 20
+    static let columnsMax = 40
 
     public static let all: [(name: String, rows: SQL)] = [
         // How far the ids have come isn't anybody's state: trying what is there already takes one.
@@ -208,7 +208,23 @@ public enum CoreTables {
         ("channel_heads", "SELECT * FROM channel_heads ORDER BY 1"),
         ("members", "SELECT * FROM members ORDER BY 1, 2"),
         ("messages", "SELECT * FROM messages ORDER BY 1, 2"),
+        ("invitations", "SELECT * FROM invitations ORDER BY 1, 2, 3"),
+        ("channel_tags", "SELECT * FROM channel_tags ORDER BY 1, 2"),
+        ("name_grams", "SELECT * FROM name_grams ORDER BY 1, 2, 3"),
+        ("channel_types", "SELECT * FROM channel_types ORDER BY 1"),
+        ("roles", "SELECT * FROM roles ORDER BY 1"),
+        ("idempotency_keys", "SELECT * FROM idempotency_keys ORDER BY 1, 2"),
     ]
+
+    /// Every row of every table as text.
+    public static func dump(in transaction: any Transaction) throws -> [String] {
+        try all.flatMap { table in
+            try transaction.rows(table.rows) { row in
+                let columns = (0..<columnsMax).map { _ in row.optionalString() ?? "NULL" }
+                return "\(table.name): " + columns.joined(separator: "|")
+            }
+        }
+    }
 }
 
 /// Directories for databases that live as long as a test: in memory where the machine can, for there an fsync costs nothing.
@@ -255,112 +271,5 @@ public enum Seeds {
     public static func first(_ count: UInt64) -> [UInt64] {
         if let given = ProcessInfo.processInfo.environment["ROOST_TEST_SEED"].flatMap(UInt64.init) { return [given] }
         return Array(1...count)
-    }
-}
-
-/// Several people who do whatever comes to their minds, some of which is refused. A seed repeats it.
-public struct RandomHistory {
-    public var random: SeededGenerator
-    public private(set) var users: [UserID]
-    public private(set) var channels: [ChannelID]
-    /// Messages that were sent, with their senders' client ids.
-    private var sent: [(channel: ChannelID, id: MessageID, sender: UserID, clientId: ClientID)] = []
-    private var lastNumber = 0
-
-    /// Makes the users, and a channel of the first of them that the others join.
-    public init(seed: UInt64, in world: CoreWorld, users: [UserID] = ["ann", "bob", "cid", "dan"]) throws {
-        random = SeededGenerator(seed: seed)
-        self.users = users
-        channels = []
-        for user in users { try world.user(user) }
-        try createChannel(in: world, by: users[0], with: [])
-        for user in users.dropFirst() { try world.perform(JoinChannel(channel: channels[0]), as: user) }
-    }
-
-    /// Performs one random operation. Answers what was tried, for the text of a failure.
-    @discardableResult
-    public mutating func step(in world: CoreWorld) throws -> String {
-        world.advance(milliseconds: random.once(in: 20) ? -500 : Int64(random.number(0...40)))
-        let user = random.pick(users)
-        let channel = random.pick(channels)
-        do {
-            switch random.number(1...100) {
-            case 1...38: return try send(in: world, to: channel, as: user, role: .user)
-            case 39...42: return try send(in: world, to: channel, as: "root", role: .admin)
-            case 43...46: return try sendAgain(in: world)
-            case 47...64: return try changeMessage(in: world, as: user)
-            case 65...76: return try mark(in: world, channel, as: user)
-            case 77...84: return try did("join \(channel)", user) { _ = try world.perform(JoinChannel(channel: channel), as: user) }
-            case 85...90:
-                return try did("leave \(channel)", user) { _ = try world.perform(LeaveChannel(channel: channel), as: user) }
-            case 91...93:
-                let update = UpdateChannel(
-                    channel: channel, displayName: "\(random.number(1...3))", tags: ["\(random.number(1...3))"])
-                return try did("update \(channel)", user) { _ = try world.perform(update, as: user) }
-            case 94...96:
-                let update = UpdateMe(displayName: "\(random.number(1...3))")
-                return try did("update me", user) { _ = try world.perform(update, as: user) }
-            case 97...98 where channels.count < 8:
-                let others = users.filter { _ in random.once(in: 2) }
-                try createChannel(in: world, by: user, with: others)
-                return "\(user) creates \(channels.last ?? "nothing")"
-            default:
-                // A channel now and then, but never the first.
-                guard let channel = channels.dropFirst().randomElement(using: &random) else { return "nothing" }
-                let admin: UserID? = random.once(in: 2) ? "root" : nil
-                return try did("delete \(channel)", admin ?? user) {
-                    _ = try world.perform(DeleteChannel(channel: channel), as: admin ?? user, role: admin == nil ? .user : .admin)
-                }
-            }
-        } catch is RoostError {
-            return "a refusal"
-        }
-    }
-
-    private func did(_ what: String, _ user: UserID, _ body: () throws -> Void) throws -> String {
-        try body()
-        return "\(user): \(what)"
-    }
-
-    private mutating func createChannel(in world: CoreWorld, by user: UserID, with others: [UserID]) throws {
-        channels.append(ChannelID("channel-\(channels.count)"))
-        try world.perform(CreateChannel(channel: channels.last, users: others), as: user)
-    }
-
-    private mutating func send(in world: CoreWorld, to channel: ChannelID, as user: UserID, role: AppRole) throws -> String {
-        lastNumber += 1
-        let clientId = ClientID("\(lastNumber)")
-        let message = try world.perform(
-            SendMessage(channel: channel, clientId: clientId, text: "text \(lastNumber)"), as: user, role: role)
-        sent.append((channel, message.messageId, user, clientId))
-        return "\(user): send \(message.seq) to \(channel)"
-    }
-
-    private mutating func sendAgain(in world: CoreWorld) throws -> String {
-        guard !sent.isEmpty else { return "nothing" }
-        let old = random.pick(sent)
-        try world.perform(SendMessage(channel: old.channel, clientId: old.clientId, text: "again"), as: old.sender)
-        return "\(old.sender): send \(old.clientId) again to \(old.channel)"
-    }
-
-    private mutating func changeMessage(in world: CoreWorld, as user: UserID) throws -> String {
-        guard !sent.isEmpty else { return "nothing" }
-        let old = random.once(in: 3) ? random.pick(sent) : random.pick(Array(sent.suffix(6)))
-        let user = random.once(in: 3) ? user : old.sender
-        let text = "edit \(random.number(1...3))"
-        return try random.once(in: 3)
-            ? did("delete \(old.id)", user) {
-                _ = try world.perform(DeleteMessage(channel: old.channel, message: old.id), as: user)
-            }
-            : did("edit \(old.id)", user) {
-                _ = try world.perform(EditMessage(channel: old.channel, message: old.id, text: text), as: user)
-            }
-    }
-
-    private mutating func mark(in world: CoreWorld, _ channel: ChannelID, as user: UserID) throws -> String {
-        let seq: Seq? = random.once(in: 3) ? nil : Seq(random.number(0...(lastNumber * 2 + 10)))
-        return try did("mark \(channel) \(seq ?? -1)", user) {
-            _ = try world.perform(MarkRead(channel: channel, seq: seq), as: user)
-        }
     }
 }

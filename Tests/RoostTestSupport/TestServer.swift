@@ -22,12 +22,15 @@ public final class TestServer: Sendable {
     }
 
     /// Starts a server, in a new directory unless one is given.
-    public init(directory: URL? = nil, _ change: @Sendable (inout RoostServer.Configuration) -> Void = { _ in }) async throws {
+    public init(
+        directory: URL? = nil, options: AppOptions = AppOptions(), _ change: @Sendable (inout RoostServer.Configuration) -> Void = { _ in }
+    ) async throws {
         self.directory = directory ?? TemporaryDirectory.make()
         var configuration = RoostServer.Configuration(dataDirectory: self.directory)
         configuration.port = 0
         configuration.drainWindow = .milliseconds(100)
         configuration.eventLoopCount = 2
+        configuration.options = options
         change(&configuration)
         let port = Mailbox<Int>()
         var logger = Logger(label: "test")

@@ -9,7 +9,7 @@ struct MapTests {
     /// What each target may import, besides NIO where it is named.
     private static let imports: [String: Set<String>] = [
         "RoostAPI": ["Foundation"],
-        "RoostCore": ["RoostAPI", "Foundation"],
+        "RoostCore": ["RoostAPI", "Foundation", "Crypto"],
         "RoostDatabase": ["RoostAPI", "RoostCore", "Foundation", "Synchronization", "GRDB", "GRDBSQLite", "CPostgres"],
         "RoostServer": [
             "RoostAPI", "RoostCore", "RoostDatabase", "Foundation", "Dispatch", "Synchronization", "Logging", "NIO", "Hummingbird",

@@ -5,48 +5,146 @@ extension UpdateChannel: Handled {
 
     public func handle(in context: inout Context) throws -> Channel {
         var access = try context.require(.channelUpdate, in: channel)
-        let before = try context.channel(channel)
+        let before = try context.channel(access.channelId)
+        if let ifMetadataVersion, ifMetadataVersion != before.metadataVersion {
+            throw RoostError(
+                .conflictVersion, "The metadata is at version \(before.metadataVersion).", field: "ifMetadataVersion",
+                limit: Int64(before.metadataVersion))
+        }
         var after = before
-        after.displayName = displayName ?? before.displayName
-        after.avatarFileId = avatarFileId ?? before.avatarFileId
+        after.displayName = (displayName ?? before.displayName)?.orNothing
+        after.avatarFileId = (avatarFileId ?? before.avatarFileId)?.orNothing
+        after.coverUrl = (coverUrl ?? before.coverUrl)?.orNothing
+        after.customType = (customType ?? before.customType)?.orNothing
+        after.data = (data ?? before.data)?.orNothing
         after.tags = tags ?? before.tags
         after.metadata = metadata ?? before.metadata
-        guard try !StoredJSON.isSame(after, before) else { return before }
+        let distinctKey = try newDistinctness(of: &after, in: context, access)
+        let policyChanges = try newPolicy(of: &after, in: context, &access)
+        guard try !StoredJSON.isSame(after, before) || policyChanges else { return before }
 
+        // One who writes only metadata tells only of metadata (AM-35).
+        var onlyMetadata = before
+        onlyMetadata.metadata = after.metadata
+        let isMetadata = try !StoredJSON.isSame(before.metadata, after.metadata)
+        let kind: Event.Kind = try isMetadata && StoredJSON.isSame(onlyMetadata, after) ? .channelMetadataUpdated : .channelUpdated
+        if isMetadata {
+            after.metadataVersion += 1
+            after.metadataUpdatedBy = context.caller.user
+        }
         let seq = access.counters.advance(at: context.now)
         after.updatedAt = context.now
         after.counters = access.counters
+        try write(before, after, distinctKey, access, seq: seq, in: context)
+        context.tell(
+            kind, in: access.channelId, seq: seq,
+            Rows(channel: after, capabilities: policyChanges ? try context.capabilitiesByRole(in: access) : nil))
+        return after
+    }
+
+    private func write(
+        _ before: Channel, _ after: Channel, _ distinctKey: String?, _ access: ChannelAccess, seq: Seq, in context: Context
+    ) throws {
         try context.transaction.perform(
             """
             UPDATE channels
-            SET display_name = \(after.displayName), avatar_file_id = \(after.avatarFileId),
-                metadata = \(try StoredJSON.encode(after.metadata)), tags = \(try StoredJSON.encode(after.tags)),
-                updated_at = \(after.updatedAt), change_seq = \(seq)
-            WHERE channel_id = \(channel)
+            SET display_name = \(after.displayName), name_key = \(NameSearch.key(of: after.displayName)),
+                avatar_file_id = \(after.avatarFileId), cover_url = \(after.coverUrl), custom_type = \(after.customType),
+                data = \(after.data), metadata = \(try StoredJSON.encode(after.metadata)),
+                metadata_version = \(after.metadataVersion), metadata_updated_by = \(after.metadataUpdatedBy),
+                tags = \(try StoredJSON.encode(after.tags)), is_distinct = \(after.isDistinct), distinct_key = \(distinctKey),
+                discovery = \(access.policy.discovery), joining = \(access.policy.join),
+                policy = \(try StoredJSON.encode(after.policy)), updated_at = \(after.updatedAt), change_seq = \(seq)
+            WHERE channel_id = \(access.channelId)
             """)
-        try context.transaction.update(access.counters, of: channel)
-        context.tell(.channelUpdated, in: channel, seq: seq, Rows(channel: after))
-        return after
+        try context.transaction.update(access.counters, of: access.channelId)
+        try context.transaction.perform(
+            "UPDATE channel_heads SET discovery = \(access.policy.discovery) WHERE channel_id = \(access.channelId)")
+        try context.transaction.indexName(
+            .channel, id: access.channelId.rawValue, before: before.displayName, after: after.displayName)
+        try context.transaction.indexTags(of: access.channelId, before: before.tags, after: after.tags)
+    }
+
+    /// The key that a distinct channel has, by the members that it has now (SB-11).
+    private func newDistinctness(of after: inout Channel, in context: Context, _ access: ChannelAccess) throws -> String? {
+        let stored: String?? = try context.transaction.first(
+            "SELECT distinct_key FROM channels WHERE channel_id = \(access.channelId)"
+        ) { $0.optionalString() }
+        guard let isDistinct, isDistinct != after.isDistinct else { return stored ?? nil }
+        guard access.policy.distinct == .optional else {
+            throw RoostError(
+                .kindForbids, "Channels of the type \(access.type) can't change whether they are distinct.", field: "isDistinct",
+                rule: "isDistinct: \(access.policy.distinct.rawValue) for \(access.type)")
+        }
+        after.isDistinct = isDistinct
+        guard isDistinct else { return nil }
+        guard access.counters.memberCount <= Limits.membersPerGroup else {
+            throw RoostError.limitExceeded("isDistinct", limit: Limits.membersPerGroup, unit: "members of a distinct channel")
+        }
+        let members: [UserID] = try context.transaction.rows(
+            "SELECT user_id FROM members WHERE channel_id = \(access.channelId) AND state = \(MembershipState.member)"
+        ) { $0.identifier() }
+        let key = Transactions.distinctKey(type: access.type, members: members)
+        guard try context.transaction.distinctChannel(key) == nil else {
+            throw RoostError(.alreadyExists, "Another channel is the distinct one of these members.", field: "isDistinct")
+        }
+        return key
+    }
+
+    /// Applies what is to differ from the type from now on.
+    ///
+    /// - Returns: whether something of it is new.
+    private func newPolicy(of after: inout Channel, in context: Context, _ access: inout ChannelAccess) throws -> Bool {
+        guard let typePolicy = try context.transaction.policy(of: access.type) else {
+            throw DamagedDatabase(what: "the channel type \(access.type)")
+        }
+        let before = access.policy
+        if let isPublic {
+            let changes = isPublic ? PolicyChanges.isPublic : .isPrivate
+            try changes.validate(forChannelOf: typePolicy, field: "isPublic")
+            access.policy = access.policy.applying(changes)
+            // It takes the place of what was said of discovery and joining before.
+            after.policy?.discovery = nil
+            after.policy?.join = nil
+        }
+        if let policy {
+            try policy.validate(forChannelOf: typePolicy, field: "policy")
+            after.policy = (after.policy ?? PolicyChanges()).merging(policy)
+            access.policy = access.policy.applying(policy)
+        }
+        if after.policy?.names.isEmpty == true { after.policy = nil }
+        after.isPublic = access.policy.discovery == .everyone && access.policy.join == .everyone
+        return access.policy != before
     }
 }
 
 extension DeleteChannel: Handled {
-    public func scope(for caller: Caller) -> Scope { .channel(channel) }
+    /// Who is invited learns that there is nothing left to accept.
+    public func scope(for caller: Caller) -> Scope { .channel(channel).findingUsers }
 
     public func handle(in context: inout Context) throws -> Done {
         var access = try context.require(.channelDelete, in: channel)
         guard access.deletedAt == nil else { return Done() }
+        let id = access.channelId
+        let waiting: SQL = """
+            SELECT \(Invitation.columns) FROM invitations i WHERE i.channel_id = \(id) AND i.state = \(InvitationState.pending)
+            ORDER BY i.user_id
+            """
+        _ = try context.end(try context.transaction.rows(waiting) { try Invitation(reading: &$0) }, as: .withdrawn, in: &access)
 
         let seq = access.counters.advance(at: context.now)
+        // The set of members may have another channel now.
         try context.transaction.perform(
             """
-            UPDATE channels SET deleted_at = \(context.now), updated_at = \(context.now), change_seq = \(seq)
-            WHERE channel_id = \(channel)
+            UPDATE channels
+            SET deleted_at = \(context.now), updated_at = \(context.now), change_seq = \(seq), is_distinct = \(false), distinct_key = NULL
+            WHERE channel_id = \(id)
             """)
-        try context.transaction.update(access.counters, of: channel)
+        try context.transaction.update(access.counters, of: id)
+        try context.transaction.perform("UPDATE channel_heads SET is_deleted = 1 WHERE channel_id = \(id)")
         // Nothing is written per member: that the channel is deleted ends all its memberships.
-        context.tell(.channelDestroyed, in: channel, seq: seq, Rows(channel: try context.channel(channel)))
-        context.tell(.destroyed(channel))
+        context.tell(.channelDestroyed, in: id, seq: seq, Rows(channel: try context.channel(id)))
+        context.tell(.destroyed(id))
         return Done()
     }
 }

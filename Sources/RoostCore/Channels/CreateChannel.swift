@@ -1,61 +1,277 @@
 public import RoostAPI
 
 extension CreateChannel: Handled {
-    /// An id that the server makes is nobody else's: there is nothing to lock yet.
+    /// An id that the server makes is nobody else's: there is nothing to lock yet. One that the caller chose is looked up under its other name too.
     public func scope(for caller: Caller) -> Scope {
-        Scope(channels: Set([channel].compactMap { $0 }), users: Set(users ?? []).union([caller.user]))
+        let users = Set(users ?? []).union(operators ?? []).union([caller.user])
+        guard let channel else { return Scope(users: users) }
+        var scope = Scope.channel(channel, users: users)
+        scope.channels.insert(ChannelID("\(type):\(channel)"))
+        return scope
     }
 
     public func handle(in context: inout Context) throws -> ChannelView {
-        guard let policy = ChannelPolicy.named(type) else { throw RoostError.invalidArgument("type", "is unknown") }
-        try context.require(.channelCreate, creating: policy)
-        let id = channel ?? context.ids.nextChannelID(at: context.now)
-        let members = try initialMembers(in: context, policy: policy)
+        guard let typePolicy = try context.transaction.policy(of: type) else {
+            throw RoostError.invalidArgument("type", "isn't a channel type: see types.list")
+        }
+        try context.require(.channelCreate, creating: typePolicy)
+        if let created = try context.channelCreated(by: self) { return created }
 
-        let now = context.now
-        let created = try context.transaction.execute(
-            """
-            INSERT INTO channels (channel_id, type, is_distinct, display_name, avatar_file_id, metadata, tags, created_by, change_seq,
-                                  created_at, updated_at)
-            VALUES (\(id), \(type.rawValue), \(false), \(displayName), \(avatarFileId), \(try StoredJSON.encode(metadata)),
-                    \(try StoredJSON.encode(tags ?? [])), \(context.caller.user), \(1), \(now), \(now))
-            ON CONFLICT (channel_id) DO NOTHING
-            """)
-        guard created == 1 else {
-            throw RoostError(.alreadyExists, "A channel with this id exists.", field: "channel")
+        let plan = try plan(in: context, typePolicy)
+        if let key = plan.distinctKey, let existing = try context.transaction.distinctChannel(key) {
+            try context.remember(self, existing)
+            return try context.viewCreated(existing)
         }
-        // The channel and its first members are one change: the stream begins with it.
-        let counters = ChannelCounters(seq: 1, memberCount: members.count, messageCount: 0, lastActivity: now)
-        try context.transaction.perform(
-            """
-            INSERT INTO channel_heads (channel_id, seq, member_count, message_count, last_activity)
-            VALUES (\(id), \(counters.seq), \(counters.memberCount), \(counters.messageCount), \(counters.lastActivity))
-            """)
-        for member in members {
-            let role: ChannelRole = member == context.caller.user ? .owner : .member
-            let userSeq = try context.transaction.writeMember(
-                member, role: role, of: id, counters: counters, joinedAt: now)
-            context.tell(.joined(member, id, at: counters.seq))
-            guard let access = try context.transaction.access(to: id, of: member) else { throw RoostError.notFound("channel") }
-            context.tell(
-                .channelCreated, user: member, seq: userSeq,
-                Rows(channel: try context.channel(id), memberships: access.membership.map { [$0] }))
-        }
-        return try context.view(of: try context.require(.channelRead, in: id))
+        let id = channel ?? context.ids.nextChannelID(at: context.now)
+        try refuseTakenAlias(of: id, in: context.transaction)
+        try insert(id, plan, in: &context)
+        try context.remember(self, id)
+        return try context.viewCreated(id)
     }
 
-    /// The caller first, then the others once each, in the order of their ids (D-14).
-    private func initialMembers(in context: Context, policy: ChannelPolicy) throws -> [UserID] {
-        let others = Set(users ?? []).subtracting([context.caller.user]).sorted()
-        for user in others where try !context.transaction.userExists(user) {
+    /// What the request comes to under the type's rules.
+    private struct Plan {
+        var policy: ChannelPolicy
+        var distinctKey: String?
+        /// The first member, unless a backend creates the channel in nobody's name.
+        var owner: Newcomer?
+        /// Members from the start.
+        var members: [Newcomer] = []
+        /// Users who have to be asked.
+        var invited: [UserID] = []
+    }
+
+    // MARK: Checking
+
+    private func plan(in context: Context, _ typePolicy: ChannelPolicy) throws -> Plan {
+        var policy = typePolicy
+        for (changes, field) in [(isPublic.map { $0 ? PolicyChanges.isPublic : .isPrivate }, "isPublic"), (self.policy, "policy")] {
+            guard let changes else { continue }
+            try changes.validate(forChannelOf: typePolicy, field: field)
+            policy = policy.applying(changes)
+        }
+        if isEphemeral == true, !policy.allowsEphemeral { throw forbidden("isEphemeral", "can't be ephemeral") }
+        if operators?.isEmpty == false, policy.moderate == .nobody { throw forbidden("operators", "have no operators") }
+        let others = Set(users ?? []).union(operators ?? []).subtracting([context.caller.user]).sorted()
+
+        var plan = Plan(policy: policy, distinctKey: try distinctKey(policy, others: others, in: context))
+        if context.caller.role != .service {
+            plan.owner = Newcomer(user: context.caller.user, role: .owner)
+            try requireRoom(for: context.caller.user, in: context)
+        }
+        for user in others { try place(user, in: &plan, context) }
+        let count = plan.members.count + (plan.owner == nil ? 0 : 1)
+        guard count <= policy.maxMembers else { throw RoostError.memberLimit(policy.maxMembers) }
+        return plan
+    }
+
+    /// Puts a user among the members or among those who have to be asked (SB-07, SB-18, AM-24).
+    private func place(_ user: UserID, in plan: inout Plan, _ context: Context) throws {
+        guard var newcomer = try context.transaction.newcomer(user, to: channel ?? "") else {
             throw RoostError(.notFound, "There is no such user: \(user).", field: "users")
         }
-        let members = [context.caller.user] + others
-        guard members.count <= policy.maxMembers else {
-            throw RoostError(
-                .memberLimit, "The channel has room for \(policy.maxMembers) members.", limit: Int64(policy.maxMembers))
+        newcomer.role = operators?.contains(user) == true ? .operator : .member
+        let isAdded = plan.policy.usersAtCreation == .added
+        if isAdded {
+            try requireRoom(for: user, in: context)
+            plan.members.append(newcomer)
+        } else if newcomer.acceptsAutomatically {
+            // Who has no room is left out: an invitation would be declined for them (X-20).
+            guard try context.transaction.hasRoomForChannel(user, most: context.options.channelsPerUser) else { return }
+            newcomer.invitation = Invitation(
+                channelId: channel ?? "", userId: user, inviter: context.caller.user, state: .accepted, invitedAt: context.now,
+                revision: 0)
+            plan.members.append(newcomer)
+        } else {
+            guard try context.transaction.pendingInvitationCount(of: user) < Limits.pendingInvitationsPerUser else {
+                throw RoostError.limitExceeded(
+                    "users", limit: Limits.pendingInvitationsPerUser, unit: "pending invitations of a user")
+            }
+            plan.invited.append(user)
         }
-        for user in members { try context.transaction.requireRoomForChannel(of: user) }
-        return members
     }
+
+    private func requireRoom(for user: UserID, in context: Context) throws {
+        guard try context.transaction.hasRoomForChannel(user, most: context.options.channelsPerUser) else {
+            throw RoostError.channelLimit(of: user, context.options.channelsPerUser)
+        }
+    }
+
+    /// The name of the set of members, for a channel that is to be the one of it (AM-25, SB-05, D-14).
+    private func distinctKey(_ policy: ChannelPolicy, others: [UserID], in context: Context) throws -> String? {
+        switch policy.distinct {
+        case .always:
+            if isDistinct == false { throw forbidden("isDistinct", "are always distinct") }
+            guard !others.isEmpty else { throw RoostError.invalidArgument("users", "must name somebody else: it is a talk among people") }
+        case .optional:
+            guard isDistinct == true else { return nil }
+        case .never:
+            if isDistinct == true { throw forbidden("isDistinct", "can't be distinct") }
+            return nil
+        }
+        let members = context.caller.role == .service ? others : others + [context.caller.user]
+        return Transactions.distinctKey(type: type, members: members)
+    }
+
+    private func forbidden(_ field: String, _ reason: String) -> RoostError {
+        RoostError(
+            .kindForbids, "Channels of the type \(type) \(reason).", field: field, rule: "\(field): channels of \(type) \(reason)")
+    }
+
+    /// `general` of the type `messaging` and `messaging:general` are one name (ST-03): a channel can't take what another answers to.
+    private func refuseTakenAlias(of id: ChannelID, in transaction: any Transaction) throws {
+        if let alias = id.alias, try transaction.policy(of: alias.type) != nil {
+            guard alias.type == type else {
+                throw RoostError.invalidArgument("channel", "begins with the name of another type than \(type)")
+            }
+            if try transaction.type(of: alias.channel) == type { throw RoostError.channelExists }
+        }
+        if try transaction.type(of: ChannelID("\(type):\(id)")) != nil { throw RoostError.channelExists }
+    }
+
+    // MARK: Writing
+
+    /// The channel and its first members are one change: the stream begins with it.
+    private func insert(_ id: ChannelID, _ plan: Plan, in context: inout Context) throws {
+        let now = context.now
+        // What a channel has of its own; discovery and joining stand apart from the rest, see `OwnPolicy`.
+        let created = try context.transaction.execute(
+            """
+            INSERT INTO channels (channel_id, type, is_distinct, distinct_key, discovery, joining, policy, is_ephemeral, display_name,
+                                  name_key, avatar_file_id, cover_url, custom_type, data, metadata, metadata_version,
+                                  metadata_updated_by, tags, created_by, change_seq, created_at, updated_at)
+            VALUES (\(id), \(type), \(plan.distinctKey != nil), \(plan.distinctKey), \(plan.policy.discovery), \(plan.policy.join),
+                    \(try StoredJSON.encode(policy)), \(isEphemeral ?? false), \(displayName?.orNothing),
+                    \(NameSearch.key(of: displayName)), \(avatarFileId?.orNothing), \(coverUrl?.orNothing), \(customType?.orNothing),
+                    \(data?.orNothing), \(try StoredJSON.encode(metadata)), \(metadata == nil ? 0 : 1),
+                    \(metadata == nil ? nil : context.caller.user), \(try StoredJSON.encode(tags ?? [])), \(context.caller.user), \(1),
+                    \(now), \(now))
+            ON CONFLICT DO NOTHING
+            """)
+        guard created == 1 else { throw RoostError.channelExists }
+        try context.transaction.perform(
+            """
+            INSERT INTO channel_heads (channel_id, seq, member_count, message_count, last_activity, list_at, discovery)
+            VALUES (\(id), \(1), \(0), \(0), \(now), \(now), \(plan.policy.discovery))
+            """)
+        try context.transaction.indexName(.channel, id: id.rawValue, before: nil, after: displayName)
+        try context.transaction.indexTags(of: id, before: [], after: tags ?? [])
+
+        guard var access = try context.transaction.access(to: id, of: context.caller.user) else { throw RoostError.notFound("channel") }
+        try context.found(access, with: [plan.owner].compactMap { $0 } + plan.members)
+        if !plan.invited.isEmpty {
+            access.counters = try context.channel(id).counters
+            // Those who are asked belong to the set that the channel was made for.
+            access.isDistinct = false
+            try context.invite(plan.invited, welcome: nil, to: &access)
+        }
+    }
+}
+
+/// Functions of rows that need no transaction.
+enum Transactions {
+    static func distinctKey(type: ChannelType, members: [UserID]) -> String {
+        Fingerprint.of(([type.rawValue] + Set(members).map(\.rawValue).sorted()).joined(separator: "\n"))
+    }
+}
+
+extension Context {
+    /// Makes the first members, as part of the change that begins the channel.
+    fileprivate mutating func found(_ access: ChannelAccess, with founders: [Newcomer]) throws {
+        let id = access.channelId
+        var access = access
+        access.counters.memberCount = founders.count
+        try transaction.update(access.counters, of: id)
+        let whole = try channel(id)
+        for founder in founders {
+            let userSeq = try transaction.writeMember(
+                founder.user, role: founder.role, of: id, counters: access.counters, joinedAt: now)
+            var invitation = founder.invitation
+            invitation?.channelId = id
+            let accepted = try accept(invitation, in: access, seq: access.counters.seq, userSeq: userSeq)
+            guard let standing = try transaction.access(to: id, of: founder.user) else { throw RoostError.notFound("channel") }
+            tell(.joined(founder.user, id, at: access.counters.seq))
+            tell(
+                .channelCreated, user: founder.user, seq: userSeq,
+                Rows(
+                    channel: whole, memberships: standing.membership.map { [$0] }, invitations: accepted.map { [$0] },
+                    ownCapabilities: [id.rawValue: capabilities(of: founder.user, in: standing)]))
+            if let accepted { try tellInviter(of: accepted, .invitationAccepted) }
+        }
+    }
+
+    /// A channel as its creator sees it, also where it was there before, or where the creator is a backend that isn't in it.
+    fileprivate func viewCreated(_ id: ChannelID) throws -> ChannelView {
+        guard let access = try transaction.access(to: id, of: caller.user) else { throw RoostError.notFound("channel") }
+        return try view(of: access)
+    }
+
+    // MARK: Idempotency keys
+
+    /// What an earlier call with the same key created (SB-12).
+    fileprivate func channelCreated(by operation: CreateChannel) throws -> ChannelView? {
+        guard let key = operation.idempotencyKey else { return nil }
+        let oldest = now.milliseconds - Int64(Limits.idempotencyKeyHours) * 3_600_000
+        let sql: SQL = """
+            SELECT request, channel_id FROM idempotency_keys
+            WHERE user_id = \(caller.user) AND request_key = \(key) AND created_at > \(oldest)
+            """
+        guard let earlier = try transaction.first(sql, { (request: $0.string(), channel: $0.identifier(ChannelID.self)) }) else {
+            return nil
+        }
+        guard earlier.request == (try fingerprint(of: operation)) else {
+            throw RoostError(.keyReused, "Another request was made with this key.", field: "idempotencyKey")
+        }
+        return try viewCreated(earlier.channel)
+    }
+
+    /// Keeps what a call created for who calls again with the same key; forgets what is kept long enough.
+    fileprivate func remember(_ operation: CreateChannel, _ channel: ChannelID) throws {
+        guard let key = operation.idempotencyKey else { return }
+        let oldest = now.milliseconds - Int64(Limits.idempotencyKeyHours) * 3_600_000
+        try transaction.perform("DELETE FROM idempotency_keys WHERE created_at <= \(oldest)")
+        try transaction.perform(
+            """
+            INSERT INTO idempotency_keys (user_id, request_key, request, channel_id, created_at)
+            VALUES (\(caller.user), \(key), \(try fingerprint(of: operation)), \(channel), \(now))
+            ON CONFLICT (user_id, request_key) DO UPDATE
+            SET request = excluded.request, channel_id = excluded.channel_id, created_at = excluded.created_at
+            """)
+    }
+
+    private func fingerprint(of operation: CreateChannel) throws -> String {
+        Fingerprint.of(String(decoding: try JSONWriter.bytes(of: operation), as: UTF8.self))
+    }
+}
+
+extension Transaction {
+    /// The one channel of a set of members.
+    func distinctChannel(_ key: String) throws -> ChannelID? {
+        try first("SELECT channel_id FROM channels WHERE distinct_key = \(key)") { $0.identifier() }
+    }
+
+    /// The type of a channel by its own id; nil when there is none.
+    fileprivate func type(of channel: ChannelID) throws -> ChannelType? {
+        try first("SELECT type FROM channels WHERE channel_id = \(channel)") { ChannelType(rawValue: $0.string()) }
+    }
+
+    /// Has a channel found by its tags, in the place of those by which it was found before.
+    func indexTags(of channel: ChannelID, before: [String], after: [String]) throws {
+        for tag in Set(before).subtracting(after).sorted() {
+            try perform("DELETE FROM channel_tags WHERE tag = \(tag) AND channel_id = \(channel)")
+        }
+        for tag in Set(after).subtracting(before).sorted() {
+            try perform(
+                "INSERT INTO channel_tags (tag, channel_id) VALUES (\(tag), \(channel)) ON CONFLICT (tag, channel_id) DO NOTHING")
+        }
+    }
+}
+
+extension RoostError {
+    static let channelExists = RoostError(.alreadyExists, "A channel with this id exists.", field: "channel")
+}
+
+extension String {
+    /// An empty text takes a value away.
+    var orNothing: String? { isEmpty ? nil : self }
 }

@@ -13,7 +13,8 @@ public struct Caller: Hashable, Sendable {
         self.connection = connection
     }
 
-    public var isAdmin: Bool { role == .admin }
+    /// Whether the caller may do what no channel type forbids to all: the console, and the app's own backend.
+    public var isAdmin: Bool { role == .admin || role == .service }
 }
 
 /// The number of a connection, unique in the process that holds it.
@@ -26,6 +27,8 @@ public struct ConnectionID: Hashable, Sendable {
 public protocol Presence {
     /// Members of a channel that have at least one connection.
     func onlineMemberCount(of channel: ChannelID) -> Int
+    /// Members of a channel that have at least one connection, by name; of a very large one not all of them.
+    func onlineMembers(of channel: ChannelID) -> Set<UserID>
     /// Users that watch a channel.
     func watchers(of channel: ChannelID) -> Set<UserID>
 }
@@ -34,6 +37,7 @@ public protocol Presence {
 public struct NobodyPresent: Presence {
     public init() {}
     public func onlineMemberCount(of channel: ChannelID) -> Int { 0 }
+    public func onlineMembers(of channel: ChannelID) -> Set<UserID> { [] }
     public func watchers(of channel: ChannelID) -> Set<UserID> { [] }
 }
 
@@ -45,13 +49,17 @@ public struct Context {
     public let caller: Caller
     public let now: Timestamp
     public let presence: any Presence
+    /// What the operator decided for the whole app.
+    public let options: AppOptions
     public var ids: IDGenerator
     /// What is to be told once the transaction is committed, in this order.
     public private(set) var notices: [Notice] = []
 
     public init(
-        transaction: any Transaction, caller: Caller, now: Timestamp, ids: IDGenerator, presence: any Presence = NobodyPresent()
+        transaction: any Transaction, caller: Caller, now: Timestamp, ids: IDGenerator, presence: any Presence = NobodyPresent(),
+        options: AppOptions = AppOptions()
     ) {
+        self.options = options
         self.transaction = transaction
         self.caller = caller
         self.now = now
@@ -79,13 +87,14 @@ public enum Notice: Hashable, Sendable {
     case event(Event, Audience)
     /// The user's connections get the channel's events after this seq.
     case joined(UserID, ChannelID, at: Seq)
+    /// Messages of the channel up to this seq aren't for the user: a later change of one of them is told to them without it.
+    case floor(UserID, ChannelID, Seq)
     /// From here on they don't.
     case left(UserID, ChannelID)
     /// From here on nobody does.
     case destroyed(ChannelID)
-    /// A connection is authenticated: it gets the events of its user after this seq, and those of the channels that the user is a member
-    /// of after theirs.
-    case connected(ConnectionID, UserID, at: Seq, [ChannelID: Seq])
+    /// A connection is authenticated: it gets the events of these streams of its user, of each after its seq.
+    case connected(ConnectionID, UserID, UserStreams)
     /// A connection watches a channel, after this seq.
     case watching(ConnectionID, UserID, ChannelID, at: Seq)
     case stoppedWatching(ConnectionID, UserID, ChannelID)

@@ -46,6 +46,8 @@ public struct SQL: ExpressibleByStringInterpolation, Sendable {
         public mutating func appendInterpolation(_ value: MessageID?) { append(value.map { .integer($0.rawValue) }) }
         public mutating func appendInterpolation(_ value: Timestamp?) { append(value.map { .integer($0.milliseconds) }) }
         public mutating func appendInterpolation<E: WireEnumeration>(_ value: E) { append(.text(value.rawValue)) }
+        public mutating func appendInterpolation(_ value: ChannelRole) { append(.text(value.rawValue)) }
+        public mutating func appendInterpolation(_ value: ChannelType) { append(.text(value.rawValue)) }
         /// The values of an `IN (…)`, at least one.
         ///
         /// The last is repeated up to a power of two, so that lists of any length need a dozen prepared statements and not a thousand.

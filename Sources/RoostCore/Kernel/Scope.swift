@@ -8,14 +8,30 @@ public struct Scope: Hashable, Sendable {
     public var channels: Set<ChannelID>
     public var users: Set<UserID>
 
+    /// Whether the operation may also move the streams of users whom it only finds in the rows: who sent an invitation, say. Their heads are locked
+    /// as they are found, so that in rare cases two transactions wait for one another and the database has one of them begin anew.
+    public var findsUsers = false
+
     public init(channels: Set<ChannelID> = [], users: Set<UserID> = []) {
         self.channels = channels
         self.users = users
     }
 
-    public static func channel(_ channel: ChannelID) -> Scope { Scope(channels: [channel]) }
+    /// A channel that is named by its id or as `type:id`.
+    public static func channel(_ channel: ChannelID, users: Set<UserID> = []) -> Scope {
+        var scope = Scope(channels: [channel], users: users)
+        if let alias = channel.alias { scope.channels.insert(alias.channel) }
+        return scope
+    }
     public static func user(_ user: UserID) -> Scope { Scope(users: [user]) }
-    public static func channel(_ channel: ChannelID, user: UserID) -> Scope { Scope(channels: [channel], users: [user]) }
+    public static func channel(_ channel: ChannelID, user: UserID) -> Scope { .channel(channel, users: [user]) }
+
+    /// The same, for an operation that may also move the streams of users whom it only finds in the rows.
+    public var findingUsers: Scope {
+        var scope = self
+        scope.findsUsers = true
+        return scope
+    }
 
     public mutating func formUnion(_ other: Scope) {
         channels.formUnion(other.channels)

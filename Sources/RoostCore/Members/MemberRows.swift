@@ -1,36 +1,40 @@
 import RoostAPI
 
 extension Member {
-    static let columns: SQL = "m.user_id, m.role, m.state, m.joined_at, m.change_seq"
+    static let columns: SQL = "m.user_id, m.role, m.state, m.joined_at, m.joined_seq, m.change_seq"
 
     init(reading row: inout RowReader) throws {
         self.init(
-            userId: row.identifier(), role: try row.enumeration(), state: try row.enumeration(), joinedAt: row.timestamp(),
-            changeSeq: row.int64())
+            userId: row.identifier(), role: ChannelRole(rawValue: row.string()), state: try row.enumeration(),
+            joinedAt: row.timestamp(), joinedSeq: row.int64(), changeSeq: row.int64())
     }
 }
 
 extension Membership {
     /// The columns in which ``init(reading:)`` expects them. A deleted channel has no members, without a write to any of their rows.
     static let columns: SQL = """
-        m.channel_id, m.role, CASE WHEN c.deleted_at IS NULL THEN m.state ELSE 'none' END, m.joined_at, m.joined_seq, m.read_seq,
-        m.read_count, m.last_read_at, h.seq
+        m.channel_id, m.role, CASE WHEN h.is_deleted = 0 THEN m.state ELSE 'none' END, m.joined_at, m.joined_seq, m.read_seq,
+        m.read_count, m.last_read_at, m.history_floor, m.hidden, m.hidden_count, m.muted_until, m.banned_until, h.seq, m.user_seq
         """
 
     init(reading row: inout RowReader) throws {
         self.init(
-            channelId: row.identifier(), role: try row.enumeration(), state: try row.enumeration(), joinedAt: row.timestamp(),
-            joinedSeq: row.int64(), readSeq: row.int64(), readCount: row.int(), lastReadAt: row.optionalTimestamp(),
-            channelSeq: row.int64())
+            channelId: row.identifier(), role: ChannelRole(rawValue: row.string()), state: try row.enumeration(),
+            joinedAt: row.timestamp(), joinedSeq: row.int64(), readSeq: row.int64(), readCount: row.int(),
+            lastReadAt: row.optionalTimestamp(), historyFloor: row.int64(), hiddenState: try row.enumeration(),
+            hiddenMessageCount: row.int(), mutedUntil: row.optionalTimestamp(), bannedUntil: row.optionalTimestamp(),
+            channelSeq: row.int64(), userSeq: row.int64())
     }
 }
 
 extension Transaction {
     /// Makes a user a member as of a channel's newest change: what was there before isn't unread to them.
     ///
+    /// - Parameter historyFloor: messages up to it stay hidden from them; a floor that an earlier stay left is never lowered.
     /// - Returns: the seq that this takes in the user's own stream.
     func writeMember(
-        _ user: UserID, role: ChannelRole, of channel: ChannelID, counters: ChannelCounters, joinedAt: Timestamp
+        _ user: UserID, role: ChannelRole, of channel: ChannelID, counters: ChannelCounters, joinedAt: Timestamp,
+        historyFloor: Seq = 0
     ) throws
         -> Seq
     {
@@ -38,28 +42,45 @@ extension Transaction {
         try perform(
             """
             INSERT INTO members (channel_id, user_id, role, state, joined_at, joined_seq, joined_user_seq, change_seq, user_seq,
-                                 read_seq, read_count, last_sent_seq)
+                                 read_seq, read_count, last_sent_seq, history_floor)
             VALUES (\(channel), \(user), \(role), \(MembershipState.member), \(joinedAt), \(counters.seq), \(userSeq), \(counters.seq),
-                    \(userSeq), \(counters.seq), \(counters.messageCount), \(0))
+                    \(userSeq), \(counters.seq), \(counters.messageCount), \(0), \(historyFloor))
             ON CONFLICT (channel_id, user_id) DO UPDATE
             SET role = excluded.role, state = excluded.state, joined_at = excluded.joined_at, joined_seq = excluded.joined_seq,
                 joined_user_seq = excluded.joined_user_seq, change_seq = excluded.change_seq,
-                user_seq = excluded.user_seq, read_seq = excluded.read_seq, read_count = excluded.read_count
+                user_seq = excluded.user_seq, read_seq = excluded.read_seq, read_count = excluded.read_count,
+                hidden = 'unhidden', hidden_count = 0,
+                history_floor = CASE WHEN excluded.history_floor > members.history_floor THEN excluded.history_floor
+                                     ELSE members.history_floor END
             """)
         return userSeq
     }
 
-    /// Throws `channel_limit` when the user is a member of as many channels as one may be.
-    func requireRoomForChannel(of user: UserID) throws {
-        let sql: SQL = """
-            SELECT COUNT(*) FROM members m JOIN channels c ON c.channel_id = m.channel_id
-            WHERE m.user_id = \(user) AND m.state = \(MembershipState.member) AND c.deleted_at IS NULL
+    /// Whether a user may become a member of one more channel.
+    ///
+    /// Deleted channels don't count. They are looked at only where there are so many rows that it could matter.
+    func hasRoomForChannel(_ user: UserID, most: Int) throws -> Bool {
+        let any: SQL = """
+            SELECT COUNT(*) FROM (SELECT 1 FROM members WHERE user_id = \(user) AND state = \(MembershipState.member) LIMIT \(most)) AS some
             """
-        let count = try first(sql) { $0.int() } ?? 0
-        guard count < Limits.channelsPerUser else {
-            throw RoostError(
-                .channelLimit, "The user \(user) is a member of \(Limits.channelsPerUser) channels, which is the limit.",
-                limit: Int64(Limits.channelsPerUser))
-        }
+        guard try first(any, { $0.int() }) ?? 0 >= most else { return true }
+        let living: SQL = """
+            SELECT COUNT(*) FROM members m JOIN channel_heads h ON h.channel_id = m.channel_id
+            WHERE m.user_id = \(user) AND m.state = \(MembershipState.member) AND h.is_deleted = 0
+            """
+        return try first(living, { $0.int() }) ?? 0 < most
+    }
+}
+
+extension RoostError {
+    /// The user is a member of as many channels as one may be.
+    static func channelLimit(of user: UserID, _ most: Int) -> RoostError {
+        RoostError(
+            .channelLimit, "The user \(user) is a member of \(most) channels, which is the limit.", limit: Int64(most))
+    }
+
+    /// The channel has as many members as it may have.
+    static func memberLimit(_ most: Int) -> RoostError {
+        RoostError(.memberLimit, "The channel has room for \(most) members.", limit: Int64(most))
     }
 }

@@ -18,8 +18,8 @@ extension EditMessage: Handled {
         after.editedAt = context.now
         after.changeSeq = access.counters.advance(at: context.now)
         try context.transaction.write(after)
-        try context.transaction.update(access.counters, of: channel)
-        context.tell(.messageUpdated, in: channel, seq: after.changeSeq, Rows(counters: access.counters, messages: [after]))
+        try context.transaction.update(access.counters, of: access.channelId)
+        context.tell(.messageUpdated, in: access.channelId, seq: after.changeSeq, Rows(counters: access.counters, messages: [after]))
         return after
     }
 }
@@ -38,8 +38,8 @@ extension DeleteMessage: Handled {
             changeSeq: access.counters.advance(at: context.now), sender: before.sender, clientId: before.clientId, text: "",
             parentId: before.parentId, createdAt: before.createdAt, editedAt: before.editedAt, deletedAt: context.now)
         try context.transaction.write(after)
-        try context.transaction.update(access.counters, of: channel)
-        context.tell(.messageDeleted, in: channel, seq: after.changeSeq, Rows(counters: access.counters, messages: [after]))
+        try context.transaction.update(access.counters, of: access.channelId)
+        context.tell(.messageDeleted, in: access.channelId, seq: after.changeSeq, Rows(counters: access.counters, messages: [after]))
         return after
     }
 }
@@ -52,10 +52,11 @@ extension Context {
         -> (ChannelAccess, Message)
     {
         let access = try require(.historyRead, in: channel)
-        guard let message = try transaction.message(id, in: channel) else { throw RoostError.notFound("message") }
+        let found = try transaction.message(id, in: access.channelId)
+        guard let message = found, message.seq > access.historyFloor else { throw RoostError.notFound("message") }
         if message.sender == caller.user {
             try require(own, in: access)
-        } else if let refusal = Permissions.refusal(of: any, for: caller, in: access) {
+        } else if let refusal = refusal(of: any, in: access) {
             // A deleted channel or a type that forbids it is told as such; a missing role as what it is about: the message's owner.
             guard refusal.code == .notPermitted, access.deletedAt == nil else { throw refusal }
             throw RoostError(.notMessageOwner, "The message is someone else's.", rule: refusal.rule)

@@ -36,14 +36,18 @@ extension Transaction {
         return try first(sql) { try Message(reading: &$0) }
     }
 
-    func newestMessage(in channel: ChannelID) throws -> Message? {
-        try messages(before: .max, in: channel, limit: 1).messages.last
+    /// The newest message, unless it is one that a floor hides.
+    func newestMessage(in channel: ChannelID, above floor: Seq) throws -> Message? {
+        try messages(before: .max, above: floor, in: channel, limit: 1).messages.last
     }
 
     /// Messages up to a position, in the order of their seq, and whether there are older ones.
-    func messages(before seq: Seq, in channel: ChannelID, limit: Int) throws -> (messages: [Message], hasMore: Bool) {
+    func messages(
+        before seq: Seq, above floor: Seq, in channel: ChannelID, limit: Int
+    ) throws -> (messages: [Message], hasMore: Bool) {
         let sql: SQL = """
-            SELECT \(Message.columns) FROM messages WHERE channel_id = \(channel) AND seq < \(seq) ORDER BY seq DESC LIMIT \(limit + 1)
+            SELECT \(Message.columns) FROM messages WHERE channel_id = \(channel) AND seq < \(seq) AND seq > \(floor)
+            ORDER BY seq DESC LIMIT \(limit + 1)
             """
         var (messages, hasMore) = try page(sql, limit: limit)
         messages.reverse()
@@ -59,10 +63,12 @@ extension Transaction {
     }
 
     /// Messages that were changed after a position and born up to it, in the order of their changes.
-    func messages(changedAfter seq: Seq, in channel: ChannelID, limit: Int) throws -> (messages: [Message], hasMore: Bool) {
+    func messages(
+        changedAfter seq: Seq, above floor: Seq, in channel: ChannelID, limit: Int
+    ) throws -> (messages: [Message], hasMore: Bool) {
         let sql: SQL = """
             SELECT \(Message.columns) FROM messages
-            WHERE channel_id = \(channel) AND change_seq > \(seq) AND change_seq > seq AND seq <= \(seq)
+            WHERE channel_id = \(channel) AND change_seq > \(seq) AND change_seq > seq AND seq <= \(seq) AND seq > \(floor)
             ORDER BY change_seq LIMIT \(limit + 1)
             """
         return try page(sql, limit: limit)

@@ -13,19 +13,27 @@ extension SendMessage: Handled {
             if let stored = try stored(in: context) { return stored }
             throw error
         }
-        if let parentId, try context.transaction.message(parentId, in: channel) == nil {
-            throw RoostError(.notFound, "There is no such message.", field: "parentId")
+        let channel = access.channelId
+        if let parentId {
+            let parent = try context.transaction.message(parentId, in: channel)
+            guard let parent, parent.seq > access.historyFloor else {
+                throw RoostError(.notFound, "There is no such message.", field: "parentId")
+            }
         }
 
         let seq = access.counters.advance(at: context.now)
         access.counters.messageCount += 1
+        access.counters.lastMessageAt = max(access.counters.lastMessageAt ?? context.now, context.now)
         let message = Message(
             messageId: context.ids.next(at: context.now), channelId: channel, seq: seq, changeSeq: seq, sender: context.caller.user,
             clientId: clientId, text: text, customType: customType, data: data, metadata: metadata, tags: tags,
             parentId: parentId, createdAt: context.now)
-        guard try insert(message, ordinal: access.counters.messageCount, in: context.transaction) else {
-            guard let stored = try stored(in: context) else { throw DamagedDatabase(what: "a client id without its message") }
-            return stored
+        // What an ephemeral channel carries is told to who is there, and stored nowhere (SB-04).
+        if !access.isEphemeral {
+            guard try insert(message, ordinal: access.counters.messageCount, in: context.transaction) else {
+                guard let stored = try stored(in: context) else { throw DamagedDatabase(what: "a client id without its message") }
+                return stored
+            }
         }
         try context.transaction.update(access.counters, of: channel)
         if access.isMember {
@@ -41,7 +49,10 @@ extension SendMessage: Handled {
     }
 
     private func stored(in context: Context) throws -> Message? {
-        try context.transaction.message(clientId: clientId, of: context.caller.user, in: channel)
+        let sender = context.caller.user
+        if let stored = try context.transaction.message(clientId: clientId, of: sender, in: channel) { return stored }
+        guard let alias = channel.alias else { return nil }
+        return try context.transaction.message(clientId: clientId, of: sender, in: alias.channel)
     }
 
     /// Whether the message was stored: not when one with the sender's client id is there.

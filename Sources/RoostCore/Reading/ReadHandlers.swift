@@ -6,19 +6,21 @@ extension MarkRead: Handled {
     public func handle(in context: inout Context) throws -> UnreadCount {
         var access = try context.require(.readMark, in: channel)
         guard var own = access.own else { throw RoostError.notFound("channel") }
-        let target = min(seq ?? access.counters.seq, access.counters.seq)
+        // Nothing of an ephemeral channel is kept that could be counted: reading it is reading all of it.
+        let target = access.isEphemeral ? access.counters.seq : min(seq ?? access.counters.seq, access.counters.seq)
         guard target > own.readSeq else { return UnreadCount(access) }
 
         let userSeq = try context.transaction.advanceStream(of: context.caller.user)
         own.readCount = try context.transaction.readCount(upTo: target, of: context.caller.user, in: access)
         own.readSeq = target
         own.lastReadAt = context.now
+        own.userSeq = userSeq
         access.own = own
         try context.transaction.perform(
             """
             UPDATE members
             SET read_seq = \(own.readSeq), read_count = \(own.readCount), last_read_at = \(own.lastReadAt), user_seq = \(userSeq)
-            WHERE channel_id = \(channel) AND user_id = \(context.caller.user)
+            WHERE channel_id = \(access.channelId) AND user_id = \(context.caller.user)
             """)
         context.tell(
             .markRead, user: context.caller.user, seq: userSeq, Rows(memberships: access.membership.map { [$0] }))
@@ -41,8 +43,7 @@ extension GetTotalUnread: Handled {
                    COALESCE(SUM(CASE WHEN h.message_count > m.read_count THEN 1 ELSE 0 END), 0)
             FROM members m
             JOIN channel_heads h ON h.channel_id = m.channel_id
-            JOIN channels c ON c.channel_id = m.channel_id
-            WHERE m.user_id = \(context.caller.user) AND m.state = \(MembershipState.member) AND c.deleted_at IS NULL
+            WHERE m.user_id = \(context.caller.user) AND m.state = \(MembershipState.member) AND h.is_deleted = 0
             """
         let total = try context.transaction.first(sql) { TotalUnread(unreadCount: $0.int(), unreadChannelCount: $0.int()) }
         return total ?? TotalUnread(unreadCount: 0, unreadChannelCount: 0)

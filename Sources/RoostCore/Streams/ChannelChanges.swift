@@ -22,32 +22,42 @@ extension Context {
         }
         guard after < access.counters.seq else { return Changes(stream: stream, rows: Rows(), seq: after, hasMore: false) }
 
-        let born = try transaction.messages(after: after, in: channel, limit: limit)
-        let changed = try transaction.messages(changedAfter: after, in: channel, limit: limit)
+        let floor = access.historyFloor
+        let born = try transaction.messages(after: max(after, floor), in: channel, limit: limit)
+        let changed = try transaction.messages(changedAfter: after, above: floor, in: channel, limit: limit)
         let members = try transaction.members(changedAfter: after, in: channel, limit: limit)
+        let invitations = try transaction.invitations(changedAfter: after, in: channel, limit: limit)
         var upTo = access.counters.seq
         if born.hasMore, let last = born.messages.last { upTo = min(upTo, last.seq) }
         if changed.hasMore, let last = changed.messages.last { upTo = min(upTo, last.changeSeq) }
         if members.hasMore, let last = members.members.last { upTo = min(upTo, last.changeSeq) }
+        if invitations.hasMore, let last = invitations.stamped.last { upTo = min(upTo, last.stamp) }
 
         let messages = born.messages.filter { $0.seq <= upTo } + changed.messages.filter { $0.changeSeq <= upTo }
         let attributesChanged = try transaction.channelChangeSeq(channel) > after
+        let newMembers = members.members.filter { $0.changeSeq <= upTo }
+        let newInvitations = invitations.stamped.filter { $0.stamp <= upTo }.map(\.invitation)
+        // What the caller may do can have changed with the channel and with the caller's own row.
+        let mayDiffer = access.own != nil && (attributesChanged || newMembers.contains { $0.userId == caller.user })
         return Changes(
             stream: stream,
             rows: Rows(
                 channel: attributesChanged ? try self.channel(channel) : nil, counters: access.counters,
-                members: members.members.filter { $0.changeSeq <= upTo }, messages: messages,
-                memberships: access.membership.map { [$0] }),
-            seq: upTo, hasMore: upTo < access.counters.seq)
+                members: newMembers, messages: messages, memberships: access.membership.map { [$0] },
+                invitations: newInvitations.isEmpty ? nil : newInvitations,
+                ownCapabilities: mayDiffer ? [channel.rawValue: capabilities(in: access)] : nil),
+            seq: upTo, hasMore: upTo < access.counters.seq, isIncomplete: access.isEphemeral ? true : nil)
     }
 
     /// A channel as a fresh client gets it: all of the channel's own row, the caller's membership, the newest messages.
     func freshChanges(in access: ChannelAccess) throws -> Changes {
-        let newest = try transaction.messages(before: .max, in: access.channelId, limit: Limits.freshMessages)
+        let newest = try transaction.messages(
+            before: .max, above: access.historyFloor, in: access.channelId, limit: Limits.freshMessages)
         return Changes(
             stream: .channel(access.channelId),
             rows: Rows(
-                channel: try channel(access.channelId), messages: newest.messages, memberships: access.membership.map { [$0] }),
+                channel: try channel(access.channelId), messages: newest.messages, memberships: access.membership.map { [$0] },
+                ownCapabilities: [access.channelId.rawValue: capabilities(in: access)]),
             seq: access.counters.seq, hasMore: false, isFresh: true)
     }
 }

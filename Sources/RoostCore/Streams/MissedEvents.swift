@@ -30,8 +30,9 @@ extension Transaction {
             return MissedEvents(notices: [], seq: after, hasMore: false)
         }
         let changes = try context.changes(in: access, after: after, limit: limit)
-        let event = Event(
-            kind: .changes, stream: .channel(channel), seq: changes.seq, after: after, actor: nil, rows: changes.rows)
+        var changed = changes.rows
+        if changed.channel != nil { changed.capabilities = try context.capabilitiesByRole(in: access) }
+        let event = Event(kind: .changes, stream: .channel(channel), seq: changes.seq, after: after, actor: nil, rows: changed)
         // Whose newest stay began later has left before, or wasn't there: their own stream brings them back, from where they joined.
         let sql: SQL = """
             SELECT user_id FROM members
@@ -48,12 +49,21 @@ extension Transaction {
         let context = Context(transaction: self, caller: Caller(user: user), now: now, ids: IDGenerator())
         var notices: [Notice] = []
         var position = after
-        for (stamp, joinedUserSeq, rows) in try myRows(of: user, after: after) {
-            var rows = rows
-            // Only a stay that began in this time is news to who follows the user's stream.
-            if let membership = rows.memberships?.first, membership.state == .member, joinedUserSeq > after {
-                rows.channel = try context.channel(membership.channelId)
-                notices.append(.joined(user, membership.channelId, at: membership.joinedSeq))
+        for (stamp, joinedUserSeq, found) in try myRows(of: user, after: after) {
+            var rows = found
+            if let membership = rows.memberships?.first, membership.state == .member {
+                let channel = membership.channelId
+                // Only a stay that began in this time is news to who follows the user's stream.
+                if joinedUserSeq > after {
+                    rows.channel = try context.channel(channel)
+                    notices.append(.joined(user, channel, at: membership.joinedSeq))
+                }
+                if membership.historyFloor > 0 { notices.append(.floor(user, channel, membership.historyFloor)) }
+                if let access = try access(to: channel, of: user) {
+                    rows.ownCapabilities = [channel.rawValue: context.capabilities(in: access)]
+                }
+            } else if let invitation = rows.invitations?.first, invitation.userId == user, invitation.state == .pending {
+                rows.channel = try context.channel(invitation.channelId)
             }
             let event = Event(kind: .changes, stream: .user(user), seq: stamp, after: position, actor: nil, rows: rows)
             notices.append(.event(event, .user(user)))
@@ -62,19 +72,29 @@ extension Transaction {
         return MissedEvents(notices: notices, seq: position, hasMore: false)
     }
 
-    /// A user's own rows that changed after a position, in the order of their stamps.
+    /// A user's own rows that changed after a position, in the order of their stamps. Rows of one change have one stamp, and come together.
     private func myRows(of user: UserID, after: Seq) throws -> [(stamp: Seq, joinedUserSeq: Seq, rows: Rows)] {
+        var byStamp: [Seq: (joinedUserSeq: Seq, rows: Rows)] = [:]
         let memberships: SQL = """
-            SELECT m.user_seq, m.joined_user_seq, \(Membership.columns) FROM members m JOIN channels c ON c.channel_id = m.channel_id
+            SELECT m.user_seq, m.joined_user_seq, \(Membership.columns) FROM members m
             JOIN channel_heads h ON h.channel_id = m.channel_id
             WHERE m.user_id = \(user) AND m.user_seq > \(after) ORDER BY m.user_seq
             """
-        var rows = try self.rows(memberships) {
-            (stamp: $0.int64(), joinedUserSeq: $0.int64(), rows: Rows(memberships: [try Membership(reading: &$0)]))
+        try each(memberships) { row in
+            let (stamp, joined) = (row.int64(), row.int64())
+            byStamp[stamp] = (joined, Rows(memberships: [try Membership(reading: &row)]))
         }
-        let profile: SQL = "SELECT u.user_seq, \(User.columns) FROM users u WHERE u.user_id = \(user) AND u.user_seq > \(after)"
-        rows += try self.rows(profile) { (stamp: $0.int64(), joinedUserSeq: 0, rows: Rows(users: [try User(reading: &$0)])) }
-        rows.sort { $0.stamp < $1.stamp }
-        return rows
+        for (stamp, invitation) in try invitations(concerning: user, changedAfter: after, limit: Int(Int32.max)).stamped {
+            byStamp[stamp, default: (0, Rows())].rows.invitations = (byStamp[stamp]?.rows.invitations ?? []) + [invitation]
+        }
+        let profile: SQL = """
+            SELECT u.user_seq, u.auto_accept, \(User.columns) FROM users u WHERE u.user_id = \(user) AND u.user_seq > \(after)
+            """
+        try each(profile) { row in
+            let stamp = row.int64()
+            let preferences = Preferences(autoAcceptInvitations: row.bool())
+            byStamp[stamp] = (0, Rows(users: [try User(reading: &row)], preferences: preferences))
+        }
+        return byStamp.sorted { $0.key < $1.key }.map { ($0.key, $0.value.joinedUserSeq, $0.value.rows) }
     }
 }

@@ -26,17 +26,36 @@ extension Transaction {
         return heads
     }
 
-    /// The streams whose events a user gets: the user's own and those of the channels that the user is a member of, each with its head.
-    public func streams(of user: UserID) throws -> (user: Seq, channels: [ChannelID: Seq]) {
-        let head = try streamHead(of: user)
-        var channels: [ChannelID: Seq] = [:]
+    /// The streams whose events a user gets: the user's own and those of the channels that the user is a member of.
+    public func streams(of user: UserID) throws -> UserStreams {
+        var streams = UserStreams(user: try streamHead(of: user))
         let sql: SQL = """
-            SELECT m.channel_id, h.seq FROM members m
-            JOIN channels c ON c.channel_id = m.channel_id
+            SELECT m.channel_id, h.seq, m.history_floor FROM members m
             JOIN channel_heads h ON h.channel_id = m.channel_id
-            WHERE m.user_id = \(user) AND m.state = \(MembershipState.member) AND c.deleted_at IS NULL
+            WHERE m.user_id = \(user) AND m.state = \(MembershipState.member) AND h.is_deleted = 0
             """
-        try each(sql) { row in channels[row.identifier()] = row.int64() }
-        return (head, channels)
+        try each(sql) { row in
+            let channel: ChannelID = row.identifier()
+            streams.channels[channel] = row.int64()
+            let floor = row.int64()
+            if floor > 0 { streams.floors[channel] = floor }
+        }
+        return streams
+    }
+}
+
+/// The streams whose events a user gets, as they are at one moment.
+public struct UserStreams: Hashable, Sendable {
+    /// The seq of the newest change of the user's own stream.
+    public var user: Seq
+    /// The channels that the user is a member of, each with the seq of its newest change.
+    public var channels: [ChannelID: Seq]
+    /// Up to which seq a channel's messages aren't for the user (SB-14, SB-26). Channels of which all are stand not in it.
+    public var floors: [ChannelID: Seq]
+
+    public init(user: Seq, channels: [ChannelID: Seq] = [:], floors: [ChannelID: Seq] = [:]) {
+        self.user = user
+        self.channels = channels
+        self.floors = floors
     }
 }

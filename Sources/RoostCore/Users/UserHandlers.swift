@@ -44,6 +44,30 @@ extension GetMe: Handled {
     }
 }
 
+extension GetPreferences: Handled {
+    public func handle(in context: inout Context) throws -> Preferences {
+        try context.require(.userRead)
+        return try context.transaction.preferences(of: context.caller.user)
+    }
+}
+
+extension UpdatePreferences: Handled {
+    public func scope(for caller: Caller) -> Scope { .user(caller.user) }
+
+    public func handle(in context: inout Context) throws -> Preferences {
+        try context.require(.userUpdateSelf)
+        let user = context.caller.user
+        let before = try context.transaction.preferences(of: user)
+        let after = Preferences(autoAcceptInvitations: autoAcceptInvitations ?? before.autoAcceptInvitations)
+        guard after != before else { return before }
+        let seq = try context.transaction.advanceStream(of: user)
+        try context.transaction.perform(
+            "UPDATE users SET auto_accept = \(after.autoAcceptInvitations), user_seq = \(seq) WHERE user_id = \(user)")
+        context.tell(.preferencesUpdated, user: user, seq: seq, Rows(preferences: after))
+        return after
+    }
+}
+
 extension Context {
     /// Creates a user, or replaces what is given. Writing what is there already makes no change.
     fileprivate mutating func writeProfile(
@@ -53,8 +77,8 @@ extension Context {
     {
         let before = try transaction.user(id)
         var after = before ?? User(userId: id, createdAt: now, updatedAt: now)
-        after.displayName = displayName ?? after.displayName
-        after.avatarFileId = avatarFileId ?? after.avatarFileId
+        after.displayName = (displayName ?? after.displayName)?.orNothing
+        after.avatarFileId = (avatarFileId ?? after.avatarFileId)?.orNothing
         after.metadata = metadata ?? after.metadata
         if let before, try StoredJSON.isSame(before, after) { return before }
 
@@ -62,13 +86,14 @@ extension Context {
         let seq = try transaction.advanceStream(of: id)
         try transaction.perform(
             """
-            INSERT INTO users (user_id, display_name, avatar_file_id, metadata, user_seq, created_at, updated_at)
-            VALUES (\(id), \(after.displayName), \(after.avatarFileId), \(try StoredJSON.encode(after.metadata)), \(seq),
+            INSERT INTO users (user_id, display_name, name_key, avatar_file_id, metadata, user_seq, created_at, updated_at)
+            VALUES (\(id), \(after.displayName), \(NameSearch.key(of: after.displayName)), \(after.avatarFileId), \(try StoredJSON.encode(after.metadata)), \(seq),
                     \(after.createdAt), \(after.updatedAt))
             ON CONFLICT (user_id) DO UPDATE
-            SET display_name = excluded.display_name, avatar_file_id = excluded.avatar_file_id, metadata = excluded.metadata,
+            SET display_name = excluded.display_name, name_key = excluded.name_key, avatar_file_id = excluded.avatar_file_id, metadata = excluded.metadata,
                 user_seq = excluded.user_seq, updated_at = excluded.updated_at
             """)
+        try transaction.indexName(.user, id: id.rawValue, before: before?.displayName, after: after.displayName)
         tell(.userUpdated, user: id, seq: seq, Rows(users: [after]))
         return after
     }
@@ -81,7 +106,6 @@ extension Context {
 
     /// Connects the caller: from this point of the order on, the connection gets every event of the caller's streams.
     public mutating func connect(_ connection: ConnectionID) throws {
-        let streams = try transaction.streams(of: caller.user)
-        tell(.connected(connection, caller.user, at: streams.user, streams.channels))
+        tell(.connected(connection, caller.user, try transaction.streams(of: caller.user)))
     }
 }

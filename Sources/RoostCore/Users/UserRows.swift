@@ -15,6 +15,11 @@ extension Transaction {
         try first("SELECT \(User.columns) FROM users u WHERE u.user_id = \(id)") { try User(reading: &$0) }
     }
 
+    func preferences(of user: UserID) throws -> Preferences {
+        try first("SELECT auto_accept FROM users WHERE user_id = \(user)") { Preferences(autoAcceptInvitations: $0.bool()) }
+            ?? Preferences()
+    }
+
     func userExists(_ id: UserID) throws -> Bool {
         try first("SELECT 1 FROM users WHERE user_id = \(id)") { _ in true } ?? false
     }

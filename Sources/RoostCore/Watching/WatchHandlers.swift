@@ -7,7 +7,7 @@ extension WatchChannel: Handled {
     public func handle(in context: inout Context) throws -> WatchedChannel {
         let connection = try context.requireConnection()
         let access = try context.require(.channelWatch, in: channel)
-        let caller = context.caller.user
+        let (caller, channel) = (context.caller.user, access.channelId)
         context.tell(.watching(connection, caller, channel, at: access.counters.seq))
 
         let watchers = context.presence.watchers(of: channel).union([caller])
@@ -15,13 +15,15 @@ extension WatchChannel: Handled {
         let shown = try watchers.sorted().prefix(Limits.watchMembers).compactMap { try transaction.user($0) }
         let members = try context.someMembers(of: access)
         let limit = try Limits.page(limit, Limits.historyPage)
-        let (messages, hasOlder) = try transaction.messages(before: .max, in: channel, limit: limit)
+        let (messages, hasOlder) = try transaction.messages(
+            before: .max, above: access.historyFloor, in: channel, limit: limit)
         return WatchedChannel(
             config: access.policy, channel: try context.channel(channel), membership: access.membership,
             online: context.presence.onlineMemberCount(of: channel), watcherCount: watchers.count,
             watchers: Dictionary(uniqueKeysWithValues: shown.map { ($0.userId.rawValue, $0) }),
             members: members.mapValues(\.member), read: members.mapValues(\.read),
-            messages: MessagePage(messages: messages, hasOlder: hasOlder, hasNewer: false, seq: access.counters.seq))
+            messages: MessagePage(messages: messages, hasOlder: hasOlder, hasNewer: false, seq: access.counters.seq),
+            ownCapabilities: context.capabilities(in: access))
     }
 }
 
@@ -33,7 +35,8 @@ extension UnwatchChannel: Handled {
     public func handle(in context: inout Context) throws -> Done {
         let connection = try context.requireConnection()
         try context.require(.streamRead)
-        context.tell(.stoppedWatching(connection, context.caller.user, channel))
+        let watched = try context.transaction.access(to: channel, of: context.caller.user)?.channelId ?? channel
+        context.tell(.stoppedWatching(connection, context.caller.user, watched))
         return Done()
     }
 }

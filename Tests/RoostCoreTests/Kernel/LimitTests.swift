@@ -19,8 +19,8 @@ struct LimitTests {
         }
     }
 
-    private static func text(_ count: Int) -> String { String(repeating: "x", count: count) }
-    private static func tags(_ count: Int) -> [String] { (0..<count).map { "tag\($0)" } }
+    static func text(_ count: Int) -> String { String(repeating: "x", count: count) }
+    static func tags(_ count: Int) -> [String] { (0..<count).map { "tag\($0)" } }
     /// An object whose JSON takes so many bytes.
     private static func object(bytes: Int) -> JSONValue { ["k": .string(text(bytes - 8))] }
     private static func object(levels: Int) -> JSONValue {
@@ -28,9 +28,9 @@ struct LimitTests {
         for _ in 1..<levels { value = ["k": value] }
         return value
     }
-    private static func users(_ count: Int) -> [UserID] { (0..<count).map { UserID("u\($0)") } }
+    static func users(_ count: Int) -> [UserID] { (0..<count).map { UserID("u\($0)") } }
 
-    static let cases: [Case] = channelCases + userCases + messageCases + readCases
+    static let cases: [Case] = channelCases + memberCases + queryCases + userCases + messageCases + readCases
 
     private static let channelCases: [Case] = [
         Case("channels.create channel", Limits.identifierLength) { n, _ in CreateChannel(channel: ChannelID(text(n))) },
@@ -54,8 +54,6 @@ struct LimitTests {
         Case("channels.update metadata levels", Limits.metadataDepth) { n, _ in
             UpdateChannel(channel: "general", metadata: object(levels: n))
         },
-        Case("channels.mine limit", Limits.channelPage.most) { n, _ in ListMyChannels(limit: n) },
-        Case("channels.mine cursor", Limits.cursorLength) { n, _ in ListMyChannels(cursor: text(n)) },
     ]
 
     private static let userCases: [Case] = [
@@ -116,13 +114,12 @@ struct LimitTests {
 
     private static let readCases: [Case] = [
         Case("members.list limit", Limits.memberPage.most) { n, _ in ListMembers(channel: "general", limit: n) },
-        Case("members.list cursor", Limits.cursorLength) { n, _ in ListMembers(channel: "general", cursor: text(n)) },
         Case("watching.watch limit", Limits.historyPage.most) { n, _ in WatchChannel(channel: "general", limit: n) },
         Case("streams.channelChanges limit", Limits.changesPage.most) { n, _ in
             GetChannelChanges(channel: "general", after: 0, limit: n)
         },
         Case("streams.myChanges limit", Limits.changesPage.most) { n, _ in GetMyChanges(after: 0, limit: n) },
-        Case("streams.resume channels", Limits.channelsPerUser) { n, _ in
+        Case("streams.resume channels", Limits.channelsPerUserMost) { n, _ in
             Resume(after: 0, channels: Dictionary(uniqueKeysWithValues: (0..<n).map { ("c\($0)", Seq(0)) }))
         },
     ]
@@ -165,6 +162,10 @@ struct LimitTests {
                 """)
             try world.execute(
                 """
+                INSERT INTO channel_heads (channel_id, seq, member_count, message_count, last_activity) VALUES (\(id), 1, 1, 0, 0)
+                """)
+            try world.execute(
+                """
                 INSERT INTO members (channel_id, user_id, role, state, joined_at, change_seq, user_seq, read_seq, read_count, last_sent_seq)
                 VALUES (\(id), \(user), 'member', 'member', 0, 1, 1, 1, 0, 0)
                 """)
@@ -176,7 +177,7 @@ struct LimitTests {
         let world = try CoreWorld()
         for channel in ["a", "b"] as [ChannelID] { try world.channel(channel, owner: "ann") }
         try world.user("bob")
-        try fill(world, "bob", channels: Limits.channelsPerUser - 1)
+        try fill(world, "bob", channels: world.options.channelsPerUser - 1)
         let codes = try [
             world.code(JoinChannel(channel: "a"), as: "bob"), world.code(JoinChannel(channel: "b"), as: "bob"),
             world.code(CreateChannel(channel: "c"), as: "bob"), world.code(CreateChannel(channel: "c", users: ["bob"]), as: "ann"),
@@ -190,7 +191,7 @@ struct LimitTests {
         let world = try CoreWorld()
         for channel in ["old", "new"] as [ChannelID] { try world.channel(channel, owner: "ann") }
         try world.user("bob")
-        try fill(world, "bob", channels: Limits.channelsPerUser - 1)
+        try fill(world, "bob", channels: world.options.channelsPerUser - 1)
         try world.perform(JoinChannel(channel: "old"), as: "bob")
         try world.perform(DeleteChannel(channel: "old"), as: "ann")
         #expect(try world.code(JoinChannel(channel: "new"), as: "bob") == nil)

@@ -15,10 +15,10 @@ struct MemberTests {
         let view = try world.perform(JoinChannel(channel: "general"), as: "bob")
         let membership = Membership(
             channelId: "general", role: .member, state: .member, joinedAt: world.now, joinedSeq: 3, readSeq: 3, readCount: 1,
-            channelSeq: 3)
+            channelSeq: 3, userSeq: 2)
         #expect(view.membership == membership)
         #expect(view.lastMessage == message)
-        let counters = ChannelCounters(seq: 3, memberCount: 2, messageCount: 1, lastActivity: world.now)
+        let counters = ChannelCounters(seq: 3, memberCount: 2, messageCount: 1, lastActivity: world.now, lastMessageAt: message.createdAt)
         #expect(view.channel.counters == counters)
         #expect(view.unreadCount == 0)
     }
@@ -71,8 +71,9 @@ struct MemberTests {
         var found: [UserID] = []
         var cursor: String?
         repeat {
-            let page = try world.perform(ListMembers(channel: "general", limit: limit, cursor: cursor), as: "ann")
-            found += page.items.map(\.userId)
+            let page = try world.perform(
+                ListMembers(channel: "general", sort: .userId, limit: limit, cursor: cursor), as: "ann")
+            found += page.items.map(\.member.userId)
             cursor = page.nextCursor
         } while cursor != nil && found.count < 100
         #expect(found == ["Bob", "ann", "bob", "cid", "dan"])

@@ -23,7 +23,7 @@ struct SendTests {
             customType: "t", data: "{}", metadata: ["k": [1, 2.5]], tags: ["a", "a"], parentId: parent, createdAt: world.now)
         #expect(message == expected)
         #expect(try world.perform(ListMessages(channel: "general"), as: "ann").messages.last == expected)
-        let counters = ChannelCounters(seq: 3, memberCount: 2, messageCount: 2, lastActivity: world.now)
+        let counters = ChannelCounters(seq: 3, memberCount: 2, messageCount: 2, lastActivity: world.now, lastMessageAt: world.now)
         #expect(world.events().last?.rows == Rows(counters: counters, messages: [expected]))
     }
 

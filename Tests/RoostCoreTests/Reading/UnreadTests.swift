@@ -91,11 +91,10 @@ struct UnreadTests {
         let joinedAt = world.now
         world.advance(milliseconds: 5)
         let told = try world.told { try world.perform(MarkRead(channel: "general", seq: 3), as: "bob") }
+        let seq = try #require(try world.rows("SELECT seq FROM user_heads WHERE user_id = 'bob'") { $0.int64() }.first)
         let membership = Membership(
             channelId: "general", role: .member, state: .member, joinedAt: joinedAt, joinedSeq: 1, readSeq: 3, readCount: 2,
-            lastReadAt: world.now,
-            channelSeq: 4)
-        let seq = try #require(try world.rows("SELECT seq FROM user_heads WHERE user_id = 'bob'") { $0.int64() }.first)
+            lastReadAt: world.now, channelSeq: 4, userSeq: seq)
         let event = Event(kind: .markRead, stream: .user("bob"), seq: seq, actor: "bob", rows: Rows(memberships: [membership]))
         #expect(told == [.event(event, .user("bob"))])
     }

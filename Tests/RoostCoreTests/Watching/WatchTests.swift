@@ -7,6 +7,7 @@ import Testing
 struct WatchTests {
     private struct Board: Presence {
         func onlineMemberCount(of channel: ChannelID) -> Int { 7 }
+        func onlineMembers(of channel: ChannelID) -> Set<UserID> { [] }
         func watchers(of channel: ChannelID) -> Set<UserID> { ["bob", "ghost"] }
     }
 
@@ -19,9 +20,9 @@ struct WatchTests {
         let watched = try world.perform(WatchChannel(channel: "general", limit: 1), as: "ann", connection: 3)
 
         let view = try world.perform(GetChannel(channel: "general"), as: "ann")
-        let members = try world.perform(ListMembers(channel: "general"), as: "ann").items
+        let members = try world.perform(ListMembers(channel: "general"), as: "ann").items.map(\.member)
         let users = try world.perform(GetUsers(users: ["ann", "bob"]), as: "ann")
-        let policy = try #require(ChannelPolicy.named(.community))
+        let policy = try #require(ChannelPolicy.preset(.community))
         let expected = WatchedChannel(
             config: policy, channel: view.channel, membership: view.membership, online: 7, watcherCount: 3,
             watchers: Dictionary(uniqueKeysWithValues: users.map { ($0.userId.rawValue, $0) }),
@@ -30,7 +31,8 @@ struct WatchTests {
                 "ann": ReadState(readSeq: 1, lastReadAt: nil, unreadCount: 0),
                 "bob": ReadState(readSeq: 1, lastReadAt: nil, unreadCount: 1),
             ],
-            messages: MessagePage(messages: [message], hasOlder: false, hasNewer: false, seq: 2))
+            messages: MessagePage(messages: [message], hasOlder: false, hasNewer: false, seq: 2),
+            ownCapabilities: view.ownCapabilities)
         #expect(watched == expected)
         #expect(world.notices.last == .watching(ConnectionID(rawValue: 3), "ann", "general", at: 2))
     }
@@ -39,6 +41,7 @@ struct WatchTests {
     func bounds() throws {
         struct Crowd: Presence {
             func onlineMemberCount(of channel: ChannelID) -> Int { 0 }
+            func onlineMembers(of channel: ChannelID) -> Set<UserID> { [] }
             func watchers(of channel: ChannelID) -> Set<UserID> { Set((0..<40).map { UserID("u\($0)") }) }
         }
         let world = try CoreWorld()

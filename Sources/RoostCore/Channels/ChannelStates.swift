@@ -1,0 +1,92 @@
+public import RoostAPI
+
+/// The states of a whole channel: frozen, silenced, throttled. Each change is an attribute's, and tells by role what members may do by it.
+
+extension FreezeChannel: Handled {
+    public func scope(for caller: Caller) -> Scope { .channel(channel) }
+
+    public func handle(in context: inout Context) throws -> Channel {
+        try context.change(channel, .channelFreeze, .channelFrozen) { $0.isFrozen = true }
+    }
+}
+
+extension UnfreezeChannel: Handled {
+    public func scope(for caller: Caller) -> Scope { .channel(channel) }
+
+    public func handle(in context: inout Context) throws -> Channel {
+        try context.change(channel, .channelFreeze, .channelUnfrozen) { $0.isFrozen = false }
+    }
+}
+
+extension SilenceChannel: Handled {
+    public func scope(for caller: Caller) -> Scope { .channel(channel) }
+
+    public func handle(in context: inout Context) throws -> Channel {
+        let until = context.now.after(seconds: seconds)
+        return try context.change(channel, .channelSilence, .channelSilenced) { $0.mutedUntil = until }
+    }
+}
+
+extension UnsilenceChannel: Handled {
+    public func scope(for caller: Caller) -> Scope { .channel(channel) }
+
+    public func handle(in context: inout Context) throws -> Channel {
+        try context.change(channel, .channelSilence, .channelUnsilenced) { $0.mutedUntil = nil }
+    }
+}
+
+extension SetRateLimit: Handled {
+    public func scope(for caller: Caller) -> Scope { .channel(channel) }
+
+    public func handle(in context: inout Context) throws -> Channel {
+        let until = context.now.after(seconds: seconds)
+        return try context.change(channel, .channelRateLimit, .channelRateLimitChanged) {
+            $0.rateLimit = messages
+            $0.rateLimitWindowSeconds = windowSeconds
+            $0.rateLimitedUntil = until
+        }
+    }
+}
+
+extension RemoveRateLimit: Handled {
+    public func scope(for caller: Caller) -> Scope { .channel(channel) }
+
+    public func handle(in context: inout Context) throws -> Channel {
+        try context.change(channel, .channelRateLimit, .channelRateLimitChanged) {
+            $0.rateLimit = nil
+            $0.rateLimitWindowSeconds = nil
+            $0.rateLimitedUntil = nil
+        }
+    }
+}
+
+extension Context {
+    /// Changes a channel's state, and tells it. A change to what is there already changes nothing.
+    fileprivate mutating func change(
+        _ id: ChannelID, _ permission: Permission, _ kind: Event.Kind, _ apply: (inout Channel) -> Void
+    ) throws -> Channel {
+        var access = try require(permission, in: id)
+        let before = try channel(access.channelId)
+        var after = before
+        apply(&after)
+        guard after != before else { return before }
+
+        let seq = access.counters.advance(at: now)
+        after.updatedAt = now
+        after.counters = access.counters
+        after.updateTimedStates(now: now)
+        try transaction.perform(
+            """
+            UPDATE channels
+            SET is_frozen = \(after.isFrozen), muted_until = \(after.mutedUntil), rate_limit = \(after.rateLimit),
+                rate_limit_window = \(after.rateLimitWindowSeconds), rate_limited_until = \(after.rateLimitedUntil),
+                updated_at = \(now), change_seq = \(seq)
+            WHERE channel_id = \(access.channelId)
+            """)
+        try transaction.update(access.counters, of: access.channelId)
+        access.isFrozen = after.isFrozen
+        access.mutedUntil = after.mutedUntil
+        tell(kind, in: access.channelId, seq: seq, Rows(channel: after, capabilities: try capabilitiesByRole(in: access)))
+        return after
+    }
+}

@@ -1,0 +1,87 @@
+public import RoostAPI
+
+/// The caller's own channels are read from the caller's rows. What else the caller may find is looked for among all channels: by a
+/// filter that leaves few, or else by walking through those that are for everyone (see `QueryChannelsFinding`).
+
+extension QueryChannels: Handled {
+    public func handle(in context: inout Context) throws -> Page<ChannelView> {
+        try context.require(.streamRead)
+        var query = self
+        query.limit = nil
+        query.cursor = nil
+        let name = try Cursor.name(of: query)
+        let walk = Walk(
+            query: name, cursor: try Cursor(cursor, query: name, shape: effectiveSort.shape),
+            limit: try Limits.page(limit, Limits.channelPage), isDescending: effectiveSort.isDescending)
+        // A part of which nothing is left when it is folded is in no name.
+        if let nameContains, NameSearch(nameContains) == nil { return Page(items: []) }
+
+        let (caller, transaction) = (context.caller, context.transaction)
+        let sources: [Walk.Source<ChannelID>] =
+            switch membership ?? .member {
+            case .member: [ownChannels(of: caller.user, in: transaction)]
+            case .all, .notMember: try findableChannels(for: caller, in: transaction)
+            }
+        let ended = context
+        return try walk.page(through: sources) { channel in
+            guard let access = try transaction.access(to: channel, of: caller.user) else { return nil }
+            // Whether the caller may know of it is for the one table to say.
+            if membership ?? .member != .member, ended.refusal(of: .channelRead, in: access) != nil { return nil }
+            return try ended.view(of: access)
+        }
+    }
+
+    /// Reads the channels of a user in the order of the query, only those that it wants.
+    func ownChannels(of user: UserID, in transaction: any Transaction) -> Walk.Source<ChannelID> {
+        let id: SQL = "m.channel_id"
+        let columns = effectiveSort.columns(id: id)
+        // `CROSS JOIN` has SQLite keep to this order: from the user's own rows to what they lead to.
+        let attributes: SQL = needsAttributes ? "CROSS JOIN channels c" : ""
+        let joined: SQL = needsAttributes ? "AND c.channel_id = m.channel_id" : ""
+        let conditions = (self.conditions(id: id) + ownConditions(of: user)).allOf
+        return { stretch in
+            let sql: SQL = """
+                SELECT \(columns.joined(by: ", ")) FROM members m CROSS JOIN channel_heads h \(attributes)
+                WHERE m.user_id = \(user) AND m.state = 'member' AND h.channel_id = m.channel_id \(joined)
+                AND \(conditions)\(stretch.condition(on: columns))
+                ORDER BY \(stretch.order(by: columns)) LIMIT \(stretch.count)
+                """
+            return try transaction.rows(sql) { row in
+                let place = effectiveSort.place(reading: &row)
+                return Walk.Passed(place: place, row: place.channel)
+            }
+        }
+    }
+}
+
+extension ChannelSort {
+    var isDescending: Bool { self != .name }
+
+    /// What the order goes by, the id last: so that no two channels have the same place.
+    func columns(id: SQL) -> [SQL] {
+        switch self {
+        case .lastMessage: ["h.list_at", id]
+        case .lastActivity: ["h.last_activity", id]
+        case .created: ["c.created_at", id]
+        case .name: ["c.name_key", id]
+        case .unreadFirst: ["CAST(CASE WHEN \(QueryChannels.isUnread) THEN 1 ELSE 0 END AS BIGINT)", "h.list_at", id]
+        }
+    }
+
+    var shape: [SortKey.Kind] {
+        switch self {
+        case .lastMessage, .lastActivity, .created: [.integer, .text]
+        case .name: [.text, .text]
+        case .unreadFirst: [.integer, .integer, .text]
+        }
+    }
+
+    func place(reading row: inout RowReader) -> [SortKey] { shape.map { SortKey($0, reading: &row) } }
+}
+
+extension [SortKey] {
+    /// The channel at a place: its id is what stands last.
+    var channel: ChannelID? {
+        if case .text(let id) = last { ChannelID(id) } else { nil }
+    }
+}

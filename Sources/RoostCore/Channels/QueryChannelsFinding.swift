@@ -1,0 +1,156 @@
+import RoostAPI
+
+/// Looking for channels that somebody may find without being a member.
+///
+/// Where a filter leaves few channels, those are looked at. Where none does, the query walks through the channels in its order. It walks along
+/// shelves, each an index of its own, on which stand only channels that the caller may know of: so that a cursor, which tells where a walk
+/// stood, tells nothing of others.
+
+extension QueryChannels {
+    /// Channels that a filter may leave for each of them to be looked at.
+    private static let mostCandidates = 2000
+
+    func findableChannels(for caller: Caller, in transaction: any Transaction) throws -> [Walk.Source<ChannelID>] {
+        if let candidates = try candidates(in: transaction) {
+            return [try matches(among: candidates, for: caller, in: transaction)]
+        }
+        let shelves = Shelf.allCases.filter { $0.isOpen(to: caller) && ($0 != .deleted || includeDeleted == true) }
+        let sources = shelves.map { channels(on: $0, for: caller, in: transaction) }
+        return membership == .all ? sources + [ownChannels(of: caller.user, in: transaction)] : sources
+    }
+
+    // MARK: Few
+
+    /// The channels that the most selective filter leaves; nil when there are too many of them for every filter.
+    private func candidates(in transaction: any Transaction) throws -> Set<String>? {
+        if let ids { return Set(ids.map(\.rawValue) + ids.compactMap(\.alias?.channel.rawValue)) }
+        let most = Self.mostCandidates
+        if let search = nameContains.flatMap(NameSearch.init),
+            let found = try search.candidates(.channel, most: most, in: transaction)
+        {
+            return Set(found)
+        }
+        var ways: [SQL] = []
+        if let includingTags { ways.append("SELECT t.channel_id FROM channel_tags t WHERE t.tag IN (\(list: includingTags))") }
+        if let createdBy { ways.append("SELECT c.channel_id FROM channels c WHERE c.created_by = \(createdBy)") }
+        if let customTypes {
+            ways.append(
+                """
+                SELECT c.channel_id FROM channels c WHERE c.custom_type IN (\(list: customTypes)) AND c.custom_type IS NOT NULL
+                """)
+        }
+        if let types { ways.append("SELECT c.channel_id FROM channels c WHERE c.type IN (\(list: types.map(\.rawValue)))") }
+        for way in ways {
+            let found = try transaction.rows("\(way) LIMIT \(most + 1)") { $0.string() }
+            if found.count <= most { return Set(found) }
+        }
+        return nil
+    }
+
+    /// Those of some channels that the query wants, in its order.
+    private func matches(
+        among candidates: Set<String>, for caller: Caller, in transaction: any Transaction
+    ) throws -> Walk.Source<ChannelID> {
+        let columns = effectiveSort.columns(id: "c.channel_id")
+        var places: [[SortKey]] = []
+        for part in candidates.sorted().chunked(by: 512) {
+            let sql: SQL = """
+                SELECT \(columns.joined(by: ", ")) FROM channels c CROSS JOIN channel_heads h
+                WHERE c.channel_id IN (\(list: part)) AND h.channel_id = c.channel_id
+                AND \(Self.isFindable(by: caller)) AND \(findingConditions(for: caller).allOf)
+                """
+            places += try transaction.rows(sql) { effectiveSort.place(reading: &$0) }
+        }
+        let sorted = places
+        return { stretch in
+            sorted.filter(stretch.holds).sorted(by: stretch.precedes).prefix(stretch.count).map {
+                Walk.Passed(place: $0, row: $0.channel)
+            }
+        }
+    }
+
+    // MARK: Many
+
+    /// Reads the channels on a shelf in the order of the query: all of them, and says which it wants.
+    private func channels(
+        on shelf: Shelf, for caller: Caller, in transaction: any Transaction
+    ) -> Walk.Source<ChannelID> {
+        let columns = effectiveSort.columns(id: effectiveSort == .lastActivity ? "h.channel_id" : "c.channel_id")
+        let conditions = findingConditions(for: caller).allOf
+        let names: [SQL] = ["w.sort_key", "w.channel_id"]
+        let key = columns.first ?? ""
+        return { stretch in
+            // The rows that are passed are counted here, by one index alone; what is asked about them comes after.
+            let passed: SQL =
+                effectiveSort == .lastActivity
+                ? """
+                SELECT h.channel_id, \(key) AS sort_key FROM channel_heads h
+                WHERE \(shelf.heads)\(stretch.condition(on: columns)) ORDER BY \(stretch.order(by: columns)) LIMIT \(stretch.count)
+                """
+                : """
+                SELECT c.channel_id, \(key) AS sort_key FROM channels c
+                WHERE \(([shelf.channels] + (effectiveSort == .created ? creationBounds : [])).allOf)\(stretch.condition(on: columns))
+                ORDER BY \(stretch.order(by: columns)) LIMIT \(stretch.count)
+                """
+            let sql: SQL = """
+                SELECT w.sort_key, w.channel_id, CASE WHEN \(conditions) THEN 1 ELSE 0 END
+                FROM (\(passed)) AS w CROSS JOIN channels c CROSS JOIN channel_heads h
+                WHERE c.channel_id = w.channel_id AND h.channel_id = w.channel_id ORDER BY \(stretch.order(by: names))
+                """
+            return try transaction.rows(sql) { row in
+                let place = effectiveSort.place(reading: &row)
+                return Walk.Passed(place: place, row: row.bool() ? place.channel : nil)
+            }
+        }
+    }
+
+    // MARK: Who finds what
+
+    private func findingConditions(for caller: Caller) -> [SQL] {
+        conditions(id: "c.channel_id") + (membership == .notMember ? ["NOT \(Self.isOwn(of: caller))"] : [])
+    }
+
+    /// Whether the caller is a member, or was when the channel was deleted.
+    private static func isOwn(of caller: Caller) -> SQL {
+        """
+        EXISTS (SELECT 1 FROM members own
+                WHERE own.channel_id = c.channel_id AND own.user_id = \(caller.user) AND own.state = 'member')
+        """
+    }
+
+    private static func isFindable(by caller: Caller) -> SQL {
+        let shelves = Shelf.allCases.filter { $0.isOpen(to: caller) }.map { shelf -> SQL in "(\(shelf.channels))" }
+        return "(\(shelves.joined(by: " OR ")) OR \(isOwn(of: caller)))"
+    }
+
+    /// Channels that are found by the same people. Each channel stands on one shelf, or on none where only its members know of it.
+    ///
+    /// The conditions are those of the partial indexes, word for word.
+    private enum Shelf: CaseIterable {
+        case everyone, kept, deleted
+
+        func isOpen(to caller: Caller) -> Bool {
+            switch self {
+            case .everyone: true
+            case .kept: caller.keepsOrder
+            case .deleted: caller.isAdmin
+            }
+        }
+
+        var channels: SQL {
+            switch self {
+            case .everyone: "c.deleted_at IS NULL AND c.discovery = 'everyone'"
+            case .kept: "c.deleted_at IS NULL AND c.discovery <> 'everyone' AND c.discovery <> 'membersOnly'"
+            case .deleted: "c.deleted_at IS NOT NULL AND c.discovery <> 'membersOnly'"
+            }
+        }
+
+        var heads: SQL {
+            switch self {
+            case .everyone: "h.is_deleted = 0 AND h.discovery = 'everyone'"
+            case .kept: "h.is_deleted = 0 AND h.discovery <> 'everyone' AND h.discovery <> 'membersOnly'"
+            case .deleted: "h.is_deleted = 1 AND h.discovery <> 'membersOnly'"
+            }
+        }
+    }
+}

@@ -1,0 +1,31 @@
+public import RoostAPI
+
+extension GetConfiguration: Handled {
+    public func handle(in context: inout Context) throws -> AppConfiguration {
+        try context.require(.configRead)
+        return AppConfiguration(options: context.options, limits: Limits.table, roles: try context.transaction.roles())
+    }
+}
+
+extension ExplainPermission: Handled {
+    /// Answered for a channel that the subject of the question may not know of as for one that doesn't exist.
+    public func handle(in context: inout Context) throws -> PermissionExplanation {
+        try context.require(.streamRead)
+        var subject = context.caller
+        if let user, user != subject.user {
+            // Whoever manages users may ask for one; what such a user may do, an ordinary token of theirs may.
+            try context.require(.userManage)
+            guard try context.transaction.userExists(user) else {
+                throw RoostError(.notFound, "There is no such user.", field: "user")
+            }
+            subject = Caller(user: user)
+        }
+        guard Permission.ofChannel.contains(permission) else {
+            throw RoostError.invalidArgument("permission", "must concern a channel")
+        }
+        guard let access = try context.transaction.access(to: channel, of: subject.user) else { throw RoostError.notFound("channel") }
+        let refusal = Permissions.refusal(of: permission, for: subject, in: access, now: context.now)
+        if let refusal, refusal.code == .notFound, subject == context.caller { throw refusal }
+        return PermissionExplanation(permission: permission, isAllowed: refusal == nil, refusal: refusal)
+    }
+}

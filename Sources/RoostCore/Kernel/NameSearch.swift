@@ -1,0 +1,116 @@
+import Foundation
+import RoostAPI
+
+/// Finding names by a part of them, without regard to case and diacritics (MN-14, X-21).
+///
+/// A name is folded into a key. The key's grams, all runs of three letters and the first one and two of every word, are rows of an index: who
+/// looks for a part finds the names that hold its rarest gram there, and compares those keys. A part of one or two letters matches the
+/// beginning of a word, a longer one any place.
+struct NameSearch {
+    /// Whose names.
+    enum Kind: String, CaseIterable, WireEnumeration { case user, channel }
+
+    /// The part that is looked for, folded.
+    private let part: String
+
+    /// Nil for a part in which nothing is left to look for.
+    init?(_ part: String) {
+        self.part = Self.key(of: part)
+        if self.part.isEmpty { return nil }
+    }
+
+    /// A name as it is compared: each letter written in one way, since a database compares bytes; and short enough to stand in a cursor.
+    static func key(of name: String?) -> String {
+        guard let name else { return "" }
+        let folded = name.folding(options: [.caseInsensitive, .diacriticInsensitive, .widthInsensitive], locale: nil)
+            .precomposedStringWithCanonicalMapping
+        var key = ""
+        var bytes = 0
+        for letter in folded.prefix(Limits.displayNameLength) {
+            let isControl = letter.unicodeScalars.contains { $0.properties.generalCategory == .control }
+            let letter = isControl ? " " : letter
+            bytes += letter.utf8.count
+            if bytes > keyBytes { break }
+            key.append(letter)
+        }
+        return key.trimmingCharacters(in: .whitespacesAndNewlines)
+    }
+
+    /// Bytes of a key: four for each character of the longest name.
+    private static let keyBytes = Limits.displayNameLength * 4
+
+    /// Whether a name matches.
+    ///
+    /// - Parameters:
+    ///   - id: the column with the id of whose name it is.
+    ///   - key: the column with the name's key.
+    func condition(_ kind: Kind, id: SQL, key: SQL) -> SQL {
+        guard part.count > 2 else {
+            return "EXISTS (SELECT 1 FROM name_grams g WHERE g.kind = \(kind) AND g.gram = \("^" + part) AND g.id = \(id))"
+        }
+        var pattern = "%"
+        for scalar in part.unicodeScalars {
+            if scalar == "%" || scalar == "_" || scalar == "!" { pattern += "!" }
+            pattern.unicodeScalars.append(scalar)
+        }
+        return "\(key) LIKE \(pattern + "%") ESCAPE '!'"
+    }
+
+    /// The ids whose names hold the rarest of the grams: all that can match. Nil when they are too many to look at each.
+    func candidates(_ kind: Kind, most: Int, in transaction: any Transaction) throws -> [String]? {
+        var rarest: (gram: String, count: Int)?
+        for gram in grams.prefix(Self.gramsTried) {
+            let sql: SQL = """
+                SELECT COUNT(*) FROM (SELECT 1 FROM name_grams g WHERE g.kind = \(kind) AND g.gram = \(gram) LIMIT \(most + 1)) AS some
+                """
+            let count = try transaction.first(sql) { $0.int() } ?? 0
+            if count < rarest?.count ?? .max { rarest = (gram, count) }
+            // To look for a rarer one would cost more than it saves.
+            if count <= Self.fewCandidates { break }
+        }
+        guard let rarest, rarest.count <= most else { return nil }
+        return try transaction.rows("SELECT g.id FROM name_grams g WHERE g.kind = \(kind) AND g.gram = \(rarest.gram)") {
+            $0.string()
+        }
+    }
+
+    private static let gramsTried = 16
+    private static let fewCandidates = 100
+
+    /// The grams that every name that matches has.
+    private var grams: [String] {
+        part.count > 2 ? Self.runs(of: part) : ["^" + part]
+    }
+
+    /// The grams of a name's key.
+    static func grams(of key: String) -> Set<String> {
+        var grams = Set(runs(of: key))
+        for word in words(of: key) {
+            grams.insert("^" + word.prefix(1))
+            if word.count > 1 { grams.insert("^" + word.prefix(2)) }
+        }
+        return grams
+    }
+
+    private static func words(of key: String) -> [Substring] { key.split { !($0.isLetter || $0.isNumber) } }
+
+    private static func runs(of key: String) -> [String] {
+        let letters = Array(key)
+        guard letters.count > 2 else { return [] }
+        return (0...(letters.count - 3)).map { String(letters[$0..<($0 + 3)]) }
+    }
+}
+
+extension Transaction {
+    /// Has a name found by its parts, in the place of the one that was found before.
+    func indexName(_ kind: NameSearch.Kind, id: String, before: String?, after: String?) throws {
+        let (old, new) = (NameSearch.grams(of: NameSearch.key(of: before)), NameSearch.grams(of: NameSearch.key(of: after)))
+        for gram in old.subtracting(new).sorted() {
+            try perform("DELETE FROM name_grams WHERE kind = \(kind) AND gram = \(gram) AND id = \(id)")
+        }
+        for gram in new.subtracting(old).sorted() {
+            try perform(
+                "INSERT INTO name_grams (kind, gram, id) VALUES (\(kind), \(gram), \(id)) ON CONFLICT (kind, gram, id) DO NOTHING")
+        }
+    }
+}

@@ -1,0 +1,85 @@
+public import RoostAPI
+
+extension AddMembers: Handled {
+    /// Who is added may hold an invitation, of which its sender learns that it is accepted.
+    public func scope(for caller: Caller) -> Scope { .channel(channel, users: Set(users)).findingUsers }
+
+    public func handle(in context: inout Context) throws -> MemberResults {
+        var access = try context.require(.memberAdd, in: channel)
+        var room = access.policy.maxMembers - access.counters.memberCount
+        var results: [MemberResult] = []
+        var newcomers: [Newcomer] = []
+        for user in users {
+            guard var newcomer = try context.transaction.newcomer(user, to: access.channelId) else {
+                results.append(.refused(user, .noSuchUser))
+                continue
+            }
+            if newcomer.isMember {
+                results.append(MemberResult(userId: user, outcome: .alreadyMember))
+            } else if let refusal = try context.refusal(ofEntering: newcomer, in: access, room: room) {
+                results.append(.refused(user, refusal))
+            } else {
+                newcomer.hidesHistory = hideHistory ?? false
+                newcomers.append(newcomer)
+                room -= 1
+                results.append(MemberResult(userId: user, outcome: .added))
+            }
+        }
+        try context.admit(newcomers, to: &access)
+        return MemberResults(results: results)
+    }
+}
+
+extension RemoveMembers: Handled {
+    public func scope(for caller: Caller) -> Scope { .channel(channel, users: Set(users)) }
+
+    public func handle(in context: inout Context) throws -> MemberResults {
+        var access = try context.require(.memberRemove, in: channel)
+        var results: [MemberResult] = []
+        var leavers: [Leaver] = []
+        for user in users {
+            guard let own = try context.transaction.newcomer(user, to: access.channelId)?.own, own.state == .member else {
+                results.append(MemberResult(userId: user, outcome: .notMember))
+                continue
+            }
+            let rank = try context.transaction.role(own.role).rank
+            // Whoever goes of their own will leaves: that takes no rank.
+            if user == context.caller.user {
+                results.append(.refused(user, .invalidArgument("users", "can't hold yourself: leave the channel instead")))
+            } else if let refusal = Permissions.refusal(of: .memberRemove, for: context.caller, in: access, towards: rank) {
+                results.append(.refused(user, refusal))
+            } else {
+                leavers.append(Leaver(user: user, own: own))
+                results.append(MemberResult(userId: user, outcome: .removed))
+            }
+        }
+        try context.endMemberships(of: leavers, in: &access, .memberRemoved)
+        return MemberResults(results: results)
+    }
+}
+
+extension Context {
+    /// Why a user who isn't a member can't become one now; nil when they can.
+    func refusal(ofEntering newcomer: Newcomer, in access: ChannelAccess, room: Int) throws -> RoostError? {
+        if newcomer.isBanned(at: now) {
+            return RoostError(
+                .banned, "The user is banned from the channel.", rule: "member.add: not while banned",
+                until: newcomer.own?.bannedUntil)
+        }
+        if room <= 0 { return .memberLimit(access.policy.maxMembers) }
+        guard try transaction.hasRoomForChannel(newcomer.user, most: options.channelsPerUser) else {
+            return .channelLimit(of: newcomer.user, options.channelsPerUser)
+        }
+        return nil
+    }
+}
+
+extension MemberResult {
+    static func refused(_ user: UserID, _ error: RoostError) -> MemberResult {
+        MemberResult(userId: user, outcome: .refused, error: error)
+    }
+}
+
+extension RoostError {
+    static let noSuchUser = RoostError(.notFound, "There is no such user.", field: "users")
+}

@@ -1,0 +1,63 @@
+import RoostAPI
+
+/// A member on the way out.
+struct Leaver {
+    var user: UserID
+    var own: ChannelAccess.OwnMember
+}
+
+extension Context {
+    /// Ends the caller's membership.
+    mutating func leave(_ access: ChannelAccess) throws {
+        guard access.isMember, let own = access.own else { return }
+        var access = access
+        try endMemberships(of: [Leaver(user: caller.user, own: own)], in: &access, .memberLeft)
+    }
+
+    /// Ends memberships in one change of the channel.
+    ///
+    /// - Parameter kind: what those who go are told: that they left, or that they were removed. The others learn that they left (EM-28, EM-29).
+    mutating func endMemberships(of leavers: [Leaver], in access: inout ChannelAccess, _ kind: Event.Kind) throws {
+        guard !leavers.isEmpty else { return }
+        let channel = access.channelId
+        let seq = access.counters.advance(at: now)
+        access.counters.memberCount -= leavers.count
+        let endsDistinctness = try endDistinctness(of: &access, seq: seq)
+
+        var members: [Member] = []
+        var memberships: [(user: UserID, membership: Membership?)] = []
+        for leaver in leavers {
+            // Who goes gives up a role with the membership: coming back is coming back as an ordinary member.
+            let userSeq = try transaction.advanceStream(of: leaver.user)
+            try transaction.perform(
+                """
+                UPDATE members
+                SET state = \(MembershipState.none), role = \(ChannelRole.member), change_seq = \(seq), user_seq = \(userSeq)
+                WHERE channel_id = \(channel) AND user_id = \(leaver.user)
+                """)
+            members.append(
+                Member(
+                    userId: leaver.user, role: .member, state: .none, joinedAt: leaver.own.joinedAt,
+                    joinedSeq: leaver.own.joinedSeq, changeSeq: seq))
+            var after = access
+            after.own = leaver.own
+            after.own?.role = .member
+            after.own?.state = .none
+            after.own?.userSeq = userSeq
+            memberships.append((leaver.user, after.membership))
+        }
+        try transaction.update(access.counters, of: channel)
+
+        // Those who go are told on their own streams, and hear nothing more of the channel's.
+        for leaver in leavers { tell(.left(leaver.user, channel)) }
+        tell(
+            .memberLeft, in: channel, seq: seq,
+            Rows(
+                channel: endsDistinctness ? try self.channel(channel) : nil, counters: endsDistinctness ? nil : access.counters,
+                members: members))
+        for (user, membership) in memberships {
+            guard let membership else { continue }
+            tell(kind, user: user, seq: membership.userSeq, Rows(memberships: [membership]))
+        }
+    }
+}

@@ -1,0 +1,131 @@
+import RoostAPI
+
+extension Invitation {
+    /// The columns in which ``init(reading:)`` expects them.
+    static let columns: SQL =
+        "i.channel_id, i.user_id, i.inviter_id, i.welcome, i.state, i.invited_at, i.ended_at, i.revision"
+
+    init(reading row: inout RowReader) throws {
+        self.init(
+            channelId: row.identifier(), userId: row.identifier(), inviter: row.identifier(), welcome: row.optionalString(),
+            state: try row.enumeration(), invitedAt: row.timestamp(), endedAt: row.optionalTimestamp(), revision: row.int())
+    }
+}
+
+extension Transaction {
+    /// The invitation of a user into a channel, if it is in this state.
+    func invitation(of user: UserID, to channel: ChannelID, _ state: InvitationState) throws -> Invitation? {
+        let sql: SQL = """
+            SELECT \(Invitation.columns) FROM invitations i
+            WHERE i.channel_id = \(channel) AND i.user_id = \(user) AND i.state = \(state)
+            """
+        return try first(sql) { try Invitation(reading: &$0) }
+    }
+}
+
+/// The seqs of an invitation's newest change in the streams that tell of it. 0 in the channel's where its members don't hear of invitations.
+struct InvitationStamps {
+    var channel: Seq
+    var user: Seq
+    var inviter: Seq
+}
+
+extension Transaction {
+    func write(_ invitation: Invitation, invitedSeq: Seq, stamps: InvitationStamps) throws {
+        try perform(
+            """
+            INSERT INTO invitations (channel_id, user_id, inviter_id, welcome, state, invited_at, invited_seq, ended_at, revision,
+                                     channel_seq, user_seq, inviter_seq)
+            VALUES (\(invitation.channelId), \(invitation.userId), \(invitation.inviter), \(invitation.welcome), \(invitation.state),
+                    \(invitation.invitedAt), \(invitedSeq), \(invitation.endedAt), \(invitation.revision), \(stamps.channel),
+                    \(stamps.user), \(stamps.inviter))
+            ON CONFLICT (channel_id, user_id, inviter_id) DO UPDATE
+            SET welcome = excluded.welcome, state = excluded.state, invited_at = excluded.invited_at,
+                invited_seq = CASE WHEN excluded.state = 'pending' THEN excluded.invited_seq ELSE invitations.invited_seq END,
+                ended_at = excluded.ended_at, revision = excluded.revision, channel_seq = excluded.channel_seq,
+                user_seq = excluded.user_seq, inviter_seq = excluded.inviter_seq
+            """)
+    }
+
+    /// The revision of the invitation of one user by another; 0 for none.
+    func lastRevision(of user: UserID, from inviter: UserID, to channel: ChannelID) throws -> Int {
+        let sql: SQL = """
+            SELECT revision FROM invitations WHERE channel_id = \(channel) AND user_id = \(user) AND inviter_id = \(inviter)
+            """
+        return try first(sql) { $0.int() } ?? 0
+    }
+
+    func inviterSeq(of invitation: Invitation) throws -> Seq {
+        let sql: SQL = """
+            SELECT inviter_seq FROM invitations
+            WHERE channel_id = \(invitation.channelId) AND user_id = \(invitation.userId) AND inviter_id = \(invitation.inviter)
+            """
+        return try first(sql) { $0.int64() } ?? 0
+    }
+
+    /// Invitations into a channel that wait for an answer, counted up to the most that may.
+    func pendingInvitationCount(into channel: ChannelID) throws -> Int {
+        let sql: SQL = """
+            SELECT COUNT(*) FROM (SELECT 1 FROM invitations WHERE channel_id = \(channel) AND state = \(InvitationState.pending)
+                                  LIMIT \(Limits.pendingInvitationsPerChannel)) AS some
+            """
+        return try first(sql) { $0.int() } ?? 0
+    }
+
+    /// A user's invitations that wait for an answer, counted up to the most that may.
+    func pendingInvitationCount(of user: UserID) throws -> Int {
+        let sql: SQL = """
+            SELECT COUNT(*) FROM (SELECT 1 FROM invitations WHERE user_id = \(user) AND state = \(InvitationState.pending)
+                                  LIMIT \(Limits.pendingInvitationsPerUser)) AS some
+            """
+        return try first(sql) { $0.int() } ?? 0
+    }
+}
+
+/// An invitation with the seq of its newest change in the stream that it is read for.
+typealias StampedInvitation = (stamp: Seq, invitation: Invitation)
+
+extension Transaction {
+    /// The invitations of which a channel's members learn that changed after a position, in the order of their changes.
+    func invitations(
+        changedAfter seq: Seq, in channel: ChannelID, limit: Int
+    ) throws -> (stamped: [StampedInvitation], hasMore: Bool) {
+        let sql: SQL = """
+            SELECT i.channel_seq, \(Invitation.columns) FROM invitations i
+            WHERE i.channel_id = \(channel) AND i.channel_seq > \(seq) ORDER BY i.channel_seq LIMIT \(limit + 1)
+            """
+        let stamped = try rows(sql) { (stamp: $0.int64(), invitation: try Invitation(reading: &$0)) }
+        guard stamped.count > limit, let last = stamped.prefix(limit).last?.stamp else { return (stamped, false) }
+        // Those of one call have one seq: a page never ends between rows of the same.
+        let whole: SQL = """
+            SELECT i.channel_seq, \(Invitation.columns) FROM invitations i
+            WHERE i.channel_id = \(channel) AND i.channel_seq > \(seq) AND i.channel_seq <= \(last) ORDER BY i.channel_seq
+            """
+        return (try rows(whole) { (stamp: $0.int64(), invitation: try Invitation(reading: &$0)) }, true)
+    }
+
+    /// The invitations to and by a user that changed after a position of the user's own stream, in the order of their changes: at most a page
+    /// of each kind, and whether there are more.
+    func invitations(
+        concerning user: UserID, changedAfter seq: Seq, limit: Int
+    ) throws -> (stamped: [StampedInvitation], upTo: Seq?) {
+        let received: SQL = """
+            SELECT i.user_seq, \(Invitation.columns) FROM invitations i WHERE i.user_id = \(user) AND i.user_seq > \(seq)
+            ORDER BY i.user_seq LIMIT \(limit + 1)
+            """
+        let sent: SQL = """
+            SELECT i.inviter_seq, \(Invitation.columns) FROM invitations i WHERE i.inviter_id = \(user) AND i.inviter_seq > \(seq)
+            ORDER BY i.inviter_seq LIMIT \(limit + Limits.membersPerCall)
+            """
+        var stamped: [StampedInvitation] = []
+        var upTo: Seq?
+        for (sql, most) in [(received, limit + 1), (sent, limit + Limits.membersPerCall)] {
+            let part = try rows(sql) { (stamp: $0.int64(), invitation: try Invitation(reading: &$0)) }
+            // A call has at most so many with one stamp: before the last of a full part all of the same stamp are there.
+            if part.count == most, let last = part.last?.stamp { upTo = min(upTo ?? .max, last - 1) }
+            stamped += part
+        }
+        if let upTo { stamped.removeAll { $0.stamp > upTo } }
+        return (stamped.sorted { $0.stamp < $1.stamp }, upTo)
+    }
+}

@@ -1,0 +1,19 @@
+public import RoostAPI
+
+extension JoinChannel: Handled {
+    /// Who joins accepts an invitation by it, of which its sender learns.
+    public func scope(for caller: Caller) -> Scope { .channel(channel, user: caller.user).findingUsers }
+
+    public func handle(in context: inout Context) throws -> ChannelView {
+        try context.admit(to: try context.require(.memberJoin, in: channel))
+    }
+}
+
+extension LeaveChannel: Handled {
+    public func scope(for caller: Caller) -> Scope { .channel(channel, user: caller.user) }
+
+    public func handle(in context: inout Context) throws -> Done {
+        try context.leave(try context.require(.memberLeave, in: channel))
+        return Done()
+    }
+}

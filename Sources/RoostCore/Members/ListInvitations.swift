@@ -1,0 +1,57 @@
+public import RoostAPI
+
+extension ListInvitations: Handled {
+    public func handle(in context: inout Context) throws -> Page<Invitation> {
+        let access = try context.require(.invitationList, in: channel)
+        var query = self
+        query.limit = nil
+        query.cursor = nil
+        let name = try Cursor.name(of: query)
+        let walk = Walk(
+            query: name, cursor: try Cursor(cursor, query: name, shape: [.integer, .text]),
+            limit: try Limits.page(limit, Limits.memberPage), isDescending: true)
+        let columns: [SQL] = ["i.invited_seq", "i.user_id"]
+        let (transaction, id) = (context.transaction, access.channelId)
+        return try walk.page(through: [
+            { stretch in
+                let sql: SQL = """
+                    SELECT i.invited_seq, \(Invitation.columns) FROM invitations i
+                    WHERE i.channel_id = \(id) AND i.state = 'pending'\(stretch.condition(on: columns))
+                    ORDER BY \(stretch.order(by: columns)) LIMIT \(stretch.count)
+                    """
+                return try transaction.rows(sql) { row in
+                    let seq = row.int64()
+                    let invitation = try Invitation(reading: &row)
+                    return Walk.Passed(place: [.integer(seq), .text(invitation.userId.rawValue)], row: invitation)
+                }
+            }
+        ]) { $0 }
+    }
+}
+
+extension ListMyInvitations: Handled {
+    public func handle(in context: inout Context) throws -> Page<InvitationEntry> {
+        try context.require(.streamRead)
+        let name = try Cursor.name(of: ListMyInvitations())
+        let walk = Walk(
+            query: name, cursor: try Cursor(cursor, query: name, shape: [.integer, .text]),
+            limit: try Limits.page(limit, Limits.memberPage), isDescending: true)
+        let columns: [SQL] = ["i.invited_at", "i.channel_id"]
+        let ended = context
+        return try walk.page(through: [
+            { stretch in
+                let sql: SQL = """
+                    SELECT \(Invitation.columns) FROM invitations i CROSS JOIN channel_heads h
+                    WHERE i.user_id = \(ended.caller.user) AND i.state = 'pending' AND h.channel_id = i.channel_id AND h.is_deleted = 0\
+                    \(stretch.condition(on: columns))
+                    ORDER BY \(stretch.order(by: columns)) LIMIT \(stretch.count)
+                    """
+                return try ended.transaction.rows(sql) { row in
+                    let invitation = try Invitation(reading: &row)
+                    return Walk.Passed(
+                        place: [.integer(invitation.invitedAt.milliseconds), .text(invitation.channelId.rawValue)], row: invitation)
+                }
+            }
+        ]) { InvitationEntry(invitation: $0, channel: try ended.channel($0.channelId)) }
+    }
+}

@@ -1,0 +1,140 @@
+import RoostAPI
+
+/// What lists of members have in common: which of a channel's rows are wanted, in which order, and what is shown of each.
+struct MemberListing {
+    let channel: ChannelID
+    let states: Set<MemberFilter>
+    let roles: [ChannelRole]?
+    let sort: MemberSort
+    let now: Timestamp
+    /// A deleted channel has no members: its list tells who they were.
+    let isDeleted: Bool
+    /// Whether the caller may know who is muted and who is banned (D-28).
+    let showsMuted: Bool
+    let showsBanned: Bool
+    /// What else has to hold of a row, which is named `m`.
+    var further: [SQL] = []
+
+    var columns: [SQL] { sort == .userId ? ["m.user_id"] : ["m.joined_seq", "m.user_id"] }
+    var shape: [SortKey.Kind] { sort == .userId ? [.text] : [.integer, .text] }
+    var isDescending: Bool { sort == .lastCreated }
+
+    /// Whether a row is wanted.
+    var conditions: SQL {
+        var ways: [SQL] = []
+        if states.contains(.member) { ways.append("m.state = 'member'") }
+        if states.contains(.muted) { ways.append("(m.state = 'member' AND m.muted_until > \(now))") }
+        if states.contains(.banned) { ways.append("m.banned_until > \(now)") }
+        let ofRoles: [SQL] = roles.map { ["m.role IN (\(list: $0.map(\.rawValue)))"] } ?? []
+        return (["(\(ways.joined(by: " OR ")))"] + ofRoles + further).allOf
+    }
+
+    /// Reads the rows in the order of the list, along the indexes that hold them with as few others as can be.
+    func sources(in transaction: any Transaction) -> [Walk.Source<UserID>] {
+        // Those that aren't mere members are few in most channels, and stand in indexes of their own.
+        if let roles, !roles.contains(.member) {
+            return Set(roles).sorted().map { role in
+                source("m.role = \(role) AND m.role <> 'member'", in: transaction)
+            }
+        }
+        if states.contains(.member) {
+            let member = source(sort == .userId ? nil : "m.state = 'member'", in: transaction)
+            // In the order of the ids, all rows are passed anyway.
+            return states.contains(.banned) && sort != .userId ? [member, source("m.banned_until IS NOT NULL", in: transaction)] : [member]
+        }
+        var sources: [Walk.Source<UserID>] = []
+        if states.contains(.muted) { sources.append(source("m.muted_until IS NOT NULL", in: transaction)) }
+        if states.contains(.banned) { sources.append(source("m.banned_until IS NOT NULL", in: transaction)) }
+        return sources
+    }
+
+    /// - Parameter part: the condition of the index that the rows are read along.
+    private func source(_ part: SQL?, in transaction: any Transaction) -> Walk.Source<UserID> {
+        let (columns, conditions) = (columns, conditions)
+        let names: [SQL] = sort == .userId ? ["w.user_id"] : ["w.joined_seq", "w.user_id"]
+        let along: SQL = part.map { " AND \($0)" } ?? ""
+        return { stretch in
+            let passed: SQL = """
+                SELECT \(columns.joined(by: ", ")) FROM members m WHERE m.channel_id = \(channel)\(along)\(stretch.condition(on: columns))
+                ORDER BY \(stretch.order(by: columns)) LIMIT \(stretch.count)
+                """
+            let sql: SQL = """
+                SELECT \(names.joined(by: ", ")), CASE WHEN \(conditions) THEN 1 ELSE 0 END
+                FROM (\(passed)) AS w CROSS JOIN members m WHERE m.channel_id = \(channel) AND m.user_id = w.user_id
+                ORDER BY \(stretch.order(by: names))
+                """
+            return try transaction.rows(sql) { row in
+                let place = shape.map { SortKey($0, reading: &row) }
+                return Walk.Passed(place: place, row: row.bool() ? place.user : nil)
+            }
+        }
+    }
+
+    /// Those of some users whose rows are wanted, in the order of the list.
+    func source(among users: Set<String>, in transaction: any Transaction) throws -> Walk.Source<UserID> {
+        var places: [[SortKey]] = []
+        for part in users.sorted().chunked(by: 512) {
+            let sql: SQL = """
+                SELECT \(columns.joined(by: ", ")) FROM members m
+                WHERE m.channel_id = \(channel) AND m.user_id IN (\(list: part)) AND \(conditions)
+                """
+            places += try transaction.rows(sql) { row in shape.map { SortKey($0, reading: &row) } }
+        }
+        let sorted = places
+        return { stretch in
+            sorted.filter(stretch.holds).sorted(by: stretch.precedes).prefix(stretch.count).map {
+                Walk.Passed(place: $0, row: $0.user)
+            }
+        }
+    }
+
+    /// A row as the list shows it.
+    func entry(of user: UserID, online: Set<UserID>, in transaction: any Transaction) throws -> MemberEntry? {
+        let sql: SQL = """
+            SELECT \(Member.columns), m.muted_until, m.banned_until, \(User.columns)
+            FROM members m LEFT JOIN users u ON u.user_id = m.user_id
+            WHERE m.channel_id = \(channel) AND m.user_id = \(user) AND \(conditions)
+            """
+        return try transaction.first(sql) { row in
+            var member = try Member(reading: &row)
+            if isDeleted { member.state = .none }
+            let (mutedUntil, bannedUntil) = (row.optionalTimestamp(), row.optionalTimestamp())
+            return MemberEntry(
+                member: member, user: try User(readingIfThere: &row), isOnline: online.contains(user),
+                mutedUntil: mutedUntil.flatMap { showsMuted && $0 > now ? $0 : nil },
+                bannedUntil: bannedUntil.flatMap { showsBanned && $0 > now ? $0 : nil })
+        }
+    }
+}
+
+extension Context {
+    /// A list of members for the caller. Throws for states that the caller may not list (D-28, MN-18).
+    func members(
+        of access: ChannelAccess, states: [MemberFilter]?, roles: [ChannelRole]?, sort: MemberSort, searching: Bool = false
+    ) throws -> MemberListing {
+        let states = Set(states ?? [.member])
+        if states.contains(.muted) { try require(.memberListMuted, in: access) }
+        if states.contains(.banned) { try require(searching ? .memberSearchBanned : .memberListBanned, in: access) }
+        return MemberListing(
+            channel: access.channelId, states: states, roles: roles, sort: sort, now: now,
+            isDeleted: access.deletedAt != nil, showsMuted: refusal(of: .memberListMuted, in: access) == nil,
+            showsBanned: refusal(of: .memberListBanned, in: access) == nil)
+    }
+}
+
+extension [SortKey] {
+    /// The user at a place: the id is what stands last.
+    fileprivate var user: UserID? {
+        if case .text(let id) = last { UserID(id) } else { nil }
+    }
+}
+
+extension User {
+    /// Reads the columns of ``columns``, which hold nothing where there is no such user.
+    fileprivate init?(readingIfThere row: inout RowReader) throws {
+        guard let id = row.optionalString() else { return nil }
+        self.init(
+            userId: UserID(id), displayName: row.optionalString(), avatarFileId: row.optionalString(), metadata: try row.optionalJSON(),
+            createdAt: row.timestamp(), updatedAt: row.timestamp())
+    }
+}

@@ -1,0 +1,69 @@
+public import RoostAPI
+
+extension ListRoles: Handled {
+    public func handle(in context: inout Context) throws -> [RoleDefinition] {
+        try context.require(.configRead)
+        return try context.transaction.roles()
+    }
+}
+
+extension PutRole: Handled {
+    public func handle(in context: inout Context) throws -> RoleDefinition {
+        try context.require(.configManage)
+        try refuseBuiltIn(role)
+        let others = try context.transaction.ownRoles().filter { $0.role != role }
+        guard others.count < Limits.channelRoles else {
+            throw RoostError.limitExceeded("role", limit: Limits.channelRoles, unit: "roles of your own")
+        }
+        let granted = Set(permissions)
+        let definition = RoleDefinition(role: role, rank: rank, permissions: Permission.allCases.filter(granted.contains))
+        try context.transaction.perform(
+            """
+            INSERT INTO roles (role, definition) VALUES (\(role.rawValue), \(try StoredJSON.encode(definition)))
+            ON CONFLICT (role) DO UPDATE SET definition = excluded.definition
+            """)
+        return definition
+    }
+}
+
+extension DeleteRole: Handled {
+    public func handle(in context: inout Context) throws -> Done {
+        try context.require(.configManage)
+        try refuseBuiltIn(role)
+        try context.transaction.perform("DELETE FROM roles WHERE role = \(role.rawValue)")
+        return Done()
+    }
+}
+
+private func refuseBuiltIn(_ role: ChannelRole) throws(RoostError) {
+    guard RoleDefinition.builtIn(role) == nil else {
+        throw RoostError(.immutableField, "Every channel has the role \(role): it can't be changed.", field: "role")
+    }
+}
+
+extension Transaction {
+    /// What a role may do. One that was deleted grants nothing.
+    func role(_ role: ChannelRole) throws -> RoleDefinition {
+        try definedRole(role) ?? RoleDefinition(role: role, rank: 0, permissions: [])
+    }
+
+    /// A role that exists.
+    func definedRole(_ role: ChannelRole) throws -> RoleDefinition? {
+        if let builtIn = RoleDefinition.builtIn(role) { return builtIn }
+        let stored: RoleDefinition?? = try first("SELECT definition FROM roles WHERE role = \(role.rawValue)") {
+            try $0.optionalJSON()
+        }
+        return stored ?? nil
+    }
+
+    /// The app's own roles, in the order of their names.
+    func ownRoles() throws -> [RoleDefinition] {
+        try rows("SELECT definition FROM roles ORDER BY role") { row in
+            guard let role: RoleDefinition = try row.optionalJSON() else { throw DamagedDatabase(what: "a role without definition") }
+            return role
+        }
+    }
+
+    /// Every role that members can have.
+    func roles() throws -> [RoleDefinition] { RoleDefinition.builtIn + (try ownRoles()) }
+}

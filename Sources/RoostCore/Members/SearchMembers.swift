@@ -1,0 +1,60 @@
+public import RoostAPI
+
+extension SearchMembers: Handled {
+    public var presenceChannel: ChannelID? { channel }
+
+    public func handle(in context: inout Context) throws -> Page<MemberEntry> {
+        let access = try context.require(.memberList, in: channel)
+        var listing = try context.members(of: access, states: states, roles: roles, sort: .lastCreated, searching: true)
+        let search = NameSearch(text)
+        listing.further = [condition(search)]
+        var query = self
+        query.limit = nil
+        query.cursor = nil
+        let name = try Cursor.name(of: query)
+        let walk = Walk(
+            query: name, cursor: try Cursor(cursor, query: name, shape: listing.shape),
+            limit: try Limits.page(limit, Limits.memberPage), isDescending: listing.isDescending)
+
+        let (transaction, online) = (context.transaction, context.presence.onlineMembers(of: access.channelId))
+        let sources: [Walk.Source<UserID>] =
+            if let candidates = try candidates(search, in: access, transaction) {
+                [try listing.source(among: candidates, in: transaction)]
+            } else {
+                listing.sources(in: transaction)
+            }
+        return try walk.page(through: sources) { user in
+            try listing.entry(of: user, online: online, in: transaction)
+        }
+    }
+
+    /// Users that a text may leave for each of them to be looked at.
+    private static let mostCandidates = 2000
+
+    private func condition(_ search: NameSearch?) -> SQL {
+        let beginsID: SQL = "(m.user_id >= \(text) AND m.user_id < \(endOfIDs))"
+        guard let search else { return beginsID }
+        return """
+            (\(beginsID) OR EXISTS (SELECT 1 FROM users u WHERE u.user_id = m.user_id
+                                    AND \(search.condition(.user, id: "u.user_id", key: "u.name_key"))))
+            """
+    }
+
+    /// Behind all ids that begin with the text: no id goes on with the last of all characters.
+    private var endOfIDs: String { text + "\u{10FFFF}" }
+
+    /// The users whom the text can mean; nil when they are too many to look at each.
+    private func candidates(
+        _ search: NameSearch?, in access: ChannelAccess, _ transaction: any Transaction
+    ) throws -> Set<String>? {
+        let most = Self.mostCandidates
+        let sql: SQL = """
+            SELECT m.user_id FROM members m
+            WHERE m.channel_id = \(access.channelId) AND m.user_id >= \(text) AND m.user_id < \(endOfIDs) LIMIT \(most + 1)
+            """
+        let byID = try transaction.rows(sql) { $0.string() }
+        guard byID.count <= most else { return nil }
+        guard let search else { return Set(byID) }
+        return try search.candidates(.user, most: most, in: transaction).map { Set($0 + byID) }
+    }
+}

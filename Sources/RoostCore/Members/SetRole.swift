@@ -1,0 +1,91 @@
+public import RoostAPI
+
+extension SetMemberRole: Handled {
+    /// An owner who hands a channel over changes the own role too.
+    public func scope(for caller: Caller) -> Scope { .channel(channel, users: Set(users).union([caller.user])) }
+
+    public func handle(in context: inout Context) throws -> MemberResults {
+        var access = try context.require(.memberSetRole, in: channel)
+        guard let definition = try context.transaction.definedRole(role) else {
+            throw RoostError(.notFound, "There is no role \(role).", field: "role")
+        }
+        if let refusal = refusal(ofGiving: definition, in: context, access) { throw refusal }
+
+        var results: [MemberResult] = []
+        var changed: [Leaver] = []
+        for user in users {
+            guard let own = try context.transaction.newcomer(user, to: access.channelId)?.own, own.state == .member else {
+                results.append(MemberResult(userId: user, outcome: .notMember))
+                continue
+            }
+            if own.role == role {
+                results.append(MemberResult(userId: user, outcome: .unchanged))
+                continue
+            }
+            let rank = try context.transaction.role(own.role).rank
+            // Giving up the own role takes no rank: it only goes down.
+            let isOwn = user == context.caller.user && definition.rank < rank
+            if !isOwn, let refusal = Permissions.refusal(of: .memberSetRole, for: context.caller, in: access, towards: rank) {
+                results.append(.refused(user, refusal))
+            } else {
+                changed.append(Leaver(user: user, own: own))
+                results.append(MemberResult(userId: user, outcome: .changed))
+            }
+        }
+        var roles = changed.map { (member: $0, role: definition) }
+        if role == .owner, !changed.isEmpty, let own = access.own, access.role == .owner,
+            let below = RoleDefinition.builtIn(.operator)
+        {
+            roles.append((Leaver(user: context.caller.user, own: own), below))
+        }
+        try context.setRoles(roles, in: &access)
+        return MemberResults(results: results)
+    }
+
+    /// A role is given by who stands above it; ownership by the owner, who hands it over.
+    private func refusal(ofGiving definition: RoleDefinition, in context: Context, _ access: ChannelAccess) -> RoostError? {
+        if role == .owner, access.role == .owner { return nil }
+        return Permissions.refusal(of: .memberSetRole, for: context.caller, in: access, towards: definition.rank)
+    }
+}
+
+extension Context {
+    /// Gives members roles in one change of the channel, and tells each what they may do by it.
+    fileprivate mutating func setRoles(
+        _ changes: [(member: Leaver, role: RoleDefinition)], in access: inout ChannelAccess
+    ) throws {
+        guard !changes.isEmpty else { return }
+        let channel = access.channelId
+        let seq = access.counters.advance(at: now)
+        var members: [Member] = []
+        var standings: [(user: UserID, standing: ChannelAccess)] = []
+        for (member, definition) in changes {
+            let userSeq = try transaction.advanceStream(of: member.user)
+            try transaction.perform(
+                """
+                UPDATE members SET role = \(definition.role), change_seq = \(seq), user_seq = \(userSeq)
+                WHERE channel_id = \(channel) AND user_id = \(member.user)
+                """)
+            members.append(
+                Member(
+                    userId: member.user, role: definition.role, state: .member, joinedAt: member.own.joinedAt,
+                    joinedSeq: member.own.joinedSeq, changeSeq: seq))
+            var standing = access
+            standing.own = member.own
+            standing.own?.role = definition.role
+            standing.own?.definition = definition
+            standing.own?.userSeq = userSeq
+            standings.append((member.user, standing))
+        }
+        try transaction.update(access.counters, of: channel)
+        tell(.memberRoleChanged, in: channel, seq: seq, Rows(counters: access.counters, members: members))
+        for (user, standing) in standings {
+            guard let membership = standing.membership else { continue }
+            tell(
+                .memberRoleChanged, user: user, seq: membership.userSeq,
+                Rows(
+                    memberships: [membership],
+                    ownCapabilities: [channel.rawValue: capabilities(of: user, in: standing)]))
+        }
+    }
+}

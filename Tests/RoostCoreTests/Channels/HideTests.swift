@@ -1,0 +1,93 @@
+import RoostAPI
+import RoostCore
+import RoostTestSupport
+import Testing
+
+/// Hiding a channel from one's own lists.
+@Suite("Hidden state") struct HideStateTests {
+    private func world() throws -> CoreWorld {
+        let world = try CoreWorld()
+        try world.channel("general", owner: "ann", members: ["bob"])
+        try world.send("before", to: "general", as: "ann")
+        return world
+    }
+
+    private func state(of user: UserID, in world: CoreWorld) throws -> HiddenState {
+        try world.perform(GetChannel(channel: "general"), as: user).hiddenState
+    }
+
+    @Test("SB-26 SB-27 SB-29 D-32 R27 a hidden channel comes back with the next message; an archived one doesn't", arguments: [true, false])
+    func autoUnhide(allow: Bool) throws {
+        let world = try world()
+        try world.perform(HideChannel(channel: "general", allowAutoUnhide: allow), as: "bob")
+        let hidden: HiddenState = allow ? .hiddenAllowAutoUnhide : .hiddenPreventAutoUnhide
+        #expect(try [state(of: "bob", in: world), state(of: "ann", in: world)] == [hidden, .unhidden])
+        // What isn't a message doesn't bring it back.
+        try world.perform(UpdateChannel(channel: "general", displayName: "x"), as: "ann")
+        #expect(try state(of: "bob", in: world) == hidden)
+        try world.send("new", to: "general", as: "ann")
+        #expect(try state(of: "bob", in: world) == (allow ? .unhidden : hidden))
+    }
+
+    @Test("SB-26 R27 by default earlier messages stay and the next message brings the channel back")
+    func defaults() throws {
+        let world = try world()
+        let membership = try world.perform(HideChannel(channel: "general"), as: "bob")
+        #expect([membership.hiddenState] == [.hiddenAllowAutoUnhide] && membership.historyFloor == 0)
+        #expect(try world.perform(ListMessages(channel: "general"), as: "bob").messages.count == 1)
+    }
+
+    @Test("SB-26 R23 R27 I10 hiding with the messages so far conceals them for ever, on every way, and only for who hid")
+    func conceals() throws {
+        let world = try world()
+        let old = try world.perform(ListMessages(channel: "general"), as: "bob").messages[0]
+        #expect(try world.perform(GetUnread(channel: "general"), as: "bob").unreadCount == 1)
+        try world.perform(HideChannel(channel: "general", hidePreviousMessages: true), as: "bob")
+        #expect(try world.perform(GetUnread(channel: "general"), as: "bob").unreadCount == 0)
+        let new = try world.send("after", to: "general", as: "ann")
+        try world.perform(EditMessage(channel: "general", message: old.messageId, text: "edited"), as: "ann")
+        let view = try world.perform(GetChannel(channel: "general"), as: "bob")
+        #expect(view.hiddenState == .unhidden && view.unreadCount == 1 && view.lastMessage == new)
+        func texts(_ messages: [Message]?) -> [String] { messages?.map(\.text) ?? [] }
+        let ways = try [
+            texts(world.perform(ListMessages(channel: "general"), as: "bob").messages),
+            texts(world.perform(ListMessages(channel: "general", before: new.seq + 1), as: "bob").messages),
+            texts(world.perform(ListMessages(channel: "general", after: 0), as: "bob").messages),
+            texts(world.perform(ListMessages(channel: "general", around: old.seq), as: "bob").messages),
+            texts(world.perform(WatchChannel(channel: "general"), as: "bob", connection: 1).messages.messages),
+            texts(world.perform(GetChannelChanges(channel: "general", after: 0), as: "bob").rows.messages),
+            texts(world.perform(Resume(after: 0, channels: [:]), as: "bob").channels.first?.rows.messages),
+            texts(world.perform(Resume(after: 0, channels: ["general": 1]), as: "bob").channels.first?.rows.messages),
+        ]
+        #expect(ways == Array(repeating: ["after"], count: ways.count))
+        #expect(try world.code(EditMessage(channel: "general", message: old.messageId, text: "x"), as: "bob") == .notFound)
+        let reply = SendMessage(channel: "general", clientId: "r", text: "re", parentId: old.messageId)
+        #expect(try world.code(reply, as: "bob") == .notFound)
+        #expect(try texts(world.perform(ListMessages(channel: "general"), as: "ann").messages) == ["edited", "after"])
+        // Showing it again, and leaving and coming back, bring nothing back.
+        try world.perform(UnhideChannel(channel: "general"), as: "bob")
+        try world.perform(LeaveChannel(channel: "general"), as: "bob")
+        try world.perform(JoinChannel(channel: "general"), as: "bob")
+        #expect(try texts(world.perform(ListMessages(channel: "general"), as: "bob").messages) == ["after"])
+    }
+
+    @Test("SB-28 showing a channel again is told to one's own devices; showing a visible one changes nothing")
+    func unhides() throws {
+        let world = try world()
+        let hidden = try world.told { try world.perform(HideChannel(channel: "general", allowAutoUnhide: false), as: "bob") }
+        let shown = try world.told { try world.perform(UnhideChannel(channel: "general"), as: "bob") }
+        let again = try world.told { try world.perform(UnhideChannel(channel: "general"), as: "bob") }
+        let told = (hidden + shown + again).map { notice in
+            if case .event(let event, let audience) = notice { "\(event.kind.rawValue) \(audience == .user("bob"))" } else { "?" }
+        }
+        #expect(told == ["channel.hidden true", "channel.unhidden true"])
+        #expect(try state(of: "bob", in: world) == .unhidden)
+    }
+
+    @Test("SB-26 a channel that one isn't in can't be hidden")
+    func strangers() throws {
+        let world = try world()
+        try world.user("eve")
+        #expect(try world.code(HideChannel(channel: "general"), as: "eve") == .notMember)
+    }
+}

@@ -1,0 +1,173 @@
+import RoostAPI
+import RoostCore
+import RoostTestSupport
+import Testing
+
+/// Ids, aliases, distinct channels and idempotency keys.
+@Suite("Identity of channels") struct IdentityTests {
+    private func world() throws -> CoreWorld {
+        let world = try CoreWorld()
+        for user in ["ann", "bob", "cid", "dan"] as [UserID] { try world.user(user) }
+        return world
+    }
+
+    @Test("ST-03 R02 a channel answers to its id and to type:id, on every way")
+    func alias() throws {
+        let world = try world()
+        try world.channel("general", type: .messaging, owner: "ann", members: ["bob"])
+        #expect(try world.perform(GetChannel(channel: "messaging:general"), as: "bob").channel.channelId == "general")
+        #expect(try world.code(GetChannel(channel: "group:general"), as: "bob") == .notFound)
+        let message = try world.perform(SendMessage(channel: "messaging:general", clientId: "1", text: "hi"), as: "bob")
+        #expect(message.channelId == "general")
+        #expect(try world.perform(SendMessage(channel: "general", clientId: "1", text: "hi"), as: "bob") == message)
+        #expect(try world.perform(SendMessage(channel: "messaging:general", clientId: "1", text: "hi"), as: "bob") == message)
+        let operations: [any Handled] = [
+            EditMessage(channel: "messaging:general", message: message.messageId, text: "ho"),
+            MarkRead(channel: "messaging:general"), WatchChannel(channel: "messaging:general"),
+            UnwatchChannel(channel: "messaging:general"), HideChannel(channel: "messaging:general"),
+            UpdateChannel(channel: "messaging:general", displayName: "G"), FreezeChannel(channel: "messaging:general"),
+            AddMembers(channel: "messaging:general", users: ["cid"]), RemoveMembers(channel: "messaging:general", users: ["cid"]),
+            ListMembers(channel: "messaging:general"), GetChannelChanges(channel: "messaging:general", after: 0),
+            DeleteMessage(channel: "messaging:general", message: message.messageId), LeaveChannel(channel: "messaging:general"),
+        ]
+        #expect(try operations.map { try world.code($0, as: "ann", connection: 1) } == operations.map { _ in nil })
+        let streams = Set(world.events().map(\.stream)).filter { if case .channel = $0 { true } else { false } }
+        #expect(streams == [.channel("general")])
+    }
+
+    @Test("ST-03 R02 nobody takes a name that another channel answers to")
+    func aliasTaken() throws {
+        let world = try world()
+        try world.channel("general", type: .messaging, owner: "ann")
+        try world.channel("group:plans", type: .group, owner: "ann")
+        let codes = try [
+            world.code(CreateChannel(channel: "messaging:general", type: .messaging), as: "bob"),
+            world.code(CreateChannel(channel: "plans", type: .group), as: "bob"),
+            world.code(CreateChannel(channel: "messaging:other", type: .group), as: "bob"),
+            world.code(CreateChannel(channel: "elsewhere:general", type: .messaging), as: "bob"),
+            world.code(CreateChannel(channel: "general", type: .group), as: "bob"),
+        ]
+        #expect(codes == [.alreadyExists, .alreadyExists, .invalidArgument, nil, .alreadyExists])
+    }
+
+    @Test("AM-13 R02 an id has 1 to 128 characters without control characters, slash and comma, in form C", arguments: [
+        "", "a/b", "a,b", "a\u{0}b", "a\nb", "a\u{7F}", "\u{85}", "\u{2028}", ".", "..", String(repeating: "x", count: 129), "e\u{301}",
+    ])
+    func unlawful(id: String) throws {
+        let world = try world()
+        let before = try world.dump()
+        let refusal = try world.refusal(CreateChannel(channel: ChannelID(id)), as: "ann")
+        #expect(refusal?.field == "channel" && [.invalidArgument, .limitExceeded].contains(refusal?.code))
+        #expect(try world.dump() == before)
+    }
+
+    @Test("AM-13 R02 ids that look alike are different channels", arguments: ["а", "ａ", "A"])
+    func lookalikes(id: String) throws {
+        let world = try world()
+        try world.channel("a", owner: "ann")
+        #expect(try world.code(CreateChannel(channel: ChannelID(id)), as: "ann") == nil)
+    }
+
+    @Test("AM-24 AM-25 R04 a conversation is one for each set of people, whoever begins it and in whatever order")
+    func conversation() throws {
+        let world = try world()
+        let first = try world.perform(CreateChannel(type: .conversation, users: ["bob"]), as: "ann").channel
+        try world.send("hi", to: first.channelId, as: "ann")
+        let again = try world.perform(CreateChannel(type: .conversation, displayName: "else", users: ["ann", "ann"]), as: "bob")
+        #expect(again.channel.channelId == first.channelId && again.channel.displayName == nil)
+        #expect(again.lastMessage?.text == "hi")
+        let three = try world.perform(CreateChannel(type: .conversation, users: ["bob", "cid"]), as: "ann").channel
+        #expect(three.channelId != first.channelId && three.isDistinct)
+        #expect(try world.perform(CreateChannel(type: .conversation, users: ["ann", "bob"]), as: "cid").channel == three)
+    }
+
+    @Test("AM-24 a conversation needs somebody else", arguments: [nil, [], ["ann"]] as [[UserID]?])
+    func alone(users: [UserID]?) throws {
+        let world = try world()
+        let refusal = try world.refusal(CreateChannel(type: .conversation, users: users), as: "ann")
+        #expect(refusal?.code == .invalidArgument && refusal?.field == "users")
+    }
+
+    @Test("SB-05 SB-07 D-12 D-14 R04 a distinct group is one for its members; without the flag each create makes another")
+    func distinct() throws {
+        let world = try world()
+        func create(_ distinct: Bool?, _ users: [UserID], as user: UserID) throws -> Channel {
+            try world.perform(CreateChannel(type: .group, users: users).with { $0.isDistinct = distinct }, as: user).channel
+        }
+        let first = try create(true, ["bob"], as: "ann")
+        #expect(first.isDistinct)
+        #expect(try create(true, ["ann", "bob"], as: "bob") == first)
+        let others = try [create(nil, ["bob"], as: "ann"), create(false, ["bob"], as: "ann")]
+        #expect(Set((others + [first]).map(\.channelId)).count == 3)
+        #expect(others.map(\.isDistinct) == [false, false])
+        #expect(try create(true, ["bob", "cid"], as: "ann").channelId != first.channelId)
+    }
+
+    @Test("SB-06 several channels with the same people keep what is theirs")
+    func notDistinct() throws {
+        let world = try world()
+        let ids = try (0..<2).map { _ in try world.perform(CreateChannel(type: .group, users: ["bob"]), as: "ann").channel.channelId }
+        try world.send("one", to: ids[0], as: "ann")
+        #expect(try ids.map { try world.perform(ListMessages(channel: $0), as: "bob").messages.map(\.text) } == [["one"], []])
+    }
+
+    @Test("SB-05 SB-20 D-17 a distinct channel isn't distinct any more once somebody is invited, added, leaves, is removed or declines",
+        arguments: ["invite", "add", "leave", "remove", "decline"])
+    func endsDistinct(how: String) throws {
+        let world = try world()
+        if how == "decline" { try world.perform(UpdatePreferences(autoAcceptInvitations: false), as: "bob") }
+        var create = CreateChannel(type: .group, users: ["bob"])
+        create.isDistinct = true
+        let first = try world.perform(create, as: "ann").channel
+        #expect(try world.perform(create, as: "ann").channel.channelId == first.channelId)
+        let id = first.channelId
+        switch how {
+        case "invite": try world.perform(InviteMembers(channel: id, users: ["cid"]), as: "ann")
+        case "add": try world.perform(AddMembers(channel: id, users: ["cid"]), as: "ann")
+        case "leave": try world.perform(LeaveChannel(channel: id), as: "bob")
+        case "remove": try world.perform(RemoveMembers(channel: id, users: ["bob"]), as: "ann")
+        default: try world.perform(DeclineInvitation(channel: id), as: "bob")
+        }
+        let told = world.events(to: .channel(id)).last { $0.rows.channel != nil }
+        #expect(told?.rows.channel?.isDistinct == false)
+        let second = try world.perform(create, as: "ann").channel
+        #expect(second.channelId != id && second.isDistinct)
+        #expect(try world.perform(GetChannel(channel: id), as: "ann").channel.isDistinct == false)
+    }
+
+    @Test("SB-05 SB-18 accepting the invitation of a distinct channel leaves it distinct for the set it was made for")
+    func acceptKeepsTheSet() throws {
+        let world = try world()
+        try world.perform(UpdatePreferences(autoAcceptInvitations: false), as: "bob")
+        let create = CreateChannel(type: .group, users: ["bob"]).with { $0.isDistinct = true }
+        let id = try world.perform(create, as: "ann").channel.channelId
+        try world.perform(AcceptInvitation(channel: id), as: "bob")
+        #expect(try world.perform(create, as: "ann").channel.channelId == id)
+    }
+
+    @Test("SB-11 a group is made distinct later, unless another is the one of its members; and stops being it")
+    func updatesDistinct() throws {
+        let world = try world()
+        for id in ["one", "two"] as [ChannelID] { try world.perform(CreateChannel(channel: id, type: .group, users: ["bob"]), as: "ann") }
+        func set(_ distinct: Bool, _ id: ChannelID) throws -> RoostError.Code? {
+            try world.code(UpdateChannel(channel: id).with { $0.isDistinct = distinct }, as: "ann")
+        }
+        #expect(try [set(true, "one"), set(true, "two"), set(false, "one"), set(true, "two")] == [nil, .alreadyExists, nil, nil])
+        try world.channel("open", owner: "ann")
+        #expect(try set(true, "open") == .kindForbids)
+    }
+
+    @Test("SB-12 R02 a create that is sent again with its key answers the channel of the first, for 24 hours")
+    func idempotencyKey() throws {
+        let world = try world()
+        let create = CreateChannel(type: .group, users: ["bob"]).with { $0.idempotencyKey = "k1" }
+        let first = try world.perform(create, as: "ann").channel.channelId
+        let before = try world.dump()
+        #expect(try world.perform(create, as: "ann").channel.channelId == first)
+        #expect(try world.dump() == before)
+        #expect(try world.code(create.with { $0.displayName = "else" }, as: "ann") == .keyReused)
+        #expect(try world.perform(create, as: "cid").channel.channelId != first)
+        world.advance(milliseconds: 24 * 3_600_000)
+        #expect(try world.perform(create, as: "ann").channel.channelId != first)
+    }
+}

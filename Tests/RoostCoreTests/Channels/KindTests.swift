@@ -1,0 +1,197 @@
+import RoostAPI
+import RoostCore
+import RoostTestSupport
+import Testing
+
+/// What the type of a channel decides, as the ledger tells it (§8.2).
+@Suite("Kinds of channels") struct KindTests {
+    /// A world with a channel of each kind that users create, and a few people.
+    private func world() throws -> CoreWorld {
+        let world = try CoreWorld()
+        for user in ["ann", "bob", "cid", "eve"] as [UserID] { try world.user(user) }
+        return world
+    }
+
+    @Test("AM-05 AM-20 D-16 D-27 the types of the ledger exist, each with its policy")
+    func types() throws {
+        let types = try world().perform(ListChannelTypes(), as: "ann").map(\.type.rawValue)
+        #expect(
+            types == ["community", "live", "broadcast", "conversation", "standard", "private", "group", "messaging", "livestream"])
+    }
+
+    @Test("AM-19 D-16 R03 users create community, live, conversation and group channels, admins broadcasts too, nobody the old kinds")
+    func creationRights() throws {
+        let world = try world()
+        var allowed: [String] = []
+        for policy in ChannelPolicy.presets {
+            for role in [AppRole.user, .guest, .moderator, .admin, .service] {
+                let operation = CreateChannel(type: policy.type, users: ["bob", "cid"])
+                let code = try world.code(operation, as: "ann", role: role)
+                if code == nil { allowed.append("\(policy.type) \(role)") }
+                let expected: RoostError.Code = role == .guest ? .notPermitted : .kindForbids
+                if let code { #expect(code == expected, "\(policy.type) \(role)") }
+            }
+        }
+        let open = ["community", "live", "conversation", "group", "messaging", "livestream"]
+        let expected = open.flatMap { type in ["user", "moderator", "admin", "service"].map { "\(type) \($0)" } }
+        #expect(Set(allowed) == Set(expected + ["broadcast admin", "broadcast service"]))
+    }
+
+    @Test("AM-14 R03 a community channel is found by all, read by members, and anyone joins it")
+    func community() throws {
+        let world = try world()
+        try world.channel("open", owner: "ann")
+        #expect(try world.code(GetChannel(channel: "open"), as: "eve") == nil)
+        #expect(try world.code(ListMessages(channel: "open"), as: "eve") == .notMember)
+        #expect(try world.code(SendMessage(channel: "open", clientId: "1", text: "x"), as: "eve") == .notMember)
+        #expect(try world.perform(JoinChannel(channel: "open"), as: "eve").membership?.state == .member)
+        #expect(try world.code(SendMessage(channel: "open", clientId: "1", text: "x"), as: "eve") == nil)
+        #expect(try world.code(SendMessage(channel: "open", clientId: "1", text: "x"), as: "root", role: .admin) == nil)
+    }
+
+    @Test("AM-15 AM-22 D-33 a live channel is found by members and admins alone, and joined by who knows its id")
+    func live() throws {
+        let world = try world()
+        try world.channel("live", type: .live, owner: "ann")
+        #expect(try world.code(GetChannel(channel: "live"), as: "eve") == .notFound)
+        #expect(try world.code(GetChannel(channel: "live"), as: "root", role: .admin) == nil)
+        #expect(try world.code(JoinChannel(channel: "live"), as: "eve") == nil)
+        #expect(try world.code(SendMessage(channel: "live", clientId: "1", text: "x"), as: "eve") == nil)
+        // The switch to invitations only.
+        try world.perform(UpdateChannel(channel: "live").with { $0.policy = PolicyChanges(join: .invited) }, as: "ann")
+        #expect(try world.code(JoinChannel(channel: "live"), as: "cid") == .inviteRequired)
+    }
+
+    @Test("AM-16 AM-22 D-39 in a broadcast only admins send; its owner and operators don't")
+    func broadcast() throws {
+        let world = try world()
+        try world.perform(
+            CreateChannel(channel: "news", type: .broadcast).with { $0.operators = ["bob"] }, as: "root", role: .admin)
+        try world.perform(JoinChannel(channel: "news"), as: "eve")
+        for user in ["bob", "eve"] as [UserID] {
+            let refusal = try world.refusal(SendMessage(channel: "news", clientId: "1", text: "x"), as: user)
+            #expect(
+                refusal
+                    == RoostError(.sendNotAllowed, "Only admins send in this channel.", rule: "message.send is for admins"))
+        }
+        #expect(try world.code(SendMessage(channel: "news", clientId: "1", text: "x"), as: "root", role: .admin) == nil)
+        #expect(try world.perform(ListMessages(channel: "news"), as: "eve").messages.count == 1)
+        #expect(try world.code(FreezeChannel(channel: "news"), as: "bob") == .kindForbids)
+    }
+
+    @Test("AM-17 a conversation is its members' alone: not even an admin finds it, reads it or writes in it")
+    func conversation() throws {
+        let world = try world()
+        let id = try world.perform(CreateChannel(type: .conversation, users: ["bob"]), as: "ann").channel.channelId
+        for (user, role) in [("eve", AppRole.user), ("root", .admin), ("backend", .service), ("mod", .moderator)] {
+            let codes = try [
+                world.code(GetChannel(channel: id), as: UserID(user), role: role),
+                world.code(ListMessages(channel: id), as: UserID(user), role: role),
+                world.code(SendMessage(channel: id, clientId: "1", text: "x"), as: UserID(user), role: role),
+            ]
+            #expect(codes == [.notFound, .notFound, .notFound])
+        }
+        #expect(try world.code(SendMessage(channel: id, clientId: "1", text: "x"), as: "bob") == nil)
+        #expect(try world.code(UpdateChannel(channel: id, displayName: "us"), as: "bob") == nil)
+    }
+
+    @Test("AM-18 AM-40 joining, leaving, adding, removing, inviting and moderating are refused in a conversation")
+    func conversationForbids() throws {
+        let world = try world()
+        let id = try world.perform(CreateChannel(type: .conversation, users: ["bob"]), as: "ann").channel.channelId
+        let before = try world.dump()
+        let operations: [any Handled] = [
+            JoinChannel(channel: id), LeaveChannel(channel: id), AddMembers(channel: id, users: ["cid"]),
+            RemoveMembers(channel: id, users: ["bob"]), InviteMembers(channel: id, users: ["cid"]),
+            SetMemberRole(channel: id, users: ["bob"], role: .operator), FreezeChannel(channel: id), SilenceChannel(channel: id),
+            SetRateLimit(channel: id, messages: 1, windowSeconds: 1), DeleteChannel(channel: id),
+        ]
+        let codes = try operations.map { try world.code($0, as: "ann") }
+        #expect(codes == Array(repeating: .kindForbids, count: operations.count))
+        #expect(try world.dump() == before)
+    }
+
+    @Test("AM-20 standard and private channels that came with an import are read, and nothing in them changes")
+    func oldKinds() throws {
+        let world = try world()
+        for type in [ChannelType.standard, .private] {
+            let id = ChannelID("old-\(type)")
+            try world.channel(id, owner: "ann", members: ["bob"])
+            let discovery: ChannelPolicy.Audience = type == .standard ? .everyone : .members
+            try world.execute(
+                "UPDATE channels SET type = \(type), discovery = \(discovery), joining = 'nobody' WHERE channel_id = \(id)")
+            #expect(try world.code(ListMessages(channel: id), as: "bob") == nil)
+            #expect(try world.code(GetChannel(channel: id), as: "eve") == (type == .standard ? nil : .notFound))
+            #expect(try world.code(SendMessage(channel: id, clientId: "1", text: "x"), as: "bob") == .kindForbids)
+            #expect(try world.code(LeaveChannel(channel: id), as: "bob") == .kindForbids)
+        }
+    }
+
+    @Test("SB-03 SB-19 a group is private: an invitation is the way in, unless it was created public")
+    func group() throws {
+        let world = try world()
+        try world.channel("private", type: .group, owner: "ann")
+        try world.perform(CreateChannel(channel: "public", type: .group).with { $0.isPublic = true }, as: "ann")
+        let views = try ["private", "public"].map { try world.perform(GetChannel(channel: ChannelID($0)), as: "ann").channel }
+        #expect(views.map(\.isPublic) == [false, true])
+        #expect(
+            try world.refusal(JoinChannel(channel: "private"), as: "eve")
+                == RoostError(
+                    .inviteRequired, "The channel is private: it takes an invitation.", rule: "member.join needs an invitation"))
+        #expect(try world.code(GetChannel(channel: "private"), as: "eve") == .notFound)
+        #expect(try world.code(JoinChannel(channel: "public"), as: "eve") == nil)
+    }
+
+    @Test("SB-03 R11 a group that is made public is found and joined by all, and back")
+    func visibility() throws {
+        let world = try world()
+        try world.channel("group", type: .group, owner: "ann")
+        try world.perform(UpdateChannel(channel: "group").with { $0.isPublic = true }, as: "ann")
+        #expect(try world.code(JoinChannel(channel: "group"), as: "bob") == nil)
+        try world.perform(UpdateChannel(channel: "group").with { $0.isPublic = false }, as: "ann")
+        #expect(try world.code(JoinChannel(channel: "group"), as: "cid") == .inviteRequired)
+        #expect(try world.code(ListMessages(channel: "group"), as: "bob") == nil)
+    }
+
+    @Test("D-27 in a livestream non-members read, watch and write; guests only look")
+    func livestream() throws {
+        let world = try world()
+        try world.channel("stream", type: .livestream, owner: "ann")
+        #expect(try world.code(SendMessage(channel: "stream", clientId: "1", text: "x"), as: "eve") == nil)
+        #expect(try world.code(WatchChannel(channel: "stream"), as: "eve", connection: 1) == nil)
+        #expect(try world.code(WatchChannel(channel: "stream"), as: "guest", role: .guest, connection: 2) == nil)
+        #expect(
+            try world.code(SendMessage(channel: "stream", clientId: "1", text: "x"), as: "guest", role: .guest) == .notPermitted)
+    }
+
+    @Test("R03 what a type has fixed no channel has otherwise, and what only types decide no channel decides")
+    func fixed() throws {
+        let world = try world()
+        try world.channel("live", type: .live, owner: "ann")
+        try world.channel("open", owner: "ann")
+        let before = try world.dump()
+        func refusal(_ channel: ChannelID, _ policy: PolicyChanges) throws -> (RoostError.Code?, String?) {
+            let refusal = try world.refusal(UpdateChannel(channel: channel).with { $0.policy = policy }, as: "ann")
+            return (refusal?.code, refusal?.field)
+        }
+        #expect(try refusal("live", PolicyChanges(discovery: .everyone)) == (.immutableField, "policy.discovery"))
+        var create = PolicyChanges()
+        create.create = .nobody
+        #expect(try refusal("open", create) == (.invalidArgument, "policy.create"))
+        #expect(try refusal("open", PolicyChanges(maxMembers: 0)) == (.invalidArgument, "policy.maxMembers"))
+        #expect(try refusal("open", PolicyChanges(maxMembers: 300_001)) == (.limitExceeded, "policy.maxMembers"))
+        #expect(try world.dump() == before)
+    }
+
+    @Test("R03 a channel differs from its type where it may, and says so")
+    func differs() throws {
+        let world = try world()
+        try world.channel("open", owner: "ann", members: ["bob"])
+        let changed = try world.perform(
+            UpdateChannel(channel: "open").with { $0.policy = PolicyChanges(send: .operators, maxMembers: 2) }, as: "ann")
+        #expect(changed.policy == PolicyChanges(send: .operators, maxMembers: 2))
+        #expect(try world.code(SendMessage(channel: "open", clientId: "1", text: "x"), as: "bob") == .sendNotAllowed)
+        #expect(try world.code(SendMessage(channel: "open", clientId: "1", text: "x"), as: "ann") == nil)
+        #expect(try world.code(JoinChannel(channel: "open"), as: "cid") == .memberLimit)
+    }
+}

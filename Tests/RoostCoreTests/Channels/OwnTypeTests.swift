@@ -1,0 +1,88 @@
+import RoostAPI
+import RoostCore
+import RoostTestSupport
+import Testing
+
+/// Types and roles that an operator defines (§8.2, §8.4).
+@Suite("Own types and roles") struct OwnTypeTests {
+    @Test("R03 an operator's own type is created from a preset, listed, and holds for its channels at once")
+    func ownType() throws {
+        let world = try CoreWorld()
+        for user in ["ann", "bob"] as [UserID] { try world.user(user) }
+        let put = PutChannelType(type: "announcements", policy: PolicyChanges(send: .operators))
+        let policy = try world.perform(put, as: "root", role: .admin)
+        #expect([policy.type.rawValue, policy.send.rawValue, policy.join.rawValue] == ["announcements", "operators", "everyone"])
+        #expect(try world.perform(ListChannelTypes(), as: "bob").last == policy)
+        try world.channel("news", type: "announcements", owner: "ann", members: ["bob"])
+        #expect(try world.code(SendMessage(channel: "news", clientId: "1", text: "x"), as: "bob") == .sendNotAllowed)
+
+        try world.perform(PutChannelType(type: "announcements", policy: PolicyChanges(send: .members)), as: "root", role: .admin)
+        #expect(try world.code(SendMessage(channel: "news", clientId: "1", text: "x"), as: "bob") == nil)
+    }
+
+    @Test("R03 presets can't be changed, types in use can't be deleted, unknown bases and names are refused")
+    func refusals() throws {
+        let world = try CoreWorld()
+        try world.user("ann")
+        try world.perform(PutChannelType(type: "mine"), as: "root", role: .admin)
+        try world.channel("a", type: "mine", owner: "ann")
+        let before = try world.dump()
+        func code(_ operation: any Handled, _ role: AppRole = .admin) throws -> RoostError.Code? {
+            try world.code(operation, as: "root", role: role)
+        }
+        #expect(try code(PutChannelType(type: "community")) == .immutableField)
+        #expect(try code(DeleteChannelType(type: "live")) == .immutableField)
+        #expect(try code(DeleteChannelType(type: "mine")) == .immutableField)
+        #expect(try code(PutChannelType(type: "new", basedOn: "nothing")) == .notFound)
+        #expect(try code(PutChannelType(type: "New")) == .invalidArgument)
+        #expect(try code(PutChannelType(type: "new"), .user) == .notPermitted)
+        #expect(try code(PutRole(role: "owner", rank: 1, permissions: [])) == .immutableField)
+        #expect(try code(PutRole(role: "guide", rank: 100, permissions: [])) == .invalidArgument)
+        #expect(try code(PutRole(role: "guide", rank: 1, permissions: [.historyRead])) == .invalidArgument)
+        #expect(try code(PutRole(role: "guide", rank: 1, permissions: []), .moderator) == .notPermitted)
+        #expect(try world.dump() == before)
+        #expect(try code(DeleteChannelType(type: "unknown")) == nil)
+    }
+
+    @Test("R03 an app has 50 types and 25 roles of its own, and no more")
+    func limits() throws {
+        let world = try CoreWorld()
+        for number in 1...Limits.channelTypes {
+            try world.perform(PutChannelType(type: ChannelType(rawValue: "t\(number)")), as: "root", role: .admin)
+        }
+        for number in 1...Limits.channelRoles {
+            try world.perform(PutRole(role: ChannelRole(rawValue: "r\(number)"), rank: 1, permissions: []), as: "root", role: .admin)
+        }
+        let codes = try [
+            world.code(PutChannelType(type: "t51"), as: "root", role: .admin),
+            world.code(PutChannelType(type: "t50"), as: "root", role: .admin),
+            world.code(PutRole(role: "r26", rank: 1, permissions: []), as: "root", role: .admin),
+            world.code(PutRole(role: "r25", rank: 2, permissions: []), as: "root", role: .admin),
+        ]
+        #expect(codes == [.limitExceeded, nil, .limitExceeded, nil])
+    }
+
+    @Test("R33 a role of one's own grants what it names; its rank says over whom")
+    func ownRole() throws {
+        let world = try CoreWorld()
+        try world.channel("general", owner: "ann", members: ["bob", "cid", "dan"])
+        try world.perform(PutRole(role: "guide", rank: 10, permissions: [.memberRemove]), as: "root", role: .admin)
+        try world.perform(SetMemberRole(channel: "general", users: ["bob", "dan"], role: "guide"), as: "ann")
+        let view = try world.perform(GetChannel(channel: "general"), as: "bob")
+        #expect(view.membership?.role == "guide")
+        #expect(view.ownCapabilities.contains(.memberRemove) && !view.ownCapabilities.contains(.channelUpdate))
+        let results = try world.perform(RemoveMembers(channel: "general", users: ["cid", "dan", "ann"]), as: "bob").results
+        #expect(results.map(\.outcome) == [.removed, .refused, .refused])
+        // A role that was deleted is an ordinary member's.
+        try world.perform(DeleteRole(role: "guide"), as: "root", role: .admin)
+        #expect(try world.code(RemoveMembers(channel: "general", users: ["dan"]), as: "bob") == .notPermitted)
+    }
+
+    @Test("R03 the configuration tells every limit, the options and the roles")
+    func configuration() throws {
+        let world = try CoreWorld()
+        world.options = AppOptions(channelsPerUser: 7, showsHistoryToNewMembers: false)
+        let expected = AppConfiguration(options: world.options, limits: Limits.table, roles: RoleDefinition.builtIn)
+        #expect(try world.perform(GetConfiguration(), as: "ann") == expected)
+    }
+}

@@ -1,0 +1,198 @@
+import Foundation
+import RoostAPI
+import RoostCore
+import RoostTestSupport
+import Testing
+
+@Suite("Queries of channels: paging")
+struct QueryPagingTests {
+    @Test("SB-23 AM-33 pages of any size give the list that one page gives, onward and back", arguments: Seeds.first(2), ChannelSort.allCases)
+    func pages(seed: UInt64, sort: ChannelSort) throws {
+        let oracle = try QueryOracle(seed: seed, channels: 40)
+        for membership in MembershipFilter.allCases where membership == .member || (sort != .lastMessage && sort != .unreadFirst) {
+            let query = QueryChannels(membership: membership, includeDeleted: true, hidden: membership == .member ? .all : nil, sort: sort)
+            for role in [AppRole.user, .admin] {
+                let whole = try oracle.answer(query, as: "ann", role: role)
+                #expect(whole == (try oracle.expected(query, as: "ann", role: role)))
+                for limit in [1, 3, 7] {
+                    let (onward, back) = try thereAndBack(query, limit: limit, in: oracle.world, as: "ann", role: role)
+                    #expect(onward.flatMap { $0 } == whole)
+                    #expect(back == onward)
+                }
+            }
+        }
+    }
+
+    /// All pages from the first to the last, and the same on the way back.
+    private func thereAndBack(
+        _ query: QueryChannels, limit: Int, in world: CoreWorld, as user: UserID, role: AppRole = .user
+    ) throws -> (onward: [[ChannelID]], back: [[ChannelID]]) {
+        var query = query.with { $0.limit = limit }
+        var onward: [Page<ChannelView>] = []
+        repeat {
+            onward.append(try world.perform(query, as: user, role: role))
+            query.cursor = onward.last?.nextCursor
+        } while query.cursor != nil
+        #expect(onward.first?.previousCursor == nil)
+        var back = onward.suffix(1)
+        query.cursor = onward.last?.previousCursor
+        while query.cursor != nil {
+            let page = try world.perform(query, as: user, role: role)
+            back.insert(page, at: 0)
+            query.cursor = page.previousCursor
+        }
+        return (onward.map { $0.items.map(\.channel.channelId) }, back.map { $0.items.map(\.channel.channelId) })
+    }
+
+    @Test(
+        "SB-23 while channels move by new messages, none that stays where it is is skipped or shown twice", arguments: Seeds.first(6),
+        [ChannelSort.lastMessage, .unreadFirst, .lastActivity])
+    func moving(seed: UInt64, sort: ChannelSort) throws {
+        let world = try CoreWorld()
+        var random = SeededGenerator(seed: seed)
+        for user in ["ann", "bob"] as [UserID] { try world.user(user) }
+        let channels = (0..<24).map { ChannelID("channel-\($0)") }
+        for channel in channels {
+            world.advance(milliseconds: 1)
+            try world.channel(channel, owner: "ann", members: ["bob"])
+        }
+        var query = QueryChannels(sort: sort, limit: 4)
+        var seen: [ChannelID] = []
+        var moved: Set<ChannelID> = []
+        let before = try world.perform(query.with { $0.limit = 100 }, as: "bob").items.map(\.channel.channelId)
+        repeat {
+            let page = try world.perform(query, as: "bob")
+            seen += page.items.map(\.channel.channelId)
+            query.cursor = page.nextCursor
+            for _ in 0..<2 {
+                world.advance(milliseconds: 1)
+                let channel = random.pick(channels)
+                try world.send("news", to: channel, as: "ann")
+                moved.insert(channel)
+            }
+        } while query.cursor != nil
+        #expect(seen.filter { !moved.contains($0) } == before.filter { !moved.contains($0) })
+    }
+
+    @Test("SB-23 a page that turns out empty leads back to where its cursor stood")
+    func emptyPage() throws {
+        let world = try CoreWorld()
+        for number in 1...4 {
+            world.advance(milliseconds: 1)
+            try world.channel(ChannelID("\(number)"), owner: "ann")
+        }
+        let query = QueryChannels(limit: 2)
+        let first = try world.perform(query, as: "ann")
+        for channel in ["1", "2"] as [ChannelID] { try world.perform(DeleteChannel(channel: channel), as: "ann") }
+        let second = try world.perform(query.with { $0.cursor = first.nextCursor }, as: "ann")
+        #expect(second.items.isEmpty && second.nextCursor == nil)
+        let again = try world.perform(query.with { $0.cursor = second.previousCursor }, as: "ann")
+        #expect(again.items.map(\.channel.channelId) == ["4", "3"])
+        #expect(again.previousCursor == nil)
+    }
+
+    @Test("R09 a cursor of another query is refused, whatever the difference")
+    func otherQuery() throws {
+        let world = try CoreWorld()
+        for number in 1...3 { try world.channel(ChannelID("\(number)"), owner: "ann") }
+        let query = QueryChannels(limit: 1)
+        let cursor = try world.perform(query, as: "ann").nextCursor
+        #expect(cursor != nil)
+        let others: [QueryChannels] = [
+            query.with { $0.sort = .created }, query.with { $0.membership = .all }, query.with { $0.types = [.community] },
+            query.with { $0.includeDeleted = false }, query.with { $0.nameContains = "x" },
+        ]
+        let refusal = RoostError(.invalidArgument, "cursor isn't a cursor of this query.", field: "cursor")
+        for other in others { #expect(try world.refusal(other.with { $0.cursor = cursor }, as: "ann") == refusal) }
+        #expect(try world.refusal(ListMembers(channel: "1", cursor: cursor), as: "ann") == refusal)
+        // The size of the page is no part of the query.
+        #expect(try world.refusal(query.with { ($0.cursor, $0.limit) = (cursor, 50) }, as: "ann") == nil)
+    }
+
+    @Test("R09 a cursor that nobody handed out is refused, or is a place like any other", arguments: ChannelSort.allCases)
+    func forged(sort: ChannelSort) throws {
+        let world = try CoreWorld()
+        for number in 1...3 { try world.channel(ChannelID("\(number)"), owner: "ann") }
+        let query = QueryChannels(sort: sort, limit: 1)
+        let cursor = try #require(try world.perform(query, as: "ann").nextCursor)
+        let text = String(decoding: try #require(Data(base64URL: cursor)), as: UTF8.self)
+        let keys = try #require(text.range(of: #""k":"#)).upperBound
+        let lawful = sort == .name ? #"["z","z"]"# : sort == .unreadFirst ? #"[9223372036854775807,-9223372036854775808,"z"]"# : #"[9223372036854775807,"z"]"#
+        #expect(try world.refusal(query.with { $0.cursor = Data((text[..<keys] + lawful + "}").utf8).base64URL }, as: "ann") == nil)
+
+        let forged = [
+            "", "[]", "null", "{}", "[1]", #"["a"]"#, #"["a","b","c","d"]"#, "[1,2]", "[1.5,\"a\"]", "[92233720368547758080,\"a\"]", "[true,\"a\"]",
+            #"[null,null]"#, #"[1,"\u0000"]"#, #"["a","\u0000"]"#, #"[1,1,"\u0000"]"#, #"[[1],"a"]"#, #"{"a":1}"#, #"["a",1]"#,
+        ].map { Data((text[..<keys] + $0 + "}").utf8).base64URL }
+        let others = ["", "=", "####", "é", "bm90IGpzb24", String(cursor.dropLast(9)), cursor + "AAAA", Data([0xFF, 0xFE]).base64URL]
+        for cursor in forged + others {
+            let refusal = try world.refusal(query.with { $0.cursor = cursor }, as: "ann")
+            #expect([refusal?.code.rawValue, refusal?.field] == ["invalid_argument", "cursor"], "\(cursor)")
+        }
+    }
+
+    @Test("AM-33 a query that passes many channels answers a short page and goes on from there")
+    func shortPages() throws {
+        let world = try CoreWorld()
+        try world.user("ann")
+        try world.user("bob")
+        try BulkRows.channels(6000, in: world)
+        try world.channel("needle", owner: "bob")
+        try world.perform(FreezeChannel(channel: "needle"), as: "bob")
+        try world.execute("UPDATE channels SET created_at = 0 WHERE channel_id = 'needle'")
+        try world.execute("UPDATE channels SET is_frozen = 1 WHERE channel_id <> 'needle'")
+        var query = QueryChannels(membership: .all, sort: .created).with { $0.includeFrozen = false }
+        try world.perform(UnfreezeChannel(channel: "needle"), as: "bob")
+        let first = try world.perform(query, as: "ann")
+        query.cursor = first.nextCursor
+        let second = try world.perform(query, as: "ann")
+        #expect([first, second].map { $0.items.map(\.channel.channelId) } == [[], ["needle"]])
+        #expect(second.nextCursor == nil)
+        query.cursor = second.previousCursor
+        #expect(try world.perform(query, as: "ann").items.isEmpty)
+    }
+
+    @Test("I10 no cursor tells of a channel that the caller may not know of, however many are passed", arguments: [ChannelSort.created, .name, .lastActivity])
+    func tellsNothing(sort: ChannelSort) throws {
+        let world = try CoreWorld()
+        try world.user("ann")
+        try world.user("bob")
+        try BulkRows.channels(6000, in: world)
+        let hidden: [(ChannelID, ChannelType)] = [("secret-1", .group), ("secret-2", .conversation), ("secret-3", .live)]
+        for (id, type) in hidden {
+            try world.user("cid")
+            try world.perform(CreateChannel(channel: id, type: type, displayName: "\(id)", users: ["cid"]), as: "bob")
+        }
+        try world.channel("secret-4", owner: "bob")
+        try world.perform(DeleteChannel(channel: "secret-4"), as: "bob")
+        var query = QueryChannels(membership: .all, sort: sort, limit: 1).with { $0.includeFrozen = false }
+        try world.execute("UPDATE channels SET is_frozen = 1 WHERE channel_id LIKE 'bulk-%'")
+        for (user, role, knows) in [("ann", .user, []), ("ann", .moderator, ["secret-1", "secret-3"])] as [(UserID, AppRole, [String])] {
+            var told: Set<String> = []
+            var pages = 0
+            query.cursor = nil
+            repeat {
+                let page = try world.perform(query, as: user, role: role)
+                query.cursor = page.nextCursor
+                pages += 1
+                for cursor in [page.nextCursor, page.previousCursor].compactMap({ $0 }) {
+                    let text = String(decoding: try #require(Data(base64URL: cursor)), as: UTF8.self)
+                    told.formUnion((1...4).map { "secret-\($0)" }.filter(text.contains))
+                }
+            } while query.cursor != nil
+            #expect(told.isSubset(of: knows))
+            #expect(pages > 1)
+        }
+    }
+}
+
+extension Data {
+    var base64URL: String {
+        base64EncodedString().replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
+    }
+
+    init?(base64URL text: String) {
+        let text = text.replacing("-", with: "+").replacing("_", with: "/")
+        self.init(base64Encoded: text + String(repeating: "=", count: (4 - text.utf8.count % 4) % 4))
+    }
+}

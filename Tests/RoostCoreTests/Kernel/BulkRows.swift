@@ -1,0 +1,76 @@
+import RoostAPI
+import RoostCore
+import RoostTestSupport
+
+/// Rows past the rules, for tests that need more of them than operations make in a bearable time.
+enum BulkRows {
+    /// Open channels that nobody is in, made one second after another from the year 2001 on.
+    static func channels(_ count: Int, in world: CoreWorld) throws {
+        try world.execute(
+            """
+            INSERT INTO channels (channel_id, type, is_distinct, discovery, joining, display_name, name_key, custom_type, tags, created_by,
+                                  change_seq, created_at, updated_at)
+            \(numbers(count))
+            SELECT 'bulk-' || i, CASE i % 10 WHEN 0 THEN 'group' ELSE 'community' END, 0,
+                   CASE i % 10 WHEN 0 THEN 'members' ELSE 'everyone' END, 'everyone', 'Bulk ' || i, 'bulk ' || i,
+                   CASE i % 1000 WHEN 0 THEN 'rare' ELSE 'usual' END, '[]', 'maker-' || (i % 5000), 1, 1000000000000 + i * 1000,
+                   1000000000000 + i * 1000
+            FROM n
+            """)
+        try world.execute(
+            """
+            INSERT INTO channel_heads (channel_id, seq, member_count, message_count, last_activity, list_at, discovery)
+            \(numbers(count))
+            SELECT 'bulk-' || i, 1, 0, 0, 1000000000000 + i * 1000, 1000000000000 + i * 1000,
+                   CASE i % 10 WHEN 0 THEN 'members' ELSE 'everyone' END
+            FROM n
+            """)
+        try world.execute(
+            """
+            INSERT INTO channel_tags (tag, channel_id) \(numbers(count))
+            SELECT CASE i % 1000 WHEN 0 THEN 'rare' ELSE 'usual' END, 'bulk-' || i FROM n
+            """)
+        try world.execute(
+            """
+            INSERT INTO name_grams (kind, gram, id) \(numbers(count)) SELECT 'channel', 'bul', 'bulk-' || i FROM n
+            """)
+    }
+
+    /// Members of a channel, one for each second from the year 2001 on, and the users that they are.
+    static func members(_ count: Int, of channel: ChannelID, in world: CoreWorld) throws {
+        try world.execute(
+            """
+            INSERT INTO users (user_id, display_name, name_key, user_seq, created_at, updated_at) \(numbers(count))
+            SELECT 'bulk-' || i, 'Bulk ' || i, 'bulk ' || i, 1, 1, 1 FROM n
+            """)
+        try world.execute(
+            """
+            INSERT INTO members (channel_id, user_id, role, state, joined_at, joined_seq, change_seq, user_seq, read_seq, read_count,
+                                 last_sent_seq)
+            \(numbers(count))
+            SELECT \(channel), 'bulk-' || i, 'member', 'member', 1000000000000 + i * 1000, 10 + i, 10 + i, 1, 0, 0, 0 FROM n
+            """)
+        try world.execute(
+            "INSERT INTO name_grams (kind, gram, id) \(numbers(count)) SELECT 'user', 'bul', 'bulk-' || i FROM n")
+        try world.execute(
+            """
+            UPDATE channel_heads SET member_count = member_count + \(count), seq = seq + \(count) + 10 WHERE channel_id = \(channel)
+            """)
+    }
+
+    /// Makes a user a member of the channels of ``channels(_:in:)`` with the first numbers.
+    static func memberships(_ count: Int, of user: UserID, in world: CoreWorld) throws {
+        try world.execute(
+            """
+            INSERT INTO members (channel_id, user_id, role, state, joined_at, joined_seq, change_seq, user_seq, read_seq, read_count,
+                                 last_sent_seq)
+            \(numbers(count))
+            SELECT 'bulk-' || i, \(user), 'member', 'member', 1000000000000 + i * 1000, 1, 1, 1, 0, 0, 0 FROM n
+            """)
+    }
+
+    /// The numbers from 1 to a count, as the table `n` with the column `i`.
+    private static func numbers(_ count: Int) -> SQL {
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < \(count))"
+    }
+}

@@ -1,0 +1,161 @@
+import RoostAPI
+import RoostCore
+import RoostDatabase
+import RoostTestSupport
+import Testing
+
+/// What the database does for a query doesn't grow with what it holds: 100,000 channels, and one with 300,000 members.
+@Suite("Query plans")
+struct QueryPlanTests {
+    @Test("NF-04 AM-01 no query of channels, members or invitations goes through a whole table, whatever its filters")
+    func scansNothing() throws {
+        let world = try Self.largeWorld()
+        for (operation, role) in Self.operations {
+            for plan in try plans(of: operation, as: "ann", role: role, in: world) {
+                #expect(plan.steps.filter(isScan) == [], "\(operation): \(plan.statement)")
+            }
+        }
+    }
+
+    @Test("NF-04 one call passes a bounded number of rows, however few it finds")
+    func bounded() throws {
+        let world = try Self.largeWorld()
+        for (operation, role) in Self.operations {
+            let counted = try Counting.rows(of: operation, as: "ann", role: role, in: world)
+            // 5,000 passed in stretches of 1,000, candidates twice, and 20,000 own channels at most.
+            #expect(counted < 16_000, "\(operation)")
+        }
+    }
+
+    // MARK: The world
+
+    private static func largeWorld() throws -> CoreWorld {
+        let world = try CoreWorld()
+        try world.user("ann")
+        try world.channel("large", owner: "ann")
+        try BulkRows.channels(100_000, in: world)
+        try BulkRows.members(300_000, of: "large", in: world)
+        try BulkRows.memberships(2000, of: "ann", in: world)
+        if TestDatabase.Engine.chosen == .postgresql { try world.execute("ANALYZE") }
+        return world
+    }
+
+    /// Every query with every filter and order.
+    private static let operations: [(any Handled, AppRole)] = {
+        var all: [(any Handled, AppRole)] = []
+        for sort in ChannelSort.allCases {
+            for set in filters + ownFilters { all.append((QueryChannels(sort: sort).with(set), .user)) }
+            guard sort != .lastMessage, sort != .unreadFirst else { continue }
+            for membership in [MembershipFilter.all, .notMember] {
+                for role in [AppRole.user, .moderator, .admin] {
+                    for set in filters { all.append((QueryChannels(membership: membership, sort: sort).with(set), role)) }
+                }
+            }
+        }
+        let states: [[MemberFilter]] = [[.member], [.muted], [.banned], [.member, .banned], [.muted, .banned]]
+        let roles: [[ChannelRole]?] = [nil, [.member], [.owner, .operator], [.owner, .member]]
+        for states in states {
+            for roles in roles {
+                for sort in MemberSort.allCases {
+                    all.append((ListMembers(channel: "large", states: states, roles: roles, sort: sort), .admin))
+                }
+                for text in ["b", "bulk", "bulk 77", "nobody", "bulk-299999", "´"] {
+                    all.append((SearchMembers(channel: "large", text: text, states: states, roles: roles), .admin))
+                }
+            }
+        }
+        return all + [(ListInvitations(channel: "large"), .user), (ListMyInvitations(), .user)]
+    }()
+
+    private static let filters: [@Sendable (inout QueryChannels) -> Void] = [
+        { _ in }, { $0.types = ["group"] }, { $0.types = ["standard"] }, { $0.ids = ["bulk-1", "group:bulk-20"] },
+        { $0.includingTags = ["rare"] }, { $0.includingTags = ["usual", "other"] }, { $0.excludingTags = ["usual"] },
+        { $0.customTypes = ["rare"] }, { $0.customTypes = ["usual"] }, { $0.nameContains = "bul" }, { $0.nameContains = "zzz" },
+        { $0.nameContains = "b" }, { $0.isPublic = false }, { $0.createdBy = "maker-7" }, { $0.createdBefore = 1_000_000_100_000 },
+        { $0.createdAfter = 1_000_099_000_000 }, { $0.includeDeleted = true }, { $0.includeEmpty = false }, { $0.includeFrozen = false },
+    ]
+
+    private static let ownFilters: [@Sendable (inout QueryChannels) -> Void] = [
+        { $0.hidden = .hiddenOnly }, { $0.unreadOnly = true }, { $0.exactUsers = ["bulk-1", "bulk-2"] }, { $0.includingUsers = ["bulk-1", "bulk-2"] },
+        { ($0.includingUsers, $0.includingUsersMatch) = (["bulk-1", "bulk-2"], .any) },
+    ]
+
+    // MARK: Plans
+
+    private struct Plan {
+        let statement: String
+        let steps: [String]
+    }
+
+    /// The plans of all statements of an operation's first two pages.
+    private func plans(of operation: any Handled, as user: UserID, role: AppRole, in world: CoreWorld) throws -> [Plan] {
+        try world.database.read { transaction in
+            let recorder = Counting(transaction)
+            try recorder.run(operation, as: user, role: role, now: world.now)
+            return try Dictionary(grouping: recorder.statements, by: \.text).values.compactMap(\.first).map { sql in
+                switch TestDatabase.Engine.chosen {
+                case .sqlite:
+                    let steps = try transaction.rows("EXPLAIN QUERY PLAN \(sql)") { row in
+                        _ = (row.int64(), row.int64(), row.int64())
+                        return row.string()
+                    }
+                    return Plan(statement: sql.text, steps: steps)
+                case .postgresql:
+                    return Plan(statement: sql.text, steps: try transaction.rows("EXPLAIN \(sql)") { $0.string() })
+                }
+            }
+        }
+    }
+
+    /// Whether a step of a plan goes through all rows of a table or of an index of it.
+    ///
+    /// What a subquery has found is no table (`w`, `some`, `present`); a first page begins at the end of an index and is ended by its `LIMIT`.
+    private func isScan(_ step: String) -> Bool {
+        switch TestDatabase.Engine.chosen {
+        case .postgresql: return step.contains("Seq Scan")
+        case .sqlite:
+            guard step.hasPrefix("SCAN") else { return false }
+            let found = ["SCAN w", "SCAN some", "SCAN present", "SCAN CONSTANT ROW"]
+            let shelves = ["", "kept_", "deleted_"].flatMap { shelf in
+                [
+                    "SCAN c USING COVERING INDEX channels_\(shelf)by_creation", "SCAN c USING COVERING INDEX channels_\(shelf)by_name",
+                    "SCAN h USING COVERING INDEX channel_heads_\(shelf)by_activity",
+                ]
+            }
+            return !found.contains(step) && !shelves.contains(step)
+        }
+    }
+}
+
+/// A transaction that keeps what it was asked, and counts the rows of the answers.
+private final class Counting: Transaction {
+    private let transaction: any Transaction
+    private(set) var statements: [SQL] = []
+    private(set) var rowCount = 0
+
+    init(_ transaction: any Transaction) { self.transaction = transaction }
+
+    var dialect: Dialect { transaction.dialect }
+    func execute(_ sql: SQL) throws -> Int { try transaction.execute(sql) }
+    func perform(_ sql: SQL) throws { try transaction.perform(sql) }
+    func each(_ sql: SQL, _ body: (inout RowReader) throws -> Void) throws {
+        statements.append(sql)
+        try transaction.each(sql) { row in
+            rowCount += 1
+            try body(&row)
+        }
+    }
+
+    func run(_ operation: some Handled, as user: UserID, role: AppRole, now: Timestamp) throws {
+        var context = Context(transaction: self, caller: Caller(user: user, role: role), now: now, ids: IDGenerator())
+        _ = try operation.handle(in: &context)
+    }
+
+    static func rows(of operation: any Handled, as user: UserID, role: AppRole, in world: CoreWorld) throws -> Int {
+        try world.database.read { transaction in
+            let counting = Counting(transaction)
+            try counting.run(operation, as: user, role: role, now: world.now)
+            return counting.rowCount
+        }
+    }
+}

@@ -1,0 +1,184 @@
+import RoostAPI
+import RoostCore
+import RoostTestSupport
+import Testing
+
+/// Inviting, accepting, declining and withdrawing (§8.3).
+@Suite("Invitations") struct InvitationTests {
+    /// Ann's group with bob in it; cid and dan are asked before they are members.
+    private func world(_ type: ChannelType = .group) throws -> CoreWorld {
+        let world = try CoreWorld()
+        try world.channel("group", type: type, owner: "ann", members: ["bob"])
+        for user in ["cid", "dan", "eve"] as [UserID] { try world.user(user) }
+        for user in ["cid", "dan"] as [UserID] { try world.perform(UpdatePreferences(autoAcceptInvitations: false), as: user) }
+        return world
+    }
+
+    private func invite(_ users: [UserID], welcome: String? = nil, as user: UserID = "bob", in world: CoreWorld) throws -> [MemberResult] {
+        try world.perform(InviteMembers(channel: "group", users: users, welcome: welcome), as: user).results
+    }
+
+    @Test("SB-13 SB-18 EM-24 AM-42 R14 D-04 a member invites: who accepts automatically is a member, who doesn't is asked")
+    func invites() throws {
+        let world = try world()
+        let results = try invite(["cid", "eve", "bob", "nobody"], welcome: "Come in!", in: world)
+        #expect(results.map(\.outcome) == [.invited, .added, .alreadyMember, .refused])
+        #expect(results.last?.error == RoostError(.notFound, "There is no such user.", field: "users"))
+        let waiting = try world.perform(ListMyInvitations(), as: "cid").items
+        let expected = Invitation(
+            channelId: "group", userId: "cid", inviter: "bob", welcome: "Come in!", state: .pending, invitedAt: world.now, revision: 1)
+        #expect(waiting.map(\.invitation) == [expected] && waiting.first?.channel.channelId == "group")
+        #expect(try world.perform(ListInvitations(channel: "group"), as: "ann").items == [expected])
+        #expect(try invite(["cid"], in: world).map(\.outcome) == [.alreadyInvited])
+        // Who is asked sees what it is about, and nothing in it.
+        #expect(try world.perform(GetChannel(channel: "group"), as: "cid").invitation == expected)
+        #expect(try world.code(ListMessages(channel: "group"), as: "cid") == .notMember)
+        #expect(try world.code(SendMessage(channel: "group", clientId: "1", text: "x"), as: "cid") == .notMember)
+        #expect(try world.perform(GetTotalUnread(), as: "cid").unreadCount == 0)
+    }
+
+    @Test("SB-15 EM-25 R14 accepting makes a member, also by joining; again it changes nothing", arguments: ["accept", "join"])
+    func accepts(how: String) throws {
+        let world = try world()
+        _ = try invite(["cid"], in: world)
+        world.advance(milliseconds: 5)
+        let operation: any Handled = how == "accept" ? AcceptInvitation(channel: "group") : JoinChannel(channel: "group")
+        let told = try world.told { _ = try world.perform(operation, as: "cid") }
+        #expect(try world.code(SendMessage(channel: "group", clientId: "1", text: "x"), as: "cid") == nil)
+        let kinds = told.compactMap { if case .event(let event, let audience) = $0 { "\(event.kind.rawValue) \(audience)" } else { nil } }
+        let expected = [
+            "member.joined \(Audience.channel("group"))", "member.joined \(Audience.user("cid"))",
+            "invitation.accepted \(Audience.user("bob"))",
+        ]
+        #expect(kinds == expected)
+        #expect(try world.perform(ListMyInvitations(), as: "cid").items == [])
+        let before = try world.dump()
+        #expect(try world.code(operation, as: "cid") == nil)
+        #expect(try world.dump() == before)
+    }
+
+    @Test("SB-16 EM-26 R14 declining ends it, and it takes another invitation; declining again is refused")
+    func declines() throws {
+        let world = try world()
+        _ = try invite(["cid"], in: world)
+        #expect(try world.perform(DeclineInvitation(channel: "group"), as: "cid").state == .declined)
+        let codes = try [
+            world.code(DeclineInvitation(channel: "group"), as: "cid"), world.code(AcceptInvitation(channel: "group"), as: "cid"),
+            world.code(JoinChannel(channel: "group"), as: "cid"),
+        ]
+        #expect(codes == [.notFound, .notFound, .inviteRequired])
+        #expect(try invite(["cid"], as: "ann", in: world).map(\.outcome) == [.invited])
+        #expect(try world.perform(AcceptInvitation(channel: "group"), as: "cid").membership?.state == .member)
+    }
+
+    @Test("R14 who isn't invited has nothing to accept or decline")
+    func notInvited() throws {
+        let world = try world(.community)
+        #expect(try world.code(AcceptInvitation(channel: "group"), as: "eve") == .notInvited)
+        #expect(try world.code(DeclineInvitation(channel: "group"), as: "eve") == .notInvited)
+        #expect(try world.code(DeclineInvitation(channel: "group"), as: "bob") == .notInvited)
+        #expect(try world.code(InviteMembers(channel: "group", users: ["cid"]), as: "eve") == .notMember)
+    }
+
+    @Test("R14 an invitation is taken back by who sent it, and by who may remove members")
+    func withdraws() throws {
+        let world = try world()
+        _ = try invite(["cid"], as: "bob", in: world)
+        _ = try invite(["dan"], as: "ann", in: world)
+        let byBob = try world.perform(WithdrawInvitations(channel: "group", users: ["cid", "dan", "eve"]), as: "bob").results
+        #expect(byBob.map(\.outcome) == [.withdrawn, .refused, .notInvited])
+        let byAnn = try world.perform(WithdrawInvitations(channel: "group", users: ["dan"]), as: "ann").results
+        #expect(byAnn.map(\.outcome) == [.withdrawn])
+        #expect(try world.code(AcceptInvitation(channel: "group"), as: "cid") == .notFound)
+        #expect(world.events(to: .user("cid")).last?.kind == .invitationWithdrawn)
+    }
+
+    @Test("SB-17 R14 R38 in a group all members hear of an invitation and of its end; elsewhere only the two whom it concerns",
+        arguments: [ChannelType.group, .community])
+    func audience(type: ChannelType) throws {
+        let world = try world(type)
+        let told = try world.told {
+            _ = try invite(["cid"], in: world)
+            try world.perform(DeclineInvitation(channel: "group"), as: "cid")
+        }
+        let kinds = told.compactMap { if case .event(let event, let audience) = $0 { "\(event.kind.rawValue) \(audience)" } else { nil } }
+        let members = Audience.channel("group")
+        let expected = [
+            type == .group ? "invitation.received \(members)" : nil, "invitation.sent \(Audience.user("bob"))",
+            "invitation.received \(Audience.user("cid"))",
+            type == .group ? "invitation.declined \(members)" : nil, "invitation.declined \(Audience.user("cid"))",
+            "invitation.declined \(Audience.user("bob"))",
+        ].compactMap { $0 }
+        #expect(kinds == expected)
+    }
+
+    @Test("SB-01 R14 the cap on members holds when inviting and again when accepting")
+    func caps() throws {
+        let world = try world()
+        try world.perform(UpdateChannel(channel: "group").with { $0.policy = PolicyChanges(maxMembers: 3) }, as: "ann")
+        #expect(try invite(["cid", "dan"], in: world).map(\.outcome) == [.invited, .invited])
+        try world.perform(AcceptInvitation(channel: "group"), as: "dan")
+        #expect(try world.code(AcceptInvitation(channel: "group"), as: "cid") == .memberLimit)
+        let full = try invite(["eve"], in: world)
+        #expect(full == [MemberResult(userId: "eve", outcome: .refused, error: RoostError(.memberLimit, "The channel has room for 3 members.", limit: 3))])
+    }
+
+    @Test("SB-02 R14 an invitation of who is in as many channels as one may be is declined for them")
+    func autoDeclines() throws {
+        let world = try world()
+        world.options.channelsPerUser = 1
+        try world.channel("own", owner: "eve")
+        #expect(try invite(["eve"], in: world).map(\.outcome) == [.autoDeclined])
+        #expect(try world.code(CreateChannel(channel: "more"), as: "eve") == .channelLimit)
+    }
+
+    @Test("SB-18 R14 the preference is one's own, true from the start, and told to one's own devices")
+    func preference() throws {
+        let world = try world()
+        #expect(try world.perform(GetPreferences(), as: "eve") == Preferences(autoAcceptInvitations: true))
+        let told = try world.told { try world.perform(UpdatePreferences(autoAcceptInvitations: false), as: "eve") }
+        let again = try world.told { try world.perform(UpdatePreferences(autoAcceptInvitations: false), as: "eve") }
+        #expect(told.count == 1 && again == [])
+        #expect(world.events(to: .user("eve")).last?.rows == Rows(preferences: Preferences(autoAcceptInvitations: false)))
+    }
+
+    @Test("SB-07 SB-18 a group's first users are invited: those who want to be asked are")
+    func creation() throws {
+        let world = try world()
+        let create = CreateChannel(channel: "new", type: .group, users: ["cid", "eve"])
+        let view = try world.perform(create, as: "ann")
+        #expect(view.channel.counters.memberCount == 2)
+        #expect(try world.perform(ListMyInvitations(), as: "cid").items.map(\.invitation.inviter) == ["ann"])
+        let accepted = world.events(to: .user("eve")).last?.rows.invitations
+        #expect(accepted?.map(\.state) == [.accepted] && accepted?.first?.inviter == "ann")
+    }
+
+    @Test("EM-24 a welcome text has 500 characters, a call 100 users, each once")
+    func limits() throws {
+        let world = try world()
+        let text = String(repeating: "x", count: 501)
+        let many = (0...100).map { UserID("u\($0)") }
+        let codes = try [
+            world.code(InviteMembers(channel: "group", users: ["cid"], welcome: text), as: "ann"),
+            world.code(InviteMembers(channel: "group", users: many), as: "ann"),
+            world.code(InviteMembers(channel: "group", users: ["cid", "cid"]), as: "ann"),
+            world.code(InviteMembers(channel: "group", users: []), as: "ann"),
+            world.code(InviteMembers(channel: "group", users: ["cid"], welcome: String(text.dropLast())), as: "ann"),
+        ]
+        #expect(codes == [.limitExceeded, .limitExceeded, .invalidArgument, .invalidArgument, nil])
+    }
+
+    @Test("R14 at most 1000 invitations into a channel wait, however they are spread over calls")
+    func pendingLimit() throws {
+        let world = try world()
+        try world.execute(
+            """
+            INSERT INTO invitations (channel_id, user_id, inviter_id, state, invited_at, invited_seq, revision, channel_seq, user_seq,
+                                     inviter_seq)
+            WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 999)
+            SELECT 'group', 'waiting-' || n, 'ann', 'pending', 0, 0, 1, 0, 0, 0 FROM numbers
+            """)
+        let results = try invite(["cid", "dan"], in: world)
+        #expect(results.map(\.outcome) == [.invited, .refused] && results.last?.error?.code == .limitExceeded)
+    }
+}

@@ -1,0 +1,54 @@
+import RoostAPI
+import RoostCore
+import RoostTestSupport
+import Testing
+
+@Suite("Lists of invitations")
+struct ListInvitationsTests {
+    private func world() throws -> CoreWorld {
+        let world = try CoreWorld()
+        for user in ["bob", "cid", "dan", "eve"] as [UserID] {
+            try world.user(user)
+            try world.perform(UpdatePreferences(autoAcceptInvitations: false), as: user)
+        }
+        for channel in ["one", "two", "three"] as [ChannelID] { try world.channel(channel, type: .group, owner: "ann") }
+        return world
+    }
+
+    @Test("SB-13 R14 the pending invitations of a channel are for its members, the newest first, page by page")
+    func ofChannel() throws {
+        let world = try world()
+        for user in ["cid", "bob", "eve", "dan"] as [UserID] {
+            world.advance(milliseconds: 1)
+            try world.perform(InviteMembers(channel: "one", users: [user]), as: "ann")
+        }
+        try world.perform(DeclineInvitation(channel: "one"), as: "eve")
+        var list = ListInvitations(channel: "one", limit: 2)
+        let first = try world.perform(list, as: "ann")
+        list.cursor = first.nextCursor
+        let second = try world.perform(list, as: "ann")
+        #expect([first, second].map { $0.items.map(\.userId) } == [["dan", "bob"], ["cid"]])
+        list.cursor = second.previousCursor
+        #expect(try world.perform(list, as: "ann").items == first.items)
+        #expect([first.previousCursor, second.nextCursor] == [nil, nil])
+        #expect(try world.code(ListInvitations(channel: "one"), as: "bob") == .notMember)
+    }
+
+    @Test("SB-15 R14 one's own pending invitations come with what they lead to, the newest first, without deleted channels")
+    func mine() throws {
+        let world = try world()
+        for channel in ["one", "two", "three"] as [ChannelID] {
+            world.advance(milliseconds: 1)
+            try world.perform(InviteMembers(channel: channel, users: ["bob"], welcome: "Hi"), as: "ann")
+        }
+        var list = ListMyInvitations(limit: 2)
+        let first = try world.perform(list, as: "bob")
+        #expect(first.items.map { [$0.channel.channelId, $0.invitation.channelId] } == [["three", "three"], ["two", "two"]])
+        list.cursor = first.nextCursor
+        #expect(try world.perform(list, as: "bob").items.map(\.channel.channelId) == ["one"])
+        try world.perform(DeclineInvitation(channel: "three"), as: "bob")
+        try world.perform(DeleteChannel(channel: "one"), as: "ann")
+        #expect(try world.perform(ListMyInvitations(), as: "bob").items.map(\.channel.channelId) == ["two"])
+        #expect(try world.perform(ListMyInvitations(), as: "ann").items.isEmpty)
+    }
+}

@@ -1,0 +1,145 @@
+public import RoostAPI
+import RoostCore
+
+/// Several people who do whatever comes to their minds, some of which is refused. A seed repeats it.
+public struct RandomHistory {
+    public var random: SeededGenerator
+    public private(set) var users: [UserID]
+    public private(set) var channels: [ChannelID]
+    /// Messages that were sent, with their senders' client ids.
+    private var sent: [(channel: ChannelID, id: MessageID, sender: UserID, clientId: ClientID)] = []
+    private var lastNumber = 0
+
+    /// Makes the users, and a channel of the first of them that the others join.
+    public init(seed: UInt64, in world: CoreWorld, users: [UserID] = ["ann", "bob", "cid", "dan"]) throws {
+        random = SeededGenerator(seed: seed)
+        self.users = users
+        channels = []
+        for user in users { try world.user(user) }
+        try createChannel(in: world, by: users[0], with: [])
+        for user in users.dropFirst() { try world.perform(JoinChannel(channel: channels[0]), as: user) }
+    }
+
+    /// Performs one random operation. Answers what was tried, for the text of a failure.
+    @discardableResult
+    public mutating func step(in world: CoreWorld) throws -> String {
+        world.advance(milliseconds: random.once(in: 20) ? -500 : Int64(random.number(0...40)))
+        let user = random.pick(users)
+        let channel = random.pick(channels)
+        do {
+            switch random.number(1...140) {
+            case 101...140: return try changeMembership(in: world, of: channel, as: user)
+            case 1...38: return try send(in: world, to: channel, as: user, role: .user)
+            case 39...42: return try send(in: world, to: channel, as: "root", role: .admin)
+            case 43...46: return try sendAgain(in: world)
+            case 47...64: return try changeMessage(in: world, as: user)
+            case 65...76: return try mark(in: world, channel, as: user)
+            case 77...84: return try did("join \(channel)", user) { _ = try world.perform(JoinChannel(channel: channel), as: user) }
+            case 85...90:
+                return try did("leave \(channel)", user) { _ = try world.perform(LeaveChannel(channel: channel), as: user) }
+            case 91...93:
+                let update = UpdateChannel(
+                    channel: channel, displayName: "\(random.number(1...3))", tags: ["\(random.number(1...3))"])
+                return try did("update \(channel)", user) { _ = try world.perform(update, as: user) }
+            case 94...96:
+                let update = UpdateMe(displayName: "\(random.number(1...3))")
+                return try did("update me", user) { _ = try world.perform(update, as: user) }
+            case 97...98 where channels.count < 8:
+                let others = users.filter { _ in random.once(in: 2) }
+                try createChannel(in: world, by: user, with: others)
+                return "\(user) creates \(channels.last ?? "nothing")"
+            default:
+                // A channel now and then, but never the first.
+                guard let channel = channels.dropFirst().randomElement(using: &random) else { return "nothing" }
+                let admin: UserID? = random.once(in: 2) ? "root" : nil
+                return try did("delete \(channel)", admin ?? user) {
+                    _ = try world.perform(DeleteChannel(channel: channel), as: admin ?? user, role: admin == nil ? .user : .admin)
+                }
+            }
+        } catch is RoostError {
+            return "a refusal"
+        }
+    }
+
+    /// Invitations, roles, states of the channel and of the own membership.
+    private mutating func changeMembership(in world: CoreWorld, of channel: ChannelID, as user: UserID) throws -> String {
+        let other = random.pick(users)
+        func attempt(_ operation: some Handled) throws -> String {
+            try did("\(type(of: operation).name) \(channel) \(other)", user) { _ = try world.perform(operation, as: user) }
+        }
+        switch random.number(1...16) {
+        case 1...2: return try attempt(InviteMembers(channel: channel, users: [other], welcome: "come"))
+        case 3: return try attempt(AcceptInvitation(channel: channel))
+        case 4: return try attempt(DeclineInvitation(channel: channel))
+        case 5: return try attempt(WithdrawInvitations(channel: channel, users: [other]))
+        case 6: return try attempt(AddMembers(channel: channel, users: users, hideHistory: random.once(in: 3)))
+        case 7: return try attempt(RemoveMembers(channel: channel, users: [other]))
+        case 8: return try attempt(SetMemberRole(channel: channel, users: [other], role: .operator))
+        case 9: return try attempt(SetMemberRole(channel: channel, users: [other], role: random.once(in: 2) ? .owner : .member))
+        case 10: return try attempt(FreezeChannel(channel: channel))
+        case 11: return try attempt(UnfreezeChannel(channel: channel))
+        case 12:
+            let hide = HideChannel(
+                channel: channel, hidePreviousMessages: random.once(in: 2), allowAutoUnhide: random.once(in: 2))
+            return try attempt(hide)
+        case 13: return try attempt(UnhideChannel(channel: channel))
+        case 14: return try attempt(UpdatePreferences(autoAcceptInvitations: random.once(in: 2)))
+        case 15: return try attempt(UpdateChannel(channel: channel, metadata: ["n": .integer(Int64(random.number(1...3)))]))
+        default:
+            return random.once(in: 2)
+                ? try attempt(SilenceChannel(channel: channel)) : try attempt(UnsilenceChannel(channel: channel))
+        }
+    }
+
+    private func did(_ what: String, _ user: UserID, _ body: () throws -> Void) throws -> String {
+        try body()
+        return "\(user): \(what)"
+    }
+
+    private mutating func createChannel(in world: CoreWorld, by user: UserID, with others: [UserID]) throws {
+        let id = ChannelID("channel-\(channels.count)")
+        // The first is open to all; of the others some are groups, of which members hear who is invited.
+        let type: ChannelType = !channels.isEmpty && random.once(in: 2) ? .group : .community
+        var create = CreateChannel(channel: id, type: type, users: others)
+        if type == .group, random.once(in: 2) { create.isDistinct = true }
+        let view = try world.perform(create, as: user)
+        if view.channel.channelId == id { channels.append(id) }
+    }
+
+    private mutating func send(in world: CoreWorld, to channel: ChannelID, as user: UserID, role: AppRole) throws -> String {
+        lastNumber += 1
+        let clientId = ClientID("\(lastNumber)")
+        let message = try world.perform(
+            SendMessage(channel: channel, clientId: clientId, text: "text \(lastNumber)"), as: user, role: role)
+        sent.append((channel, message.messageId, user, clientId))
+        return "\(user): send \(message.seq) to \(channel)"
+    }
+
+    private mutating func sendAgain(in world: CoreWorld) throws -> String {
+        guard !sent.isEmpty else { return "nothing" }
+        let old = random.pick(sent)
+        try world.perform(SendMessage(channel: old.channel, clientId: old.clientId, text: "again"), as: old.sender)
+        return "\(old.sender): send \(old.clientId) again to \(old.channel)"
+    }
+
+    private mutating func changeMessage(in world: CoreWorld, as user: UserID) throws -> String {
+        guard !sent.isEmpty else { return "nothing" }
+        let old = random.once(in: 3) ? random.pick(sent) : random.pick(Array(sent.suffix(6)))
+        let user = random.once(in: 3) ? user : old.sender
+        let text = "edit \(random.number(1...3))"
+        return try random.once(in: 3)
+            ? did("delete \(old.id)", user) {
+                _ = try world.perform(DeleteMessage(channel: old.channel, message: old.id), as: user)
+            }
+            : did("edit \(old.id)", user) {
+                _ = try world.perform(EditMessage(channel: old.channel, message: old.id, text: text), as: user)
+            }
+    }
+
+    private mutating func mark(in world: CoreWorld, _ channel: ChannelID, as user: UserID) throws -> String {
+        let seq: Seq? = random.once(in: 3) ? nil : Seq(random.number(0...(lastNumber * 2 + 10)))
+        return try did("mark \(channel) \(seq ?? -1)", user) {
+            _ = try world.perform(MarkRead(channel: channel, seq: seq), as: user)
+        }
+    }
+}
