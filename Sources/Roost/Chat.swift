@@ -17,6 +17,7 @@ public final class Chat: Sendable {
     public let user: UserID
     let driver: SyncDriver
     @MainActor private var liveConnection: LiveConnection?
+    @MainActor private var livePreferences: LivePreferences?
 
     /// - Parameters:
     ///   - url: the server, like `https://chat.example.com`; a path is only needed where a proxy puts the socket somewhere else.
@@ -43,6 +44,14 @@ public final class Chat: Sendable {
         let connection = LiveConnection(driver.statuses)
         liveConnection = connection
         return connection
+    }
+
+    /// The user's preferences as a live object.
+    @MainActor public var preferences: LivePreferences {
+        if let livePreferences { return livePreferences }
+        let preferences = LivePreferences(driver)
+        livePreferences = preferences
+        return preferences
     }
 
     /// Connects, and returns when the server has welcomed the user and everything that was missed is there.

@@ -79,6 +79,32 @@ extension RealClusterTests {
             }
         }
 
+        @Test("SB-26 SB-14 I10 what a member hid stays hidden from their sockets on every node when it changes")
+        func staysHidden() async throws {
+            try await TestCluster.run(2) { cluster in
+                try await cluster.makeChannel(Self.general, owner: "ann", members: ["bob", "cat"])
+                let ann = try await cluster.socket("ann", at: 0)
+                let old = try await ann.send(Self.general, "old")
+                let phone = try await cluster.socket("bob", at: 0)
+                let laptop = try await cluster.socket("bob", at: 1)
+                let cat = try await cluster.socket("cat", at: 1)
+                try await phone.call(HideChannel(channel: Self.general, hidePreviousMessages: true))
+                // Who has the event of the hiding has what it hides.
+                #expect(try await laptop.event(of: .user("bob")).kind == .channelHidden)
+                let tablet = try await cluster.socket("bob", at: 1)
+
+                let edited = try await ann.call(EditMessage(channel: Self.general, message: old.messageId, text: "edited"))
+                let new = try await ann.send(Self.general, "new")
+                for socket in [phone, laptop, tablet, cat] {
+                    let events = [
+                        try await socket.event(of: .channel(Self.general)), try await socket.event(of: .channel(Self.general)),
+                    ]
+                    #expect(events.map(\.seq) == [edited.changeSeq, new.seq])
+                    #expect(events.map(\.rows.messages) == [socket === cat ? [edited] : nil, [new]])
+                }
+            }
+        }
+
         @Test("I4 of two nodes that make the same channel at once, one does and the other refuses")
         func createsOnce() async throws {
             try await TestCluster.run(2) { cluster in

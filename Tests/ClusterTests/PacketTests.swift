@@ -9,12 +9,15 @@ import Testing
 @Suite("Packets")
 struct PacketTests {
     private let items = [
-        StreamItem(stream: .channel("a b.c*>/é👩‍👩‍👧‍👦"), after: 3, seq: 4, left: ["ann", "bob"], json: Array(#""a":1"#.utf8)),
-        StreamItem(stream: .user("ann"), after: 0, seq: 9, joined: [.init(channel: "x", seq: 7)], json: []),
+        StreamItem(
+            stream: .channel("a b.c*>/é👩‍👩‍👧‍👦"), after: 3, seq: 4, left: ["ann", "bob"], oldestMessage: 2, json: Array(#""a":1"#.utf8)),
+        StreamItem(
+            stream: .user("ann"), after: 0, seq: 9, joined: [.init(channel: "x", seq: 7)],
+            floors: [.init(channel: "x", seq: 6), .init(channel: "y", seq: 1)], json: []),
         StreamItem(stream: .channel("a b.c*>/é👩‍👩‍👧‍👦"), after: 4, seq: 5, isDestroyed: true, json: Array("{}".utf8)),
     ]
 
-    @Test("I3 items come out as they went in, a packet for each stream, in their order")
+    @Test("I3 I10 items come out as they went in, a packet for each stream, in their order")
     func roundTrip() {
         let packets = Packet.encode(items)
         #expect(packets.map(\.stream) == [items[0].stream, items[1].stream])

@@ -64,7 +64,7 @@ import Testing
         try await ann.call(CreateChannel(channel: "general", users: ["bob"]))
         let state = try await bob.call(WatchChannel(channel: "general"))
         #expect([state.online, state.watcherCount, state.members.count, state.read.count] == [2, 1, 2, 2])
-        #expect(state.config == ChannelPolicy.named(.community))
+        #expect(state.config == ChannelPolicy.preset(.community))
         _ = try await ann.post(SendMessage(channel: "general", clientId: "1", text: "hi"))
         guard case .text(let toWatcher) = await bob.next() else { throw Missed("an event") }
         #expect(toWatcher.hasPrefix(#"{"watching":true,"event":"message.new""#))
@@ -89,7 +89,7 @@ import Testing
             try await bob.call(SendMessage(channel: "general", clientId: "1", text: "too late"))
         }
         #expect(refusal?.code == .notPermitted)
-        #expect(try await bob.call(ListMyChannels()).items.isEmpty)
+        #expect(try await bob.call(QueryChannels()).items.isEmpty)
         try await server.stop()
     }
 }

@@ -4,8 +4,9 @@ import RoostTestSupport
 /// A client as simple as it can be: it holds rows and positions, and applies events and changes by the rules of the two streams.
 ///
 /// - A stream's event is applied when it is the next one; an older one is dropped; one further ahead is a gap.
-/// - Rows replace older ones, by the seq that they carry.
+/// - Rows replace older ones, by the seq or the revision that they carry.
 /// - A membership on the user's stream begins or ends a channel; a deleted channel has ended too.
+/// - What the user may do is as of a channel's seq: told to the user alone, or for all members by their roles, the later of the two holds.
 struct ReferenceClient: Sendable {
     /// A channel that the user is a member of.
     struct Held: Hashable, Sendable {
@@ -14,18 +15,48 @@ struct ReferenceClient: Sendable {
         /// Messages from here on are held, without a hole.
         var windowStart: Seq
         var channel: Channel
-        var membership: Membership
         var messages: [Seq: Message] = [:]
         /// Those who left stay in it, as whom they left. Nil until they were fetched.
         var members: [UserID: Member]?
+        var capabilities = Capabilities()
+    }
+
+    /// What the user may do in a channel.
+    struct Capabilities: Hashable, Sendable {
+        /// What was told to the user, with the user's and the channel's seq as of which it is so.
+        var own: [Permission] = []
+        var userSeq: Seq = 0
+        var channelSeq: Seq = 0
+        /// What was told to all by role, with the seq of the change.
+        var byRole: [String: [Permission]] = [:]
+        var byRoleSeq: Seq = 0
+
+        /// A role that was deleted grants what every member has.
+        func now(as role: ChannelRole) -> [Permission] {
+            guard byRoleSeq > channelSeq else { return own }
+            return byRole[role.rawValue] ?? byRole[ChannelRole.member.rawValue] ?? []
+        }
+    }
+
+    /// What names an invitation.
+    struct InvitationKey: Hashable, Sendable {
+        var channel: ChannelID
+        var user: UserID
+        var inviter: UserID
     }
 
     let user: UserID
     var seq: Seq = 0
     var profile: User?
+    var preferences: Preferences?
+    /// Ended ones stay.
+    var memberships: [ChannelID: Membership] = [:]
+    var invitations: [InvitationKey: Invitation] = [:]
     var channels: [ChannelID: Held] = [:]
     /// Whether an event was missed: time to catch up.
     var hasGap = false
+    /// Messages that a fetch brought although they aren't for the user.
+    var leaked: [String] = []
 
     init(user: UserID) { self.user = user }
 
@@ -39,13 +70,19 @@ struct ReferenceClient: Sendable {
             apply(own: event.rows)
         case .channel(let id):
             guard var held = channels[id], isNext(event, after: held.seq) else { return }
+            // Of an ephemeral channel what was missed is gone, own messages too: only a resume tells how far they are counted.
+            if event.after != nil, held.channel.isEphemeral { return hasGap = true }
             let position = held.seq
             held.seq = event.seq
-            held.apply(event.rows)
+            held.apply(event.rows, above: memberships[id]?.historyFloor ?? 0)
+            channels[id] = held
             for message in event.rows.messages ?? [] where message.seq > position {
-                Unread.receive(message, as: user, in: &held.membership)
+                guard var membership = memberships[id] else { continue }
+                Unread.receive(message, as: user, in: &membership)
+                memberships[id] = membership
             }
-            channels[id] = held.channel.deletedAt == nil ? held : nil
+            take(event.rows.invitations ?? [])
+            endIfDeleted(id)
         }
     }
 
@@ -57,18 +94,62 @@ struct ReferenceClient: Sendable {
 
     private mutating func apply(own rows: Rows) {
         profile = rows.users?.last { $0.userId == user } ?? profile
+        preferences = rows.preferences ?? preferences
         for membership in rows.memberships ?? [] {
             let id = membership.channelId
-            if membership.state != .member {
-                channels[id] = nil
-            } else if let held = channels[id], held.seq >= membership.joinedSeq {
-                let own = held.messages.values.filter { $0.sender == user && $0.seq <= held.seq }
-                channels[id]?.membership = Unread.bringUp(membership, ownSeqs: own.map(\.seq))
-            } else if let channel = rows.channel {
+            if membership.state == .member, let channel = rows.channel, channel.channelId == id,
+                channels[id].map({ $0.seq < membership.joinedSeq }) ?? true
+            {
+                end(id)
                 let start = channel.counters.messageCount == 0 ? 0 : channel.counters.seq + 1
-                channels[id] = Held(seq: channel.counters.seq, windowStart: start, channel: channel, membership: membership)
+                channels[id] = Held(seq: channel.counters.seq, windowStart: start, channel: channel)
             }
+            take(membership, with: rows)
         }
+        take(rows.invitations ?? [])
+    }
+
+    // MARK: Rows
+
+    /// Takes a membership unless a newer one is there, and what the user may do by it.
+    private mutating func take(_ incoming: Membership, with rows: Rows) {
+        let id = incoming.channelId
+        var membership = incoming
+        if let held = channels[id] {
+            let own = held.messages.values.filter { $0.sender == user && $0.seq <= held.seq }
+            membership = Unread.bringUp(incoming, ownSeqs: own.map(\.seq))
+        }
+        let old = memberships[id]
+        if let old, (old.userSeq, old.readCount) > (membership.userSeq, membership.readCount) { return }
+        memberships[id] = membership
+        guard membership.state == .member else { return end(id) }
+        guard var held = channels[id] else { return }
+        held.messages = held.messages.filter { $0.key > membership.historyFloor }
+        let known = (held.capabilities.userSeq, held.capabilities.channelSeq)
+        if let told = rows.ownCapabilities?[id.rawValue], (incoming.userSeq, incoming.channelSeq) >= known {
+            held.capabilities.own = told
+            (held.capabilities.userSeq, held.capabilities.channelSeq) = (incoming.userSeq, incoming.channelSeq)
+        }
+        channels[id] = held
+    }
+
+    mutating func take(_ rows: [Invitation]) {
+        for row in rows {
+            let key = InvitationKey(channel: row.channelId, user: row.userId, inviter: row.inviter)
+            if row.revision >= invitations[key]?.revision ?? 0 { invitations[key] = row }
+        }
+    }
+
+    /// Forgets what only members know of a channel.
+    private mutating func end(_ id: ChannelID) {
+        channels[id] = nil
+        invitations = invitations.filter { $0.key.channel != id || $0.key.user == user || $0.key.inviter == user }
+    }
+
+    private mutating func endIfDeleted(_ id: ChannelID) {
+        guard channels[id]?.channel.deletedAt != nil else { return }
+        memberships[id]?.state = .none
+        end(id)
     }
 
     // MARK: Catching up
@@ -87,91 +168,42 @@ struct ReferenceClient: Sendable {
 
     mutating func apply(channel changes: Changes) {
         guard case .channel(let id) = changes.stream else { return }
+        let messages = changes.rows.messages ?? []
         if changes.isFresh == true {
-            guard let channel = changes.rows.channel, let membership = changes.rows.memberships?.last else { return }
-            let messages = changes.rows.messages ?? []
+            guard let channel = changes.rows.channel else { return }
+            end(id)
             let start = messages.count == channel.counters.messageCount ? 0 : messages.map(\.seq).min() ?? changes.seq + 1
-            channels[id] = Held(seq: changes.seq, windowStart: start, channel: channel, membership: membership)
+            channels[id] = Held(seq: changes.seq, windowStart: start, channel: channel)
         }
-        guard var held = channels[id] else { return }
-        held.apply(changes.rows)
-        held.membership = changes.rows.memberships?.last ?? held.membership
-        held.seq = changes.seq
-        channels[id] = held.channel.deletedAt == nil && held.membership.state == .member ? held : nil
+        guard channels[id] != nil else { return }
+        let floor = changes.rows.memberships?.last?.historyFloor ?? 0
+        leaked += messages.filter { $0.seq <= floor }.map { "\(id): \($0.seq) is not above \(floor)" }
+        channels[id]?.apply(changes.rows, above: floor)
+        channels[id]?.seq = changes.seq
+        take(changes.rows.invitations ?? [])
+        for membership in changes.rows.memberships ?? [] { take(membership, with: changes.rows) }
+        endIfDeleted(id)
     }
 }
 
 extension ReferenceClient.Held {
-    fileprivate mutating func apply(_ rows: Rows) {
+    fileprivate mutating func apply(_ rows: Rows, above floor: Seq) {
         let counters = channel.counters
         if let row = rows.channel { channel = row }
         for newer in [counters, rows.counters].compactMap({ $0 }) where newer.seq >= channel.counters.seq {
             channel.counters = newer
         }
+        if let byRole = rows.capabilities {
+            capabilities.byRole = byRole
+            capabilities.byRoleSeq = seq
+        }
         apply(members: rows.members ?? [])
-        for message in rows.messages ?? [] where message.seq >= windowStart {
+        for message in rows.messages ?? [] where message.seq >= windowStart && message.seq > floor {
             if message.changeSeq >= messages[message.seq]?.changeSeq ?? 0 { messages[message.seq] = message }
         }
     }
 
     mutating func apply(members rows: [Member]) {
         for member in rows where member.changeSeq >= members?[member.userId]?.changeSeq ?? 0 { members?[member.userId] = member }
-    }
-}
-
-// MARK: What is compared
-
-/// All that a user can see of their channels.
-struct View: Hashable, Sendable {
-    struct ChannelPart: Hashable, Sendable {
-        var channel: Channel
-        var membership: Membership
-        var unread: Int
-        /// Where the held messages begin; compared are those from here on.
-        var windowStart: Seq
-        var messages: [Message]
-        var members: [Member]
-    }
-
-    var profile: User?
-    var seq: Seq
-    var total: TotalUnread
-    var channels: [ChannelID: ChannelPart]
-
-    /// Where two views differ, for the text of a failure.
-    func differences(from other: View) -> [String] {
-        var found: [String] = []
-        if profile != other.profile {
-            found.append("profile: \(String(describing: profile)) != \(String(describing: other.profile))")
-        }
-        if seq != other.seq { found.append("seq: \(seq) != \(other.seq)") }
-        if total != other.total { found.append("total: \(total) != \(other.total)") }
-        for id in Set(channels.keys).union(other.channels.keys).sorted() where channels[id] != other.channels[id] {
-            guard let own = channels[id], let theirs = other.channels[id] else {
-                found.append("\(id): \(channels[id] == nil ? "missing" : "too much")")
-                continue
-            }
-            if own.channel != theirs.channel { found.append("\(id): \(own.channel) != \(theirs.channel)") }
-            if own.membership != theirs.membership { found.append("\(id): \(own.membership) != \(theirs.membership)") }
-            if own.unread != theirs.unread { found.append("\(id): unread \(own.unread) != \(theirs.unread)") }
-            if own.messages != theirs.messages { found.append("\(id): messages \(own.messages) != \(theirs.messages)") }
-            if own.members != theirs.members { found.append("\(id): members \(own.members) != \(theirs.members)") }
-        }
-        return found
-    }
-}
-
-extension ReferenceClient {
-    var view: View {
-        let parts = channels.mapValues { held in
-            View.ChannelPart(
-                channel: held.channel, membership: held.membership.comparable,
-                unread: Unread.count(in: held.channel.counters, for: held.membership),
-                windowStart: held.windowStart, messages: held.messages.values.sorted { $0.seq < $1.seq },
-                members: (held.members ?? [:]).values.filter { $0.state == .member }.sorted { $0.userId < $1.userId })
-        }
-        let unread = parts.values.map(\.unread)
-        let total = TotalUnread(unreadCount: unread.reduce(0, +), unreadChannelCount: unread.filter { $0 > 0 }.count)
-        return View(profile: profile, seq: seq, total: total, channels: parts)
     }
 }

@@ -24,14 +24,24 @@ final class Room {
         }
     }
 
+    /// Events of one kind of stream can come later than those of the other: between two streams there is no order.
+    enum Late: Sendable, CaseIterable {
+        case ownStream, channelStreams
+    }
+
     /// A client and its connection.
     struct Seat {
         var client: ReferenceClient
         var isConnected = false
         /// The channels whose events the connection gets.
         var joined: Set<ChannelID> = []
+        /// Up to which seq messages aren't for the user.
+        var floors: [ChannelID: Seq] = [:]
         /// Events that came while the client was catching up.
         var held: [Event]?
+        /// The events that are late, and those of them that are still on their way.
+        var late: Late?
+        var onTheirWay: [Event] = []
     }
 
     let world: CoreWorld
@@ -40,9 +50,15 @@ final class Room {
 
     init(_ world: CoreWorld) { self.world = world }
 
-    /// Adds a client that has nothing, connected or not.
+    /// Adds a client that has nothing, and isn't connected.
     func seat(_ user: UserID) -> Int {
         seats.append(Seat(client: ReferenceClient(user: user)))
+        return seats.count - 1
+    }
+
+    /// Adds a client that holds what another one does.
+    func seat(like index: Int) -> Int {
+        seats.append(seats[index])
         return seats.count - 1
     }
 
@@ -54,23 +70,55 @@ final class Room {
             for index in seats.indices where seats[index].isConnected { deliver(notice, to: &seats[index]) }
         }
         delivered = world.notices.count
-        for index in seats.indices where seats[index].isConnected && seats[index].held == nil {
-            if seats[index].client.hasGap { try catchUp(index, by: .resume) }
-            try fetchMembers(index)
-        }
+        for index in seats.indices where seats[index].isConnected && seats[index].held == nil { try settle(index) }
+    }
+
+    /// What a client does by itself once events are applied.
+    private func settle(_ index: Int) throws {
+        if seats[index].client.hasGap { try catchUp(index, by: .resume) }
+        try fetchLists(index)
     }
 
     private func deliver(_ notice: Notice, to seat: inout Seat) {
         switch notice {
         case .joined(seat.client.user, let channel, _): seat.joined.insert(channel)
+        case .floor(seat.client.user, let channel, let floor): seat.floors[channel] = max(floor, seat.floors[channel] ?? 0)
         case .left(seat.client.user, let channel), .destroyed(let channel): seat.joined.remove(channel)
         case .event(let event, let audience):
             switch audience {
             case .channel(let channel): guard seat.joined.contains(channel) else { return }
             case .user(let user): guard seat.client.user == user else { return }
             }
-            if seat.held == nil { seat.client.receive(event) } else { seat.held?.append(event) }
+            bring(event.without(messagesUpTo: seat.floors), to: &seat)
         default: break
+        }
+    }
+
+    private func bring(_ event: Event, to seat: inout Seat) {
+        if seat.held != nil {
+            seat.held?.append(event)
+        } else if seat.late == event.lateness {
+            seat.onTheirWay.append(event)
+        } else {
+            seat.client.receive(event)
+        }
+    }
+
+    /// Brings what was late.
+    func arrive(_ index: Int) throws {
+        let events = seats[index].onTheirWay
+        seats[index].onTheirWay = []
+        for event in events { seats[index].client.receive(event) }
+        if seats[index].late == .ownStream { attach(index) }
+        try settle(index)
+    }
+
+    /// Of a channel that a client learns of only now, a node brings what came since the client's user joined it.
+    private func attach(_ index: Int) {
+        for channel in seats[index].client.channels.keys.sorted() {
+            for event in world.events(to: .channel(channel)) {
+                seats[index].client.receive(event.without(messagesUpTo: seats[index].floors))
+            }
         }
     }
 
@@ -79,13 +127,9 @@ final class Room {
     /// Connects a client; events that come before it has caught up are held.
     func connect(_ index: Int) throws {
         try deliver()
-        let user = seats[index].client.user
-        try world.database.read { transaction in
-            var context = Context(transaction: transaction, caller: Caller(user: user), now: world.now, ids: world.ids)
-            try context.connect(ConnectionID(rawValue: Int64(index)))
-            guard case .connected(_, _, _, let channels) = context.notices.first else { return }
-            seats[index].joined = Set(channels.keys)
-        }
+        let streams = try world.database.read { try $0.streams(of: seats[index].client.user) }
+        seats[index].joined = Set(streams.channels.keys)
+        seats[index].floors = streams.floors
         seats[index].isConnected = true
         seats[index].held = []
     }
@@ -94,25 +138,29 @@ final class Room {
         try deliver()
         seats[index].isConnected = false
         seats[index].held = nil
+        seats[index].onTheirWay = []
     }
 
     /// Catches up, and then applies what was held meanwhile. `between` runs after each answer but the last.
     func catchUp(_ index: Int, by way: CatchUp, between: () throws -> Void = {}) throws {
         seats[index].client.hasGap = false
         switch way {
-        case .resume:
-            var hasMore = true
-            while hasMore {
-                let answer = try world.perform(
-                    Resume(after: seats[index].client.seq, channels: seats[index].client.positions), as: seats[index].client.user)
-                seats[index].client.apply(answer)
-                hasMore = answer.hasMore
-                if hasMore { try between() }
-            }
-        case .pages(let limit): try catchUpInPages(index, limit: limit)
+        case .resume: try resume(index, between: between)
+        case .pages(let limit): try catchUpInPages(index, limit: limit, between: between)
         case .missedEvents(let limit): try bringMissedEvents(to: index, limit: limit)
         }
-        try fetchMembers(index)
+        try fetchLists(index)
+    }
+
+    private func resume(_ index: Int, between: () throws -> Void) throws {
+        var hasMore = true
+        while hasMore {
+            let answer = try world.perform(
+                Resume(after: seats[index].client.seq, channels: seats[index].client.positions), as: seats[index].client.user)
+            seats[index].client.apply(answer)
+            hasMore = answer.hasMore
+            if hasMore { try between() }
+        }
     }
 
     /// As a node does that has missed everything since the client's positions.
@@ -125,8 +173,10 @@ final class Room {
                 let missed = try missed(.channel(id), after: place, limit: limit)
                 // Who isn't a member at the place any more gets nothing of the channel.
                 if missed.notices.contains(.left(user, id)) { break }
-                for case .event(let event, _) in missed.notices { seats[index].client.receive(event) }
-                guard missed.hasMore else { break }
+                for case .event(let event, _) in missed.notices {
+                    seats[index].client.receive(event.without(messagesUpTo: seats[index].floors))
+                }
+                guard missed.hasMore, !seats[index].client.hasGap else { break }
             }
         }
     }
@@ -135,24 +185,34 @@ final class Room {
         try world.database.read { try $0.missedEvents(of: stream, after: after, now: world.now, limit: limit) }
     }
 
-    private func catchUpInPages(_ index: Int, limit: Int) throws {
+    private func catchUpInPages(_ index: Int, limit: Int, between: () throws -> Void) throws {
         let user = seats[index].client.user
         var hasMore = true
         while hasMore {
-            let changes = try world.perform(GetMyChanges(after: seats[index].client.seq, limit: limit), as: user)
+            let place = seats[index].client.seq
+            let changes = try world.perform(GetMyChanges(after: place, limit: limit), as: user)
+            guard changes.seq > place || !changes.hasMore else { throw Missed("a page of \(user) brings nobody further") }
             seats[index].client.apply(own: changes)
             hasMore = changes.hasMore
+            try between()
         }
         for id in seats[index].client.channels.keys.sorted() {
             while let place = seats[index].client.channels[id]?.seq {
-                let changes = try world.perform(GetChannelChanges(channel: id, after: place, limit: limit), as: user)
+                // Who was removed meanwhile learns it from the own stream.
+                let changes: Changes
+                do {
+                    changes = try world.perform(GetChannelChanges(channel: id, after: place, limit: limit), as: user)
+                } catch is RoostError {
+                    break
+                }
+                guard changes.seq > place || !changes.hasMore else { throw Missed("a page of \(id) brings nobody further") }
                 seats[index].client.apply(channel: changes)
+                try between()
                 guard changes.hasMore else { break }
             }
         }
         // Channels that the client doesn't hold yet are fresh to it.
-        let answer = try world.perform(Resume(after: seats[index].client.seq, channels: seats[index].client.positions), as: user)
-        seats[index].client.apply(answer)
+        try resume(index, between: {})
     }
 
     /// Ends catching up: what was held is applied in its order.
@@ -169,65 +229,33 @@ final class Room {
         try goOn(index)
     }
 
-    /// Members come with no stream's beginning: a client that begins a channel fetches them.
-    private func fetchMembers(_ index: Int) throws {
+    /// Members and invitations come with no stream's beginning: a client that begins a channel fetches them.
+    private func fetchLists(_ index: Int) throws {
         for (id, held) in seats[index].client.channels where held.members == nil {
-            guard let members = try? allMembers(of: id, as: seats[index].client.user) else { continue }
+            let user = seats[index].client.user
+            guard let members = try? allMembers(of: id, as: user), let pending = try? allPending(into: id, as: user) else {
+                continue
+            }
             seats[index].client.channels[id]?.members = [:]
             seats[index].client.channels[id]?.apply(members: members)
+            if held.channel.invitationAudience == .members { seats[index].client.take(pending) }
         }
     }
+}
 
-    // MARK: The truth
-
-    private func allMembers(of channel: ChannelID, as user: UserID) throws -> [Member] {
-        var members: [Member] = []
-        var cursor: String?
-        repeat {
-            let page = try world.perform(ListMembers(channel: channel, limit: 100, cursor: cursor), as: user)
-            members += page.items
-            cursor = page.nextCursor
-        } while cursor != nil
-        return members
+extension Event {
+    /// As the hub sends it to who has a floor.
+    fileprivate func without(messagesUpTo floors: [ChannelID: Seq]) -> Event {
+        guard case .channel(let id) = stream, let floor = floors[id] else { return self }
+        var event = self
+        event.rows.messages = rows.messages?.filter { $0.seq > floor }
+        return event
     }
 
-    /// What a user sees who fetches everything now; of each channel the messages from where another one's window starts.
-    func fetched(as user: UserID, like other: ReferenceClient) throws -> View {
-        var parts: [ChannelID: View.ChannelPart] = [:]
-        var cursor: String?
-        repeat {
-            let page = try world.perform(ListMyChannels(limit: 100, cursor: cursor), as: user)
-            for view in page.items {
-                guard let membership = view.membership else { continue }
-                let id = view.channel.channelId
-                let start = other.channels[id]?.windowStart ?? 0
-                var messages: [Message] = []
-                var place = start - 1
-                var hasNewer = true
-                while hasNewer {
-                    let page = try world.perform(ListMessages(channel: id, after: max(0, place), limit: 100), as: user)
-                    messages += page.messages
-                    place = page.messages.last?.seq ?? place
-                    hasNewer = page.hasNewer
-                }
-                let unread = try world.perform(GetUnread(channel: id), as: user).unreadCount
-                let members = try allMembers(of: id, as: user).sorted { $0.userId < $1.userId }
-                parts[id] = View.ChannelPart(
-                    channel: view.channel, membership: membership.comparable, unread: unread, windowStart: start,
-                    messages: messages,
-                    members: members)
-            }
-            cursor = page.nextCursor
-        } while cursor != nil
-        let seq = try world.perform(GetMyChanges(after: 0, limit: 1000), as: user).seq
-        return View(
-            profile: try world.perform(GetMe(), as: user), seq: seq, total: try world.perform(GetTotalUnread(), as: user),
-            channels: parts)
-    }
-
-    /// Where a client differs from what a fetch gives now.
-    func differences(of index: Int) throws -> [String] {
-        let client = seats[index].client
-        return client.view.differences(from: try fetched(as: client.user, like: client))
+    fileprivate var lateness: Room.Late {
+        switch stream {
+        case .user: .ownStream
+        case .channel: .channelStreams
+        }
     }
 }

@@ -69,29 +69,37 @@ class HTTPClient:
     async def __aexit__(self, *_):
         await self.http.aclose()
 
-    async def call(self, name, **fields):
+    async def call(self, name, headers={}, **fields):
         """Calls an operation by its operationId. Answers the response; raises `Refusal`."""
         method, path, operation = self.operations[name]
         query = []
-        for parameter in operation.get("parameters", []):
+        parameters = self.parameters(operation)
+        described = {parameter["name"] for parameter in parameters if parameter["in"] == "header"}
+        assert described.issuperset(headers), f"{name} doesn't describe {sorted(headers)}"
+        for parameter in parameters:
             key = parameter["name"]
             if key not in fields:
                 continue
             value = fields.pop(key)
             if parameter["in"] == "path":
-                path = path.replace("{" + key + "}", urllib.parse.quote(str(value), safe=""))
+                path = path.replace("{" + key + "}", urllib.parse.quote(text(value), safe=""))
             else:
-                query += [(key, str(item)) for item in (value if isinstance(value, list) else [value])]
+                query += [(key, text(item)) for item in (value if isinstance(value, list) else [value])]
         content = json.dumps(fields).encode() if "requestBody" in operation else None
         assert content is not None or not fields, f"{name} doesn't describe {sorted(fields)}"
         url = path + ("?" + urllib.parse.urlencode(query, quote_via=urllib.parse.quote) if query else "")
-        answer = await self.http.request(method, url, content=content)
+        answer = await self.http.request(method, url, content=content, headers=headers)
         if answer.status_code != 200:
             raise Refusal(self.problem(answer), answer.status_code)
         assert answer.headers["content-type"] == "application/json", answer.headers
         result = answer.json()
         self.validate(result, operation["responses"]["200"]["content"]["application/json"]["schema"])
         return result
+
+    def parameters(self, operation):
+        """The parameters of an operation, those that several have in common too."""
+        shared = self.components["parameters"]
+        return [shared[one["$ref"].rpartition("/")[2]] if "$ref" in one else one for one in operation.get("parameters", [])]
 
     def problem(self, answer):
         """The body of a refusal, once it is one: RFC 9457 with Roost's code."""
@@ -105,6 +113,11 @@ class HTTPClient:
 
     def validate(self, instance, schema):
         OAS31Validator({**schema, "components": self.components}).validate(instance)
+
+
+def text(value):
+    """A value as it stands in a path or a query."""
+    return json.dumps(value) if isinstance(value, bool) else str(value)
 
 
 # MARK: One socket

@@ -3,152 +3,139 @@ import RoostCore
 import RoostTestSupport
 import Testing
 
-/// Every operation × role in the app × relation to the channel × state of the channel × whose message × type of channel.
+extension Kind: CustomTestStringConvertible { var testDescription: String { name } }
+extension Row: CustomTestStringConvertible { var testDescription: String { name } }
+
+/// Every operation × role in the app × relation to the channel × kind of channel × state of the channel × whose message.
+///
+/// For each cell: what comes of it is what the ledger says; a refusal names a permission that the operation asks for; and where one permission
+/// decides, explaining that permission gives the very refusal. So `Operation.permission` is what the handler requires.
 @Suite("Permission matrix")
 struct PermissionMatrixTests {
-    /// One place of the matrix.
-    struct Cell: CustomStringConvertible {
-        let row: Row
-        let type: ChannelType
-        let role: AppRole
-        let relation: Relation
-        let state: ChannelState
-        let expected: Outcome
-
-        var description: String {
-            let message = row.message == .none ? "" : " of \(row.message.rawValue) message"
-            return "\(row.name)\(message) by \(role.rawValue), \(relation.rawValue), in \(state.rawValue) \(type)"
-        }
-    }
-
-    static var cells: [Cell] {
-        var cells: [Cell] = []
-        for row in Matrix.rows {
-            for type in Matrix.types {
-                for role in AppRole.allCases {
-                    for state in ChannelState.allCases {
-                        for relation in Relation.allCases {
-                            guard let expected = row.lines[role]?[state]?.outcomes[relation] else { continue }
-                            cells.append(
-                                Cell(row: row, type: type, role: role, relation: relation, state: state, expected: expected))
-                        }
-                    }
-                }
-            }
-        }
-        return cells
-    }
-
-    @Test("X-01 every operation, every type and every role has its place in the table")
+    @Test("R03 R33 X-01 every operation, every type and every role has its place in the table")
     func isComplete() {
-        let missing = Set(Operations.all.map { $0.name }).symmetricDifference(Matrix.rows.map(\.name))
-        #expect(missing == [])
-        #expect(Set(ChannelPolicy.presets.map(\.type)) == Set(Matrix.types))
-        #expect(Set(Relation.allCases.map(\.rawValue)).isSuperset(of: ChannelRole.allCases.map(\.rawValue)))
-        let combinations = AppRole.allCases.count * ChannelState.allCases.count * Relation.allCases.count
-        #expect(Self.cells.count == Matrix.rows.count * Matrix.types.count * combinations)
+        let rows = Set(Rows.inChannels.map(\.operationName) + Rows.elsewhere.map { type(of: $0.operation).name })
+        #expect(Set(Operations.all.map { $0.name }).symmetricDifference(rows.union([CreateChannel.name])) == [])
+        #expect(Set(ChannelPolicy.presets.map(\.type)).subtracting(Kind.all.map(\.type)) == [])
+        #expect(Set(Relation.allCases.map(\.rawValue)).isSuperset(of: RoleDefinition.builtIn.map(\.role.rawValue)))
+        let inChannels = Kind.all.map { Cell.all(of: $0).count }.reduce(0, +)
+        let elsewhere = (Rows.elsewhere.count + Kind.all.count) * AppRole.allCases.count
+        print("Permission matrix: \(inChannels + elsewhere) cells")
     }
 
     @Test("X-01 operations about a message stand in the table for one's own and for another's")
     func knowsWhoseMessage() throws {
         let about = try Operations.all.filter { try Schema.of($0).fields.contains { $0.name == "message" } }.map { $0.name }
-        let rows = Set(Matrix.rows.map { "\($0.name) \($0.message.rawValue)" })
-        #expect(about.filter { !rows.contains("\($0) own") || !rows.contains("\($0) others") } == [])
+        let rows = Set(Rows.inChannels.map(\.name))
+        #expect(about.filter { !rows.contains("\($0) (own)") || !rows.contains("\($0) (another's)") } == [])
     }
 
-    @Test(
-        "X-01 every operation is allowed and refused as the table says, and a refusal changes nothing",
-        arguments: Matrix.rows.indices)
-    func holds(row index: Int) throws {
-        let row = Matrix.rows[index]
-        let cells = Self.cells.filter { $0.row.name == row.name && $0.row.message == row.message }
-        var wrong: [String] = []
-        for cell in cells {
-            let (world, fixture) = try prepare(cell)
-            let before = try world.dump()
-            let told = world.notices.count
-            let code = try world.code(row.make(fixture), as: "me", role: cell.role, connection: 1)
-            let outcome = code.map(Outcome.refused) ?? .allowed
-            if outcome != cell.expected { wrong.append("\(cell): \(outcome) instead of \(cell.expected)") }
-            if outcome != .allowed, try world.dump() != before || world.notices.count != told {
-                wrong.append("\(cell): was refused and yet changed")
+    @Test("AM-14 AM-22 AM-48 D-28 D-39 X-01 a community: who may do what; explain foretells it, and a refusal changes nothing")
+    func community() throws { try check(.community) }
+
+    @Test("AM-15 D-27 D-33 a live channel is a community that only members and admins find, and that who knows its id joins")
+    func live() throws { try check(.live) }
+
+    @Test("AM-16 AM-22 in a broadcast channel only admins write and moderate")
+    func broadcast() throws { try check(.broadcast) }
+
+    @Test("AM-17 AM-18 a conversation is for its members alone, and nobody comes, goes or moderates")
+    func conversation() throws { try check(.conversation) }
+
+    @Test("AM-19 standard and private channels are as they are stored", arguments: [Kind.standard, .private])
+    func kept(kind: Kind) throws { try check(kind) }
+
+    @Test("SB-19 SB-21 a group is found by its members and joined by invitation, a public one by all", arguments: [Kind.group, .publicGroup])
+    func groups(kind: Kind) throws { try check(kind) }
+
+    @Test("ST-08 D-27 a messaging channel is for its members, a livestream for all", arguments: [Kind.messaging, .livestream])
+    func ofStream(kind: Kind) throws { try check(kind) }
+
+    @Test("R03 R33 a type of the operator's own is judged by its own policy")
+    func ownType() throws { try check(.noticeboard) }
+
+    /// Tries every cell of a kind, each from the same state of the database.
+    private func check(_ kind: Kind) throws {
+        let matrix = try MatrixWorld(kind)
+        let (wrong, traces) = try matrix.trying { attempts in
+            var wrong: [String] = []
+            for cell in Cell.all(of: kind) {
+                let fixture = matrix.fixture(cell.relation, cell.state)
+                let refusal = try attempts.refusal(of: cell.row.make(fixture), as: cell.relation.user, cell.role)
+                let outcome = refusal.map { Outcome.refused($0.code) } ?? .allowed
+                if outcome != cell.expected { wrong.append("\(cell): \(outcome) instead of \(cell.expected)") }
+                if let refusal, !cell.row.names(refusal) {
+                    wrong.append("\(cell): \(refusal.rule ?? "no rule") isn't among its permissions")
+                }
+                if let decisive = cell.row.decisive {
+                    let explain = ExplainPermission(channel: fixture.channel, permission: decisive)
+                    let explained = try attempts.result(of: explain, as: cell.relation.user, cell.role).foretold
+                    let isSame = cell.row.permissions == [decisive] ? explained == refusal : (explained == nil) == (refusal == nil)
+                    if !isSame { wrong.append("\(cell): explained as \(explained?.rule ?? "allowed")") }
+                }
             }
+            return (wrong, attempts.traces)
+        }
+        #expect(wrong.count == 0, "\(wrong.prefix(40).joined(separator: "\n"))")
+        #expect(traces == [])
+    }
+
+    @Test("AM-19 AM-22 R03 who may create a channel of which type")
+    func creation() throws {
+        let matrix = try MatrixWorld(.community)
+        let wrong = try matrix.trying { attempts in
+            var wrong: [String] = []
+            for kind in Kind.all {
+                for role in AppRole.allCases {
+                    let create = CreateChannel(channel: "new", type: kind.type, users: [Rows.target])
+                    let refusal = try attempts.refusal(of: create, as: "stranger", role)
+                    let outcome = refusal.map { Outcome.refused($0.code) } ?? .allowed
+                    let expected: Outcome =
+                        switch role {
+                        case .guest: .refused(.notPermitted)
+                        case .user, .moderator: kind.createdByUsers
+                        case .admin, .service: kind.createdByAdmins
+                        }
+                    if outcome != expected { wrong.append("\(role) creates a \(kind.name): \(outcome) instead of \(expected)") }
+                }
+            }
+            return wrong
         }
         #expect(wrong == [])
-        print(
-            "Permission matrix: \(cells.count) cells of \(row.name)\(row.message == .none ? "" : " (\(row.message.rawValue))"), "
-                + "of \(Self.cells.count)")
     }
 
-    private func prepare(_ cell: Cell) throws -> (CoreWorld, Fixture) {
-        let world = try CoreWorld()
-        var fixture = Fixture()
-        let channel = fixture.channel
-        for user in ["me", "someone", "other"] as [UserID] { try world.user(user) }
-        let owner: UserID = cell.relation == .owner ? "me" : "someone"
-        try world.perform(CreateChannel(channel: channel, type: cell.type, users: ["other"]), as: owner)
-        let others = try world.send("theirs", to: channel, as: "other")
-        // A stranger's own message can only be an admin's, or one whose sender isn't a member any more.
-        if cell.relation != .owner { try world.perform(JoinChannel(channel: channel), as: "me") }
-        let own = try world.send("mine", to: channel, as: "me")
-        switch cell.relation {
-        case .stranger: try world.execute("DELETE FROM members WHERE user_id = 'me'")
-        case .left: try world.perform(LeaveChannel(channel: channel), as: "me")
-        case .member, .owner: break
-        case .operator: try world.setRole(.operator, of: "me", in: channel)
-        }
-        fixture.message = cell.row.message == .own ? own.messageId : others.messageId
-        if cell.state == .deleted { try world.perform(DeleteChannel(channel: channel), as: "root", role: .admin) }
-        return (world, fixture)
-    }
-}
-
-/// What doesn't exist and what may not be known of can't be told apart (RELIABILITY §4, enumeration).
-@Suite("Hidden channels")
-struct HiddenChannelTests {
-    private static let inChannels = Matrix.rows.indices.filter {
-        Matrix.rows[$0].lines[.user]?[.deleted]?.outcomes[.stranger] == .refused(.notFound)
-    }
-
-    /// The bytes of the answer, refused or not.
-    private func answer<O: Handled>(_ operation: O, in world: CoreWorld, as user: UserID) throws -> String {
-        do {
-            return String(decoding: try JSONWriter.bytes(of: world.perform(operation, as: user, connection: 1)), as: UTF8.self)
-        } catch let error as RoostError {
-            return String(decoding: try JSONWriter.bytes(of: error), as: UTF8.self)
-        }
-    }
-
-    @Test("X-01 a deleted channel that one wasn't in answers byte for byte as one that never was", arguments: inChannels)
-    func deletedIsUnknown(row index: Int) throws {
-        let world = try CoreWorld()
-        try world.channel("general", owner: "ann", members: ["left"])
-        try world.user("eve")
-        let message = try world.send("x", to: "general", as: "ann").messageId
-        try world.perform(LeaveChannel(channel: "general"), as: "left")
-        try world.perform(DeleteChannel(channel: "general"), as: "ann")
-        let row = Matrix.rows[index]
-        var answers: Set<String> = []
-        for user in ["eve", "left"] as [UserID] {
-            for (channel, message) in [("general", message), ("unknown", message), ("unknown", MessageID(rawValue: 1))] {
-                answers.insert(try answer(row.make(Fixture(channel: ChannelID(channel), message: message)), in: world, as: user))
+    @Test("X-01 D-39 what concerns no channel is for all, or for the app's own people")
+    func elsewhere() throws {
+        let matrix = try MatrixWorld(.community)
+        let wrong = try matrix.trying { attempts in
+            var wrong: [String] = []
+            for (operation, isForAll) in Rows.elsewhere {
+                for role in AppRole.allCases {
+                    let code = try attempts.refusal(of: operation, as: "member", role)?.code
+                    let expected: RoostError.Code? = isForAll || role == .admin || role == .service ? nil : .notPermitted
+                    if code != expected { wrong.append("\(type(of: operation).name) by \(role): \(code?.rawValue ?? "allowed")") }
+                }
             }
+            return wrong
         }
-        #expect(answers == [#"{"code":"not_found","message":"There is no such channel.","field":"channel"}"#])
+        #expect(wrong == [])
     }
 
-    @Test("X-01 a resume and an unwatch tell nothing of a channel that one isn't in")
-    func resumeTellsNothing() throws {
+    @Test("AM-14 AM-15 AM-16 SB-03 R03 a channel of each type that can be created is stored as the table says")
+    func storedAs() throws {
         let world = try CoreWorld()
-        try world.channel("general", owner: "ann")
-        try world.send("x", to: "general", as: "ann")
-        try world.user("eve")
-        let answers = try ["general", "unknown"].map { channel in
-            [
-                try answer(Resume(after: 0, channels: [channel: 0]), in: world, as: "eve"),
-                try answer(UnwatchChannel(channel: ChannelID(channel)), in: world, as: "eve"),
-            ]
+        for user in ["ann", "bob"] as [UserID] { try world.user(user) }
+        try world.perform(
+            PutChannelType(type: "noticeboard", basedOn: .community, policy: Kind.noticeboardPolicy), as: "ann", role: .admin)
+        let kinds = Kind.all.filter { $0.createdByAdmins == .allowed }
+        for kind in kinds {
+            var create = CreateChannel(channel: ChannelID(kind.name), type: kind.type, users: ["bob"])
+            if kind.name == Kind.publicGroup.name { create.isPublic = true }
+            try world.perform(create, as: "ann", role: .admin)
         }
-        #expect(answers[0] == answers[1])
+        let stored = try world.rows("SELECT channel_id, type, discovery, joining FROM channels ORDER BY channel_id") { row in
+            [row.string(), row.string(), row.string(), row.string()]
+        }
+        #expect(stored == kinds.map { [$0.name, $0.type.rawValue, $0.discovery, $0.joining] }.sorted { $0[0] < $1[0] })
     }
 }

@@ -244,11 +244,11 @@ public enum TemporaryPlace {
     }
 }
 
-/// Random numbers that a seed repeats (SplitMix64).
+/// Random numbers that a seed repeats (SplitMix64). Seeds are spread by another number than steps, or one seed would begin where another is soon.
 public struct SeededGenerator: RandomNumberGenerator {
     private var state: UInt64
 
-    public init(seed: UInt64) { state = seed &* 0x9E37_79B9_7F4A_7C15 &+ 0x1234_5678 }
+    public init(seed: UInt64) { state = seed &* 0xD1B5_4A32_D192_ED03 &+ 0x1234_5678 }
 
     public mutating func next() -> UInt64 {
         state &+= 0x9E37_79B9_7F4A_7C15

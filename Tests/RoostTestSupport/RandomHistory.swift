@@ -18,6 +18,8 @@ public struct RandomHistory {
         for user in users { try world.user(user) }
         try createChannel(in: world, by: users[0], with: [])
         for user in users.dropFirst() { try world.perform(JoinChannel(channel: channels[0]), as: user) }
+        // Half of them want to be asked before an invitation makes them members.
+        for user in users.suffix(users.count / 2) { try world.perform(UpdatePreferences(autoAcceptInvitations: false), as: user) }
     }
 
     /// Performs one random operation. Answers what was tried, for the text of a failure.
@@ -67,11 +69,15 @@ public struct RandomHistory {
         func attempt(_ operation: some Handled) throws -> String {
             try did("\(type(of: operation).name) \(channel) \(other)", user) { _ = try world.perform(operation, as: user) }
         }
-        switch random.number(1...16) {
+        switch random.number(1...22) {
         case 1...2: return try attempt(InviteMembers(channel: channel, users: [other], welcome: "come"))
-        case 3: return try attempt(AcceptInvitation(channel: channel))
-        case 4: return try attempt(DeclineInvitation(channel: channel))
-        case 5: return try attempt(WithdrawInvitations(channel: channel, users: [other]))
+        case 3...4:
+            // Mostly an answer to an invitation that is there.
+            let invitations = try world.perform(ListMyInvitations(), as: user).items
+            let invited = invitations.first?.invitation.channelId ?? channel
+            return random.once(in: 2)
+                ? try attempt(AcceptInvitation(channel: invited)) : try attempt(DeclineInvitation(channel: invited))
+        case 5: return try attempt(WithdrawInvitations(channel: channel, users: users))
         case 6: return try attempt(AddMembers(channel: channel, users: users, hideHistory: random.once(in: 3)))
         case 7: return try attempt(RemoveMembers(channel: channel, users: [other]))
         case 8: return try attempt(SetMemberRole(channel: channel, users: [other], role: .operator))
@@ -83,12 +89,30 @@ public struct RandomHistory {
                 channel: channel, hidePreviousMessages: random.once(in: 2), allowAutoUnhide: random.once(in: 2))
             return try attempt(hide)
         case 13: return try attempt(UnhideChannel(channel: channel))
-        case 14: return try attempt(UpdatePreferences(autoAcceptInvitations: random.once(in: 2)))
+        case 14: return try attempt(UpdatePreferences(autoAcceptInvitations: random.once(in: 3)))
         case 15: return try attempt(UpdateChannel(channel: channel, metadata: ["n": .integer(Int64(random.number(1...3)))]))
-        default:
-            return random.once(in: 2)
-                ? try attempt(SilenceChannel(channel: channel)) : try attempt(UnsilenceChannel(channel: channel))
+        // Nothing ends by itself while a history goes on: that changes what a member may do without an event.
+        case 16:
+            return try attempt(SetRateLimit(channel: channel, messages: random.number(1...3), windowSeconds: 5, seconds: 86_400))
+        case 17: return try attempt(RemoveRateLimit(channel: channel))
+        case 18...20: return try attempt(randomUpdate(of: channel))
+        case 21: return try attempt(SilenceChannel(channel: channel))
+        default: return try attempt(UnsilenceChannel(channel: channel))
         }
+    }
+
+    /// Attributes that few change, and what members may do.
+    private mutating func randomUpdate(of channel: ChannelID) -> UpdateChannel {
+        var update = UpdateChannel(channel: channel)
+        switch random.number(1...6) {
+        case 1: update.coverUrl = random.once(in: 2) ? "" : "https://example.com/\(random.number(1...3))"
+        case 2: update.customType = "\(random.number(1...3))"
+        case 3: update.data = "\(random.number(1...3))"
+        case 4: update.isPublic = random.once(in: 2)
+        case 5: update.isDistinct = random.once(in: 2)
+        default: update.policy = PolicyChanges(send: random.once(in: 2) ? .operators : .members, maxMembers: random.number(3...9))
+        }
+        return update
     }
 
     private func did(_ what: String, _ user: UserID, _ body: () throws -> Void) throws -> String {
@@ -99,9 +123,12 @@ public struct RandomHistory {
     private mutating func createChannel(in world: CoreWorld, by user: UserID, with others: [UserID]) throws {
         let id = ChannelID("channel-\(channels.count)")
         // The first is open to all; of the others some are groups, of which members hear who is invited.
-        let type: ChannelType = !channels.isEmpty && random.once(in: 2) ? .group : .community
+        let types: [ChannelType] = [.group, .group, .community, .live, .messaging, .conversation, .livestream]
+        let type = channels.isEmpty ? .community : random.pick(types)
         var create = CreateChannel(channel: id, type: type, users: others)
-        if type == .group, random.once(in: 2) { create.isDistinct = true }
+        if type == .group || type == .messaging { create.isDistinct = random.once(in: 2) }
+        if type == .group || type == .livestream { create.isEphemeral = random.once(in: 3) }
+        if type == .group, random.once(in: 2), let other = others.first { create.operators = [other] }
         let view = try world.perform(create, as: user)
         if view.channel.channelId == id { channels.append(id) }
     }

@@ -23,7 +23,8 @@ public final class TestServer: Sendable {
 
     /// Starts a server, in a new directory unless one is given.
     public init(
-        directory: URL? = nil, options: AppOptions = AppOptions(), _ change: @Sendable (inout RoostServer.Configuration) -> Void = { _ in }
+        directory: URL? = nil, options: AppOptions = AppOptions(),
+        _ change: @Sendable (inout RoostServer.Configuration) -> Void = { _ in }
     ) async throws {
         self.directory = directory ?? TemporaryDirectory.make()
         var configuration = RoostServer.Configuration(dataDirectory: self.directory)

@@ -52,8 +52,7 @@ struct CheckerTests {
             .membership(
                 Membership(
                     channelId: general, role: .owner, state: .member, joinedAt: Timestamp(milliseconds: 1), joinedSeq: 1,
-                    readSeq: 1,
-                    readCount: readCount, channelSeq: 3)),
+                    readSeq: 1, readCount: readCount, channelSeq: 3, userSeq: 1)),
         ])
         return store
     }

@@ -1,82 +1,113 @@
 public import Observation
 public import RoostAPI
 
-/// One row of a channel list.
-public struct ChannelItem: Identifiable, Hashable, Sendable {
-    /// The channel with its attributes and counters.
-    public var channel: Channel
-    /// What the user is in it.
-    public var membership: Membership
-    /// The newest message on this device.
-    public var lastMessage: Message?
-    /// Messages that the user hasn't read (AM-43).
-    public var unreadCount: Int
-
-    /// The channel's id.
-    public var id: ChannelID { channel.channelId }
-
-    init?(_ view: ChannelView) {
-        guard let membership = view.membership else { return nil }
-        channel = view.channel
-        self.membership = membership
-        lastMessage = view.lastMessage
-        unreadCount = view.unreadCount
-    }
-}
-
-/// The channels that the user is a member of as a live collection, the most lately active first (AM-30).
+/// Channels as a live collection: those that a query holds, in its order (AM-30, R08).
+///
+/// A list of the user's own channels comes from this device's store. It is complete and right offline too, and follows every event
+/// by moving the one row that it concerns. What only the server can find, it is asked for page by page, and again after each
+/// reconnect: channels of others (`membership` `all` or `notMember`), deleted ones (`includeDeleted`), and channels by their
+/// members (`exactUsers`, `includingUsers`), which are asked for again whenever a member of one of the user's channels comes or
+/// goes. Offline such a list shows what it had.
 @MainActor @Observable
 public final class ChannelList {
-    /// The channels, the most lately active first.
+    /// The channels in the order of the query, as many pages as were loaded.
     public private(set) var items: [ChannelItem] = []
-    /// The sum of the unread messages over all channels (AM-44).
+    /// The sum of the unread messages over all channels of the list, those included that aren't loaded as rows from the store
+    /// (AM-44).
     public private(set) var totalUnreadCount = 0
-    /// Whether the device's store has been asked: before that, empty means nothing.
+    /// Whether ``loadMore()`` would add something.
+    public private(set) var hasMore = false
+    /// Whether the device's store, or the server where it is asked, has answered: before that, empty means nothing.
     public private(set) var isLoaded = false
+    /// Why the server, or a limit, refuses the query; nil once it is answered.
+    public private(set) var refusal: RoostError?
 
+    /// What the list holds.
+    @ObservationIgnored public let query: ChannelQuery
     @ObservationIgnored private let driver: SyncDriver
-    @ObservationIgnored private var following: ObservationToken?
-    @ObservationIgnored private var reads = ReadOrder()
+    @ObservationIgnored private var source: (any ChannelSource)?
+    @ObservationIgnored private var following: [ObservationToken] = []
+    @ObservationIgnored private var asking: Task<Void, Never>?
+    @ObservationIgnored private let turns = Turns()
     @ObservationIgnored private let observers = Observers<[ChannelItem]>()
 
-    init(of chat: Chat) {
+    init(_ query: ChannelQuery, pageSize: Int, in chat: Chat) {
+        self.query = query
         driver = chat.driver
-        following = ObservationToken(
-            task: Task { [weak self, driver] in
-                guard let signals = await driver.signals(for: .channels) else { return }
-                for await _ in signals { await self?.reload() }
-            })
-    }
-
-    /// The list after each change, with the difference to the one before; the first update inserts everything.
-    public var updates: ListUpdates<ChannelItem> {
-        ListUpdates(snapshots: observers.values(startingWith: isLoaded ? items : nil))
-    }
-
-    /// Calls back with the list and its difference after each change, until the token is invalidated or released.
-    public func observe(_ callback: @escaping @MainActor (ListUpdate<ChannelItem>) -> Void) -> ObservationToken {
-        var last: [ChannelItem] = []
-        return observers.add(startingWith: isLoaded ? items : nil) { items in
-            let update = ListUpdate(from: last, to: items)
-            last = items
-            callback(update)
-        }
-    }
-
-    private func reload() async {
-        let number = reads.begin()
-        let views: [ChannelView]
+        let driver = chat.driver
         do {
-            views = try await driver.prepare().store.read { try $0.joinedChannels() }
+            try query.validate()
         } catch {
-            return driver.logReadFailure(error)
+            refusal = error
+            return
         }
-        guard reads.end(number) else { return }
-        let items = views.compactMap(ChannelItem.init)
+        if query.isLocal {
+            source = StoredChannels(query, pageSize: max(1, pageSize), driver: driver)
+        } else {
+            source = AskedChannels(query, pageSize: max(1, pageSize), chat: chat) { [weak self] in self?.askSoon() }
+            let connections = Task { [weak self, driver] in
+                for await status in driver.statuses.values() where status == .online {
+                    await self?.work { try await $0.connected() }
+                }
+            }
+            following.append(ObservationToken(task: connections))
+        }
+        let changes = Task { [weak self, driver] in
+            guard let changes = await driver.changes(of: .channels) else { return }
+            for await change in changes { await self?.work { try await $0.follow(change) } }
+        }
+        following.append(ObservationToken(task: changes))
+    }
+
+    /// The list after each change, with the difference to the one before; the first update inserts everything (AM-30).
+    public var updates: ListUpdates<ChannelItem> { observers.updates(startingWith: isLoaded ? items : nil) }
+
+    /// Calls back with the list and its difference after each change, until the token is invalidated or released (AM-29).
+    public func observe(_ callback: @escaping @MainActor (ListUpdate<ChannelItem>) -> Void) -> ObservationToken {
+        observers.addDifferences(startingWith: isLoaded ? items : nil, callback)
+    }
+
+    /// Adds a page of rows. Does nothing when there are none (SB-23).
+    ///
+    /// - Throws: `RoostError` as ``Chat/call(_:)`` does, where the server is asked.
+    public func loadMore() async throws {
+        guard hasMore, let source else { return }
+        try await turns.take { try await source.extend() }
+        show()
+    }
+
+    private func work(_ step: @escaping @MainActor (any ChannelSource) async throws -> Void) async {
+        guard let source else { return }
+        do {
+            try await turns.take { try await step(source) }
+            refusal = nil
+        } catch let error as RoostError {
+            // A lost connection is asked again with the next one. What the server refuses for good, the app has to know.
+            if !error.isRetryable { refusal = error }
+        } catch {
+            driver.logReadFailure(error)
+        }
+        show()
+    }
+
+    private func show() {
+        guard let source, let items = source.items else { return }
+        if hasMore != source.hasMore { hasMore = source.hasMore }
+        if totalUnreadCount != source.unreadCount { totalUnreadCount = source.unreadCount }
         guard !isLoaded || items != self.items else { return }
         isLoaded = true
         self.items = items
-        totalUnreadCount = items.reduce(0) { $0 + $1.unreadCount }
         observers.notify(items)
+    }
+
+    /// Asks the server again in a moment: several events cost one question.
+    private func askSoon() {
+        guard asking == nil else { return }
+        let clock = driver.environment.clock
+        asking = Task { [weak self] in
+            try? await clock.sleep(for: .milliseconds(250))
+            self?.asking = nil
+            await self?.work { try await $0.connected() }
+        }
     }
 }

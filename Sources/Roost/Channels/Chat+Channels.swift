@@ -1,44 +1,95 @@
+import Foundation
 public import RoostAPI
 
 extension Chat {
     /// A channel as a live object. Each call makes a new one; keep it while it is shown.
     @MainActor public func channel(_ id: ChannelID) -> LiveChannel { LiveChannel(id, of: self) }
 
-    /// The user's channels as a live collection. Each call makes a new one; keep it while it is shown.
-    @MainActor public func channels() -> ChannelList { ChannelList(of: self) }
+    /// The user's channels as a live collection, the one with the newest message first, hidden ones left out. All of them are rows
+    /// of the list. Each call makes a new one; keep it while it is shown.
+    @MainActor public func channels() -> ChannelList { channels(matching: ChannelQuery(), pageSize: .max) }
 
-    /// Creates a channel. The user becomes its owner and first member (D-17).
+    /// The channels that a query holds as a live collection (AM-32, AM-33, SB-23 to SB-32, ST-09). Each call makes a new one; keep
+    /// it while it is shown.
+    ///
+    /// - Parameters:
+    ///   - query: filters and order; with none, the user's own channels by their newest message. A query outside its limits makes a
+    ///     list with a ``ChannelList/refusal``.
+    ///   - pageSize: rows that one page adds: any number of the user's own channels, up to 100 of those that the server is asked
+    ///     for.
+    @MainActor public func channels(matching query: ChannelQuery, pageSize: Int = 50) -> ChannelList {
+        ChannelList(query, pageSize: pageSize, in: self)
+    }
+
+    /// Fetches a channel without joining it (AM-27, SB-25). What the user isn't a member of is shown as it was fetched last.
+    ///
+    /// - Parameter id: the channel's id, or `type:id` (ST-03). The live object has the channel's own.
+    /// - Throws: `RoostError` with `not_found` for a channel that isn't there, or that the user may not know of, and as
+    ///   ``call(_:)`` does.
+    @MainActor public func getChannel(_ id: ChannelID) async throws -> LiveChannel {
+        channel(try await call(GetChannel(channel: id)).channel.channelId)
+    }
+
+    /// Joins a channel, and gives it as a live object. Joining again changes nothing, so that it serves for fetching too (AM-26).
+    ///
+    /// - Throws: `RoostError` with `not_found`, `invite_required` for a private channel, `banned`, `member_limit`, `channel_limit`,
+    ///   `kind_forbids`, and as ``call(_:)`` does.
+    @MainActor @discardableResult public func joinChannel(_ id: ChannelID) async throws -> LiveChannel {
+        channel(try await call(JoinChannel(channel: id)).channel.channelId)
+    }
+
+    /// Creates a channel with all that one can have (AM-24, SB-08, SB-09). The user becomes its owner and first member (D-17).
+    ///
+    /// When the connection is lost before the answer, it is sent again with the same idempotency key once there is a connection, so
+    /// that no second channel comes of it (SB-12). A draft without a key gets one.
+    /// - Throws: `RoostError` with `already_exists` (AM-23), `not_found` for an unknown user, `kind_forbids` for what the type
+    ///   doesn't allow (AM-19), `member_limit`, `channel_limit`, and as ``call(_:)`` does.
+    @MainActor @discardableResult public func createChannel(_ draft: CreateChannel) async throws -> LiveChannel {
+        var draft = draft
+        draft.idempotencyKey = draft.idempotencyKey ?? UUID().uuidString.lowercased()
+        return channel(try await callRepeatedly(draft).channel.channelId)
+    }
+
+    /// Creates a channel. See ``createChannel(_:)`` for all that one can have.
     ///
     /// - Parameters:
     ///   - id: unique for ever; the server makes one when it is nil (AM-13).
     ///   - users: members from the start, beside the user; at most `Limits.membersPerCall` (AM-24).
-    /// - Throws: `RoostError` with `already_exists` (AM-23), `not_found` for an unknown user, and as ``call(_:)`` does.
     @MainActor @discardableResult
     public func createChannel(
         _ id: ChannelID? = nil, type: ChannelType = .community, displayName: String? = nil, tags: [String]? = nil,
         metadata: JSONValue? = nil, users: [UserID]? = nil
     ) async throws -> LiveChannel {
-        let created = try await call(
+        try await createChannel(
             CreateChannel(channel: id, type: type, displayName: displayName, tags: tags, metadata: metadata, users: users))
-        return channel(created.channel.channelId)
-    }
-}
-
-extension LiveChannel {
-    /// Replaces what is given of the channel's attributes. What is left out stays as it is (AM-37).
-    ///
-    /// - Parameter metadata: replaces the whole object: the last writer wins (AM-36).
-    /// - Throws: `RoostError` with `not_permitted` for who is neither owner nor operator, and as ``Chat/call(_:)`` does.
-    @discardableResult
-    public func update(
-        displayName: String? = nil, avatarFileId: String? = nil, tags: [String]? = nil, metadata: JSONValue? = nil
-    ) async throws -> Channel {
-        try await chat.call(
-            UpdateChannel(channel: id, displayName: displayName, avatarFileId: avatarFileId, tags: tags, metadata: metadata))
     }
 
-    /// Deletes the channel for everyone (AM-34). Deleting it again changes nothing.
+    /// Gives the conversation with some users, which is created when there is none: the same users always have the same one
+    /// (AM-25).
     ///
-    /// - Throws: `RoostError` with `not_permitted` for who isn't its owner, and as ``Chat/call(_:)`` does.
-    public func destroy() async throws { _ = try await chat.call(DeleteChannel(channel: id)) }
+    /// - Parameter users: at least one, beside the user; at most `Limits.membersPerCall`.
+    /// - Throws: `RoostError` with `invalid_argument` without users (AM-24), `not_found` for an unknown one, and as ``call(_:)``
+    ///   does.
+    @MainActor @discardableResult
+    public func createConversation(
+        with users: [UserID], displayName: String? = nil, tags: [String]? = nil, metadata: JSONValue? = nil
+    ) async throws -> LiveChannel {
+        try await createChannel(type: .conversation, displayName: displayName, tags: tags, metadata: metadata, users: users)
+    }
+
+    /// Calls an operation that may be repeated, up to four times: after a lost connection, and after a refusal that passes. Offline
+    /// it fails at once.
+    private func callRepeatedly<Call: RoostAPI.Operation>(_ operation: Call) async throws -> Call.Response {
+        let environment = driver.environment
+        guard driver.statuses.current == .online else { return try await call(operation) }
+        for pause in [50, 200, 800] as [Int64] {
+            do {
+                return try await call(operation)
+            } catch let error as RoostError where error.isRetryable {
+                try await environment.clock.sleep(for: Sync.wait(milliseconds: max(pause, error.retryAfterMilliseconds ?? 0)))
+                guard await driver.isOnline(within: environment.settings.callTimeout) else { throw error }
+            }
+        }
+        return try await call(operation)
+    }
 }

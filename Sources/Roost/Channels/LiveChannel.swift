@@ -3,24 +3,34 @@ public import RoostAPI
 
 /// A channel as a live object: it shows what this device knows, and follows every change (AM-29).
 ///
-/// `channel` is nil until the channel is known here: it is for channels that the user is or was a member of. Join it to have it.
+/// `channel` is nil until the channel is known here: one that the user is, was or is invited to be a member of, or that
+/// ``Chat/getChannel(_:)`` has fetched. Only a member's channel follows what happens in it.
 @MainActor @Observable
 public final class LiveChannel: Identifiable {
     /// The id by which the channel was asked for.
     public nonisolated let id: ChannelID
     /// The channel with its attributes and counters; nil while it is unknown here.
     public private(set) var channel: Channel?
-    /// What the user is in the channel (AM-31); `state` is `.none` after leaving.
+    /// The user's row in the channel; `state` is `.none` after leaving. See ``currentUserMembership``.
     public private(set) var membership: Membership?
+    /// The user's invitation while it waits for an answer.
+    public private(set) var invitation: Invitation?
+    /// What the user is in the channel at this moment: an app leaves its screen when that becomes `banned` (AM-31).
+    public private(set) var currentUserMembership = ChannelMembership.none
     /// The newest message on this device.
     public private(set) var lastMessage: Message?
     /// Messages that the user hasn't read (AM-43), exact at every moment.
     public private(set) var unreadCount = 0
+    /// Whether the user hid the channel; a new message brings back one that was hidden so as to (SB-29).
+    public private(set) var hiddenState = HiddenState.unhidden
+    /// What the user may do in the channel, as the server last told (AM-48).
+    public private(set) var ownCapabilities: [Permission] = []
     /// Whether the device's store has been asked: before that, nil means nothing.
     public private(set) var isLoaded = false
 
     @ObservationIgnored let chat: Chat
     @ObservationIgnored private var following: ObservationToken?
+    @ObservationIgnored private var expiry: ObservationToken?
     @ObservationIgnored private var reads = ReadOrder()
     @ObservationIgnored private let observers = Observers<ChannelView?>()
 
@@ -30,15 +40,28 @@ public final class LiveChannel: Identifiable {
         let driver = chat.driver
         following = ObservationToken(
             task: Task { [weak self] in
-                guard let signals = await driver.signals(for: .channel(id)) else { return }
-                for await _ in signals { await self?.reload() }
+                guard let changes = await driver.changes(of: .channel(id)) else { return }
+                for await _ in changes { await self?.reload() }
             })
     }
 
     /// The channel with the membership and the newest message; nil until the channel is known here.
     public var view: ChannelView? {
-        channel.map { ChannelView(channel: $0, membership: membership, lastMessage: lastMessage) }
+        channel.map {
+            ChannelView(
+                channel: $0, membership: membership, invitation: invitation, lastMessage: lastMessage,
+                ownCapabilities: ownCapabilities)
+        }
     }
+
+    /// The user's role in the channel; nil for who isn't a member (SB-22).
+    public var myRole: ChannelRole? { currentUserMembership == .member ? membership?.role : nil }
+
+    /// Whether the user may do something here, without asking the server (AM-48).
+    ///
+    /// It is what the server last told, and it tells of every change but one: what a silence or a mute took away comes back by the
+    /// clock, a moment after its end. ``explain(_:)`` asks, and says why not.
+    public func hasPermission(_ permission: Permission) -> Bool { ownCapabilities.contains(permission) }
 
     /// Every state of the channel from now on, the current one first.
     public var updates: AsyncStream<ChannelView?> { observers.values(startingWith: isLoaded ? .some(view) : nil) }
@@ -50,19 +73,46 @@ public final class LiveChannel: Identifiable {
 
     private func reload() async {
         let (id, number) = (id, reads.begin())
-        let view: ChannelView?
+        var view: ChannelView?
         do {
             view = try await chat.driver.prepare().store.read { try $0.channelView(id) }
         } catch {
             return chat.driver.logReadFailure(error)
         }
         guard reads.end(number) else { return }
-        guard !isLoaded || view != self.view else { return }
+        let now = chat.driver.environment.now()
+        view?.channel.tellTime(now)
+        waitForExpiry(in: view, now: now)
+        let standing = ChannelMembership(view, now: now)
+        guard !isLoaded || view != self.view || standing != currentUserMembership else { return }
         isLoaded = true
         channel = view?.channel
         membership = view?.membership
+        invitation = view?.invitation
+        currentUserMembership = standing
         lastMessage = view?.lastMessage
         unreadCount = view?.unreadCount ?? 0
+        hiddenState = view?.hiddenState ?? .unhidden
+        ownCapabilities = view?.ownCapabilities ?? []
         observers.notify(view)
+    }
+
+    /// A silence, a throttle, a mute and a ban end without an event. When the next of them is over, the channel is shown as it is
+    /// then, and the server is asked what the user may do.
+    private func waitForExpiry(in view: ChannelView?, now: Timestamp) {
+        expiry = nil
+        let ends = [
+            view?.channel.mutedUntil, view?.channel.rateLimitedUntil, view?.membership?.mutedUntil, view?.membership?.bannedUntil,
+        ]
+        guard let next = ends.compactMap({ $0 }).filter({ $0 > now && $0 < .forever }).min() else { return }
+        let (clock, driver, id) = (chat.driver.environment.clock, chat.driver, id)
+        expiry = ObservationToken(
+            task: Task { [weak self] in
+                // A little later than this device's clock says, for the server's may be behind.
+                try? await clock.sleep(for: .milliseconds(next.milliseconds - now.milliseconds + 500))
+                guard !Task.isCancelled else { return }
+                _ = try? await driver.call(GetChannel(channel: id))
+                await self?.reload()
+            })
     }
 }

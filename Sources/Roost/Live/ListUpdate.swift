@@ -19,23 +19,42 @@ public struct ListUpdate<Item: Identifiable & Hashable & Sendable>: Sendable whe
     /// Indices in ``items`` of what was there before with another content.
     public var updated: [Int]
 
-    /// The difference between two lists.
+    /// The difference between two lists: as few moves as can be, in a time that grows hardly faster than the lists.
+    ///
+    /// Who follows it takes away what is removed and what moves, then puts in what is inserted and what moves, in the order of the
+    /// new indices.
     public init(from old: [Item], to new: [Item]) {
         items = new
         inserted = []
         removed = []
         moved = []
         updated = []
-        for change in new.map(\.id).difference(from: old.map(\.id)).inferringMoves() {
-            switch change {
-            case .insert(let offset, _, let from?): moved.append(Move(from: from, to: offset))
-            case .insert(let offset, _, nil): inserted.append(offset)
-            case .remove(_, _, _?): break
-            case .remove(let offset, _, nil): removed.append(offset)
+        // Most changes leave the beginning and the end where they were.
+        let common = min(old.count, new.count)
+        let head = (0..<common).first { old[$0].id != new[$0].id } ?? common
+        let tail = (0..<(common - head)).first { old[old.count - 1 - $0].id != new[new.count - 1 - $0].id } ?? (common - head)
+        updated = (0..<head).filter { old[$0] != new[$0] }
+        compare(old, head..<(old.count - tail), head..<(new.count - tail))
+        updated += (0..<tail).map { new.count - tail + $0 }.filter { old[$0 - new.count + old.count] != new[$0] }
+    }
+
+    /// The difference between the parts of two lists in which they differ.
+    private mutating func compare(_ old: [Item], _ oldRange: Range<Int>, _ newRange: Range<Int>) {
+        let before = Dictionary(oldRange.map { (old[$0].id, $0) }, uniquingKeysWith: { first, _ in first })
+        var kept: [(from: Int, to: Int)] = []
+        var isKept = [Bool](repeating: false, count: oldRange.count)
+        for index in newRange {
+            guard let from = before[items[index].id] else {
+                inserted.append(index)
+                continue
             }
+            kept.append((from, index))
+            isKept[from - oldRange.lowerBound] = true
+            if old[from] != items[index] { updated.append(index) }
         }
-        let before = Dictionary(old.map { ($0.id, $0) }, uniquingKeysWith: { first, _ in first })
-        updated = new.indices.filter { index in before[new[index].id].map { $0 != new[index] } ?? false }
+        removed = oldRange.filter { !isKept[$0 - oldRange.lowerBound] }
+        let staying = LongestRun.indices(of: kept.map(\.from))
+        moved = kept.indices.filter { !staying.contains($0) }.map { Move(from: kept[$0].from, to: kept[$0].to) }
     }
 
     /// Whether nothing changed.

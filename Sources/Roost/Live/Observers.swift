@@ -37,3 +37,22 @@ final class Observers<Value: Sendable> {
         }
     }
 }
+
+extension Observers {
+    /// The updates of a list, each with the difference to the one before; the first inserts everything.
+    func updates<Item>(startingWith items: [Item]?) -> ListUpdates<Item> where Value == [Item] {
+        ListUpdates(snapshots: values(startingWith: items))
+    }
+
+    /// Calls back with a list and its difference, until the token is invalidated or released.
+    func addDifferences<Item>(
+        startingWith items: [Item]?, _ callback: @escaping @MainActor (ListUpdate<Item>) -> Void
+    ) -> ObservationToken where Value == [Item] {
+        var last: [Item] = []
+        return add(startingWith: items) { items in
+            let update = ListUpdate(from: last, to: items)
+            last = items
+            callback(update)
+        }
+    }
+}

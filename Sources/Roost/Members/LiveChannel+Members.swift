@@ -3,22 +3,79 @@ public import RoostAPI
 extension LiveChannel {
     /// Joins the channel. Joining again changes nothing and answers the same (AM-26).
     ///
-    /// - Throws: `RoostError` with `not_found`, `member_limit`, `channel_limit`, and as ``Chat/call(_:)`` does.
+    /// - Throws: `RoostError` with `not_found`, `invite_required` for a private channel, `banned`, `member_limit`, `channel_limit`,
+    ///   `kind_forbids`, and as ``Chat/call(_:)`` does.
     @discardableResult
     public func join() async throws -> ChannelView { try await chat.call(JoinChannel(channel: id)) }
 
-    /// Leaves the channel: it and its messages go from this device (AM-41). Leaving again changes nothing.
+    /// Leaves the channel: it and its messages go from this device (AM-41, SB-20). Leaving again changes nothing.
     ///
-    /// - Throws: `RoostError` as ``Chat/call(_:)`` does.
+    /// - Throws: `RoostError` with `kind_forbids` for a conversation (AM-18), and as ``Chat/call(_:)`` does.
     public func leave() async throws { _ = try await chat.call(LeaveChannel(channel: id)) }
 
-    /// One page of the channel's members in the order of their ids (AM-42).
+    /// The channel's members as a live collection (AM-39, R15). Each call makes a new one; keep it while it is shown.
+    ///
+    /// - Parameters:
+    ///   - states: members in any of these states; `.muted` and `.banned` are for who may list them. Nil for all members.
+    ///   - roles: only members with one of these roles; at most 10. Nil for all.
+    ///   - sort: who came first, who came last, or the ids.
+    ///   - pageSize: members that one page adds, 1 to 100.
+    public func members(
+        states: [MemberFilter]? = nil, roles: [ChannelRole]? = nil, sort: MemberSort = .firstCreated, pageSize: Int = 30
+    ) -> MemberList {
+        MemberList(.list(ListMembers(channel: id, states: states, roles: roles, sort: sort)), pageSize: pageSize, in: chat)
+    }
+
+    /// The members whose name or id matches a text as a live collection, the newest membership first (MN-14, MN-15, R16).
+    ///
+    /// Case and diacritics don't count. The server is asked again, a moment later, when members come or go.
+    /// - Parameters:
+    ///   - text: 1 to 128 characters.
+    ///   - states: as for ``members(states:roles:sort:pageSize:)``; who may not find the banned has a list with a refusal (MN-18).
+    public func searchMembers(
+        _ text: String, states: [MemberFilter]? = nil, roles: [ChannelRole]? = nil, pageSize: Int = 30
+    ) -> MemberList {
+        MemberList(.search(SearchMembers(channel: id, text: text, states: states, roles: roles)), pageSize: pageSize, in: chat)
+    }
+
+    /// One page of the channel's members (AM-42).
     ///
     /// - Parameters:
     ///   - limit: 1 to 100; 30 when it is nil.
     ///   - cursor: the `nextCursor` of the page before.
     /// - Throws: `RoostError` with `not_member`, and as ``Chat/call(_:)`` does.
-    public func members(limit: Int? = nil, cursor: String? = nil) async throws -> Page<Member> {
+    public func members(limit: Int?, cursor: String? = nil) async throws -> Page<MemberEntry> {
         try await chat.call(ListMembers(channel: id, limit: limit, cursor: cursor))
+    }
+
+    /// Makes users members at once, with a result for each (AM-40).
+    ///
+    /// - Parameters:
+    ///   - users: 1 to 100, each once.
+    ///   - hideHistory: whether messages sent before are hidden from them, whatever the app's option says (D-11).
+    /// - Throws: `RoostError` with `kind_forbids` for a conversation (AM-18), `not_permitted`, and as ``Chat/call(_:)`` does.
+    @discardableResult
+    public func addMembers(_ users: [UserID], hideHistory: Bool = false) async throws -> [MemberResult] {
+        try await chat.call(AddMembers(channel: id, users: users, hideHistory: hideHistory)).results
+    }
+
+    /// Ends the membership of users with a lower role than the user's own, with a result for each (AM-40).
+    ///
+    /// - Parameter users: 1 to 100, each once.
+    /// - Throws: as ``addMembers(_:hideHistory:)``.
+    @discardableResult
+    public func removeMembers(_ users: [UserID]) async throws -> [MemberResult] {
+        try await chat.call(RemoveMembers(channel: id, users: users)).results
+    }
+
+    /// Gives members a role, with a result for each (AM-47, SB-10, R33).
+    ///
+    /// - Parameters:
+    ///   - role: one that stands below the user's own; an owner may also make another member the owner, and is an operator then.
+    ///   - users: 1 to 100, each once; exactly one where the role is `owner`.
+    /// - Throws: `RoostError` with `not_found` for an unknown role, `kind_forbids`, `not_permitted`, and as ``Chat/call(_:)`` does.
+    @discardableResult
+    public func setRole(_ role: ChannelRole, of users: [UserID]) async throws -> [MemberResult] {
+        try await chat.call(SetMemberRole(channel: id, users: users, role: role)).results
     }
 }

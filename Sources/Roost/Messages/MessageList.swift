@@ -34,8 +34,8 @@ public final class MessageList {
         self.pageSize = min(max(pageSize, 1), Limits.historyPage.most)
         limit = self.pageSize
         let changes = Task { [weak self, driver] in
-            guard let signals = await driver.signals(for: .channel(channel)) else { return }
-            for await _ in signals { await self?.reload() }
+            guard let changes = await driver.changes(of: .channel(channel)) else { return }
+            for await _ in changes { await self?.reload() }
         }
         // A channel that was joined a moment ago has no messages here: the first page is fetched once there is a connection.
         let connections = Task { [weak self, driver] in
@@ -45,18 +45,11 @@ public final class MessageList {
     }
 
     /// The list after each change, with the difference to the one before; the first update inserts everything.
-    public var updates: ListUpdates<MessageItem> {
-        ListUpdates(snapshots: observers.values(startingWith: isLoaded ? items : nil))
-    }
+    public var updates: ListUpdates<MessageItem> { observers.updates(startingWith: isLoaded ? items : nil) }
 
     /// Calls back with the list and its difference after each change, until the token is invalidated or released.
     public func observe(_ callback: @escaping @MainActor (ListUpdate<MessageItem>) -> Void) -> ObservationToken {
-        var last: [MessageItem] = []
-        return observers.add(startingWith: isLoaded ? items : nil) { items in
-            let update = ListUpdate(from: last, to: items)
-            last = items
-            callback(update)
-        }
+        observers.addDifferences(startingWith: isLoaded ? items : nil, callback)
     }
 
     /// Adds a page of older messages, from this device where they are cached, else from the server. Does nothing when there are

@@ -1,53 +1,136 @@
 import RoostAPI
 import Synchronization
 
-/// Tells live objects that something they show was written. Signals that nobody has acted on yet are one.
+/// What was written, as far as live objects care.
+struct StoreChange: Hashable, Sendable {
+    /// Whether everything may have changed.
+    var isEverything = false
+    var channels: Set<ChannelID> = []
+    /// Those of the channels in which somebody became or stopped being a member, or got another role.
+    var members: Set<ChannelID> = []
+    /// Those of the channels in which the user's own membership changed.
+    var memberships: Set<ChannelID> = []
+    /// Whether something of the user's own changed: invitations, preferences.
+    var isOwn = false
+
+    static let everything = StoreChange(isEverything: true, isOwn: true)
+
+    var isEmpty: Bool { !isEverything && !isOwn && channels.isEmpty }
+
+    mutating func merge(_ other: StoreChange) {
+        isEverything = isEverything || other.isEverything
+        channels.formUnion(other.channels)
+        members.formUnion(other.members)
+        memberships.formUnion(other.memberships)
+        isOwn = isOwn || other.isOwn
+    }
+}
+
+extension StoreChange {
+    init(_ writes: [StoreWrite]) {
+        for write in writes {
+            if let channel = write.channel { channels.insert(channel) }
+            switch write {
+            case .erase: self.merge(.everything)
+            case .members(let channel, _): members.insert(channel)
+            case .membership(let membership): memberships.insert(membership.channelId)
+            case .invitation, .preferences: isOwn = true
+            default: break
+            }
+        }
+    }
+}
+
+/// Tells live objects that something they show was written. Changes that nobody has acted on yet are one.
 final class ChangeSignals: Sendable {
     /// What a live object shows.
     enum Topic: Hashable, Sendable {
         case channel(ChannelID)
         /// Every channel.
         case channels
+        /// What is the user's own beside channels.
+        case own
+
+        func concerns(_ change: StoreChange) -> Bool {
+            if change.isEverything { return true }
+            return switch self {
+            case .channel(let channel): change.channels.contains(channel)
+            case .channels: !change.channels.isEmpty
+            case .own: change.isOwn
+            }
+        }
+    }
+
+    private struct Follower {
+        var topic: Topic
+        var pending: StoreChange
+        var continuation: AsyncStream<Void>.Continuation
     }
 
     private struct State {
-        var followers: [Int: (topic: Topic, continuation: AsyncStream<Void>.Continuation)] = [:]
+        var followers: [Int: Follower] = [:]
         var lastNumber = 0
     }
 
     private let state = Mutex(State())
 
-    /// A signal at once, and one after each change of the topic.
-    func signals(for topic: Topic) -> AsyncStream<Void> {
+    /// A change at once, which is of everything, and one after each change of the topic.
+    func changes(of topic: Topic) -> StoreChanges {
         let (stream, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
         let number = state.withLock { state in
             state.lastNumber += 1
-            state.followers[state.lastNumber] = (topic, continuation)
+            state.followers[state.lastNumber] = Follower(topic: topic, pending: .everything, continuation: continuation)
             return state.lastNumber
         }
         continuation.yield()
         continuation.onTermination = { [weak self] _ in
             _ = self?.state.withLock { $0.followers.removeValue(forKey: number) }
         }
-        return stream
+        return StoreChanges(signals: stream, number: number, source: self)
     }
 
-    /// Something of these channels was written.
-    func signal(_ channels: Set<ChannelID>) {
+    func signal(_ change: StoreChange) {
         state.withLock { state in
-            for follower in state.followers.values {
-                switch follower.topic {
-                case .channels: follower.continuation.yield()
-                case .channel(let channel): if channels.contains(channel) { follower.continuation.yield() }
-                }
+            for number in state.followers.keys where state.followers[number]?.topic.concerns(change) == true {
+                state.followers[number]?.pending.merge(change)
+                state.followers[number]?.continuation.yield()
             }
         }
     }
 
-    /// Everything may have changed.
-    func signalAll() {
+    fileprivate func take(_ number: Int) -> StoreChange {
         state.withLock { state in
-            for follower in state.followers.values { follower.continuation.yield() }
+            let change = state.followers[number]?.pending ?? StoreChange()
+            state.followers[number]?.pending = StoreChange()
+            return change
+        }
+    }
+}
+
+/// The changes that one live object follows. What changes while it is at work comes as one change afterwards.
+struct StoreChanges: AsyncSequence, Sendable {
+    typealias Element = StoreChange
+    fileprivate let signals: AsyncStream<Void>
+    fileprivate let number: Int
+    fileprivate let source: ChangeSignals
+
+    func makeAsyncIterator() -> Iterator {
+        Iterator(signals: signals.makeAsyncIterator(), number: number, source: source)
+    }
+
+    struct Iterator: AsyncIteratorProtocol {
+        fileprivate var signals: AsyncStream<Void>.Iterator
+        fileprivate let number: Int
+        fileprivate let source: ChangeSignals
+
+        mutating func next() async -> StoreChange? { await next(isolation: nil) }
+
+        mutating func next(isolation actor: isolated (any Actor)?) async -> StoreChange? {
+            while await signals.next(isolation: actor) != nil {
+                let change = source.take(number)
+                if !change.isEmpty { return change }
+            }
+            return nil
         }
     }
 }

@@ -30,31 +30,37 @@ extension Database {
         return try Data.fetchOne(statement, arguments: [channel.rawValue]).map { try StoredJSON.decode(from: $0) }
     }
 
-    /// A channel with the own membership and its newest message; nil when it isn't cached.
+    /// A channel with all that the user has in it and its newest message; nil when it isn't cached.
     func channelView(_ channel: ChannelID) throws -> ChannelView? {
-        try channelViews(where: "WHERE c.channel_id = ?", [channel.rawValue]).first
-    }
-
-    /// The channels that the user is a member of and that aren't deleted, the most lately active first.
-    func joinedChannels() throws -> [ChannelView] {
-        try channelViews(where: "ORDER BY c.last_activity DESC, c.channel_id", [])
-            .filter { $0.membership?.state == .member && $0.channel.deletedAt == nil }
-    }
-
-    private func channelViews(where clause: String, _ arguments: StatementArguments) throws -> [ChannelView] {
         let sql = """
-            SELECT c.json, c.seq, c.member_count, c.message_count, c.last_activity, m.json,
-                   (SELECT json FROM messages WHERE channel_id = c.channel_id ORDER BY seq DESC LIMIT 1)
-            FROM channels c LEFT JOIN memberships m ON m.channel_id = c.channel_id \(clause)
+            SELECT a.json, c.seq, c.member_count, c.message_count, c.last_activity, c.last_message_at, m.json, k.json,
+                   (SELECT json FROM messages WHERE channel_id = ?1 ORDER BY seq DESC LIMIT 1),
+                   (SELECT json FROM invitations WHERE channel_id = ?1 AND is_waiting)
+            FROM channels c JOIN channel_attributes a ON a.channel_id = c.channel_id
+            LEFT JOIN memberships m ON m.channel_id = c.channel_id
+            LEFT JOIN capabilities k ON k.channel_id = c.channel_id
+            WHERE c.channel_id = ?1
             """
-        return try Row.fetchAll(try cachedStatement(sql: sql), arguments: arguments).map { row in
-            var channel = try StoredJSON.decode(Channel.self, from: row[0])
-            channel.counters = ChannelCounters(
-                seq: row[1], memberCount: row[2], messageCount: row[3], lastActivity: Timestamp(milliseconds: row[4]))
-            let membership = try (row[5] as Data?).map { try StoredJSON.decode(Membership.self, from: $0) }
-            let lastMessage = try (row[6] as Data?).map { try StoredJSON.decode(Message.self, from: $0) }
-            return ChannelView(channel: channel, membership: membership, lastMessage: lastMessage)
+        guard let row = try Row.fetchOne(try cachedStatement(sql: sql), arguments: [channel.rawValue]) else { return nil }
+        var channel = try StoredJSON.decode(Channel.self, from: row[0])
+        channel.counters = ChannelCounters(
+            seq: row[1], memberCount: row[2], messageCount: row[3], lastActivity: Timestamp(milliseconds: row[4]),
+            lastMessageAt: (row[5] as Int64?).map(Timestamp.init(milliseconds:)))
+        func model<Model: Decodable>(_ column: Int) throws -> Model? {
+            try (row[column] as Data?).map { try StoredJSON.decode(Model.self, from: $0) }
         }
+        var membership: Membership? = try model(6)
+        let capabilities: Capabilities? = try model(7)
+        let isMember = membership?.state == .member
+        var permissions = capabilities?.now(as: isMember ? membership?.role : nil) ?? []
+        if channel.deletedAt != nil {
+            // A deleted channel has no members, without a word to any of them.
+            membership?.state = .none
+            permissions = []
+        }
+        return ChannelView(
+            channel: channel, membership: membership, invitation: try model(9), lastMessage: try model(8),
+            ownCapabilities: permissions)
     }
 
     /// The newest messages of a channel: as many as the limit says, and more where it takes more to reach back to `lowest`.
@@ -65,7 +71,12 @@ extension Database {
         let statement = try cachedStatement(sql: "SELECT json FROM messages WHERE channel_id = ? ORDER BY seq DESC LIMIT ?")
         let rows = try Data.fetchAll(statement, arguments: [channel.rawValue, limit + 1])
         let messages = try rows.prefix(limit).reversed().map { try StoredJSON.decode(Message.self, from: $0) }
-        let position = try cachedStatement(sql: "SELECT window_start FROM positions WHERE channel_id = ?")
+        // What is concealed from the user isn't there to be asked for.
+        let position = try cachedStatement(
+            sql: """
+                SELECT window_start FROM positions WHERE channel_id = ?1
+                AND window_start > 1 + COALESCE((SELECT history_floor FROM memberships WHERE channel_id = ?1), 0)
+                """)
         let windowStart = try Seq.fetchOne(position, arguments: [channel.rawValue]) ?? 0
         return CachedMessages(
             messages: messages, hasOlder: rows.count > limit || windowStart > 0, hasOlderCached: rows.count > limit)
@@ -74,5 +85,36 @@ extension Database {
     func user(_ id: UserID) throws -> User? {
         let statement = try cachedStatement(sql: "SELECT json FROM users WHERE user_id = ?")
         return try Data.fetchOne(statement, arguments: [id.rawValue]).map { try StoredJSON.decode(from: $0) }
+    }
+
+    /// The members of a channel whose rows changed after a seq, in the order of their changes.
+    func members(of channel: ChannelID, changedAfter seq: Seq) throws -> [Member] {
+        let statement = try cachedStatement(
+            sql: "SELECT json FROM members WHERE channel_id = ? AND change_seq > ? ORDER BY change_seq, user_id")
+        return try Data.fetchAll(statement, arguments: [channel.rawValue, seq]).map { try StoredJSON.decode(from: $0) }
+    }
+
+    /// The seq up to which a channel's stream is applied; nil for a channel that isn't followed.
+    func cursor(of channel: ChannelID) throws -> Seq? {
+        try Seq.fetchOne(
+            try cachedStatement(sql: "SELECT cursor FROM positions WHERE channel_id = ?"), arguments: [channel.rawValue])
+    }
+
+    /// The user's invitations that wait for an answer, the newest first, each with its channel where that is known here.
+    func waitingInvitations() throws -> [(invitation: Invitation, channel: Channel?)] {
+        let statement = try cachedStatement(
+            sql: """
+                SELECT i.json, a.json FROM invitations i LEFT JOIN channel_attributes a ON a.channel_id = i.channel_id
+                WHERE i.is_waiting = 1 ORDER BY i.invited_at DESC, i.channel_id DESC
+                """)
+        return try Row.fetchAll(statement).map { row in
+            (try StoredJSON.decode(from: row[0]), try (row[1] as Data?).map { try StoredJSON.decode(from: $0) })
+        }
+    }
+
+    /// The user's preferences; those that hold unless the user says otherwise where none are known.
+    func preferences() throws -> Preferences {
+        let statement = try cachedStatement(sql: "SELECT json FROM preferences")
+        return try Data.fetchOne(statement).map { try StoredJSON.decode(from: $0) } ?? Preferences()
     }
 }

@@ -19,7 +19,7 @@ final class Store: Sendable {
     /// - Parameter url: the file; nil for a cache in memory.
     init(url: URL?, user: UserID, logger: Logger) throws {
         self.user = user
-        file = DatabaseFile(url: url, isDurable: false, migrator: Self.migrator, logger: logger)
+        file = DatabaseFile(url: url, isDurable: false, migrator: Self.schema, logger: logger)
         queue = Mutex(try file.open())
     }
 
@@ -31,9 +31,7 @@ final class Store: Sendable {
         try await database.write { database in
             for write in writes { try database.apply(write, as: user) }
         }
-        var isErased = false
-        for case .erase in writes { isErased = true }
-        if isErased { signals.signalAll() } else { signals.signal(Set(writes.compactMap(\.channel))) }
+        signals.signal(StoreChange(writes))
     }
 
     func read<Value: Sendable>(_ query: @escaping @Sendable (Database) throws -> Value) async throws -> Value {
@@ -53,37 +51,7 @@ final class Store: Sendable {
             try file.putAside()
             queue = try file.open()
         }
-        signals.signalAll()
-    }
-
-    /// The schema. Models are kept as JSON; beside it stand only the columns that are searched or changed on their own.
-    private static var migrator: DatabaseMigrator {
-        var migrator = DatabaseMigrator()
-        migrator.registerMigration("1") { database in
-            try database.execute(
-                sql: """
-                    CREATE TABLE state (id INTEGER PRIMARY KEY CHECK (id = 1), epoch TEXT, user_cursor INTEGER NOT NULL);
-                    INSERT INTO state (id, user_cursor) VALUES (1, 0);
-                    CREATE TABLE positions (
-                        channel_id TEXT PRIMARY KEY NOT NULL, cursor INTEGER NOT NULL, window_start INTEGER NOT NULL
-                    ) WITHOUT ROWID;
-                    CREATE TABLE channels (
-                        channel_id TEXT PRIMARY KEY NOT NULL, seq INTEGER NOT NULL, member_count INTEGER NOT NULL,
-                        message_count INTEGER NOT NULL, last_activity INTEGER NOT NULL, json BLOB NOT NULL
-                    ) WITHOUT ROWID;
-                    CREATE TABLE memberships (channel_id TEXT PRIMARY KEY NOT NULL, json BLOB NOT NULL) WITHOUT ROWID;
-                    CREATE TABLE messages (
-                        channel_id TEXT NOT NULL, seq INTEGER NOT NULL, change_seq INTEGER NOT NULL, json BLOB NOT NULL,
-                        PRIMARY KEY (channel_id, seq)
-                    ) WITHOUT ROWID;
-                    CREATE TABLE members (
-                        channel_id TEXT NOT NULL, user_id TEXT NOT NULL, change_seq INTEGER NOT NULL, json BLOB NOT NULL,
-                        PRIMARY KEY (channel_id, user_id)
-                    ) WITHOUT ROWID;
-                    CREATE TABLE users (user_id TEXT PRIMARY KEY NOT NULL, json BLOB NOT NULL) WITHOUT ROWID;
-                    """)
-        }
-        return migrator
+        signals.signal(.everything)
     }
 }
 

@@ -15,8 +15,20 @@ struct IncomingFrame: Decodable {
     /// What the client needs of the server's welcome.
     struct Welcome: Decodable, Hashable {
         var user: UserID
+        /// What the user is in the app; nil for a role that this version doesn't know.
+        var role: AppRole?
         var epoch: String
         var pingIntervalSeconds: Int
+
+        private enum CodingKeys: String, CodingKey { case user, role, epoch, pingIntervalSeconds }
+
+        init(from decoder: any Decoder) throws {
+            let container = try decoder.container(keyedBy: CodingKeys.self)
+            user = try container.decode(UserID.self, forKey: .user)
+            role = try container.decodeIfPresent(String.self, forKey: .role).flatMap(AppRole.init(rawValue:))
+            epoch = try container.decode(String.self, forKey: .epoch)
+            pingIntervalSeconds = try container.decode(Int.self, forKey: .pingIntervalSeconds)
+        }
     }
 
     private enum CodingKeys: String, CodingKey { case reply, error, welcome, closing, event }
@@ -70,7 +82,9 @@ struct LenientRows: Decodable {
     /// What was wrong with each row that was left out.
     var problems: [String] = []
 
-    private enum CodingKeys: String, CodingKey { case channel, counters, members, messages, memberships, users }
+    private enum CodingKeys: String, CodingKey {
+        case channel, counters, members, messages, memberships, invitations, users, preferences, ownCapabilities, capabilities
+    }
 
     init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: CodingKeys.self)
@@ -79,7 +93,18 @@ struct LenientRows: Decodable {
         rows.members = many(Member.self, .members, in: container)
         rows.messages = many(Message.self, .messages, in: container)
         rows.memberships = many(Membership.self, .memberships, in: container)
+        rows.invitations = many(Invitation.self, .invitations, in: container)
         rows.users = many(User.self, .users, in: container)
+        rows.preferences = one(Preferences.self, .preferences, in: container)
+        rows.ownCapabilities = permissions(.ownCapabilities, in: container)
+        rows.capabilities = permissions(.capabilities, in: container)
+    }
+
+    /// Lists of permissions, without those that this version doesn't know.
+    private mutating func permissions(
+        _ key: CodingKeys, in container: KeyedDecodingContainer<CodingKeys>
+    ) -> [String: [Permission]]? {
+        one([String: [String]].self, key, in: container)?.mapValues { $0.compactMap(Permission.init(rawValue:)) }
     }
 
     private mutating func one<Row: Decodable>(

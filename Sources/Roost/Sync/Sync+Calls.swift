@@ -3,18 +3,43 @@ import RoostAPI
 extension Sync {
     /// Who a call was made for.
     enum Purpose: Hashable, Sendable {
-        /// The app. Replies that bring a channel, those to join and create, make it one that is followed.
-        case app(CallToken, bringsChannel: Bool)
+        case app(CallToken, Bringing)
         case resume
+        case watch(ChannelID)
         case send(MessageKey)
         case history(ChannelID)
+    }
+
+    /// What of a reply to the app concerns the cache.
+    enum Bringing: Hashable, Sendable {
+        case nothing
+        /// A channel that the user is a member of by it, and that is followed from now on.
+        case membership
+        /// A channel, whether the user is a member or not.
+        case channel
+        /// Invitations with the summaries of their channels.
+        case invitations
+        /// The channel is watched from now on.
+        case watch(ChannelID)
+
+        init(_ operation: any Operation) {
+            self =
+                switch operation {
+                case is JoinChannel, is CreateChannel, is AcceptInvitation: .membership
+                case is GetChannel: .channel
+                case is ListMyInvitations: .invitations
+                case let operation as WatchChannel: .watch(operation.channel)
+                default: .nothing
+                }
+        }
     }
 
     mutating func call(_ operation: any Operation, for token: CallToken) {
         guard isAuthenticated else {
             return emit(.reply(token, .failure(RoostError(.notConnected, "There is no connection to the server."))))
         }
-        send(operation, for: .app(token, bringsChannel: operation is JoinChannel || operation is CreateChannel))
+        if let operation = operation as? UnwatchChannel { watched.remove(operation.channel) }
+        send(operation, for: .app(token, Bringing(operation)))
     }
 
     mutating func cancel(_ token: CallToken) {
@@ -62,9 +87,11 @@ extension Sync {
 
     private mutating func finish(_ purpose: Purpose, with result: Result<[UInt8], RoostError>) {
         switch (purpose, result) {
-        case (.app(let token, let bringsChannel), _):
-            if bringsChannel, case .success(let bytes) = result { channelArrived(bytes) }
+        case (.app(let token, let bringing), _):
+            if case .success(let bytes) = result { arrived(bringing, bytes) }
             emit(.reply(token, result))
+        case (.watch(let channel), .failure(let error)): watchFailed(channel, error)
+        case (.watch, .success): break
         case (.resume, .success(let bytes)): resumed(bytes)
         case (.resume, .failure(let error)): resumeFailed(error)
         case (.send(let key), _): sendFinished(key, result)
@@ -72,15 +99,50 @@ extension Sync {
         }
     }
 
-    /// While catching up, the answer to the resume or a held event brings the channel anyway, at the moment that fits the other
-    /// streams.
-    private mutating func channelArrived(_ bytes: [UInt8]) {
-        guard phase == .online, let view = try? ReplyResult<ChannelView>.decode(bytes), let membership = view.membership,
-            membership.state == .member
-        else { return }
-        let writes = adopt(view.channel, lastMessage: view.lastMessage)
-        guard !writes.isEmpty else { return }
-        emit(.store(writes + [.membership(membership)]))
+    private mutating func arrived(_ bringing: Bringing, _ bytes: [UInt8]) {
+        switch bringing {
+        case .nothing: break
+        case .membership, .channel:
+            guard let view = try? ReplyResult<ChannelView>.decode(bytes) else { return }
+            channelArrived(view, isNews: bringing == .membership)
+        case .invitations:
+            guard let page = try? ReplyResult<Page<InvitationEntry>>.decode(bytes) else { return }
+            let writes = page.items.flatMap { invitationWrites([$0.invitation], channel: $0.channel) }
+            if !writes.isEmpty { emit(.store(writes)) }
+        case .watch(let channel):
+            watched.insert(channel)
+            guard let state = try? ReplyResult<WatchedChannel>.decode(bytes) else { return }
+            channelArrived(
+                ChannelView(
+                    channel: state.channel, membership: state.membership, lastMessage: state.messages.messages.last,
+                    ownCapabilities: state.ownCapabilities), isNews: false)
+        }
+    }
+
+    /// - Parameter isNews: whether the call may have made the user a member. Of any other membership the streams tell.
+    private mutating func channelArrived(_ view: ChannelView, isNews: Bool) {
+        let id = view.channel.channelId
+        var writes: [StoreWrite] = []
+        if let cursor = saved.channels[id]?.cursor {
+            // Its stream knows better, unless the answer is as new: what ends with time, like a silence, no event tells.
+            guard view.channel.counters.seq >= cursor else { return }
+        } else if let membership = view.membership, membership.state == .member {
+            // While catching up, the answer to the resume or a held event brings the channel anyway, at the moment that fits the
+            // other streams.
+            guard isNews, phase == .online else { return }
+            writes = adopt(view.channel, lastMessage: view.lastMessage) + [.membership(membership)]
+        } else {
+            // A channel of others is shown as it was seen here last.
+            writes = [.channel(view.channel)]
+        }
+        writes.append(
+            .capabilities(
+                id,
+                Capabilities.Own(
+                    permissions: view.ownCapabilities, userSeq: view.membership?.userSeq ?? 0, channelSeq: view.channel.counters.seq
+                )))
+        if let invitation = view.invitation { writes.append(.invitation(invitation)) }
+        emit(.store(writes))
     }
 
     /// Answers every caller of a connection that is gone.

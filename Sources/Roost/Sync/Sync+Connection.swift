@@ -111,6 +111,8 @@ extension Sync {
             return refused(RoostError(.unauthenticated, "The token is for \(welcome.user), not for \(user)."))
         }
         emit(.cancelTimer(.handshake))
+        role = welcome.role
+        mustRenewWatches = true
         pingInterval = .seconds(min(max(1, welcome.pingIntervalSeconds), 3600))
         silentTicks = 0
         emit(.startTimer(.liveness, pingInterval / 2))

@@ -122,86 +122,13 @@ extension Sync {
         }
         set(.online)
         sendAll()
+        renewWatches()
     }
 
     /// Another epoch: what is cached belongs to a history that the server doesn't have any more. The outbox stays.
     mutating func startAfresh(epoch: String) {
         saved = SavedState(epoch: epoch)
         emit(.store([.erase(epoch: epoch)]))
-    }
-
-    // MARK: Rows
-
-    private mutating func writes(for changes: IncomingChanges) -> [StoreWrite] {
-        guard case .channel(let channel) = changes.stream else { return [] }
-        let rows = changes.rows.rows
-        var writes: [StoreWrite] = []
-        if changes.isFresh == true || saved.channels[channel] == nil {
-            let messages = rows.messages ?? []
-            let isWhole = rows.channel.map { messages.count >= $0.counters.messageCount } ?? false
-            let lowest = messages.map(\.seq).min() ?? changes.seq &+ 1
-            saved.channels[channel] = Position(cursor: changes.seq, windowStart: isWhole ? 0 : lowest)
-            writes.append(.forget(channel))
-        } else {
-            saved.channels[channel]?.cursor = changes.seq
-        }
-        writes += channelWrites(rows, of: channel)
-        writes += positionWrite(of: channel)
-        for membership in rows.memberships ?? [] { writes += membershipWrites(membership) }
-        return writes
-    }
-
-    /// What a channel's own rows change in the store: everything but the position.
-    private mutating func channelWrites(_ rows: Rows, of channel: ChannelID) -> [StoreWrite] {
-        var writes: [StoreWrite] = []
-        if let row = rows.channel { writes.append(.channel(row)) }
-        if let counters = rows.counters { writes.append(.counters(channel, counters)) }
-        if let members = rows.members, !members.isEmpty { writes.append(.members(channel, members)) }
-        let windowStart = saved.channels[channel]?.windowStart ?? .max
-        let messages = (rows.messages ?? []).filter { $0.seq >= windowStart }
-        if !messages.isEmpty { writes.append(.messages(messages)) }
-        // A page of history on its way may have been read before this change: it is applied once more after the page.
-        loads[channel]?.strays += (rows.messages ?? []).filter { $0.seq < windowStart }
-        return writes
-    }
-
-    private mutating func userWrites(_ rows: Rows) -> [StoreWrite] {
-        var writes: [StoreWrite] = []
-        if let users = rows.users, !users.isEmpty { writes.append(.users(users)) }
-        for membership in rows.memberships ?? [] {
-            if membership.state == .member, let channel = rows.channel, channel.channelId == membership.channelId {
-                // A stay that began after where this client stands is another one: its leaving before was told with it.
-                if let cursor = saved.channels[channel.channelId]?.cursor, cursor < membership.joinedSeq {
-                    writes += membershipWrites(membership.left)
-                }
-                writes += adopt(channel, lastMessage: nil)
-            }
-            writes += membershipWrites(membership)
-        }
-        return writes
-    }
-
-    private mutating func membershipWrites(_ membership: Membership) -> [StoreWrite] {
-        guard membership.state != .member else { return [.membership(membership)] }
-        saved.channels[membership.channelId] = nil
-        return [.membership(membership), .leave(membership.channelId)]
-    }
-
-    /// A channel that became ours while connected: its stream begins here. One that is followed already isn't touched, for its
-    /// stream knows better.
-    mutating func adopt(_ channel: Channel, lastMessage: Message?) -> [StoreWrite] {
-        let id = channel.channelId
-        guard saved.channels[id] == nil else { return [] }
-        let seq = channel.counters.seq
-        let windowStart = channel.counters.messageCount == 0 ? 0 : lastMessage?.seq ?? seq &+ 1
-        saved.channels[id] = Position(cursor: seq, windowStart: windowStart)
-        var writes: [StoreWrite] = [.forget(id), .channel(channel)]
-        if let lastMessage { writes.append(.messages([lastMessage])) }
-        return writes + positionWrite(of: id)
-    }
-
-    func positionWrite(of channel: ChannelID) -> [StoreWrite] {
-        saved.channels[channel].map { [.position(channel, $0)] } ?? []
     }
 
     /// Asks to store, and then takes from the outbox what has become part of the channel: never before it is stored.
@@ -211,14 +138,5 @@ extension Sync {
             arrived(message)
         }
         settleAcknowledged()
-    }
-}
-
-extension Membership {
-    /// The same membership given up.
-    fileprivate var left: Membership {
-        var membership = self
-        membership.state = .none
-        return membership
     }
 }

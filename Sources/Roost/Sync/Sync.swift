@@ -9,9 +9,11 @@ import RoostAPI
 /// Its parts, each in a file of its own:
 /// - `Sync+Connection`: tokens, connecting, backoff, liveness.
 /// - `Sync+Streams`: events, positions, catching up after a gap or a reconnect.
+/// - `Sync+Rows`: what rows change in the store.
 /// - `Sync+Calls`: calls and their replies.
 /// - `Sync+History`: older messages, page by page.
 /// - `Sync+Outbox`: messages on their way, one at a time in each channel.
+/// - `Sync+Watching`: watching again after a reconnect.
 ///
 /// It does not guarantee that what it asks to be stored is stored: a driver whose store fails must say so with
 /// ``Input/storeFailed(_:_:)``.
@@ -35,6 +37,8 @@ struct Sync: Sendable {
     }
 
     let user: UserID
+    /// What the user is in the app, as the server's welcome says.
+    var role: AppRole?
     let client: String
     let settings: Settings
     var random: any RandomNumberGenerator & Sendable
@@ -62,6 +66,12 @@ struct Sync: Sendable {
 
     // History.
     var loads: [ChannelID: HistoryLoad] = [:]
+
+    // Watching.
+    /// The channels that the app watches.
+    var watched: Set<ChannelID> = []
+    /// Whether this connection watches none of them yet.
+    var mustRenewWatches = false
 
     // Outbox.
     var queues: [ChannelID: SendQueue] = [:]

@@ -14,7 +14,8 @@ extension SyncDriver {
             }
             if !writes.isEmpty, !hasFailed { hasFailed = !(await store(writes)) }
             writes = []
-            // A message whose row couldn't be stored stays in the outbox: it is sent again, and the server knows it by its client id.
+            // A message whose row couldn't be stored stays in the outbox: it is sent again, and the server knows it by its client
+            // id.
             if hasFailed, case .outbox(.remove) = output { continue }
             await perform(output)
         }
@@ -110,7 +111,7 @@ extension SyncDriver {
             // The row stays as it was. After a restart it is sent once more with the same client id, which stores nothing twice.
             environment.logger.error("The outbox couldn't be written.", metadata: ["error": "\(error)"])
         }
-        files.store.signals.signal([write.key.channel])
+        files.store.signals.signal(StoreChange(channels: [write.key.channel]))
     }
 
     private func set(_ status: ConnectionStatus) {

@@ -62,7 +62,7 @@ extension SyncDriver {
         let insert = Task {
             _ = await previous?.result
             let item = try await files.outbox.insert(operation, createdAt: createdAt)
-            files.store.signals.signal([operation.channel])
+            files.store.signals.signal(StoreChange(channels: [operation.channel]))
             submit(.enqueued(item))
         }
         lastInsert = insert
@@ -102,10 +102,10 @@ extension SyncDriver {
         if let key { confirmations[key]?.removeValue(forKey: token)?.resume(throwing: CancellationError()) }
     }
 
-    /// Signals for a live object: one at once, one after each change. Nil when this device's files can't be opened.
-    func signals(for topic: ChangeSignals.Topic) async -> AsyncStream<Void>? {
+    /// What changes for a live object: everything at once, then each change. Nil when this device's files can't be opened.
+    func changes(of topic: ChangeSignals.Topic) async -> StoreChanges? {
         do {
-            return try await prepare().store.signals.signals(for: topic)
+            return try await prepare().store.signals.changes(of: topic)
         } catch {
             environment.logger.error("Live objects stay empty.", metadata: ["error": "\(error)"])
             return nil
@@ -117,5 +117,24 @@ extension SyncDriver {
     /// A live object keeps what it shows when the store can't be read.
     nonisolated func logReadFailure(_ error: any Error) {
         environment.logger.error("The store couldn't be read.", metadata: ["error": "\(error)"])
+    }
+}
+
+extension SyncDriver {
+    /// Waits until there is a connection and all that was missed is there. False when it takes longer than this.
+    nonisolated func isOnline(within duration: Duration) async -> Bool {
+        let (statuses, clock) = (statuses.values(), environment.clock)
+        return await withTaskGroup(of: Bool.self) { group in
+            group.addTask {
+                for await status in statuses where status == .online { return true }
+                return false
+            }
+            group.addTask {
+                try? await clock.sleep(for: duration)
+                return false
+            }
+            defer { group.cancelAll() }
+            return await group.next() ?? false
+        }
     }
 }

@@ -12,6 +12,14 @@ extension Chat {
     /// - Throws: `RoostError` as ``call(_:)`` does.
     public func users(_ ids: [UserID]) async throws -> [User] { try await call(GetUsers(users: ids)) }
 
+    /// Decides whether invitations make the user a member at once, without asking (SB-18). ``preferences`` follows it.
+    ///
+    /// - Throws: `RoostError` as ``call(_:)`` does.
+    @discardableResult
+    public func setAutoAcceptInvitations(_ accepts: Bool) async throws -> Preferences {
+        try await call(UpdatePreferences(autoAcceptInvitations: accepts))
+    }
+
     /// Replaces what is given of the user's own profile. What is left out stays as it is.
     ///
     /// - Throws: `RoostError` as ``call(_:)`` does.

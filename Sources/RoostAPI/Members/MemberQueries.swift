@@ -69,7 +69,7 @@ public struct SearchMembers: Operation {
     public typealias Response = Page<MemberEntry>
     public static let name = "members.search"
     public static let method = HTTPMethod.get
-    public static let path = "/v1/channels/{channel}/members/search"
+    public static let path = "/v1/channels/{channel}/member-search"
     public static let permission = Permission.memberList
     public static let summary = "The members whose name or id matches a text, the newest first."
 

@@ -12,8 +12,7 @@ struct Bench: AsyncParsableCommand {
             """,
         subcommands: [
             BenchFanout.self, BenchSend.self, BenchIdle.self, BenchStart.self, BenchHistory.self, BenchResume.self,
-            BenchCluster.self,
-            BenchAll.self, FloorSockets.self,
+            BenchChannels.self, BenchCluster.self, BenchAll.self, FloorSockets.self,
         ],
         defaultSubcommand: BenchAll.self)
 }
@@ -78,6 +77,7 @@ struct BenchAll: AsyncParsableCommand {
     func run() async throws {
         try await options.report([
             FanoutBenchmark(), SendBenchmark(), IdleBenchmark(), StartBenchmark(), HistoryBenchmark(), ResumeBenchmark(),
+            LargeChannelBenchmark(), ChannelListBenchmark(),
         ])
     }
 }

@@ -7,6 +7,8 @@ import RoostDatabase
 struct Seed {
     private let database: any Database
     private var ids = IDGenerator()
+    /// As the server that is to run on the data has them.
+    var options = AppOptions()
 
     /// Opens the directory, runs the body, and closes it again.
     static func fill(_ directory: URL, _ body: (inout Seed) throws -> Void) throws {
@@ -26,7 +28,7 @@ struct Seed {
         var remaining = elements[...]
         while !remaining.isEmpty {
             ids = try database.write(lane: 0) { transaction in
-                var batch = Batch(transaction: transaction, ids: ids)
+                var batch = Batch(transaction: transaction, ids: ids, options: options)
                 for element in remaining.prefix(5000) { try body(&batch, element) }
                 return batch.ids
             }
@@ -42,16 +44,18 @@ struct Seed {
     struct Batch {
         let transaction: any Transaction
         fileprivate(set) var ids: IDGenerator
+        private let options: AppOptions
         private let now = Timestamp(milliseconds: Int64(Date().timeIntervalSince1970 * 1000))
 
-        fileprivate init(transaction: any Transaction, ids: IDGenerator) {
+        fileprivate init(transaction: any Transaction, ids: IDGenerator, options: AppOptions) {
             self.transaction = transaction
+            self.options = options
             self.ids = ids
         }
 
         @discardableResult
         mutating func run<T>(as user: UserID, _ body: (inout Context) throws -> T) throws -> T {
-            var context = Context(transaction: transaction, caller: Caller(user: user), now: now, ids: ids)
+            var context = Context(transaction: transaction, caller: Caller(user: user), now: now, ids: ids, options: options)
             let result = try body(&context)
             ids = context.ids
             return result

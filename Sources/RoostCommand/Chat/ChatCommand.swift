@@ -10,16 +10,16 @@ struct ChatCommand: AsyncParsableCommand {
         discussion: """
             On the server's machine it makes its own token from the data directory; anywhere else, give it one with --token or ROOST_TOKEN.
 
-            In a terminal it takes the whole screen; /help tells its commands. In a pipe, or with --plain, it sends each line of standard input \
-            and prints each message as a line, and ends when its input has ended and the server has everything.
+            In a terminal it takes the whole screen. In a pipe, or with --plain, it sends each line of standard input and prints each message \
+            as a line, and ends when its input has ended and the server has everything.
+
+            A line that begins with a slash is a command, like /join random or /invite bob: /help tells them all. Two slashes begin a message that \
+            begins with one.
             """)
 
     @Argument(help: "The channel's id. It is made when it doesn't exist.") var channel: String
     @Option(name: .customLong("as"), help: "The id of the user who talks.") var user: String
-    @Option(help: "The server's address. Default: http://127.0.0.1:8080. Environment: ROOST_URL.") var url: String?
-    @Option(help: "The server's data directory, for its secret; else roost-data or roost-demo. Environment: ROOST_DATA.")
-    var data: String?
-    @Option(help: "A token for the user, made by roost token. Environment: ROOST_TOKEN.") var token: String?
+    @OptionGroup var server: ServerOptions
     @Option(help: "Where the client keeps messages for offline use. On a screen, a folder of your home; in a pipe, memory.")
     var store: String?
     @Flag(help: "Print lines instead of a screen.") var plain = false
@@ -33,13 +33,7 @@ struct ChatCommand: AsyncParsableCommand {
         } catch {
             throw Failure(error.message)
         }
-        let environment = ProcessInfo.processInfo.environment
-        guard let url = URL(string: url ?? environment["ROOST_URL"] ?? "http://127.0.0.1:8080"),
-            ["http", "https", "ws", "wss"].contains(url.scheme),
-            url.host() != nil
-        else {
-            throw Failure("--url must be like http://127.0.0.1:8080 or https://chat.example.com.")
-        }
+        let url = try server.address()
         let isPlain = plain || isatty(STDIN_FILENO) == 0 || isatty(STDOUT_FILENO) == 0
         let files = try ClientFiles(user: user, url: url, directory: store, isOptional: isPlain)
         defer { withExtendedLifetime(files) {} }
@@ -56,16 +50,8 @@ struct ChatCommand: AsyncParsableCommand {
     }
 
     private func tokenProvider(for user: UserID) throws -> @Sendable () async throws -> String {
-        let environment = ProcessInfo.processInfo.environment
-        if let token = token ?? environment["ROOST_TOKEN"] { return { token } }
-        let mint =
-            (data ?? environment["ROOST_DATA"]).map { TokenMint(directory: URL(filePath: $0, directoryHint: .isDirectory)) }
-            ?? .usual()
-        guard let mint else {
-            throw Failure(
-                "There is no server's data directory here, to make a token from. Start one (roost demo), name its directory with --data, or give a token with --token."
-            )
-        }
+        if let token = server.givenToken { return { token } }
+        let mint = try server.mint()
         return { try await mint.token(for: user) }
     }
 }

@@ -16,6 +16,13 @@ enum MessageTime {
         return style.format(date)
     }
 
+    /// `2026-03-02 09:05`
+    static func moment(of date: Date, in calendar: Calendar = .current) -> String {
+        let parts = calendar.dateComponents([.year, .month, .day], from: date)
+        let day = [parts.year ?? 0, parts.month ?? 0, parts.day ?? 0].map(twoDigits).joined(separator: "-")
+        return day + " " + minute(of: date, in: calendar)
+    }
+
     private static func twoDigits(_ number: Int) -> String { (number < 10 ? "0" : "") + String(number) }
 }
 

@@ -1,19 +1,26 @@
 import Foundation
 import Roost
 
-/// A chat in lines: each line of standard input is sent, each message is printed once. For pipes and scripts.
+/// A chat in lines: each line of standard input is sent or obeyed, each message is printed once. For pipes and scripts.
 @MainActor
 final class PlainChat {
-    private let room: Room
+    private var room: Room
+    private var list: MessageList
+    private var printing: Task<Void, Never>?
     private var lastPrinted: Seq = 0
     /// What was sent and isn't on the server's disk yet.
     private var waiting: Set<ClientID> = []
     private var refusals = 0
 
-    init(_ room: Room) { self.room = room }
+    init(_ room: Room) {
+        self.room = room
+        list = Self.list(of: room)
+    }
 
     /// Messages that are printed at the start.
     private static let historyLength = 20
+
+    private static func list(of room: Room) -> MessageList { room.channel.messages(pageSize: historyLength) }
 
     func run() async throws {
         let status = room.chat.connection.observe { status in
@@ -22,31 +29,63 @@ final class PlainChat {
         defer { status.invalidate() }
 
         try await enter()
-        let list = room.channel.messages(pageSize: Self.historyLength)
-        let printing = Task { for await update in list.updates { await show(update.items) } }
-        defer { printing.cancel() }
-
-        while let line = await StandardInput.nextLine() { await send(line) }
-        // Each pass sees the list as it is then: the last one has everything settled and printed.
-        for await update in list.updates {
-            await show(update.items)
-            if waiting.isEmpty { break }
+        defer { printing?.cancel() }
+        while let line = await StandardInput.nextLine() {
+            guard try await handle(line) else { break }
         }
-        if refusals > 0 { throw Failure("\(refusals) of the lines were not sent.") }
+        await settle()
+        if refusals > 0 { throw Failure("\(refusals) of the lines were refused.") }
     }
 
-    /// Joins the channel and prints its newest messages. A connection that is lost meanwhile only means to begin again.
+    /// Whether to go on.
+    private func handle(_ line: String) async throws -> Bool {
+        switch ChatLine(line) {
+        case .message(let text): await send(text)
+        case .quit: return false
+        case .help: Output.lines(ChatHelp.plainLines)
+        case .scrollback: refuse("that works on a screen only")
+        case .refused(let reason): refuse(reason)
+        case .room(let command):
+            // What was typed first is done first.
+            await settle()
+            try await carryOut(command)
+        }
+        return true
+    }
+
+    private func carryOut(_ command: RoomCommand) async throws {
+        let answer: RoomAnswer
+        do {
+            answer = try await room.carryOut(command)
+        } catch let error as RoostError {
+            return refuse(error.told)
+        }
+        Output.lines(answer.lines)
+        guard let id = answer.enters, id != room.channel.id else { return }
+        printing?.cancel()
+        let left = room
+        room = room.next(id)
+        list = Self.list(of: room)
+        lastPrinted = 0
+        try? await left.channel.unwatch()
+        try await enter()
+    }
+
+    /// Joins the channel and prints its newest messages, and then each as it comes. A connection that is lost meanwhile only means to begin again.
     private func enter() async throws {
         while true {
             do {
                 try await room.chat.connect()
                 if try await room.enter() { Output.note("The channel \(room.channel.id) is new: it was made just now.") }
                 let state = try await room.channel.watch(limit: Self.historyLength)
-                return await show(state.messages.messages)
+                await show(state.messages.messages)
+                let list = list
+                printing = Task { for await update in list.updates { await show(update.items, of: list) } }
+                return
             } catch let error as RoostError where error.isRetryable {
                 try await Task.sleep(for: .milliseconds(200))
             } catch let error as RoostError {
-                throw Failure("\(error.message.safe()) (\(error.code.rawValue))")
+                throw Failure(error.told)
             }
         }
     }
@@ -58,27 +97,38 @@ final class PlainChat {
         do {
             try await room.channel.send(MessageDraft(text: line, clientId: clientId))
         } catch {
-            refuse(clientId, (error as? RoostError)?.message ?? "\(error)")
+            refuse(clientId, (error as? RoostError)?.told ?? "\(error)")
         }
     }
 
-    private func show(_ items: [MessageItem]) async {
+    /// Waits until all that was sent is on the server's disk, or refused.
+    private func settle() async {
+        // Each pass sees the list as it is then: the last one has everything settled and printed.
+        for await update in list.updates {
+            await show(update.items, of: list)
+            if waiting.isEmpty { break }
+        }
+    }
+
+    private func show(_ items: [MessageItem], of list: MessageList) async {
+        // A list that was left may still have had something to tell.
+        guard list === self.list else { return }
         for item in items where item.sender == room.chat.user && waiting.contains(item.clientId) {
             switch item.state {
             case .pending: continue
             case .sent: waiting.remove(item.clientId)
-            case .failed(let error): refuse(item.clientId, error.message)
+            case .failed(let error): refuse(item.clientId, error.told)
             }
         }
         await show(items.compactMap(\.message))
     }
 
     private func show(_ messages: [Message]) async {
-        let new = messages.filter { $0.seq > lastPrinted }
-        guard !new.isEmpty else { return }
-        _ = await room.learnNames(of: new.map(\.sender))
-        // While names were asked for, another pass may have printed some of these.
-        for message in new where message.seq > lastPrinted {
+        let room = room
+        guard messages.contains(where: { $0.seq > lastPrinted }) else { return }
+        _ = await room.learnNames(of: messages.filter { $0.seq > lastPrinted }.map(\.sender))
+        // While names were asked for, another pass may have printed some of these, or the channel may have been left.
+        for message in messages where message.seq > lastPrinted && room === self.room {
             lastPrinted = message.seq
             guard message.deletedAt == nil else { continue }
             let time = MessageTime.minute(of: message.createdAt.date)
@@ -88,8 +138,12 @@ final class PlainChat {
 
     private func refuse(_ clientId: ClientID, _ reason: String) {
         waiting.remove(clientId)
+        refuse("Not sent: \(reason)")
+    }
+
+    private func refuse(_ reason: String) {
         refusals += 1
-        Output.note("Not sent: \(reason.safe())")
+        Output.note(reason)
     }
 
     private static func describe(_ status: ConnectionStatus) -> String? {
@@ -97,7 +151,7 @@ final class PlainChat {
         case .offline, .connecting: nil
         case .online: "Online."
         case .waiting(let delay): "No connection; trying again in \(max(1, Int(delay.components.seconds))) s."
-        case .refused(let error): "The server refuses the token: \(error.message.safe())"
+        case .refused(let error): "The server refuses the token: \(error.told)"
         }
     }
 }

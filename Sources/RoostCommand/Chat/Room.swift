@@ -14,6 +14,13 @@ final class Room {
         self.createsChannel = createsChannel
     }
 
+    /// Another channel of the same user, where people are called as here.
+    func next(_ channel: ChannelID) -> Room {
+        let room = Room(channel, in: chat, createsChannel: false)
+        room.names = names
+        return room
+    }
+
     /// Joins the channel, or makes it.
     ///
     /// - Returns: whether it had to be made.

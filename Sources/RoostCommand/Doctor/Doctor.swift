@@ -16,6 +16,7 @@ struct Doctor: AsyncParsableCommand {
         let address = try url ?? settings.address(port: settings.whole(.port)).absoluteString
         var findings = MachineChecks.findings(connectionsMax: settings.whole(.connectionsMax))
         findings += DirectoryChecks(directory: settings.dataDirectory).findings()
+        findings += DefinitionsCheck(settings: settings).findings()
         findings += ClusterChecks(settings: settings).findings()
         findings += await ServerCheck(address: address).findings()
         if json {

@@ -1,3 +1,4 @@
+import RoostAPI
 import RoostServer
 
 /// One thing an operator can set: by a flag, by the environment or in the configuration file, under one name.
@@ -7,12 +8,15 @@ struct Setting: Sendable {
         case text
         case choice([String])
         case whole(ClosedRange<Int>)
+        /// Yes or no, written `true` or `false`.
+        case flag
         case seconds(ClosedRange<Double>)
     }
 
     enum Value: Hashable, Sendable {
         case text(String)
         case whole(Int)
+        case flag(Bool)
         case seconds(Double)
     }
 
@@ -67,11 +71,21 @@ extension Setting {
     static let eventLoops = Setting(
         name: "event-loops", kind: .whole(0...1024), standard: .whole(0),
         help: "Threads that serve sockets; 0 for as many as the machine has cores.")
+    static let channelTypes = Setting(
+        name: "channel-types", kind: .text, standard: .text("none"),
+        help:
+            "A JSON file with channel types and roles of your own, put into the database at each start. See docs/channel-types.md.")
+    static let channelsPerUser = Setting(
+        name: "channels-per-user", kind: .whole(1...Limits.channelsPerUserMost), standard: .whole(AppOptions().channelsPerUser),
+        help: "Channels that one user may be a member of. The same on all nodes of a cluster.")
+    static let historyForNewMembers = Setting(
+        name: "history-for-new-members", kind: .flag, standard: .flag(AppOptions().showsHistoryToNewMembers),
+        help: "Whether who joins a channel sees what was written before. The same on all nodes of a cluster.")
 
     /// Every setting, in the order in which they are shown.
     static let all = [
         data, database, bus, lanes, host, port, logLevel, drainWindow, connectionsMax, pingInterval, idleTimeout,
-        authenticationTimeout, eventLoops,
+        authenticationTimeout, eventLoops, channelTypes, channelsPerUser, historyForNewMembers,
     ]
 
     /// The known name that is nearest to an unknown one, when one is near enough to be a slip.
@@ -89,6 +103,7 @@ extension Setting.Kind {
         case (.text, .text(let text)): text.isEmpty ? requirement : nil
         case (.choice(let choices), .text(let text)): choices.contains(text) ? nil : requirement
         case (.whole(let range), .whole(let number)): range.contains(number) ? nil : requirement
+        case (.flag, .flag): nil
         case (.seconds(let range), .seconds(let number)): range.contains(number) ? nil : requirement
         default: requirement
         }
@@ -99,6 +114,7 @@ extension Setting.Kind {
         case .text: "must not be empty"
         case .choice(let choices): "must be one of: \(choices.joined(separator: ", "))"
         case .whole(let range): "must be a whole number from \(range.lowerBound) to \(range.upperBound)"
+        case .flag: "must be true or false"
         case .seconds(let range): "must be a number of seconds from \(Int(range.lowerBound)) to \(Int(range.upperBound))"
         }
     }
@@ -109,6 +125,7 @@ extension Setting.Value: CustomStringConvertible, Encodable {
         switch self {
         case .text(let text): text
         case .whole(let number): String(number)
+        case .flag(let isOn): String(isOn)
         case .seconds(let number): number == number.rounded() && abs(number) < 1e9 ? "\(Int(number)) s" : "\(number) s"
         }
     }
@@ -117,6 +134,7 @@ extension Setting.Value: CustomStringConvertible, Encodable {
         switch self {
         case .text(let text): try text.encode(to: encoder)
         case .whole(let number): try number.encode(to: encoder)
+        case .flag(let isOn): try isOn.encode(to: encoder)
         case .seconds(let number): try number.encode(to: encoder)
         }
     }

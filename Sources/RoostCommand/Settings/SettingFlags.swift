@@ -16,6 +16,9 @@ struct SettingFlags: ParsableArguments {
     @Option(help: Setting.idleTimeout.flagHelp) var idleTimeout: String?
     @Option(help: Setting.authenticationTimeout.flagHelp) var authenticationTimeout: String?
     @Option(help: Setting.eventLoops.flagHelp) var eventLoops: String?
+    @Option(help: Setting.channelTypes.flagHelp) var channelTypes: String?
+    @Option(help: Setting.channelsPerUser.flagHelp) var channelsPerUser: String?
+    @Option(help: Setting.historyForNewMembers.flagHelp) var historyForNewMembers: String?
 
     /// What was given, by the name of the setting.
     var given: [String: String] {
@@ -23,7 +26,8 @@ struct SettingFlags: ParsableArguments {
             (Setting.data, data), (.database, database), (.bus, bus), (.lanes, lanes), (.host, host), (.port, port),
             (.logLevel, logLevel), (.drainWindow, drainWindow),
             (.connectionsMax, connectionsMax), (.pingInterval, pingInterval), (.idleTimeout, idleTimeout),
-            (.authenticationTimeout, authenticationTimeout), (.eventLoops, eventLoops),
+            (.authenticationTimeout, authenticationTimeout), (.eventLoops, eventLoops), (.channelTypes, channelTypes),
+            (.channelsPerUser, channelsPerUser), (.historyForNewMembers, historyForNewMembers),
         ]
         return Dictionary(uniqueKeysWithValues: values.compactMap { setting, value in value.map { (setting.name, $0) } })
     }
@@ -35,6 +39,7 @@ extension Setting {
             switch kind {
             case .text, .choice: name
             case .whole: "number"
+            case .flag: "true or false"
             case .seconds: "seconds"
             }
         return ArgumentHelp("\(help) Default: \(standard). Environment: \(environmentName).", valueName: valueName)

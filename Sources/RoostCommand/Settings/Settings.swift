@@ -1,5 +1,6 @@
 import Foundation
 import Logging
+import RoostAPI
 import RoostServer
 
 /// The settings of one run, each with where it came from: flag before environment before file before default.
@@ -64,6 +65,8 @@ struct Settings: Sendable {
 
     func whole(_ setting: Setting) -> Int { if case .whole(let number) = value(setting) { number } else { 0 } }
 
+    func flag(_ setting: Setting) -> Bool { value(setting) == .flag(true) }
+
     func seconds(_ setting: Setting) -> Duration {
         if case .seconds(let number) = value(setting) { .milliseconds(Int64(number * 1000)) } else { .zero }
     }
@@ -97,6 +100,9 @@ struct Settings: Sendable {
         configuration.pingInterval = seconds(.pingInterval)
         configuration.idleTimeout = seconds(.idleTimeout)
         configuration.authenticationTimeout = seconds(.authenticationTimeout)
+        if text(.channelTypes) != "none" { configuration.channelTypes = URL(filePath: text(.channelTypes)) }
+        configuration.options.channelsPerUser = whole(.channelsPerUser)
+        configuration.options.showsHistoryToNewMembers = flag(.historyForNewMembers)
         if whole(.eventLoops) > 0 { configuration.eventLoopCount = whole(.eventLoops) }
         return configuration
     }

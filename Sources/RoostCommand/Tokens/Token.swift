@@ -6,10 +6,18 @@ import RoostAPI
 struct Token: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Make a token for a user.",
-        discussion: "Prints the token and nothing else. Whoever has it is that user until it expires: give it to nobody else.")
+        discussion: """
+            Prints the token and nothing else. Whoever has it is that user until it expires: give it to nobody else.
+
+            The roles:
+            \(AppRole.allCases.map { "  \($0.rawValue.padded(to: 10))\($0.purpose)" }.joined(separator: "\n"))
+            """)
 
     @Argument(help: "The user's id.") var user: String
-    @Flag(help: "Make an admin's token: for your own backend, not for people.") var admin = false
+    @Option(
+        help: ArgumentHelp("What the user is in the whole app: see above. (default: user)", valueName: "role"), transform: Self.role
+    )
+    var role = AppRole.user
     @Option(help: ArgumentHelp("How long the token is good: seconds, or like 90s, 45m, 12h, 30d. (default: 1d)", valueName: "time"))
     var expires: Lifetime?
     @Option(help: "The display name that the user gets when this token is the first to name them.") var name: String?
@@ -24,12 +32,17 @@ struct Token: AsyncParsableCommand {
         let expiresAt = Date(timeIntervalSinceNow: TimeInterval(seconds))
         let data = data ?? ProcessInfo.processInfo.environment["ROOST_DATA"] ?? "\(Setting.data.standard)"
         let mint = TokenMint(directory: URL(filePath: data, directoryHint: .isDirectory))
-        let token = try await mint.token(for: UserID(user), role: admin ? .admin : .user, displayName: name, expiresAt: expiresAt)
+        let token = try await mint.token(for: UserID(user), role: role, displayName: name, expiresAt: expiresAt)
         guard json else { return Output.line(token) }
         try Output.json(
             Minted(
-                token: token, user: user, role: admin ? .admin : .user,
+                token: token, user: user, role: role,
                 expiresAt: Timestamp(milliseconds: Int64(expiresAt.timeIntervalSince1970 * 1000))))
+    }
+
+    private static func role(_ name: String) throws -> AppRole {
+        if let role = AppRole(rawValue: name) { return role }
+        throw ValidationError("There is no role \(name). \(Setting.suggestion(for: name, among: AppRole.allCases.map(\.rawValue)))")
     }
 
     private struct Minted: Encodable {
@@ -37,5 +50,18 @@ struct Token: AsyncParsableCommand {
         let user: String
         let role: AppRole
         let expiresAt: Timestamp
+    }
+}
+
+extension AppRole {
+    /// What a token with the role is for.
+    var purpose: String {
+        switch self {
+        case .user: "people"
+        case .guest: "visitors: read what is open, neither join nor write"
+        case .moderator: "who keeps order: does in channels what operators do"
+        case .admin: "your console: may do what no type forbids to all"
+        case .service: "your backend: as an admin, or for a user (Roost-Act-As)"
+        }
     }
 }

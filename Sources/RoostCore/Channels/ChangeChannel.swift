@@ -81,10 +81,14 @@ extension UpdateChannel: Handled {
         guard access.counters.memberCount <= Limits.membersPerGroup else {
             throw RoostError.limitExceeded("isDistinct", limit: Limits.membersPerGroup, unit: "members of a distinct channel")
         }
-        let members: [UserID] = try context.transaction.rows(
-            "SELECT user_id FROM members WHERE channel_id = \(access.channelId) AND state = \(MembershipState.member)"
-        ) { $0.identifier() }
-        let key = Transactions.distinctKey(type: access.type, members: members)
+        // Who is asked belongs to the set, as when the channel is created with them.
+        let sql: SQL = """
+            SELECT user_id FROM members WHERE channel_id = \(access.channelId) AND state = \(MembershipState.member)
+            UNION ALL
+            SELECT user_id FROM invitations WHERE channel_id = \(access.channelId) AND state = \(InvitationState.pending)
+            """
+        let members: [UserID] = try context.transaction.rows(sql) { $0.identifier() }
+        let key = DistinctKey.of(access.type, members: members)
         guard try context.transaction.distinctChannel(key) == nil else {
             throw RoostError(.alreadyExists, "Another channel is the distinct one of these members.", field: "isDistinct")
         }

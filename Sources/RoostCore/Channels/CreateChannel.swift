@@ -17,11 +17,13 @@ extension CreateChannel: Handled {
         try context.require(.channelCreate, creating: typePolicy)
         if let created = try context.channelCreated(by: self) { return created }
 
-        let plan = try plan(in: context, typePolicy)
-        if let key = plan.distinctKey, let existing = try context.transaction.distinctChannel(key) {
+        let (policy, others) = (try policy(over: typePolicy), others(than: context.caller.user))
+        let distinctKey = try distinctKey(policy, others: others, in: context)
+        if let distinctKey, let existing = try context.transaction.distinctChannel(distinctKey) {
             try context.remember(self, existing)
             return try context.viewCreated(existing)
         }
+        let plan = try plan(policy, distinctKey, others: others, in: context)
         let id = channel ?? context.ids.nextChannelID(at: context.now)
         try refuseTakenAlias(of: id, in: context.transaction)
         try insert(id, plan, in: &context)
@@ -37,13 +39,14 @@ extension CreateChannel: Handled {
         var owner: Newcomer?
         /// Members from the start.
         var members: [Newcomer] = []
-        /// Users who have to be asked.
-        var invited: [UserID] = []
+        /// Users who have to be asked, with the roles that they get then.
+        var invited: [(user: UserID, role: ChannelRole)] = []
     }
 
     // MARK: Checking
 
-    private func plan(in context: Context, _ typePolicy: ChannelPolicy) throws -> Plan {
+    /// What holds in the channel: the type's policy, and what the request has otherwise.
+    private func policy(over typePolicy: ChannelPolicy) throws -> ChannelPolicy {
         var policy = typePolicy
         for (changes, field) in [(isPublic.map { $0 ? PolicyChanges.isPublic : .isPrivate }, "isPublic"), (self.policy, "policy")] {
             guard let changes else { continue }
@@ -52,9 +55,15 @@ extension CreateChannel: Handled {
         }
         if isEphemeral == true, !policy.allowsEphemeral { throw forbidden("isEphemeral", "can't be ephemeral") }
         if operators?.isEmpty == false, policy.moderate == .nobody { throw forbidden("operators", "have no operators") }
-        let others = Set(users ?? []).union(operators ?? []).subtracting([context.caller.user]).sorted()
+        return policy
+    }
 
-        var plan = Plan(policy: policy, distinctKey: try distinctKey(policy, others: others, in: context))
+    private func others(than user: UserID) -> [UserID] {
+        Set(users ?? []).union(operators ?? []).subtracting([user]).sorted()
+    }
+
+    private func plan(_ policy: ChannelPolicy, _ distinctKey: String?, others: [UserID], in context: Context) throws -> Plan {
+        var plan = Plan(policy: policy, distinctKey: distinctKey)
         if context.caller.role != .service {
             plan.owner = Newcomer(user: context.caller.user, role: .owner)
             try requireRoom(for: context.caller.user, in: context)
@@ -87,7 +96,7 @@ extension CreateChannel: Handled {
                 throw RoostError.limitExceeded(
                     "users", limit: Limits.pendingInvitationsPerUser, unit: "pending invitations of a user")
             }
-            plan.invited.append(user)
+            plan.invited.append((user, newcomer.role))
         }
     }
 
@@ -110,7 +119,7 @@ extension CreateChannel: Handled {
             return nil
         }
         let members = context.caller.role == .service ? others : others + [context.caller.user]
-        return Transactions.distinctKey(type: type, members: members)
+        return DistinctKey.of(type, members: members)
     }
 
     private func forbidden(_ field: String, _ reason: String) -> RoostError {
@@ -168,9 +177,9 @@ extension CreateChannel: Handled {
     }
 }
 
-/// Functions of rows that need no transaction.
-enum Transactions {
-    static func distinctKey(type: ChannelType, members: [UserID]) -> String {
+/// The name of a set of members, which is unique among the distinct channels of a type.
+enum DistinctKey {
+    static func of(_ type: ChannelType, members: [UserID]) -> String {
         Fingerprint.of(([type.rawValue] + Set(members).map(\.rawValue).sorted()).joined(separator: "\n"))
     }
 }

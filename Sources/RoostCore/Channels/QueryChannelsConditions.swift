@@ -89,7 +89,8 @@ extension QueryChannels {
         if let includingUsers {
             let users = Set(includingUsers)
             all.append(
-                includingUsersMatch == .any ? "EXISTS (\(Self.members(among: users)))" : Self.memberCount(among: users, is: users.count))
+                includingUsersMatch == .any
+                    ? "EXISTS (\(Self.members(among: users)))" : Self.memberCount(among: users, is: users.count))
         }
         return all
     }

@@ -158,7 +158,7 @@ public enum Migrations {
                 list_at = COALESCE(
                     (SELECT MAX(m.created_at) FROM messages m WHERE m.channel_id = channel_heads.channel_id),
                     (SELECT c.created_at FROM channels c WHERE c.channel_id = channel_heads.channel_id))
-            """,
+            """
         ]
         let tables: [SQL] = [
             """
@@ -174,7 +174,7 @@ public enum Migrations {
             """
             CREATE TABLE invitations (
                 channel_id \(dialect.text) NOT NULL, user_id \(dialect.text) NOT NULL, inviter_id \(dialect.text) NOT NULL, welcome TEXT,
-                state \(dialect.text) NOT NULL, invited_at BIGINT NOT NULL, invited_seq BIGINT NOT NULL, ended_at BIGINT,
+                role \(dialect.text) NOT NULL, state \(dialect.text) NOT NULL, invited_at BIGINT NOT NULL, invited_seq BIGINT NOT NULL, ended_at BIGINT,
                 revision BIGINT NOT NULL, channel_seq BIGINT NOT NULL, user_seq BIGINT NOT NULL, inviter_seq BIGINT NOT NULL,
                 PRIMARY KEY (channel_id, user_id, inviter_id)
             ) \(dialect.clusteredTable)

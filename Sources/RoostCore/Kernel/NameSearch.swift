@@ -1,4 +1,3 @@
-import Foundation
 import RoostAPI
 
 /// Finding names by a part of them, without regard to case and diacritics (MN-14, X-21).
@@ -19,25 +18,8 @@ struct NameSearch {
         if self.part.isEmpty { return nil }
     }
 
-    /// A name as it is compared: each letter written in one way, since a database compares bytes; and short enough to stand in a cursor.
-    static func key(of name: String?) -> String {
-        guard let name else { return "" }
-        let folded = name.folding(options: [.caseInsensitive, .diacriticInsensitive, .widthInsensitive], locale: nil)
-            .precomposedStringWithCanonicalMapping
-        var key = ""
-        var bytes = 0
-        for letter in folded.prefix(Limits.displayNameLength) {
-            let isControl = letter.unicodeScalars.contains { $0.properties.generalCategory == .control }
-            let letter = isControl ? " " : letter
-            bytes += letter.utf8.count
-            if bytes > keyBytes { break }
-            key.append(letter)
-        }
-        return key.trimmingCharacters(in: .whitespacesAndNewlines)
-    }
-
-    /// Bytes of a key: four for each character of the longest name.
-    private static let keyBytes = Limits.displayNameLength * 4
+    /// A name as it is compared.
+    static func key(of name: String?) -> String { NameKey.of(name) }
 
     /// Whether a name matches.
     ///
@@ -61,7 +43,7 @@ struct NameSearch {
         var rarest: (gram: String, count: Int)?
         for gram in grams.prefix(Self.gramsTried) {
             let sql: SQL = """
-                SELECT COUNT(*) FROM (SELECT 1 FROM name_grams g WHERE g.kind = \(kind) AND g.gram = \(gram) LIMIT \(most + 1)) AS some
+                SELECT COUNT(*) FROM (SELECT 1 FROM name_grams g WHERE g.kind = \(kind) AND g.gram = \(gram) LIMIT \(most + 1)) AS counted
                 """
             let count = try transaction.first(sql) { $0.int() } ?? 0
             if count < rarest?.count ?? .max { rarest = (gram, count) }
@@ -85,14 +67,12 @@ struct NameSearch {
     /// The grams of a name's key.
     static func grams(of key: String) -> Set<String> {
         var grams = Set(runs(of: key))
-        for word in words(of: key) {
+        for word in NameKey.words(of: key) {
             grams.insert("^" + word.prefix(1))
             if word.count > 1 { grams.insert("^" + word.prefix(2)) }
         }
         return grams
     }
-
-    private static func words(of key: String) -> [Substring] { key.split { !($0.isLetter || $0.isNumber) } }
 
     private static func runs(of key: String) -> [String] {
         let letters = Array(key)

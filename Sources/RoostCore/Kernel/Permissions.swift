@@ -63,9 +63,10 @@ public enum Permissions {
         }
     }
 
-    /// What guests may do, as far as the rules allow it to everyone: they look, and change nothing but their own name.
+    /// What guests may do, as far as the rules allow it to everyone: they look, and change nothing but their own
+    /// name and that they are somewhere.
     private static let ofGuests: Set<Permission> = [
-        .configRead, .userRead, .userUpdateSelf, .streamRead, .channelRead, .channelWatch, .memberList, .historyRead,
+        .configRead, .userRead, .userUpdateSelf, .streamRead, .channelRead, .channelWatch, .memberLeave, .memberList, .historyRead,
     ]
 
     /// The refusal of a permission that concerns no channel, or the creation of one; nil when it is granted.

@@ -38,6 +38,7 @@ extension Transaction {
         }
         guard var newcomer = found else { return nil }
         newcomer.invitation = newcomer.isMember ? nil : try invitation(of: user, to: channel, .pending)
+        if let invitation = newcomer.invitation { newcomer.role = try role(of: invitation) }
         return newcomer
     }
 }
@@ -51,7 +52,8 @@ extension Context {
             throw RoostError.channelLimit(of: caller.user, options.channelsPerUser)
         }
         var access = access
-        try admit([Newcomer(user: caller.user, own: access.own, invitation: access.invitation)], to: &access)
+        let role = try access.invitation.map { try transaction.role(of: $0) } ?? .member
+        try admit([Newcomer(user: caller.user, role: role, own: access.own, invitation: access.invitation)], to: &access)
         return try view(of: try require(.channelRead, in: access.channelId))
     }
 

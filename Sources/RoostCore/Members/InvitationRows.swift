@@ -31,16 +31,18 @@ struct InvitationStamps {
 }
 
 extension Transaction {
-    func write(_ invitation: Invitation, invitedSeq: Seq, stamps: InvitationStamps) throws {
+    /// - Parameter role: what the invited becomes by accepting. It is kept as it was when the invitation began.
+    func write(_ invitation: Invitation, role: ChannelRole = .member, invitedSeq: Seq, stamps: InvitationStamps) throws {
         try perform(
             """
-            INSERT INTO invitations (channel_id, user_id, inviter_id, welcome, state, invited_at, invited_seq, ended_at, revision,
+            INSERT INTO invitations (channel_id, user_id, inviter_id, welcome, role, state, invited_at, invited_seq, ended_at, revision,
                                      channel_seq, user_seq, inviter_seq)
-            VALUES (\(invitation.channelId), \(invitation.userId), \(invitation.inviter), \(invitation.welcome), \(invitation.state),
-                    \(invitation.invitedAt), \(invitedSeq), \(invitation.endedAt), \(invitation.revision), \(stamps.channel),
+            VALUES (\(invitation.channelId), \(invitation.userId), \(invitation.inviter), \(invitation.welcome), \(role),
+                    \(invitation.state), \(invitation.invitedAt), \(invitedSeq), \(invitation.endedAt), \(invitation.revision), \(stamps.channel),
                     \(stamps.user), \(stamps.inviter))
             ON CONFLICT (channel_id, user_id, inviter_id) DO UPDATE
             SET welcome = excluded.welcome, state = excluded.state, invited_at = excluded.invited_at,
+                role = CASE WHEN excluded.state = 'pending' THEN excluded.role ELSE invitations.role END,
                 invited_seq = CASE WHEN excluded.state = 'pending' THEN excluded.invited_seq ELSE invitations.invited_seq END,
                 ended_at = excluded.ended_at, revision = excluded.revision, channel_seq = excluded.channel_seq,
                 user_seq = excluded.user_seq, inviter_seq = excluded.inviter_seq
@@ -55,6 +57,15 @@ extension Transaction {
         return try first(sql) { $0.int() } ?? 0
     }
 
+    /// What the invited becomes by accepting.
+    func role(of invitation: Invitation) throws -> ChannelRole {
+        let sql: SQL = """
+            SELECT role FROM invitations
+            WHERE channel_id = \(invitation.channelId) AND user_id = \(invitation.userId) AND inviter_id = \(invitation.inviter)
+            """
+        return try first(sql) { ChannelRole(rawValue: $0.string()) } ?? .member
+    }
+
     func inviterSeq(of invitation: Invitation) throws -> Seq {
         let sql: SQL = """
             SELECT inviter_seq FROM invitations
@@ -67,7 +78,7 @@ extension Transaction {
     func pendingInvitationCount(into channel: ChannelID) throws -> Int {
         let sql: SQL = """
             SELECT COUNT(*) FROM (SELECT 1 FROM invitations WHERE channel_id = \(channel) AND state = \(InvitationState.pending)
-                                  LIMIT \(Limits.pendingInvitationsPerChannel)) AS some
+                                  LIMIT \(Limits.pendingInvitationsPerChannel)) AS counted
             """
         return try first(sql) { $0.int() } ?? 0
     }
@@ -76,7 +87,7 @@ extension Transaction {
     func pendingInvitationCount(of user: UserID) throws -> Int {
         let sql: SQL = """
             SELECT COUNT(*) FROM (SELECT 1 FROM invitations WHERE user_id = \(user) AND state = \(InvitationState.pending)
-                                  LIMIT \(Limits.pendingInvitationsPerUser)) AS some
+                                  LIMIT \(Limits.pendingInvitationsPerUser)) AS counted
             """
         return try first(sql) { $0.int() } ?? 0
     }
@@ -104,6 +115,9 @@ extension Transaction {
         return (try rows(whole) { (stamp: $0.int64(), invitation: try Invitation(reading: &$0)) }, true)
     }
 
+    /// Invitations that one call sends at most, all with one seq of the inviter: a channel is created with users and with operators beside them.
+    private static var invitationsPerStamp: Int { 2 * Limits.membersPerCall }
+
     /// The invitations to and by a user that changed after a position of the user's own stream, in the order of their changes: at most a page
     /// of each kind, and whether there are more.
     func invitations(
@@ -115,11 +129,11 @@ extension Transaction {
             """
         let sent: SQL = """
             SELECT i.inviter_seq, \(Invitation.columns) FROM invitations i WHERE i.inviter_id = \(user) AND i.inviter_seq > \(seq)
-            ORDER BY i.inviter_seq LIMIT \(limit + Limits.membersPerCall)
+            ORDER BY i.inviter_seq LIMIT \(limit + Self.invitationsPerStamp)
             """
         var stamped: [StampedInvitation] = []
         var upTo: Seq?
-        for (sql, most) in [(received, limit + 1), (sent, limit + Limits.membersPerCall)] {
+        for (sql, most) in [(received, limit + 1), (sent, limit + Self.invitationsPerStamp)] {
             let part = try rows(sql) { (stamp: $0.int64(), invitation: try Invitation(reading: &$0)) }
             // A call has at most so many with one stamp: before the last of a full part all of the same stamp are there.
             if part.count == most, let last = part.last?.stamp { upTo = min(upTo ?? .max, last - 1) }

@@ -44,7 +44,7 @@ extension InviteMembers: Handled {
             results.append(outcome)
         }
         try context.admit(entering, to: &access)
-        try context.invite(invited, welcome: welcome, to: &access)
+        try context.invite(invited.map { ($0, .member) }, welcome: welcome, to: &access)
         return MemberResults(results: results)
     }
 }
@@ -107,19 +107,21 @@ extension Context {
     }
 
     /// Invites users who have no invitation that waits. They are asked, and are not members yet.
-    mutating func invite(_ users: [UserID], welcome: String?, to access: inout ChannelAccess) throws {
+    mutating func invite(
+        _ users: [(user: UserID, role: ChannelRole)], welcome: String?, to access: inout ChannelAccess
+    ) throws {
         guard !users.isEmpty else { return }
         let inviterSeq = try transaction.advanceStream(of: caller.user)
         var invitations: [(invitation: Invitation, userSeq: Seq)] = []
         let channelSeq = try tellsMembers(of: &access, endingDistinctness: true)
-        for user in users {
+        for (user, role) in users {
             let userSeq = try transaction.advanceStream(of: user)
             let before = try transaction.lastRevision(of: user, from: caller.user, to: access.channelId)
             let invitation = Invitation(
                 channelId: access.channelId, userId: user, inviter: caller.user, welcome: welcome, state: .pending, invitedAt: now,
                 revision: before + 1)
             try transaction.write(
-                invitation, invitedSeq: access.counters.seq,
+                invitation, role: role, invitedSeq: access.counters.seq,
                 stamps: InvitationStamps(channel: channelSeq.seq, user: userSeq, inviter: inviterSeq))
             invitations.append((invitation, userSeq))
         }

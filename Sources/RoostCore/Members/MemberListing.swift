@@ -40,7 +40,8 @@ struct MemberListing {
         if states.contains(.member) {
             let member = source(sort == .userId ? nil : "m.state = 'member'", in: transaction)
             // In the order of the ids, all rows are passed anyway.
-            return states.contains(.banned) && sort != .userId ? [member, source("m.banned_until IS NOT NULL", in: transaction)] : [member]
+            return states.contains(.banned) && sort != .userId
+                ? [member, source("m.banned_until IS NOT NULL", in: transaction)] : [member]
         }
         var sources: [Walk.Source<UserID>] = []
         if states.contains(.muted) { sources.append(source("m.muted_until IS NOT NULL", in: transaction)) }
@@ -134,7 +135,8 @@ extension User {
     fileprivate init?(readingIfThere row: inout RowReader) throws {
         guard let id = row.optionalString() else { return nil }
         self.init(
-            userId: UserID(id), displayName: row.optionalString(), avatarFileId: row.optionalString(), metadata: try row.optionalJSON(),
+            userId: UserID(id), displayName: row.optionalString(), avatarFileId: row.optionalString(),
+            metadata: try row.optionalJSON(),
             createdAt: row.timestamp(), updatedAt: row.timestamp())
     }
 }

@@ -61,7 +61,7 @@ extension Transaction {
     /// Deleted channels don't count. They are looked at only where there are so many rows that it could matter.
     func hasRoomForChannel(_ user: UserID, most: Int) throws -> Bool {
         let any: SQL = """
-            SELECT COUNT(*) FROM (SELECT 1 FROM members WHERE user_id = \(user) AND state = \(MembershipState.member) LIMIT \(most)) AS some
+            SELECT COUNT(*) FROM (SELECT 1 FROM members WHERE user_id = \(user) AND state = \(MembershipState.member) LIMIT \(most)) AS counted
             """
         guard try first(any, { $0.int() }) ?? 0 >= most else { return true }
         let living: SQL = """

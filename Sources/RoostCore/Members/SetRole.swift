@@ -1,8 +1,8 @@
 public import RoostAPI
 
 extension SetMemberRole: Handled {
-    /// An owner who hands a channel over changes the own role too.
-    public func scope(for caller: Caller) -> Scope { .channel(channel, users: Set(users).union([caller.user])) }
+    /// Who was the owner is an operator once another is.
+    public func scope(for caller: Caller) -> Scope { .channel(channel, users: Set(users).union([caller.user])).findingUsers }
 
     public func handle(in context: inout Context) throws -> MemberResults {
         var access = try context.require(.memberSetRole, in: channel)
@@ -33,10 +33,8 @@ extension SetMemberRole: Handled {
             }
         }
         var roles = changed.map { (member: $0, role: definition) }
-        if role == .owner, !changed.isEmpty, let own = access.own, access.role == .owner,
-            let below = RoleDefinition.builtIn(.operator)
-        {
-            roles.append((Leaver(user: context.caller.user, own: own), below))
+        if role == .owner, !changed.isEmpty, let below = RoleDefinition.builtIn(.operator) {
+            for owner in try context.transaction.members(of: access.channelId, role: .owner) { roles.append((owner, below)) }
         }
         try context.setRoles(roles, in: &access)
         return MemberResults(results: results)
@@ -46,6 +44,17 @@ extension SetMemberRole: Handled {
     private func refusal(ofGiving definition: RoleDefinition, in context: Context, _ access: ChannelAccess) -> RoostError? {
         if role == .owner, access.role == .owner { return nil }
         return Permissions.refusal(of: .memberSetRole, for: context.caller, in: access, towards: definition.rank)
+    }
+}
+
+extension Transaction {
+    fileprivate func members(of channel: ChannelID, role: ChannelRole) throws -> [Leaver] {
+        let users: [UserID] = try rows(
+            "SELECT user_id FROM members WHERE channel_id = \(channel) AND role = \(role) AND role <> 'member' ORDER BY user_id"
+        ) { $0.identifier() }
+        return try users.compactMap { user in
+            try newcomer(user, to: channel)?.own.map { Leaver(user: user, own: $0) }
+        }
     }
 }
 

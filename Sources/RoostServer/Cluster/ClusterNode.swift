@@ -133,10 +133,10 @@ final class ClusterNode: Delivery {
         var waiting: [@Sendable () -> Void] = []
         for step in steps {
             switch step {
-            case .event(let item): frames.add(item.json, to: item.audience)
-            case .past(let item, .member(let user)): frames.add(item.json, to: .user(user))
-            case .past(let item, .connection(let connection, _)): frames.add(item.json, to: connection, isWatching: false)
-            case .past(let item, .watcher(let connection, _)): frames.add(item.json, to: connection, isWatching: true)
+            case .event(let item): frames.add(item, to: item.audience)
+            case .past(let item, .member(let user)): frames.add(item, to: .user(user))
+            case .past(let item, .connection(let connection, _)): frames.add(item, to: connection, isWatching: false)
+            case .past(let item, .watcher(let connection, _)): frames.add(item, to: connection, isWatching: true)
             case .change(let notice): frames.change(notice)
             case .attach(let connection, let channel): frames.attach(connection, to: channel)
             case .answer(.socket(let address, let payload)): frames.reply(payload, to: address)
@@ -260,6 +260,16 @@ final class ClusterNode: Delivery {
             roost_cluster_catch_ups_total \(relay.catchUps)
 
             """
+    }
+}
+
+extension EventFrames {
+    fileprivate mutating func add(_ item: StreamItem, to audience: Audience) {
+        add(item.json, of: item.stream, oldestMessage: item.oldestMessage, to: audience)
+    }
+
+    fileprivate mutating func add(_ item: StreamItem, to connection: ConnectionID, isWatching: Bool) {
+        add(item.json, of: item.stream, oldestMessage: item.oldestMessage, to: connection, isWatching: isWatching)
     }
 }
 

@@ -79,6 +79,11 @@ final class ClusterPresence: Presence, Sendable {
         return named.count + present.reduce(0) { $0 + $1.onlineBeyond }
     }
 
+    func onlineMembers(of channel: ChannelID) -> Set<UserID> {
+        let remote = state.withLock { state in (state.remote[channel] ?? [:]).values.map(\.online) }
+        return remote.reduce(into: board.onlineMembers(of: channel)) { $0.formUnion($1) }
+    }
+
     func watchers(of channel: ChannelID) -> Set<UserID> {
         let remote = state.withLock { state in (state.remote[channel] ?? [:]).values.map(\.watchers) }
         return remote.reduce(into: board.watchers(of: channel)) { $0.formUnion($1) }

@@ -7,9 +7,10 @@ import RoostAPI
 /// endian; a text is its length in UTF-8 bytes (16 bits) and those bytes; an event's JSON has 32 bits of length.
 ///
 ///     version: 1 byte, kind of the stream: 1 byte (0 channel, 1 user), id: text, number of items: 32 bits, then each item:
-///     after, seq: 64 bits each; is destroyed: 1 byte; joined: 16 bits, each a text and 64 bits; left: 16 bits, each a text; JSON
+///     after, seq: 64 bits each; is destroyed: 1 byte; oldest message: 64 bits, 0 for none; joined: 16 bits, each a text and 64 bits;
+///     floors: as joined; left: 16 bits, each a text; JSON
 enum Packet {
-    static let version: UInt8 = 1
+    static let version: UInt8 = 2
     /// Bytes of events after which another packet begins. A bus takes at most 1 MB in one.
     static let sizeBytesMax = 256 * 1024
 
@@ -57,11 +58,9 @@ enum Packet {
             bytes.writeInteger(item.after)
             bytes.writeInteger(item.seq)
             bytes.writeInteger(UInt8(item.isDestroyed ? 1 : 0))
-            bytes.writeInteger(UInt16(clamping: item.joined.count))
-            for joined in item.joined.prefix(Int(UInt16.max)) {
-                bytes.writeText(joined.channel.rawValue)
-                bytes.writeInteger(joined.seq)
-            }
+            bytes.writeInteger(item.oldestMessage ?? 0)
+            bytes.writePlaces(item.joined)
+            bytes.writePlaces(item.floors)
             bytes.writeInteger(UInt16(clamping: item.left.count))
             for user in item.left.prefix(Int(UInt16.max)) { bytes.writeText(user.rawValue) }
             bytes.writeInteger(UInt32(clamping: item.json.count))
@@ -94,21 +93,34 @@ extension ByteBuffer {
         writeBytes(utf8)
     }
 
+    fileprivate mutating func writePlaces(_ places: [StreamItem.Place]) {
+        writeInteger(UInt16(clamping: places.count))
+        for place in places.prefix(Int(UInt16.max)) {
+            writeText(place.channel.rawValue)
+            writeInteger(place.seq)
+        }
+    }
+
     fileprivate mutating func readText() -> String? {
         guard let length = readInteger(as: UInt16.self) else { return nil }
         return readString(length: Int(length))
     }
 
+    fileprivate mutating func readPlaces() -> [StreamItem.Place]? {
+        guard let count = readInteger(as: UInt16.self) else { return nil }
+        var places: [StreamItem.Place] = []
+        for _ in 0..<count {
+            guard let channel = readText(), let seq = readInteger(as: Seq.self) else { return nil }
+            places.append(.init(channel: ChannelID(channel), seq: seq))
+        }
+        return places
+    }
+
     fileprivate mutating func readItem(of stream: StreamID) -> StreamItem? {
         guard let after = readInteger(as: Seq.self), let seq = readInteger(as: Seq.self), after >= 0, seq > after,
-            let isDestroyed = readInteger(as: UInt8.self), let joinedCount = readInteger(as: UInt16.self)
+            let isDestroyed = readInteger(as: UInt8.self), let oldestMessage = readInteger(as: Seq.self),
+            let joined = readPlaces(), let floors = readPlaces(), let leftCount = readInteger(as: UInt16.self)
         else { return nil }
-        var joined: [StreamItem.Joined] = []
-        for _ in 0..<joinedCount {
-            guard let channel = readText(), let seq = readInteger(as: Seq.self) else { return nil }
-            joined.append(.init(channel: ChannelID(channel), seq: seq))
-        }
-        guard let leftCount = readInteger(as: UInt16.self) else { return nil }
         var left: [UserID] = []
         for _ in 0..<leftCount {
             guard let user = readText() else { return nil }
@@ -116,6 +128,7 @@ extension ByteBuffer {
         }
         guard let length = readInteger(as: UInt32.self), let json = readBytes(length: Int(length)) else { return nil }
         return StreamItem(
-            stream: stream, after: after, seq: seq, joined: joined, left: left, isDestroyed: isDestroyed != 0, json: json)
+            stream: stream, after: after, seq: seq, joined: joined, floors: floors, left: left, isDestroyed: isDestroyed != 0,
+            oldestMessage: oldestMessage == 0 ? nil : oldestMessage, json: json)
     }
 }

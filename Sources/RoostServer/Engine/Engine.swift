@@ -29,6 +29,7 @@ final class Engine: Sendable {
     private let database: any Database
     private let hub: Hub
     private let delivery: any Delivery
+    private let options: AppOptions
     private let logger: Logger
     private let lanes: [WorkQueue]
     private let reads: WorkQueue
@@ -38,13 +39,17 @@ final class Engine: Sendable {
 
     /// Starts the threads.
     ///
-    /// - Parameter delivery: what brings out what was committed: the hub itself where this server is alone.
+    /// - Parameters:
+    ///   - delivery: what brings out what was committed: the hub itself where this server is alone.
+    ///   - options: what every rule is told of the app.
     init(
-        database: any Database, hub: Hub, delivery: (any Delivery)? = nil, configuration: Configuration = .init(), logger: Logger
+        database: any Database, hub: Hub, delivery: (any Delivery)? = nil, options: AppOptions = .init(),
+        configuration: Configuration = .init(), logger: Logger
     ) {
         self.database = database
         self.hub = hub
         self.delivery = delivery ?? hub
+        self.options = options
         self.logger = logger
         lanes = (0..<max(1, database.laneCount)).map { _ in
             WorkQueue(sizeMax: configuration.queueSizeMax / max(1, database.laneCount), batchSizeMax: configuration.batchSizeMax)
@@ -65,9 +70,16 @@ final class Engine: Sendable {
 
     /// Queues an operation that may write. Throws `overloaded` when the queue is full, `unavailable` when the engine stops.
     func submit(write job: Job) throws(RoostError) {
-        let queue = lanes[job.lane(of: lanes.count)]
+        try submit(job, to: lanes[job.lane(of: lanes.count)])
+    }
+
+    /// Queues an operation that only reads. Throws as ``submit(write:)`` does.
+    func submit(read job: Job) throws(RoostError) { try submit(job, to: reads) }
+
+    private func submit(_ job: Job, to queue: WorkQueue) throws(RoostError) {
         guard let channel = job.presenceChannel else { return try queue.append(job) }
-        delivery.preparePresence(of: channel) { [self] in
+        // Which of the names that it may have is its own is known when the rule has run.
+        prepare(Array(Scope.channel(channel).channels)) { [self] in
             do {
                 try queue.append(job)
             } catch {
@@ -76,8 +88,11 @@ final class Engine: Sendable {
         }
     }
 
-    /// Queues an operation that only reads.
-    func submit(read job: Job) throws(RoostError) { try reads.append(job) }
+    /// Brings together who is present in some channels, one after another.
+    private func prepare(_ channels: [ChannelID], then run: @escaping @Sendable () -> Void) {
+        guard let channel = channels.first else { return run() }
+        delivery.preparePresence(of: channel) { [self] in prepare(Array(channels.dropFirst()), then: run) }
+    }
 
     /// Finishes what waits, then ends the threads. Blocks.
     func stop() {
@@ -143,7 +158,8 @@ final class Engine: Sendable {
         var notices: [Notice] = []
         do {
             let payload = try attempt { transaction in
-                var context = Context(transaction: transaction, caller: job.caller, now: now, ids: ids, presence: delivery.presence)
+                var context = Context(
+                    transaction: transaction, caller: job.caller, now: now, ids: ids, presence: delivery.presence, options: options)
                 defer { ids = context.ids }
                 let payload = try job.run(&context)
                 notices = context.notices

@@ -26,6 +26,8 @@ final class UpgradeFilterHandler: ChannelInboundHandler, RemovableChannelHandler
         return head.method == .GET && path == GatewayChannel.socketPath[...]
             && head.headers[canonicalForm: "upgrade"].contains { $0.lowercased() == "websocket" }
             && head.headers[canonicalForm: "connection"].contains { $0.lowercased() == "upgrade" }
+            // A socket is one user's own: in whose name each of its calls is, its token says.
+            && !head.headers.contains(name: RequestHeaders.actAs)
             && head.headers["sec-websocket-version"] == ["13"] && head.headers["sec-websocket-key"].count == 1
     }
 }

@@ -26,6 +26,7 @@ enum OpenAPI {
             "paths": .object(paths.mapValues(JSONValue.object)),
             "components": [
                 "securitySchemes": ["token": ["type": "http", "scheme": "bearer", "bearerFormat": "JWT"]],
+                "parameters": .object(headers),
                 "schemas": .object(components),
             ],
         ]
@@ -57,17 +58,15 @@ enum OpenAPI {
                 ],
             ],
         ]
-        let parameters = entry.schema.fields.filter { inPath.contains($0.name) || usesQuery }
-        if !parameters.isEmpty {
-            result["parameters"] = .array(
-                parameters.map { field in
-                    let isInPath = inPath.contains(field.name)
-                    return [
-                        "name": .string(field.name), "in": isInPath ? "path" : "query",
-                        "required": .boolean(isInPath || field.isRequired), "schema": json(field.schema, &components),
-                    ]
-                })
+        let parameters: [JSONValue] = entry.schema.fields.filter { inPath.contains($0.name) || usesQuery }.map { field in
+            let isInPath = inPath.contains(field.name)
+            return [
+                "name": .string(field.name), "in": isInPath ? "path" : "query",
+                "required": .boolean(isInPath || field.isRequired), "schema": json(field.schema, &components),
+            ]
         }
+        let ofHeaders = RequestHeaders.ofFields.filter { entry.fields.contains($0.field) }.map(\.name) + [RequestHeaders.actAs]
+        result["parameters"] = .array(parameters + ofHeaders.map { ["$ref": .string("#/components/parameters/\($0)")] })
         let bodyFields = entry.schema.fields.filter { !inPath.contains($0.name) }
         if !usesQuery, !bodyFields.isEmpty {
             result["requestBody"] = [
@@ -76,6 +75,25 @@ enum OpenAPI {
             ]
         }
         return .object(result)
+    }
+
+    /// The headers that operations take, by their names.
+    private static var headers: [String: JSONValue] {
+        var headers: [String: JSONValue] = [
+            RequestHeaders.actAs: header(
+                RequestHeaders.actAs,
+                "The user in whose name a backend asks, percent-encoded. Only with a token of the role service; the user's rights hold."
+            )
+        ]
+        for field in RequestHeaders.ofFields { headers[field.name] = header(field.name, field.summary) }
+        return headers
+    }
+
+    private static func header(_ name: String, _ description: String) -> JSONValue {
+        [
+            "name": .string(name), "in": "header", "required": false, "description": .string(description),
+            "schema": ["type": "string"],
+        ]
     }
 
     /// A shape as JSON Schema. Objects become components, each once.
@@ -131,6 +149,7 @@ enum OpenAPI {
             "field": ["type": "string"],
             "limit": ["type": "integer"],
             "rule": ["type": "string"],
+            "until": ["type": "string", "format": "date-time"],
             "retryAfterMilliseconds": ["type": "integer"],
         ],
     ]

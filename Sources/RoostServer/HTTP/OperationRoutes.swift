@@ -6,7 +6,8 @@ import RoostAPI
 import RoostCore
 import Synchronization
 
-/// Serves every operation of the table over HTTP: its fields come from the path, the query and the body, its answer is the body.
+/// Serves every operation of the table over HTTP: its fields come from the path, the query, the body and some
+/// headers, its answer is the body.
 struct OperationRoutes: Sendable {
     let engine: Engine
     let tokens: TokenKeys
@@ -38,20 +39,30 @@ struct OperationRoutes: Sendable {
             body: .init(byteBuffer: ByteBuffer(bytes: body)))
     }
 
+    /// Who asks: the token's user, or the one in whose name a backend acts (SB-12).
     private func caller(of request: Request) async throws -> Caller {
         guard let token = BearerToken.read(request.headers[.authorization]) else {
             throw RoostError(.unauthenticated, "This needs a token: Authorization: Bearer …")
         }
         let verified = try await tokens.verify(token).get()
-        let caller = Caller(user: verified.user, role: verified.role)
-        if !admission.isAdmitted(verified.user) {
-            try await engine.perform(for: caller, scope: .user(caller.user), isReadOnly: false) { context in
-                try context.admitCaller(displayName: verified.displayName)
-                return []
-            }
-            admission.admit(verified.user)
+        guard let user = try RequestHeaders.actAs(of: request, role: verified.role) else {
+            let caller = Caller(user: verified.user, role: verified.role)
+            try await admit(caller, displayName: verified.displayName)
+            return caller
         }
+        // With the user's own rights, whatever the backend's are.
+        let caller = Caller(user: user)
+        try await admit(caller, displayName: nil)
         return caller
+    }
+
+    private func admit(_ caller: Caller, displayName: String?) async throws {
+        guard !admission.isAdmitted(caller.user) else { return }
+        try await engine.perform(for: caller, scope: .user(caller.user), isReadOnly: false) { context in
+            try context.admitCaller(displayName: displayName)
+            return []
+        }
+        admission.admit(caller.user)
     }
 }
 
@@ -73,7 +84,8 @@ extension Engine {
     /// Runs an operation and waits for its answer as JSON.
     func perform(_ operation: some Handled, for caller: Caller) async throws -> [UInt8] {
         try await perform(
-            for: caller, scope: operation.scope(for: caller), isReadOnly: type(of: operation).isReadOnly
+            for: caller, scope: operation.scope(for: caller), presenceChannel: operation.presenceChannel,
+            isReadOnly: type(of: operation).isReadOnly
         ) { context in
             try JSONWriter.bytes(of: operation.handle(in: &context))
         }
@@ -81,12 +93,13 @@ extension Engine {
 
     @discardableResult
     func perform(
-        for caller: Caller, scope: Scope, isReadOnly: Bool, _ run: @escaping @Sendable (inout Context) throws -> [UInt8]
-    ) async throws
-        -> [UInt8]
-    {
+        for caller: Caller, scope: Scope, presenceChannel: ChannelID? = nil, isReadOnly: Bool,
+        _ run: @escaping @Sendable (inout Context) throws -> [UInt8]
+    ) async throws -> [UInt8] {
         try await withCheckedThrowingContinuation { continuation in
-            let job = Job(caller: caller, scope: scope, run: run, destination: .waiting { continuation.resume(with: $0) })
+            let job = Job(
+                caller: caller, scope: scope, presenceChannel: presenceChannel, run: run,
+                destination: .waiting { continuation.resume(with: $0) })
             do {
                 if isReadOnly { try submit(read: job) } else { try submit(write: job) }
             } catch {

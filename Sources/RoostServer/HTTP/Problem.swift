@@ -17,6 +17,7 @@ struct Problem: Encodable {
     let field: String?
     let limit: Int64?
     let rule: String?
+    let until: Timestamp?
     let retryAfterMilliseconds: Int64?
 
     init(_ error: RoostError, status: Int? = nil) {
@@ -28,6 +29,7 @@ struct Problem: Encodable {
         field = error.field
         limit = error.limit
         rule = error.rule
+        until = error.until
         retryAfterMilliseconds = error.retryAfterMilliseconds
     }
 

@@ -20,10 +20,11 @@ enum RequestFields {
             }
             fields = try await body(of: request)
         }
+        for header in RequestHeaders.ofFields { try header.read(request, into: &fields, entry: entry) }
         for name in pathFields(of: entry.type.path) {
             guard let text = parameters.get(name) else { throw RoostError.invalidArgument(name, "is missing in the path") }
             guard fields[name] == nil else { throw RoostError.invalidArgument(name, "stands in the path already") }
-            fields[name] = try value([text.removingPercentEncoding ?? text], for: name, schemas[name])
+            fields[name] = try value([text[...]], for: name, schemas[name])
         }
         return fields
     }
@@ -33,11 +34,17 @@ enum RequestFields {
         path.split(separator: "/").filter { $0.hasPrefix("{") }.map { String($0.dropFirst().dropLast()) }
     }
 
-    private static func query(of request: Request) -> [String: [String]] {
-        var result: [String: [String]] = [:]
-        for (name, value) in request.uri.queryParameters { result[String(name), default: []].append(String(value)) }
+    /// The query's values by their names, percent-encoded as they came: a comma that separates values stands there as itself.
+    private static func query(of request: Request) -> [String: [Substring]] {
+        var result: [String: [Substring]] = [:]
+        for pair in (request.uri.query ?? "").split(separator: "&") {
+            let parts = pair.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+            result[decoded(parts[0]), default: []].append(parts.count > 1 ? parts[1] : "")
+        }
         return result
     }
+
+    private static func decoded(_ text: Substring) -> String { text.removingPercentEncoding ?? String(text) }
 
     private static func body(of request: Request) async throws -> [String: JSONValue] {
         let buffer: ByteBuffer
@@ -47,21 +54,24 @@ enum RequestFields {
             throw RoostError.limitExceeded("body", limit: Limits.bodySizeBytes, unit: "bytes")
         }
         guard buffer.readableBytes > 0 else { return [:] }
-        let data = buffer.withUnsafeReadableBytes { Data($0) }
-        guard String(validating: data, as: UTF8.self) != nil else { throw RoostError(.invalidArgument, "The body is not UTF-8.") }
-        try JSONBudget.check(data)
-        guard case .object(let fields) = try JSONDecoder().decode(JSONValue.self, from: data) else {
+        let bytes = Array(buffer.readableBytesView)
+        guard String(validating: bytes, as: UTF8.self) != nil else { throw RoostError(.invalidArgument, "The body is not UTF-8.") }
+        try JSONScan(bytes).requireDistinctKeys()
+        guard case .object(let fields) = try JSONDecoder().decode(JSONValue.self, from: Data(bytes)) else {
             throw RoostError(.invalidArgument, "The body must be a JSON object.")
         }
         return fields
     }
 
-    /// Text as the JSON that the field's shape asks for.
-    private static func value(_ texts: [String], for name: String, _ schema: Schema?) throws -> JSONValue {
-        guard let text = texts.first else { return .null }
+    /// Percent-encoded text as the JSON that the field's shape asks for.
+    private static func value(_ texts: [Substring], for name: String, _ schema: Schema?) throws -> JSONValue {
+        guard let first = texts.first else { return .null }
+        if case .array(let element) = schema {
+            let parts = texts.flatMap { $0.isEmpty ? [] : $0.split(separator: ",", omittingEmptySubsequences: false) }
+            return .array(try parts.map { try value([$0], for: name, element) })
+        }
+        let text = decoded(first)
         switch schema {
-        case .array(let element):
-            return .array(try texts.flatMap { $0.split(separator: ",") }.map { try value([String($0)], for: name, element) })
         case _ where texts.count > 1:
             throw RoostError.invalidArgument(name, "is given more than once")
         case .integer:

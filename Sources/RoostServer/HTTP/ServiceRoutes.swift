@@ -36,8 +36,13 @@ struct ServiceRoutes: Sendable {
 
                     """ + (cluster?.metrics ?? ""), "text/plain; version=0.0.4")
         }
-        router.get(RouterPath(GatewayChannel.socketPath)) { _, _ in
-            Problem(RoostError(.invalidArgument, "This is a WebSocket: ask for an upgrade, version 13."), status: 426).response
+        router.get(RouterPath(GatewayChannel.socketPath)) { request, _ in
+            if HTTPField.Name(RequestHeaders.actAs).map({ request.headers[$0] != nil }) == true {
+                throw RoostError.invalidArgument(
+                    RequestHeaders.actAs, "isn't taken by the socket, which is for the token's own user")
+            }
+            return Problem(RoostError(.invalidArgument, "This is a WebSocket: ask for an upgrade, version 13."), status: 426)
+                .response
         }
     }
 

@@ -4,15 +4,19 @@ import RoostCore
 
 /// Builds the bytes of a batch, ready to be written to any number of sockets.
 ///
-/// Events of one audience that follow one another stand in one buffer, so that a socket gets them in one write. A channel's order is kept. Two
-/// things divide what stands together: a change of an audience, and an event of a user's own stream, since a user's read position counts
-/// messages of a channel, and is best told between those that it was made between.
+/// Events of one audience that follow one another stand in one buffer, so that a socket gets them in one write. A channel's order is kept.
+/// Three things divide what stands together: a change of an audience; an event of a user's own stream, since a user's read position counts
+/// messages of a channel, and is best told between those that it was made between; and an event with old messages, which isn't the same
+/// for all who get it.
 struct EventFrames {
     /// One step of delivery, in order.
     enum Step: Sendable {
         case send(Audience, Frames)
+        /// An event with messages that may be hidden from some of the audience.
+        case sendOld(Audience, OldEvent)
         /// An event of the past, to a connection that begins to get a channel's.
-        case catchUp(ConnectionID, ByteBuffer)
+        case catchUp(ConnectionID, Frames, isWatching: Bool)
+        case catchUpOld(ConnectionID, OldEvent, isWatching: Bool)
         case change(Notice)
         /// A connection gets the events of a channel that its user is a member of.
         case attach(ConnectionID, ChannelID)
@@ -24,15 +28,24 @@ struct EventFrames {
         var watching = ByteBuffer()
         var notification = ByteBuffer()
         var eventCount = 0
+
+        func bytes(isWatching: Bool) -> ByteBuffer { isWatching ? watching : notification }
     }
 
     private(set) var steps: [Step] = []
     /// Where in `steps` the buffer of an audience stands that may still grow.
     private var open: [Audience: Int] = [:]
 
-    /// Adds an event, as its members in JSON.
-    mutating func add(_ members: [UInt8], to audience: Audience) {
+    /// Adds an event of a stream, as its members in JSON.
+    ///
+    /// - Parameter oldestMessage: ``Event/oldestMessage``.
+    mutating func add(_ members: [UInt8], of stream: StreamID, oldestMessage: Seq?, to audience: Audience) {
         if case .user = audience { open.removeAll(keepingCapacity: true) }
+        if case .channel(let channel) = stream, let oldestMessage {
+            open[audience] = nil
+            steps.append(.sendOld(audience, OldEvent(members, of: channel, oldestMessage: oldestMessage)))
+            return
+        }
         if let index = open[audience], case .send(_, var frames) = steps[index] {
             // Taken out while it grows, so that the buffer isn't copied.
             steps[index] = .send(audience, Frames())
@@ -47,10 +60,15 @@ struct EventFrames {
     }
 
     /// Adds an event of the past for one connection.
-    mutating func add(_ members: [UInt8], to connection: ConnectionID, isWatching: Bool) {
-        var frames = Frames()
-        frames.append(members)
-        steps.append(.catchUp(connection, isWatching ? frames.watching : frames.notification))
+    mutating func add(_ members: [UInt8], of stream: StreamID, oldestMessage: Seq?, to connection: ConnectionID, isWatching: Bool) {
+        if case .channel(let channel) = stream, let oldestMessage {
+            let event = OldEvent(members, of: channel, oldestMessage: oldestMessage)
+            steps.append(.catchUpOld(connection, event, isWatching: isWatching))
+        } else {
+            var frames = Frames()
+            frames.append(members)
+            steps.append(.catchUp(connection, frames, isWatching: isWatching))
+        }
     }
 
     mutating func change(_ notice: Notice) {
@@ -71,7 +89,7 @@ struct EventFrames {
         for operation in committed {
             for notice in operation.notices {
                 if case .event(let event, let audience) = notice {
-                    frames.add(event.encodedMembers, to: audience)
+                    frames.add(event.encodedMembers, of: event.stream, oldestMessage: event.oldestMessage, to: audience)
                 } else {
                     frames.change(notice)
                 }

@@ -10,11 +10,16 @@ final class HubShard {
         let user: UserID
         var joined: Set<ChannelID>
         var watched: Set<ChannelID> = []
+        /// Up to which seq a channel's messages aren't for the user; channels of which all are stand not in it.
+        ///
+        /// A floor is never lowered, and outlives the membership: a new stay has it too, and may begin before the end of the last is delivered.
+        var floors: [ChannelID: Seq]
 
-        init(socket: SocketHandler, user: UserID, joined: Set<ChannelID>) {
+        init(socket: SocketHandler, user: UserID, streams: UserStreams) {
             self.socket = socket
             self.user = user
-            self.joined = joined
+            joined = Set(streams.channels.keys)
+            floors = streams.floors
         }
     }
 
@@ -22,6 +27,8 @@ final class HubShard {
     private struct Receiver {
         let socket: SocketHandler
         var isWatching: Bool
+        /// The subscriber's floor in the channel; 0 for none.
+        var floor: Seq
     }
 
     /// The shard's place among the hub's.
@@ -75,7 +82,7 @@ final class HubShard {
             case .send(.channel(let channel), let frames):
                 guard let receivers = channels[channel] else { continue }
                 for receiver in receivers.values {
-                    send(receiver.isWatching ? frames.watching : frames.notification, to: receiver.socket)
+                    send(frames.bytes(isWatching: receiver.isWatching), to: receiver.socket)
                 }
                 deliveryCount += Int64(receivers.count * frames.eventCount)
             case .send(.user(let user), let frames):
@@ -84,10 +91,15 @@ final class HubShard {
                     send(frames.notification, to: receiver.socket)
                     deliveryCount += Int64(frames.eventCount)
                 }
-            case .catchUp(let connection, let bytes):
+            case .sendOld(let audience, let event):
+                send(event, to: audience)
+            case .catchUp(let connection, let frames, let isWatching):
                 guard let receiver = subscribers[connection] else { continue }
-                send(bytes, to: receiver.socket)
-                deliveryCount += 1
+                send(frames.bytes(isWatching: isWatching), to: receiver.socket)
+                deliveryCount += Int64(frames.eventCount)
+            case .catchUpOld(let connection, let event, let isWatching):
+                var forms = OldEventForms(of: event)
+                if let receiver = subscribers[connection] { send(event, &forms, to: receiver, isWatching: isWatching) }
             case .change(let notice):
                 change(notice)
             case .attach(let connection, let channel):
@@ -96,6 +108,29 @@ final class HubShard {
                 if address.shard == number { send(payload, to: address.connection, toRead: false) }
             }
         }
+    }
+
+    /// Each receiver gets the event without the messages that are hidden from them.
+    private func send(_ event: OldEvent, to audience: Audience) {
+        var forms = OldEventForms(of: event)
+        switch audience {
+        case .channel(let channel):
+            for receiver in (channels[channel] ?? [:]).values {
+                send(&forms, above: receiver.floor, to: receiver.socket, isWatching: receiver.isWatching)
+            }
+        case .user(let user):
+            for (_, subscriber) in connections(of: user) { send(event, &forms, to: subscriber, isWatching: false) }
+        }
+    }
+
+    private func send(_ event: OldEvent, _ forms: inout OldEventForms, to subscriber: Subscriber, isWatching: Bool) {
+        send(&forms, above: subscriber.floors[event.channel] ?? 0, to: subscriber.socket, isWatching: isWatching)
+    }
+
+    private func send(_ forms: inout OldEventForms, above floor: Seq, to socket: SocketHandler, isWatching: Bool) {
+        guard let frames = forms.frames(above: floor) else { return }
+        send(frames.bytes(isWatching: isWatching), to: socket)
+        deliveryCount += Int64(frames.eventCount)
     }
 
     /// Delivers the answer of an operation that only read.
@@ -133,15 +168,17 @@ final class HubShard {
     private func change(_ notice: Notice) {
         switch notice {
         case .event: break
-        case .connected(let connection, let user, _, let joined):
+        case .connected(let connection, let user, let streams):
             guard let socket = sockets[connection] else { return }
-            let subscriber = Subscriber(socket: socket, user: user, joined: Set(joined.keys))
+            let subscriber = Subscriber(socket: socket, user: user, streams: streams)
             subscribers[connection] = subscriber
             connectionsOfUser[user, default: []].append(connection)
             for channel in subscriber.joined { subscribe(subscriber, connection, to: channel) }
             presence.cameOnline(user, in: subscriber.joined)
         case .joined(let user, let channel, _):
             for (connection, subscriber) in connections(of: user) { join(channel, subscriber, connection) }
+        case .floor(let user, let channel, let floor):
+            for (connection, subscriber) in connections(of: user) { raise(to: floor, channel, subscriber, connection) }
         case .left(let user, let channel):
             // Who leaves stops watching as well: nothing newer than the leaving reaches them.
             for (connection, subscriber) in connections(of: user) { forget(channel, of: subscriber, connection) }
@@ -174,6 +211,12 @@ final class HubShard {
         presence.cameOnline(subscriber.user, in: [channel])
     }
 
+    private func raise(to floor: Seq, _ channel: ChannelID, _ subscriber: Subscriber, _ connection: ConnectionID) {
+        guard floor > subscriber.floors[channel] ?? 0 else { return }
+        subscriber.floors[channel] = floor
+        channels[channel]?[connection]?.floor = floor
+    }
+
     private func forget(_ channel: ChannelID, of subscriber: Subscriber, _ connection: ConnectionID) {
         if subscriber.joined.remove(channel) != nil { presence.wentOffline(subscriber.user, in: [channel]) }
         if subscriber.watched.remove(channel) != nil { presence.stoppedWatching(subscriber.user, [channel]) }
@@ -182,7 +225,7 @@ final class HubShard {
 
     private func subscribe(_ subscriber: Subscriber, _ connection: ConnectionID, to channel: ChannelID) {
         channels[channel, default: [:]][connection] = Receiver(
-            socket: subscriber.socket, isWatching: subscriber.watched.contains(channel))
+            socket: subscriber.socket, isWatching: subscriber.watched.contains(channel), floor: subscriber.floors[channel] ?? 0)
     }
 
     private func unsubscribe(_ connection: ConnectionID, from channel: ChannelID) {

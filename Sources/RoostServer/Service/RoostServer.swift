@@ -4,7 +4,7 @@ import HummingbirdCore
 public import Logging
 import NIOCore
 import NIOPosix
-import RoostAPI
+public import RoostAPI
 import RoostCore
 import RoostDatabase
 public import ServiceLifecycle
@@ -27,6 +27,10 @@ public struct RoostServer: Service {
         public var bus: String?
         /// Transactions that write to PostgreSQL at the same time; SQLite has one.
         public var laneCount = 4
+        /// What holds for the whole app. All nodes of a cluster need the same.
+        public var options = AppOptions()
+        /// A JSON file with channel types and roles of the operator's own, put into the database at each start: see ``Definitions``. Nil for none.
+        public var channelTypes: URL?
         /// The address to listen on. The default serves this machine only.
         public var host = "127.0.0.1"
         /// The port; 0 for any free one.
@@ -61,22 +65,27 @@ public struct RoostServer: Service {
     /// - Parameters:
     ///   - metrics: what `/metrics` shows beside the server's own counts.
     ///   - onRunning: called with the port once the server listens.
-    /// - Throws: `DirectoryLock.Held` when another server uses the directory; `DatabaseFailure`; `SecretFile.Unusable`; ``Unsupported``.
+    /// - Throws: `DirectoryLock.Held` when another server uses the directory; `DatabaseFailure`; `SecretFile.Unusable`; ``Unsupported``;
+    ///   ``Definitions/Unusable``; `RoostError` for options outside their limits.
     public init(
         configuration: Configuration, metrics: PrometheusRegistry? = nil, logger: Logger,
         onRunning: @escaping @Sendable (_ port: Int) async -> Void = { _ in }
     ) async throws {
         self.configuration = configuration
         self.logger = logger
+        try configuration.options.validate()
+        let definitions = try configuration.channelTypes.map { try Definitions(file: $0) }
         let storage = try Storage(configuration, logger: logger)
         let database = storage.database
         let tokens = await TokenKeys(secret: try storage.tokenSecret())
         let epoch = try database.write(lane: 0) { try $0.epoch(orNew: UUID().uuidString.lowercased()) }
 
+        try definitions?.put(into: database, options: configuration.options)
+
         group = MultiThreadedEventLoopGroup(numberOfThreads: max(1, configuration.eventLoopCount))
         hub = try await Hub(group: group)
         cluster = try storage.joinCluster(hub: hub, readiness: readiness)
-        engine = Engine(database: database, hub: hub, delivery: cluster, logger: logger)
+        engine = Engine(database: database, hub: hub, delivery: cluster, options: configuration.options, logger: logger)
 
         var limits = SocketHandler.Limits()
         limits.pingInterval = .init(configuration.pingInterval)

@@ -24,7 +24,7 @@ import Testing
     private func membership(_ state: MembershipState, at seq: Seq) -> Membership {
         Membership(
             channelId: "general", role: .member, state: state, joinedAt: Self.time, joinedSeq: 1, readSeq: seq, readCount: 0,
-            channelSeq: seq)
+            channelSeq: seq, userSeq: 0)
     }
 
     private func message(_ seq: Seq, clientId: String, after: Seq? = nil) -> Event {

@@ -50,4 +50,15 @@ struct TimestampTests {
         }
         #expect(wrong == [])
     }
+
+    @Test("D-07 a moment after some seconds; for ever after −1, after nothing given, and past the last moment that can be written")
+    func afterSeconds() {
+        let start = Timestamp(milliseconds: 1_500)
+        let last = (Timestamp.forever.milliseconds - 1_500) / 1000
+        let ends = [0, 1, 3_155_760_000, Int(last), Int(last) + 1, .max, -1, .min, nil].map { start.after(seconds: $0) }
+        let expected = [1_500, 2_500, 3_155_760_001_500, 1_500 + last * 1000].map(Timestamp.init(milliseconds:))
+        #expect(ends == expected + Array(repeating: .forever, count: 5))
+        #expect(Timestamp(milliseconds: .max).after(seconds: 1) == .forever)
+        #expect(Timestamp.forever.description == "9999-12-31T23:59:59.999Z")
+    }
 }

@@ -39,24 +39,25 @@ struct QueryFilterTests {
         return all
     }
 
-    static let forOwn: [Setting] = [
-        Setting("unreadOnly") { $0.unreadOnly = true },
-        Setting("exactUsers") { $0.exactUsers = ["bob", "cid"] },
-        Setting("exactUsers one") { $0.exactUsers = ["bob"] },
-        Setting("exactUsers with own") { $0.exactUsers = ["bob", "ann", "bob"] },
-        Setting("exactUsers own alone") { $0.exactUsers = ["ann"] },
-        Setting("includingUsers all") { $0.includingUsers = ["bob", "cid"] },
-        Setting("includingUsers any") {
-            $0.includingUsers = ["bob", "cid"]
-            $0.includingUsersMatch = .any
-        },
-        Setting("sort lastMessage") { $0.sort = .lastMessage },
-        Setting("sort unreadFirst") { $0.sort = .unreadFirst },
-    ] + HiddenFilter.allCases.map { hidden in Setting("hidden \(hidden)") { $0.hidden = hidden } }
+    static let forOwn: [Setting] =
+        [
+            Setting("unreadOnly") { $0.unreadOnly = true },
+            Setting("exactUsers") { $0.exactUsers = ["bob", "cid"] },
+            Setting("exactUsers one") { $0.exactUsers = ["bob"] },
+            Setting("exactUsers with own") { $0.exactUsers = ["bob", "ann", "bob"] },
+            Setting("exactUsers own alone") { $0.exactUsers = ["ann"] },
+            Setting("includingUsers all") { $0.includingUsers = ["bob", "cid"] },
+            Setting("includingUsers any") {
+                $0.includingUsers = ["bob", "cid"]
+                $0.includingUsersMatch = .any
+            },
+            Setting("sort lastMessage") { $0.sort = .lastMessage },
+            Setting("sort unreadFirst") { $0.sort = .unreadFirst },
+        ] + HiddenFilter.allCases.map { hidden in Setting("hidden \(hidden)") { $0.hidden = hidden } }
 
     /// The fault that a query shows, for the text of a failure.
     private func fault(
-        _ settings: [Setting], _ membership: MembershipFilter, _ oracle: QueryOracle, as user: UserID, role: AppRole
+        _ settings: [Setting], _ membership: MembershipFilter, _ oracle: inout QueryOracle, as user: UserID, role: AppRole
     ) throws -> String? {
         var query = QueryChannels(membership: membership)
         for setting in settings { setting.set(&query) }
@@ -67,23 +68,25 @@ struct QueryFilterTests {
 
     @Test(
         "R09 AM-20 AM-32 AM-34 SB-24 D-10 SB-30 SB-31 SB-32 D-24 each filter of the own channels answers as all channels do when one looks at each",
-        arguments: Seeds.first(3))
+        arguments: Seeds.first(2))
     func ownAlone(seed: UInt64) throws {
-        let oracle = try QueryOracle(seed: seed, channels: 60)
+        var oracle = try QueryOracle(seed: seed, channels: 50)
         for setting in try Self.forAll(oracle) + Self.forOwn {
             for user in ["ann", "bob"] as [UserID] {
-                #expect(try fault([setting], .member, oracle, as: user, role: .user) == nil)
+                let found = try fault([setting], .member, &oracle, as: user, role: .user)
+                #expect(found == nil)
             }
         }
     }
 
-    @Test("R09 AM-33 each filter answers so among all channels that somebody may find", arguments: Seeds.first(3))
+    @Test("R09 AM-33 each filter answers so among all channels that somebody may find", arguments: Seeds.first(2))
     func findableAlone(seed: UInt64) throws {
-        let oracle = try QueryOracle(seed: seed, channels: 60)
+        var oracle = try QueryOracle(seed: seed, channels: 50)
         for setting in try Self.forAll(oracle) {
             for membership in [MembershipFilter.all, .notMember] {
                 for (user, role) in [("ann", .user), ("bob", .admin), ("cid", .moderator), ("dan", .guest)] as [(UserID, AppRole)] {
-                    #expect(try fault([setting], membership, oracle, as: user, role: role) == nil)
+                    let found = try fault([setting], membership, &oracle, as: user, role: role)
+                    #expect(found == nil)
                 }
             }
         }
@@ -96,11 +99,15 @@ struct QueryFilterTests {
         let own = findable + Self.forOwn
         for (index, one) in own.enumerated() {
             for other in own.dropFirst(index + 1) {
-                #expect(try fault([one, other], .member, oracle, as: "ann", role: .user) == nil)
-                guard findable.contains(where: { $0.name == one.name }), findable.contains(where: { $0.name == other.name }) else { continue }
+                let found = try fault([one, other], .member, &oracle, as: "ann", role: .user)
+                #expect(found == nil)
+                guard findable.contains(where: { $0.name == one.name }), findable.contains(where: { $0.name == other.name }) else {
+                    continue
+                }
                 let role = oracle.random.pick([AppRole.user, .admin, .moderator])
                 let membership = oracle.random.pick([MembershipFilter.all, .notMember])
-                #expect(try fault([one, other], membership, oracle, as: "bob", role: role) == nil)
+                let among = try fault([one, other], membership, &oracle, as: "bob", role: role)
+                #expect(among == nil)
             }
         }
     }

@@ -9,8 +9,12 @@ struct QueryOracle {
     var random: SeededGenerator
     let users: [UserID] = ["ann", "bob", "cid", "dan"]
     private(set) var channels: [ChannelID] = []
+    /// What was seen already, by who saw it.
+    private var seen: [[String]: [Seen]] = [:]
     let tags = ["red", "green", "blue"]
-    let names: [String?] = [nil, "Général", "general talk", "Ten 100%", "Ten 100x", "snake_case", "snakeXcase", "Straße 9", "a!b", "Tea"]
+    let names: [String?] = [
+        nil, "Général", "general talk", "Ten 100%", "Ten 100x", "snake_case", "snakeXcase", "Straße 9", "a!b", "Tea",
+    ]
     let customTypes: [String?] = [nil, "support", "sales"]
 
     init(seed: UInt64, channels count: Int) throws {
@@ -36,12 +40,13 @@ struct QueryOracle {
     }
 
     /// Something that somebody may do or not.
-    mutating func changeSomething() throws {
+    private mutating func changeSomething() throws {
         world.advance(milliseconds: Int64(random.number(0...3)))
         let (channel, user) = (random.pick(channels), random.pick(users))
         let role: AppRole = random.once(in: 2) ? .user : .admin
         switch random.number(1...12) {
-        case 1...4: _ = try world.refusal(SendMessage(channel: channel, clientId: ClientID("\(random.next())"), text: "x"), as: user)
+        case 1...4:
+            _ = try world.refusal(SendMessage(channel: channel, clientId: ClientID("\(random.next())"), text: "x"), as: user)
         case 5: _ = try world.refusal(MarkRead(channel: channel), as: user)
         case 6...7:
             let hide = HideChannel(
@@ -81,16 +86,22 @@ struct QueryOracle {
     }
 
     /// What it has to answer.
-    func expected(_ query: QueryChannels, as user: UserID, role: AppRole) throws -> [ChannelID] {
+    mutating func expected(_ query: QueryChannels, as user: UserID, role: AppRole) throws -> [ChannelID] {
+        let seen = try seen[[user.rawValue, role.rawValue]] ?? look(as: user, role: role)
+        self.seen[[user.rawValue, role.rawValue]] = seen
+        return seen.filter { wants($0, query, user) }.sorted { precedes($0, $1, query.effectiveSort) }.map(\.view.channel.channelId)
+    }
+
+    /// Every channel as somebody sees it. Nothing changes between two questions.
+    private func look(as user: UserID, role: AppRole) throws -> [Seen] {
         let own = Set(try world.rows("SELECT channel_id FROM members WHERE user_id = \(user) AND state = 'member'") { $0.string() })
-        let seen = try channels.compactMap { channel -> Seen? in
+        return try channels.compactMap { channel -> Seen? in
             guard let view = try? world.perform(GetChannel(channel: channel), as: user, role: role) else { return nil }
             let members: [UserID] = try world.rows(
                 "SELECT user_id FROM members WHERE channel_id = \(channel) AND state = 'member'"
             ) { $0.identifier() }
             return Seen(view: view, isOwn: own.contains(channel.rawValue), members: Set(members))
         }
-        return seen.filter { wants($0, query, user) }.sorted { precedes($0, $1, query.effectiveSort) }.map(\.view.channel.channelId)
     }
 
     private struct Seen {

@@ -6,14 +6,18 @@ import Testing
 
 @Suite("Queries of channels: paging")
 struct QueryPagingTests {
-    @Test("SB-23 AM-33 pages of any size give the list that one page gives, onward and back", arguments: Seeds.first(2), ChannelSort.allCases)
+    @Test(
+        "SB-23 AM-33 pages of any size give the list that one page gives, onward and back", arguments: Seeds.first(2),
+        ChannelSort.allCases)
     func pages(seed: UInt64, sort: ChannelSort) throws {
-        let oracle = try QueryOracle(seed: seed, channels: 40)
+        var oracle = try QueryOracle(seed: seed, channels: 40)
         for membership in MembershipFilter.allCases where membership == .member || (sort != .lastMessage && sort != .unreadFirst) {
-            let query = QueryChannels(membership: membership, includeDeleted: true, hidden: membership == .member ? .all : nil, sort: sort)
+            let query = QueryChannels(
+                membership: membership, includeDeleted: true, hidden: membership == .member ? .all : nil, sort: sort)
             for role in [AppRole.user, .admin] {
                 let whole = try oracle.answer(query, as: "ann", role: role)
-                #expect(whole == (try oracle.expected(query, as: "ann", role: role)))
+                let expected = try oracle.expected(query, as: "ann", role: role)
+                #expect(whole == expected)
                 for limit in [1, 3, 7] {
                     let (onward, back) = try thereAndBack(query, limit: limit, in: oracle.world, as: "ann", role: role)
                     #expect(onward.flatMap { $0 } == whole)
@@ -34,7 +38,7 @@ struct QueryPagingTests {
             query.cursor = onward.last?.nextCursor
         } while query.cursor != nil
         #expect(onward.first?.previousCursor == nil)
-        var back = onward.suffix(1)
+        var back = Array(onward.suffix(1))
         query.cursor = onward.last?.previousCursor
         while query.cursor != nil {
             let page = try world.perform(query, as: user, role: role)
@@ -45,7 +49,8 @@ struct QueryPagingTests {
     }
 
     @Test(
-        "SB-23 while channels move by new messages, none that stays where it is is skipped or shown twice", arguments: Seeds.first(6),
+        "SB-23 while channels move by new messages, none that stays where it is is skipped or shown twice",
+        arguments: Seeds.first(6),
         [ChannelSort.lastMessage, .unreadFirst, .lastActivity])
     func moving(seed: UInt64, sort: ChannelSort) throws {
         let world = try CoreWorld()
@@ -117,14 +122,20 @@ struct QueryPagingTests {
         let cursor = try #require(try world.perform(query, as: "ann").nextCursor)
         let text = String(decoding: try #require(Data(base64URL: cursor)), as: UTF8.self)
         let keys = try #require(text.range(of: #""k":"#)).upperBound
-        let lawful = sort == .name ? #"["z","z"]"# : sort == .unreadFirst ? #"[9223372036854775807,-9223372036854775808,"z"]"# : #"[9223372036854775807,"z"]"#
+        let lawful =
+            sort == .name
+            ? #"["z","z"]"#
+            : sort == .unreadFirst ? #"[9223372036854775807,-9223372036854775808,"z"]"# : #"[9223372036854775807,"z"]"#
         #expect(try world.refusal(query.with { $0.cursor = Data((text[..<keys] + lawful + "}").utf8).base64URL }, as: "ann") == nil)
 
         let forged = [
-            "", "[]", "null", "{}", "[1]", #"["a"]"#, #"["a","b","c","d"]"#, "[1,2]", "[1.5,\"a\"]", "[92233720368547758080,\"a\"]", "[true,\"a\"]",
+            "", "[]", "null", "{}", "[1]", #"["a"]"#, #"["a","b","c","d"]"#, "[1,2]", "[1.5,\"a\"]", "[92233720368547758080,\"a\"]",
+            "[true,\"a\"]",
             #"[null,null]"#, #"[1,"\u0000"]"#, #"["a","\u0000"]"#, #"[1,1,"\u0000"]"#, #"[[1],"a"]"#, #"{"a":1}"#, #"["a",1]"#,
         ].map { Data((text[..<keys] + $0 + "}").utf8).base64URL }
-        let others = ["", "=", "####", "é", "bm90IGpzb24", String(cursor.dropLast(9)), cursor + "AAAA", Data([0xFF, 0xFE]).base64URL]
+        let others = [
+            "", "=", "####", "é", "bm90IGpzb24", String(cursor.dropLast(9)), cursor + "AAAA", Data([0xFF, 0xFE]).base64URL,
+        ]
         for cursor in forged + others {
             let refusal = try world.refusal(query.with { $0.cursor = cursor }, as: "ann")
             #expect([refusal?.code.rawValue, refusal?.field] == ["invalid_argument", "cursor"], "\(cursor)")
@@ -152,7 +163,9 @@ struct QueryPagingTests {
         #expect(try world.perform(query, as: "ann").items.isEmpty)
     }
 
-    @Test("I10 no cursor tells of a channel that the caller may not know of, however many are passed", arguments: [ChannelSort.created, .name, .lastActivity])
+    @Test(
+        "I10 no cursor tells of a channel that the caller may not know of, however many are passed",
+        arguments: [ChannelSort.created, .name, .lastActivity])
     func tellsNothing(sort: ChannelSort) throws {
         let world = try CoreWorld()
         try world.user("ann")
@@ -167,7 +180,9 @@ struct QueryPagingTests {
         try world.perform(DeleteChannel(channel: "secret-4"), as: "bob")
         var query = QueryChannels(membership: .all, sort: sort, limit: 1).with { $0.includeFrozen = false }
         try world.execute("UPDATE channels SET is_frozen = 1 WHERE channel_id LIKE 'bulk-%'")
-        for (user, role, knows) in [("ann", .user, []), ("ann", .moderator, ["secret-1", "secret-3"])] as [(UserID, AppRole, [String])] {
+        for (user, role, knows) in [("ann", .user, []), ("ann", .moderator, ["secret-1", "secret-3"])]
+            as [(UserID, AppRole, [String])]
+        {
             var told: Set<String> = []
             var pages = 0
             query.cursor = nil

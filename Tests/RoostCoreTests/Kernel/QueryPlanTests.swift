@@ -7,23 +7,23 @@ import Testing
 /// What the database does for a query doesn't grow with what it holds: 100,000 channels, and one with 300,000 members.
 @Suite("Query plans")
 struct QueryPlanTests {
-    @Test("NF-04 AM-01 no query of channels, members or invitations goes through a whole table, whatever its filters")
-    func scansNothing() throws {
-        let world = try Self.largeWorld()
-        for (operation, role) in Self.operations {
-            for plan in try plans(of: operation, as: "ann", role: role, in: world) {
-                #expect(plan.steps.filter(isScan) == [], "\(operation): \(plan.statement)")
-            }
-        }
-    }
-
-    @Test("NF-04 one call passes a bounded number of rows, however few it finds")
+    @Test(
+        "NF-04 AM-01 R09 R15 R16 no query of channels or members goes through a whole table or passes rows without bound, whatever its filters"
+    )
     func bounded() throws {
         let world = try Self.largeWorld()
-        for (operation, role) in Self.operations {
-            let counted = try Counting.rows(of: operation, as: "ann", role: role, in: world)
-            // 5,000 passed in stretches of 1,000, candidates twice, and 20,000 own channels at most.
-            #expect(counted < 16_000, "\(operation)")
+        try world.database.read { transaction in
+            var explained: Set<String> = []
+            for (operation, role) in Self.operations {
+                let recorder = Recorder(transaction)
+                try recorder.run(operation, as: "ann", role: role, now: world.now)
+                // 5,000 rows are passed in stretches of up to 1,000 from each of several lists; candidates are counted before.
+                #expect(recorder.rowCount < 12_000, "\(operation)")
+                for statement in recorder.statements where explained.insert(statement.text).inserted {
+                    #expect(try plan(of: statement, in: transaction).filter(isScan) == [], "\(operation): \(statement.text)")
+                }
+            }
+            #expect(explained.count > 100)
         }
     }
 
@@ -72,63 +72,52 @@ struct QueryPlanTests {
         { $0.includingTags = ["rare"] }, { $0.includingTags = ["usual", "other"] }, { $0.excludingTags = ["usual"] },
         { $0.customTypes = ["rare"] }, { $0.customTypes = ["usual"] }, { $0.nameContains = "bul" }, { $0.nameContains = "zzz" },
         { $0.nameContains = "b" }, { $0.isPublic = false }, { $0.createdBy = "maker-7" }, { $0.createdBefore = 1_000_000_100_000 },
-        { $0.createdAfter = 1_000_099_000_000 }, { $0.includeDeleted = true }, { $0.includeEmpty = false }, { $0.includeFrozen = false },
+        { $0.createdAfter = 1_000_099_000_000 }, { $0.includeDeleted = true }, { $0.includeEmpty = false },
+        { $0.includeFrozen = false },
     ]
 
     private static let ownFilters: [@Sendable (inout QueryChannels) -> Void] = [
-        { $0.hidden = .hiddenOnly }, { $0.unreadOnly = true }, { $0.exactUsers = ["bulk-1", "bulk-2"] }, { $0.includingUsers = ["bulk-1", "bulk-2"] },
+        { $0.hidden = .hiddenOnly }, { $0.unreadOnly = true }, { $0.exactUsers = ["bulk-1", "bulk-2"] },
+        { $0.includingUsers = ["bulk-1", "bulk-2"] },
         { ($0.includingUsers, $0.includingUsersMatch) = (["bulk-1", "bulk-2"], .any) },
     ]
 
     // MARK: Plans
 
-    private struct Plan {
-        let statement: String
-        let steps: [String]
-    }
-
-    /// The plans of all statements of an operation's first two pages.
-    private func plans(of operation: any Handled, as user: UserID, role: AppRole, in world: CoreWorld) throws -> [Plan] {
-        try world.database.read { transaction in
-            let recorder = Counting(transaction)
-            try recorder.run(operation, as: user, role: role, now: world.now)
-            return try Dictionary(grouping: recorder.statements, by: \.text).values.compactMap(\.first).map { sql in
-                switch TestDatabase.Engine.chosen {
-                case .sqlite:
-                    let steps = try transaction.rows("EXPLAIN QUERY PLAN \(sql)") { row in
-                        _ = (row.int64(), row.int64(), row.int64())
-                        return row.string()
-                    }
-                    return Plan(statement: sql.text, steps: steps)
-                case .postgresql:
-                    return Plan(statement: sql.text, steps: try transaction.rows("EXPLAIN \(sql)") { $0.string() })
-                }
+    /// The steps that the database takes for a statement.
+    private func plan(of statement: SQL, in transaction: any Transaction) throws -> [String] {
+        switch TestDatabase.Engine.chosen {
+        case .sqlite:
+            try transaction.rows("EXPLAIN QUERY PLAN \(statement)") { row in
+                _ = (row.int64(), row.int64(), row.int64())
+                return row.string()
             }
+        case .postgresql: try transaction.rows("EXPLAIN \(statement)") { $0.string() }
         }
     }
 
     /// Whether a step of a plan goes through all rows of a table or of an index of it.
     ///
-    /// What a subquery has found is no table (`w`, `some`, `present`); a first page begins at the end of an index and is ended by its `LIMIT`.
+    /// What a subquery has found is no table (`w`, `counted`, `present`); a first page begins at the end of an index and is ended by its `LIMIT`.
     private func isScan(_ step: String) -> Bool {
         switch TestDatabase.Engine.chosen {
         case .postgresql: return step.contains("Seq Scan")
         case .sqlite:
             guard step.hasPrefix("SCAN") else { return false }
-            let found = ["SCAN w", "SCAN some", "SCAN present", "SCAN CONSTANT ROW"]
+            let found = ["SCAN w", "SCAN counted", "SCAN present", "SCAN CONSTANT ROW"]
             let shelves = ["", "kept_", "deleted_"].flatMap { shelf in
                 [
-                    "SCAN c USING COVERING INDEX channels_\(shelf)by_creation", "SCAN c USING COVERING INDEX channels_\(shelf)by_name",
-                    "SCAN h USING COVERING INDEX channel_heads_\(shelf)by_activity",
+                    "SCAN c USING INDEX channels_\(shelf)by_creation", "SCAN c USING INDEX channels_\(shelf)by_name",
+                    "SCAN h USING INDEX channel_heads_\(shelf)by_activity",
                 ]
             }
-            return !found.contains(step) && !shelves.contains(step)
+            return !found.contains(step) && !shelves.contains(step.replacing(" COVERING", with: ""))
         }
     }
 }
 
 /// A transaction that keeps what it was asked, and counts the rows of the answers.
-private final class Counting: Transaction {
+private final class Recorder: Transaction {
     private let transaction: any Transaction
     private(set) var statements: [SQL] = []
     private(set) var rowCount = 0
@@ -149,13 +138,5 @@ private final class Counting: Transaction {
     func run(_ operation: some Handled, as user: UserID, role: AppRole, now: Timestamp) throws {
         var context = Context(transaction: self, caller: Caller(user: user, role: role), now: now, ids: IDGenerator())
         _ = try operation.handle(in: &context)
-    }
-
-    static func rows(of operation: any Handled, as user: UserID, role: AppRole, in world: CoreWorld) throws -> Int {
-        try world.database.read { transaction in
-            let counting = Counting(transaction)
-            try counting.run(operation, as: user, role: role, now: world.now)
-            return counting.rowCount
-        }
     }
 }

@@ -173,10 +173,10 @@ import Testing
         let world = try world()
         try world.execute(
             """
-            INSERT INTO invitations (channel_id, user_id, inviter_id, state, invited_at, invited_seq, revision, channel_seq, user_seq,
+            INSERT INTO invitations (channel_id, user_id, inviter_id, role, state, invited_at, invited_seq, revision, channel_seq, user_seq,
                                      inviter_seq)
             WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 999)
-            SELECT 'group', 'waiting-' || n, 'ann', 'pending', 0, 0, 1, 0, 0, 0 FROM numbers
+            SELECT 'group', 'waiting-' || n, 'ann', 'member', 'pending', 0, 0, 1, 0, 0, 0 FROM numbers
             """)
         let results = try invite(["cid", "dan"], in: world)
         #expect(results.map(\.outcome) == [.invited, .refused] && results.last?.error?.code == .limitExceeded)

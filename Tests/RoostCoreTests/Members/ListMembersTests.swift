@@ -41,7 +41,9 @@ struct ListMembersTests {
     @Test("D-21 D-28 R15 several states give the members in any of them, to who may list them")
     func states() throws {
         let world = try world()
-        let states: [[MemberFilter]] = [[.member], [.muted], [.banned], [.muted, .banned], [.member, .banned], [.member, .muted, .banned]]
+        let states: [[MemberFilter]] = [
+            [.member], [.muted], [.banned], [.muted, .banned], [.member, .banned], [.member, .muted, .banned],
+        ]
         let expected = [
             ["ann", "dan", "bob", "eve", "cid"], ["cid"], ["fay"], ["cid", "fay"], ["ann", "dan", "bob", "eve", "cid", "fay"],
             ["ann", "dan", "bob", "eve", "cid", "fay"],
@@ -77,7 +79,9 @@ struct ListMembersTests {
     @Test("AM-39 SB-22 R15 members are listed by their roles, and each row tells the role")
     func roles() throws {
         let world = try world()
-        let roles: [[ChannelRole]] = [[.operator], [.owner, .operator], [.member], [.operator, .member], ["unheard-of"], [.operator, .operator]]
+        let roles: [[ChannelRole]] = [
+            [.operator], [.owner, .operator], [.member], [.operator, .member], ["unheard-of"], [.operator, .operator],
+        ]
         let expected = [["bob"], ["ann", "bob"], ["dan", "eve", "cid"], ["dan", "bob", "eve", "cid"], [], ["bob"]]
         for (roles, expected) in zip(roles, expected) {
             for sort in MemberSort.allCases {
@@ -142,9 +146,10 @@ struct ListMembersTests {
         world.presence = Online(users: ["bob", "cid"])
         try world.user("zoe")
         let items = try world.perform(ListMembers(channel: "general", sort: .userId), as: "zoe").items
-        #expect(items.map { "\($0.member.userId) \($0.user?.displayName ?? "-") \($0.isOnline)" } == [
-            "ann - false", "bob The bob true", "cid The cid true", "dan The dan false", "eve The eve false",
-        ])
+        #expect(
+            items.map { "\($0.member.userId) \($0.user?.displayName ?? "-") \($0.isOnline)" } == [
+                "ann - false", "bob The bob true", "cid The cid true", "dan The dan false", "eve The eve false",
+            ])
         try world.channel("closed", type: .group, owner: "ann")
         #expect(try world.code(ListMembers(channel: "closed"), as: "zoe") == .notFound)
     }
@@ -168,7 +173,8 @@ struct ListMembersTests {
         let world = try world()
         try world.perform(DeleteChannel(channel: "general"), as: "ann")
         let items = try world.perform(ListMembers(channel: "general", sort: .userId), as: "bob").items
-        #expect(items.map { "\($0.member.userId) \($0.member.state)" } == ["ann none", "bob none", "cid none", "dan none", "eve none"])
+        #expect(
+            items.map { "\($0.member.userId) \($0.member.state)" } == ["ann none", "bob none", "cid none", "dan none", "eve none"])
     }
 
     @Test("AM-39 a list that passes many rows answers a short page and goes on from there")

@@ -28,7 +28,8 @@ struct SearchMembersTests {
         "MN-14 MN-15 R16 a text finds names by any part, or by the beginning of a word where it is short, and ids by their beginning; the newest first",
         arguments: [
             ("jose", ["u2", "u1"]), ("JOSÉ", ["u2", "u1"]), ("jo", ["u5", "u3", "u2", "u1"]), ("j", ["u5", "u3", "u2", "u1"]),
-            ("lva", ["u1"]), ("lv", []), ("ann", ["u5", "anna"]), ("a", ["u5", "anna", "u1"]), ("u", ["u6", "u5", "u3", "u2", "u1"]),
+            ("lva", ["u1"]), ("lv", []), ("ann", ["u5", "anna"]), ("a", ["u5", "anna", "u1"]),
+            ("u", ["u6", "u5", "u3", "u2", "u1"]),
             ("U1", []), ("0% j", ["u3"]), ("0x j", []), ("r_s", ["u6"]), ("e_j", []), ("é al", ["u1"]), ("´", []), ("   ", []),
             ("nobody", []),
         ] as [(String, [String])])
@@ -52,14 +53,17 @@ struct SearchMembersTests {
         try world.execute("UPDATE members SET muted_until = \(Timestamp.forever) WHERE user_id = 'u2'")
         let states: [[MemberFilter]?] = [nil, [.muted], [.banned], [.muted, .banned], [.member, .banned]]
         let found = try states.map { states in
-            try world.perform(SearchMembers(channel: "general", text: "jos", states: states), as: "owner").items.map(\.member.userId)
+            try world.perform(SearchMembers(channel: "general", text: "jos", states: states), as: "owner").items.map(
+                \.member.userId)
         }
         #expect(found == [["u5", "u2"], ["u2"], ["u1"], ["u2", "u1"], ["u5", "u2", "u1"]])
         let codes = try states.map { states in
             try world.code(SearchMembers(channel: "general", text: "jos", states: states), as: "u3")
         }
         #expect(codes == [nil, .notPermitted, .notPermitted, .notPermitted, .notPermitted])
-        #expect(try world.perform(SearchMembers(channel: "general", text: "jos", states: [.banned]), as: "root", role: .moderator).items.count == 1)
+        #expect(
+            try world.perform(SearchMembers(channel: "general", text: "jos", states: [.banned]), as: "root", role: .moderator).items
+                .count == 1)
     }
 
     @Test("MN-14 R16 a search among roles finds those with one of them")
@@ -72,7 +76,9 @@ struct SearchMembersTests {
         #expect(found == [["u2"], ["u5", "u1"], []])
     }
 
-    @Test("MN-15 R16 pages give each row once, whether few or many names are like the text", arguments: ["jo", "bulk 4", "bul", "bulk-5"])
+    @Test(
+        "MN-15 R16 pages give each row once, whether few or many names are like the text",
+        arguments: ["jo", "bulk 4", "bul", "bulk-5"])
     func pages(text: String) throws {
         let world = try world()
         try BulkRows.members(7000, of: "general", in: world)

@@ -51,7 +51,11 @@ struct ChangesTests {
         var history = try RandomHistory(seed: seed, in: world)
         for _ in 0..<120 { try history.step(in: world) }
         let channel = history.channels[0]
-        try world.perform(JoinChannel(channel: channel), as: "ann")
+        // Whatever has become of the channel, its reader is a member of it.
+        var update = UpdateChannel(channel: channel)
+        update.policy = PolicyChanges(maxMembers: 100)
+        try world.perform(update, as: "root", role: .admin)
+        try world.perform(AddMembers(channel: channel, users: ["ann"]), as: "root", role: .admin)
         let head = try world.perform(GetChannel(channel: channel), as: "ann").channel.counters.seq
         for after in [0, 1, head / 3, head - 3, head - 1, head] {
             let whole = try held(channel, after: after, limit: 1000, in: world)
@@ -112,5 +116,70 @@ struct ChangesTests {
         let states = (0..<6).map { memberships[ChannelID("c\($0)")]?.state }
         #expect(states == [.member, .member, .member, .member, MembershipState.none, MembershipState.none])
         #expect(users.last?.displayName == "Ann")
+    }
+
+    @Test(
+        "SB-07 SB-13 small pages bring all invitations of one call, which have one seq in the stream of who invited",
+        arguments: [1, 2, 500])
+    func invitationsOfOneCall(limit: Int) throws {
+        let world = try CoreWorld()
+        try world.user("ann")
+        let users = (0..<200).map { UserID("user-\(1000 + $0)") }
+        for user in users {
+            try world.user(user)
+            try world.perform(UpdatePreferences(autoAcceptInvitations: false), as: user)
+        }
+        // The most that one call invites: users, and operators beside them.
+        var create = CreateChannel(channel: "team", type: .group, users: Array(users.prefix(100)))
+        create.operators = Array(users.suffix(100))
+        try world.perform(create, as: "ann")
+        var found: Set<UserID> = []
+        var place: Seq = 0
+        for _ in 0..<10 {
+            let changes = try world.perform(GetMyChanges(after: place, limit: limit), as: "ann")
+            found.formUnion((changes.rows.invitations ?? []).map(\.userId))
+            place = changes.seq
+            guard changes.hasMore else { break }
+        }
+        #expect(found == Set(users))
+        // Of the channel's own invitations a member who was away gets as many.
+        let ofChannel = try world.perform(GetChannelChanges(channel: "team", after: 1, limit: limit), as: "ann")
+        #expect(ofChannel.rows.invitations?.count == 200)
+        #expect(!ofChannel.hasMore)
+    }
+
+    @Test("SB-04 changes of an ephemeral channel say that messages may be missing; those of others don't")
+    func incomplete() throws {
+        let world = try CoreWorld()
+        try world.user("ann")
+        var create = CreateChannel(channel: "echo", type: .group)
+        create.isEphemeral = true
+        try world.perform(create, as: "ann")
+        try world.channel("general", owner: "ann")
+        for channel in ["echo", "general"] as [ChannelID] { try world.send("x", to: channel, as: "ann") }
+        let found = try (["echo", "general"] as [ChannelID]).map { channel in
+            let changes = try world.perform(GetChannelChanges(channel: channel, after: 1), as: "ann")
+            return [changes.isIncomplete == true, changes.rows.messages == [], changes.rows.counters?.messageCount == 1]
+        }
+        #expect(found == [[true, true, true], [false, false, true]])
+        // Nothing was missed by who is at the end.
+        #expect(try world.perform(GetChannelChanges(channel: "echo", after: 2), as: "ann").isIncomplete == nil)
+    }
+
+    @Test("SB-14 SB-26 no page of changes brings messages that are hidden from who asks, changed ones neither")
+    func floors() throws {
+        let world = try CoreWorld()
+        try world.channel("general", owner: "ann", members: ["bob"])
+        let hidden = try world.send("hidden", to: "general", as: "ann")
+        try world.perform(HideChannel(channel: "general", hidePreviousMessages: true), as: "bob")
+        try world.perform(EditMessage(channel: "general", message: hidden.messageId, text: "edited"), as: "ann")
+        let shown = try world.send("shown", to: "general", as: "ann")
+        let places: [Seq] = [0, 1, 2, 3]
+        let found = try places.map { place in
+            try world.perform(GetChannelChanges(channel: "general", after: place), as: "bob").rows.messages?.map(\.messageId)
+        }
+        #expect(found == Array(repeating: [shown.messageId], count: 4))
+        let fresh = try world.perform(Resume(after: 0, channels: [:]), as: "bob").channels[0]
+        #expect(fresh.rows.messages?.map(\.messageId) == [shown.messageId])
     }
 }

@@ -113,4 +113,92 @@ struct MissedEventsTests {
         let streams = try world.database.read { try $0.streams(of: "ann") }
         #expect(streams == UserStreams(user: own, channels: ["general": 2]))
     }
+
+    /// What a user's missed events hold: one line for each, with the rows in it.
+    private func lines(of missed: MissedEvents) -> [String] {
+        missed.notices.compactMap { notice in
+            guard case .event(let event, _) = notice else { return nil }
+            let rows = event.rows
+            var parts = (rows.memberships ?? []).map { "\($0.channelId) \($0.state.rawValue)" }
+            parts += (rows.invitations ?? []).map { "\($0.userId) by \($0.inviter) \($0.state.rawValue)" }
+            if let channel = rows.channel { parts.append("channel \(channel.channelId)") }
+            if rows.users != nil { parts.append("profile") }
+            if let preferences = rows.preferences { parts.append("\(preferences.autoAcceptInvitations)") }
+            return parts.joined(separator: ", ")
+        }
+    }
+
+    private func invitingWorld() throws -> CoreWorld {
+        let world = try CoreWorld()
+        for user in ["dan", "eve"] as [UserID] {
+            try world.user(user)
+            try world.perform(UpdatePreferences(autoAcceptInvitations: false), as: user)
+        }
+        try world.channel("team", type: .group, owner: "ann", members: ["bob"])
+        return world
+    }
+
+    @Test("I5 SB-13 invitations of one call are one event to who sent them, and one to each who got one")
+    func invitations() throws {
+        let world = try invitingWorld()
+        let before = try world.database.read { try $0.heads(of: ["ann", "dan"].map { .user($0) }) }
+        try world.perform(InviteMembers(channel: "team", users: ["dan", "eve"]), as: "ann")
+        let ofAnn = try missed(.user("ann"), after: before[.user("ann")] ?? 0, in: world)
+        #expect(lines(of: ofAnn).map { $0.split(separator: ", ").sorted() } == [["dan by ann pending", "eve by ann pending"]])
+        let ofDan = try missed(.user("dan"), after: before[.user("dan")] ?? 0, in: world)
+        #expect(lines(of: ofDan) == ["dan by ann pending, channel team"])
+        // One of them is answered: it has a place of its own then.
+        try world.perform(DeclineInvitation(channel: "team"), as: "dan")
+        let later = try missed(.user("ann"), after: before[.user("ann")] ?? 0, in: world)
+        #expect(lines(of: later) == ["eve by ann pending", "dan by ann declined"])
+        #expect(later.seq == (before[.user("ann")] ?? 0) + 2)
+    }
+
+    @Test("I5 SB-15 a membership and the invitation that it accepts are one event, which begins the channel")
+    func acceptance() throws {
+        let world = try invitingWorld()
+        let before = try world.database.read { try $0.streams(of: "dan").user }
+        try world.perform(InviteMembers(channel: "team", users: ["dan"]), as: "ann")
+        try world.perform(AcceptInvitation(channel: "team"), as: "dan")
+        let missed = try missed(.user("dan"), after: before, in: world)
+        #expect(lines(of: missed) == ["team member, dan by ann accepted, channel team"])
+        let joined = try world.database.read { try $0.streams(of: "dan").channels["team"] }
+        #expect(missed.notices.first == .joined("dan", "team", at: joined ?? 0))
+    }
+
+    @Test("I5 SB-18 the profile and the preferences are one row, and come together")
+    func preferences() throws {
+        let world = try invitingWorld()
+        let before = try world.database.read { try $0.streams(of: "dan").user }
+        try world.perform(UpdateMe(displayName: "Dan"), as: "dan")
+        try world.perform(UpdatePreferences(autoAcceptInvitations: true), as: "dan")
+        let missed = try missed(.user("dan"), after: before, in: world)
+        #expect(lines(of: missed) == ["profile, true"])
+        #expect(missed.seq == before + 2)
+    }
+
+    @Test("I9 SB-26 a floor is told before anything of its channel, to who has one")
+    func floors() throws {
+        let world = try CoreWorld()
+        try world.channel("general", owner: "ann", members: ["bob"])
+        try world.send("x", to: "general", as: "ann")
+        let before = try world.database.read { try $0.streams(of: "bob").user }
+        try world.perform(HideChannel(channel: "general", hidePreviousMessages: true), as: "bob")
+        let notices = try missed(.user("bob"), after: before, in: world).notices
+        #expect(notices.count == 2)
+        #expect(notices.first == .floor("bob", "general", 2))
+    }
+
+    @Test("I5 SB-21 with a channel's attributes comes what its members may do by role, and nobody's own")
+    func capabilities() throws {
+        let world = try CoreWorld()
+        try world.channel("general", owner: "ann", members: ["bob"])
+        try world.perform(FreezeChannel(channel: "general"), as: "ann")
+        let live = world.events(to: .channel("general")).last?.rows.capabilities
+        let missed = try missed(.channel("general"), after: 1, in: world)
+        guard case .event(let event, _) = missed.notices.last else { throw Missed("an event") }
+        #expect(event.rows.capabilities == live)
+        #expect(live?["member"]?.contains(.messageSend) == false)
+        #expect(event.rows.ownCapabilities == nil)
+    }
 }

@@ -24,9 +24,10 @@ struct ResumeTests {
         let membership = try #require(view.membership)
         let expected = Changes(
             stream: .channel("general"),
-            rows: Rows(channel: view.channel, messages: Array(sent.suffix(Limits.freshMessages)), memberships: [membership]),
-            seq: 31,
-            hasMore: false, isFresh: true)
+            rows: Rows(
+                channel: view.channel, messages: Array(sent.suffix(Limits.freshMessages)), memberships: [membership],
+                ownCapabilities: ["general": view.ownCapabilities]),
+            seq: 31, hasMore: false, isFresh: true)
         #expect(try resume(world, [:]) == ["general": expected])
     }
 
@@ -120,5 +121,46 @@ struct ResumeTests {
         }
         #expect(sizes == [1200, 400])
         #expect(held == ["c0": 401, "c1": 401, "c2": 401, "c3": 401])
+    }
+
+    @Test("SB-04 of an ephemeral channel comes what is left, however many messages were missed, and that some are gone")
+    func ephemeral() throws {
+        let world = try CoreWorld()
+        try world.user("ann")
+        var create = CreateChannel(channel: "echo", type: .group)
+        create.isEphemeral = true
+        try world.perform(create, as: "ann")
+        for number in 0..<(Limits.resumeMessagesPerChannel + 1) { try world.send("\(number)", to: "echo", as: "ann") }
+        let changes = try #require(try resume(world, ["echo": 1])["echo"])
+        let view = try world.perform(GetChannel(channel: "echo"), as: "ann")
+        let membership = try #require(view.membership)
+        #expect(
+            changes
+                == Changes(
+                    stream: .channel("echo"),
+                    rows: Rows(counters: view.channel.counters, members: [], messages: [], memberships: [membership]),
+                    seq: 502, hasMore: false, isIncomplete: true))
+        #expect(membership.readCount == 501)
+    }
+
+    @Test("AM-48 what the caller may do comes with a change of the channel or of the caller's own role, and with no other")
+    func capabilities() throws {
+        let world = try CoreWorld()
+        try world.channel("general", owner: "bob", members: ["ann", "cid"])
+        func told() throws -> Bool {
+            let seq = try world.perform(GetChannel(channel: "general"), as: "ann").channel.counters.seq
+            return try resume(world, ["general": seq - 1])["general"]?.rows.ownCapabilities?["general"]
+                == world.perform(GetChannel(channel: "general"), as: "ann").ownCapabilities
+        }
+        var found: [Bool] = []
+        for operation in [
+            FreezeChannel(channel: "general"), SendMessage(channel: "general", clientId: "1", text: "x"),
+            SetMemberRole(channel: "general", users: ["ann"], role: .operator),
+            SetMemberRole(channel: "general", users: ["cid"], role: .operator),
+        ] as [any Handled] {
+            #expect(try world.code(operation, as: "bob") == nil)
+            found.append(try told())
+        }
+        #expect(found == [true, false, true, false])
     }
 }

@@ -83,7 +83,7 @@ actor TinyServer: Transport {
             channelId: "general", type: .community, createdBy: "bob", createdAt: start, updatedAt: start, counters: counters)
         let membership = Membership(
             channelId: "general", role: .member, state: .member, joinedAt: start, joinedSeq: 1, readSeq: 1, readCount: readCount,
-            channelSeq: counters.seq)
+            channelSeq: counters.seq, userSeq: 1)
         let rows = Rows(channel: channel, messages: messages, memberships: [membership])
         return Resumption(
             user: Changes(stream: .user("ann"), rows: Rows(), seq: 1, hasMore: false),

@@ -39,6 +39,31 @@ struct FileTests {
         #expect(try await Store(url: cache, user: "ann", logger: logger).savedState() == SavedState())
     }
 
+    @Test("A cache of an older schema is dropped, and the client starts afresh")
+    func older() async throws {
+        defer { try? FileManager.default.removeItem(at: folder) }
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        let cache = folder.appending(component: "cache.sqlite")
+        do {
+            let queue = try DatabaseQueue(path: cache.path)
+            try await queue.write { database in
+                try database.execute(
+                    sql: """
+                        CREATE TABLE grdb_migrations (identifier TEXT NOT NULL PRIMARY KEY);
+                        INSERT INTO grdb_migrations (identifier) VALUES ('1');
+                        CREATE TABLE state (id INTEGER PRIMARY KEY, epoch TEXT, user_cursor INTEGER NOT NULL);
+                        INSERT INTO state (id, epoch, user_cursor) VALUES (1, 'first', 7);
+                        CREATE TABLE channels (channel_id TEXT PRIMARY KEY NOT NULL, json BLOB NOT NULL);
+                        INSERT INTO channels (channel_id, json) VALUES ('general', '{}');
+                        """)
+            }
+        }
+        let store = try Store(url: cache, user: "ann", logger: logger)
+        #expect(try await store.savedState() == SavedState())
+        try await store.write(RandomChannels.member(of: "general", at: 1))
+        #expect(try await store.read { try ChannelQuery().places(in: $0).map(\.id) } == ["general"])
+    }
+
     @Test("The outbox reaches the disk before it answers; every user and server has a folder of their own")
     func durability() async throws {
         let names = [

@@ -15,16 +15,32 @@ func counters(_ seq: Seq, messages: Int) -> ChannelCounters {
 }
 
 func channel(_ counters: ChannelCounters, deletedAt: Timestamp? = nil) -> Channel {
-    Channel(
+    var channel = Channel(
         channelId: Harness.channel, type: .community, createdBy: "bob", createdAt: Timestamp(milliseconds: 0),
-        updatedAt: Timestamp(milliseconds: 0), deletedAt: deletedAt, counters: counters)
+        updatedAt: Timestamp(milliseconds: 0), counters: counters)
+    channel.deletedAt = deletedAt
+    return channel
 }
 
-func membership(readSeq: Seq, readCount: Int, state: MembershipState = .member, channelSeq: Seq? = nil) -> Membership {
+/// A membership as of a seq of the user's stream.
+func membership(
+    readSeq: Seq, readCount: Int, state: MembershipState = .member, role: ChannelRole = .member, floor: Seq = 0,
+    hidden: HiddenState = .unhidden, channelSeq: Seq? = nil, userSeq: Seq = 0
+) -> Membership {
     Membership(
-        channelId: Harness.channel, role: .member, state: state, joinedAt: Timestamp(milliseconds: 1), joinedSeq: 1,
-        readSeq: readSeq,
-        readCount: readCount, channelSeq: channelSeq ?? readSeq)
+        channelId: Harness.channel, role: role, state: state, joinedAt: Timestamp(milliseconds: 1), joinedSeq: 1,
+        readSeq: readSeq, readCount: readCount, historyFloor: floor, hiddenState: hidden, channelSeq: channelSeq ?? readSeq,
+        userSeq: userSeq)
+}
+
+func invitation(
+    of user: UserID = Harness.user, by inviter: UserID = "bob", to channel: ChannelID = "private",
+    _ state: InvitationState = .pending,
+    revision: Int = 1
+) -> Invitation {
+    Invitation(
+        channelId: channel, userId: user, inviter: inviter, welcome: "come in", state: state,
+        invitedAt: Timestamp(milliseconds: Int64(revision)), revision: revision)
 }
 
 /// The channel as a fresh client gets it.

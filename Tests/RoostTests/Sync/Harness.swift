@@ -54,6 +54,9 @@ struct Harness {
         return outputs
     }
 
+    /// Whatever was asked over a connection that is gone isn't answered.
+    mutating func forgetCalls() { calls = [:] }
+
     // MARK: The server's part
 
     mutating func receive(_ frame: some Encodable) async throws {
@@ -65,20 +68,20 @@ struct Harness {
     }
 
     /// Connects up to the resume call, which is left unanswered.
-    mutating func connect(epoch: String = "first") async throws {
+    mutating func connect(epoch: String = "first", role: AppRole = .user) async throws {
         try await feed(.start)
         if sync.isFetchingToken { try await feed(.token("token")) }
         try await feed(.transport(sync.connection, .opened))
         try await receive(
             WelcomeFrame(
                 welcome: .init(
-                    user: Self.user, role: .user, connection: 1, epoch: epoch, version: "0.1.0", now: Timestamp(milliseconds: 0),
+                    user: Self.user, role: role, connection: 1, epoch: epoch, version: "0.1.0", now: Timestamp(milliseconds: 0),
                     tokenExpiresAt: Timestamp(milliseconds: 0), pingIntervalSeconds: 30)))
     }
 
     /// Connects, with the general channel as a fresh client gets it: two messages of bob's, seq 2 and 3, unread.
-    mutating func connectWithChannel() async throws {
-        try await connect()
+    mutating func connectWithChannel(role: AppRole = .user) async throws {
+        try await connect(role: role)
         try await answer("streams.resume", with: Resumption(user: changes(user: 1), channels: [fresh()], hasMore: false))
     }
 
@@ -101,6 +104,8 @@ struct Harness {
 
     // MARK: What the user sees
 
+    /// The channels that the list of all shows.
+    func listed() async throws -> [ChannelID] { try await store.read { try ChannelQuery(hidden: .all).places(in: $0).map(\.id) } }
     func view() async throws -> ChannelView? { try await store.read { try $0.channelView(Self.channel) } }
     func unread() async throws -> Int? { try await view()?.unreadCount }
     func texts() async throws -> [String] {

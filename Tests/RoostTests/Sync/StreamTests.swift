@@ -134,7 +134,7 @@ struct StreamTests {
 
         try await client.receive(mine(2, .memberLeft, membership(readSeq: 9, readCount: 5, state: .none)))
         #expect(try await client.texts() == [])
-        #expect(try await client.store.read { try $0.joinedChannels() } == [])
+        #expect(try await client.listed() == [])
         #expect(try await client.store.savedState() == client.sync.saved)
     }
 
@@ -145,7 +145,7 @@ struct StreamTests {
         let deleted = channel(counters(4, messages: 2), deletedAt: Timestamp(milliseconds: 4))
         try await client.receive(
             Event(kind: .channelDestroyed, stream: .channel(Harness.channel), seq: 4, actor: "bob", rows: Rows(channel: deleted)))
-        #expect(try await client.store.read { try $0.joinedChannels() } == [])
+        #expect(try await client.listed() == [])
         #expect(try await client.texts() == ["one", "two"])
     }
 

@@ -6,14 +6,19 @@ import RoostCore
 /// A client as strict as can be: it resumes once after connecting, and from then on takes it for a fault of the node when an event doesn't follow.
 struct RelayClient {
     let user: UserID
+    /// What was hidden from the user when the client began to connect.
+    let floors: [ChannelID: Seq]
     /// Nil until the resume is answered; events are held until then.
     private(set) var positions: [StreamID: Seq]?
     private var held: [StreamItem] = []
     private(set) var faults: [String] = []
 
-    init(user: UserID) { self.user = user }
+    init(user: UserID, floors: [ChannelID: Seq]) {
+        self.user = user
+        self.floors = floors
+    }
 
-    mutating func resumed(_ streams: (user: Seq, channels: [ChannelID: Seq])) {
+    mutating func resumed(_ streams: UserStreams) {
         var positions: [StreamID: Seq] = [.user(user): streams.user]
         for (channel, seq) in streams.channels { positions[.channel(channel)] = seq }
         self.positions = positions
@@ -25,6 +30,11 @@ struct RelayClient {
     mutating func receive(_ item: StreamItem, from database: RelayDatabase) {
         if case .channel(let channel) = item.stream, !database.mayHave(user, channel, item.seq) {
             faults.append("\(user) got \(item.stream) \(item.seq) without being a member there")
+        }
+        if case .channel(let channel) = item.stream, let message = item.oldestMessage,
+            message <= max(database.floor(of: user, channel, at: item.seq), floors[channel] ?? 0)
+        {
+            faults.append("\(user) got the hidden message \(message) of \(channel) in \(item.seq)")
         }
         if positions == nil { held.append(item) } else { apply(item) }
     }

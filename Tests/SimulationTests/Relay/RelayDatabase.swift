@@ -15,6 +15,8 @@ struct RelayDatabase {
         /// Where the present stay began.
         var joinedSeq: Seq
         var joinedUserSeq: Seq
+        /// Messages up to it are hidden from the user.
+        var floor: Seq
     }
 
     struct Key: Hashable {
@@ -25,8 +27,10 @@ struct RelayDatabase {
     private(set) var heads: [StreamID: Seq] = [:]
     private(set) var memberships: [Key: Membership] = [:]
     private var profileSeqs: [UserID: Seq] = [:]
-    /// For each membership the seqs of the channel between which it held: what a checker asks.
-    private var stays: [Key: [(from: Seq, to: Seq?)]] = [:]
+    /// Each channel's messages: their seqs, and those of their newest changes.
+    private var messages: [ChannelID: [(seq: Seq, changeSeq: Seq)]] = [:]
+    /// For each membership the seqs of the channel between which it held, and the floor with which it began: what a checker asks.
+    private var stays: [Key: [(from: Seq, to: Seq?, floor: Seq)]] = [:]
 
     func head(_ stream: StreamID) -> Seq { heads[stream] ?? 0 }
 
@@ -44,16 +48,45 @@ struct RelayDatabase {
         (stays[Key(user: user, channel: channel)] ?? []).contains { $0.from < seq && seq < $0.to ?? .max }
     }
 
-    func streams(of user: UserID) -> (user: Seq, channels: [ChannelID: Seq]) {
-        let channels = memberships.filter { $0.key.user == user && $0.value.isMember }.map(\.key.channel)
-        return (head(.user(user)), Dictionary(uniqueKeysWithValues: channels.map { ($0, head(.channel($0))) }))
+    /// Up to which message a user may have nothing of an event of a channel, since it was hidden when they joined.
+    func floor(of user: UserID, _ channel: ChannelID, at seq: Seq) -> Seq {
+        stays[Key(user: user, channel: channel)]?.last { $0.from < seq }?.floor ?? 0
+    }
+
+    func streams(of user: UserID) -> UserStreams {
+        var streams = UserStreams(user: head(.user(user)))
+        for (key, membership) in memberships where key.user == user && membership.isMember {
+            streams.channels[key.channel] = head(.channel(key.channel))
+            if membership.floor > 0 { streams.floors[key.channel] = membership.floor }
+        }
+        return streams
     }
 
     // MARK: Changes, each with the items that it tells
 
     mutating func send(to channel: ChannelID) -> [StreamItem] {
         let seq = advance(.channel(channel))
+        messages[channel, default: []].append((seq, seq))
         return [StreamItem(stream: .channel(channel), after: seq - 1, seq: seq, json: [])]
+    }
+
+    /// A message changes, so many before the newest: an event that holds a message older than itself.
+    mutating func edit(in channel: ChannelID, back: Int) -> [StreamItem] {
+        guard let held = messages[channel], let index = held.indices.dropLast(back).last else { return [] }
+        let seq = advance(.channel(channel))
+        messages[channel]?[index].changeSeq = seq
+        return [StreamItem(stream: .channel(channel), after: seq - 1, seq: seq, oldestMessage: held[index].seq, json: [])]
+    }
+
+    /// A member hides what there is of a channel: a change on the user's stream.
+    mutating func hide(_ channel: ChannelID, from user: UserID) -> [StreamItem] {
+        let key = Key(user: user, channel: channel)
+        guard isMember(user, of: channel) else { return [] }
+        let seq = advance(.user(user))
+        memberships[key]?.userSeq = seq
+        let floor = head(.channel(channel))
+        memberships[key]?.floor = floor
+        return [item(of: key, since: seq - 1, after: seq - 1, seq: seq)]
     }
 
     /// A read position moves on: a change of a membership on the user's stream that no member of the channel learns of.
@@ -71,17 +104,21 @@ struct RelayDatabase {
         return [StreamItem(stream: .user(user), after: seq - 1, seq: seq, json: [])]
     }
 
-    mutating func setMember(_ user: UserID, of channel: ChannelID, _ isMember: Bool) -> [StreamItem] {
+    /// - Parameter hidesHistory: what was before a joining is hidden from the newcomer.
+    mutating func setMember(
+        _ user: UserID, of channel: ChannelID, _ isMember: Bool, hidesHistory: Bool = false
+    ) -> [StreamItem] {
         guard self.isMember(user, of: channel) != isMember else { return [] }
         let key = Key(user: user, channel: channel)
         let seq = advance(.channel(channel))
         let userSeq = advance(.user(user))
         let before = memberships[key]
+        let floor = isMember && hidesHistory ? seq - 1 : before?.floor ?? 0
         memberships[key] = Membership(
             isMember: isMember, channelSeq: seq, userSeq: userSeq, joinedSeq: isMember ? seq : before?.joinedSeq ?? seq,
-            joinedUserSeq: isMember ? userSeq : before?.joinedUserSeq ?? userSeq)
+            joinedUserSeq: isMember ? userSeq : before?.joinedUserSeq ?? userSeq, floor: floor)
         if isMember {
-            stays[key, default: []].append((seq, nil))
+            stays[key, default: []].append((seq, nil, floor))
         } else if let last = stays[key]?.indices.last {
             stays[key]?[last].to = seq
         }
@@ -91,15 +128,18 @@ struct RelayDatabase {
     }
 
     /// The event of a user's stream that tells of a membership to who knows the stream up to `since`: whether it holds, since when, and how
-    /// far the channel is.
+    /// far the channel is. A floor is always told.
     private func item(of key: Key, since: Seq, after: Seq, seq: Seq) -> StreamItem {
         var item = StreamItem(stream: .user(key.user), after: after, seq: seq, json: [])
-        guard let membership = memberships[key], !membership.isMember || membership.joinedUserSeq > since else { return item }
-        let sign = membership.isMember ? "+" : "-"
-        item = StreamItem(
-            stream: item.stream, after: after, seq: seq,
-            json: Array("\(sign) \(membership.joinedSeq) \(head(.channel(key.channel))) \(key.channel)".utf8))
-        if membership.isMember { item.joined = [.init(channel: key.channel, seq: membership.joinedSeq)] }
+        guard let membership = memberships[key] else { return item }
+        if !membership.isMember || membership.joinedUserSeq > since {
+            let sign = membership.isMember ? "+" : "-"
+            item = StreamItem(
+                stream: item.stream, after: after, seq: seq,
+                json: Array("\(sign) \(membership.joinedSeq) \(head(.channel(key.channel))) \(key.channel)".utf8))
+            if membership.isMember { item.joined = [.init(channel: key.channel, seq: membership.joinedSeq)] }
+        }
+        if membership.isMember, membership.floor > 0 { item.floors = [.init(channel: key.channel, seq: membership.floor)] }
         return item
     }
 
@@ -116,6 +156,8 @@ struct RelayDatabase {
                     && (row.joinedSeq > after || (!row.isMember && row.channelSeq > after && row.channelSeq <= upTo))
             }
             item.left = gone.map(\.key.user)
+            let told = (messages[channel] ?? []).filter { $0.seq <= upTo && $0.changeSeq > after }
+            item.oldestMessage = told.map(\.seq).min().flatMap { $0 < upTo ? $0 : nil }
             return .init(items: [item], seq: upTo, hasMore: upTo < head(stream))
         case .user(let user):
             var rows: [(seq: Seq, key: Key?)] = memberships.filter { $0.key.user == user }.map { ($0.value.userSeq, $0.key) }

@@ -11,7 +11,7 @@ import Testing
 struct RelayTests {
     static let seeds = Seeds.first(150)
 
-    @Test("I3 I6 I9 whatever bus, database and nodes do, clients see one order without holes", arguments: seeds)
+    @Test("I3 I6 I9 I10 whatever bus, database and nodes do, clients see one order without holes", arguments: seeds)
     func simulation(seed: UInt64) {
         let world = RelayWorld(seed: seed)
         world.live(steps: 1500)

@@ -32,6 +32,7 @@ final class RelayWorld {
     private struct Socket {
         var client: RelayClient
         var joined: Set<ChannelID> = []
+        var floors: [ChannelID: Seq] = [:]
         var isConnected = false
     }
 
@@ -109,8 +110,14 @@ final class RelayWorld {
         let user = pick(Self.users)
         let channel = pick(Self.channels)
         switch random(0...19) {
-        case 0...11: commit(on: node) { $0.send(to: channel) }
-        case 12, 13: commit(on: node) { $0.setMember(user, of: channel, true) }
+        case 0...8: commit(on: node) { $0.send(to: channel) }
+        case 9, 10:
+            let back = Int(random(0...5))
+            commit(on: node) { $0.edit(in: channel, back: back) }
+        case 11: commit(on: node) { $0.hide(channel, from: user) }
+        case 12, 13:
+            let hidesHistory = random(0...1) == 0
+            commit(on: node) { $0.setMember(user, of: channel, true, hidesHistory: hidesHistory) }
         case 14: commit(on: node) { $0.setMember(user, of: channel, false) }
         case 15: commit(on: node) { $0.touch(user) }
         case 16: commit(on: node) { $0.read(user, in: channel) }
@@ -166,10 +173,10 @@ final class RelayWorld {
             let node = pick(nodes)
             lastConnection += 1
             let connection = ConnectionID(rawValue: lastConnection)
-            node.sockets[connection] = Socket(client: RelayClient(user: user))
             let streams = database.streams(of: user)
+            node.sockets[connection] = Socket(client: RelayClient(user: user, floors: streams.floors))
             after(random(0...5)) { [self] in
-                let notice = Notice.connected(connection, user, at: streams.user, streams.channels)
+                let notice = Notice.connected(connection, user, streams)
                 let answer = SocketAddress(shard: 0, connection: connection)
                 handle(.committed([.init(items: [], attachments: [notice], answer: .socket(answer, []))]), node)
             }
@@ -262,9 +269,14 @@ final class RelayWorld {
             case .connection(let connection, _), .watcher(let connection, _):
                 if node.sockets[connection]?.isConnected == true { give(item, to: connection, on: node) }
             }
-        case .change(.connected(let connection, _, _, let channels)):
+        case .change(.connected(let connection, _, let streams)):
             node.sockets[connection]?.isConnected = true
-            node.sockets[connection]?.joined = Set(channels.keys)
+            node.sockets[connection]?.joined = Set(streams.channels.keys)
+            node.sockets[connection]?.floors = streams.floors
+        case .change(.floor(let user, let channel, let floor)):
+            for (connection, socket) in node.sockets where socket.isConnected && socket.client.user == user {
+                node.sockets[connection]?.floors[channel] = max(floor, socket.floors[channel] ?? 0)
+            }
         case .change(.joined(let user, let channel, _)):
             for (connection, socket) in node.sockets where socket.isConnected && socket.client.user == user {
                 node.sockets[connection]?.joined.insert(channel)
@@ -288,7 +300,12 @@ final class RelayWorld {
 
     private func give(_ item: StreamItem, to connection: ConnectionID, on node: Node) {
         eventCount += 1
-        node.sockets[connection]?.client.receive(item, from: database)
+        guard let socket = node.sockets[connection] else { return }
+        var given = item
+        if case .channel(let channel) = item.stream, let message = item.oldestMessage, message <= socket.floors[channel] ?? 0 {
+            given.oldestMessage = nil
+        }
+        node.sockets[connection]?.client.receive(given, from: database)
     }
 
     // MARK: The judgement

@@ -11,6 +11,7 @@ struct MemoryStore: Hashable {
     private(set) var messages: [ChannelID: [Seq: Message]] = [:]
     private(set) var members: [ChannelID: [UserID: Member]] = [:]
     private(set) var users: [UserID: User] = [:]
+    private(set) var capabilities: [ChannelID: Capabilities] = [:]
 
     init(user: UserID) { self.user = user }
 
@@ -47,7 +48,10 @@ struct MemoryStore: Hashable {
             let cursor = saved.channels[incoming.channelId]?.cursor ?? 0
             let own = (messages[incoming.channelId] ?? [:]).values.filter { $0.sender == user && $0.seq <= cursor }
             let membership = Unread.bringUp(incoming, ownSeqs: own.map(\.seq))
-            if memberships[membership.channelId]?.isAhead(of: membership) != true { memberships[membership.channelId] = membership }
+            guard memberships[membership.channelId]?.isNewer(than: membership) != true else { return }
+            memberships[membership.channelId] = membership
+            if membership.state != .member { capabilities[membership.channelId] = nil }
+            messages[membership.channelId] = messages[membership.channelId]?.filter { $0.key > membership.historyFloor }
         case .countOwn(let message):
             guard var membership = memberships[message.channelId] else { return }
             Unread.receive(message, as: user, in: &membership)
@@ -58,10 +62,18 @@ struct MemoryStore: Hashable {
             }
         case .messages(let rows):
             for row in rows where messages[row.channelId]?[row.seq].map({ row.changeSeq >= $0.changeSeq }) ?? true {
+                guard row.seq > memberships[row.channelId]?.historyFloor ?? 0 else { continue }
                 messages[row.channelId, default: [:]][row.seq] = row
             }
         case .users(let rows):
             for row in rows { users[row.userId] = row }
+        case .capabilities(let channel, let own):
+            if capabilities[channel]?.own.isNewer(than: own) != true { capabilities[channel, default: Capabilities()].own = own }
+        case .roleCapabilities(let channel, let byRole):
+            if byRole.channelSeq >= capabilities[channel]?.byRole.channelSeq ?? 0 {
+                capabilities[channel, default: Capabilities()].byRole = byRole
+            }
+        case .invitation, .preferences: break
         }
     }
 

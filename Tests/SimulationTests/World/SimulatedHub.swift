@@ -10,6 +10,7 @@ final class SimulatedHub {
         let user: UserID
         var joined: Set<ChannelID>
         var watched: Set<ChannelID> = []
+        var floors: [ChannelID: Seq]
     }
 
     let presence = PresenceBoard()
@@ -46,25 +47,44 @@ final class SimulatedHub {
                 for (connection, subscriber) in subscribers where subscriber.user == user {
                     sockets[connection]?.send(event: frames.notification)
                 }
+            case .sendOld(let audience, let event): deliver(event, to: audience)
             // Only a cluster brings events of the past.
-            case .catchUp, .attach: break
+            case .catchUp, .catchUpOld, .attach: break
             case .change(let notice): change(notice)
             case .reply(let address, let payload): sockets[address.connection]?.write(bytes: payload)
             }
         }
     }
 
+    private func deliver(_ event: OldEvent, to audience: Audience) {
+        var forms = OldEventForms(of: event)
+        for (connection, subscriber) in subscribers {
+            let isWatching = subscriber.watched.contains(event.channel)
+            let gets =
+                switch audience {
+                case .channel(let channel): isWatching || subscriber.joined.contains(channel)
+                case .user(let user): subscriber.user == user
+                }
+            guard gets, let frames = forms.frames(above: subscriber.floors[event.channel] ?? 0) else { continue }
+            sockets[connection]?.send(event: frames.bytes(isWatching: isWatching))
+        }
+    }
+
     private func change(_ notice: Notice) {
         switch notice {
         case .event: break
-        case .connected(let connection, let user, _, let channels):
-            let joined = Set(channels.keys)
+        case .connected(let connection, let user, let streams):
+            let joined = Set(streams.channels.keys)
             guard sockets[connection] != nil else { return }
-            subscribers[connection] = Subscriber(user: user, joined: joined)
+            subscribers[connection] = Subscriber(user: user, joined: joined, floors: streams.floors)
             presence.cameOnline(user, in: joined)
         case .joined(let user, let channel, _):
             for (connection, subscriber) in subscribers where subscriber.user == user {
                 if subscribers[connection]?.joined.insert(channel).inserted == true { presence.cameOnline(user, in: [channel]) }
+            }
+        case .floor(let user, let channel, let floor):
+            for (connection, subscriber) in subscribers where subscriber.user == user {
+                subscribers[connection]?.floors[channel] = max(floor, subscriber.floors[channel] ?? 0)
             }
         case .left(let user, let channel):
             for (connection, subscriber) in subscribers where subscriber.user == user {

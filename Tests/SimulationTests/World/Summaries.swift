@@ -19,6 +19,10 @@ extension StoreWrite {
         case .members(let channel, let rows): "members(\(channel) \(rows.map { "\($0.userId):\($0.state.rawValue)" }))"
         case .messages(let rows): "messages(\(rows.map { "\($0.seq)/\($0.changeSeq)" }.joined(separator: ",")))"
         case .users(let rows): "users(\(rows.map(\.userId.rawValue)))"
+        case .invitation(let row): "invitation(\(row.channelId) \(row.userId) by \(row.inviter) \(row.state.rawValue))"
+        case .preferences(let row): "preferences(\(row.autoAcceptInvitations))"
+        case .capabilities(let channel, let own): "capabilities(\(channel)@\(own.channelSeq) \(own.permissions.count))"
+        case .roleCapabilities(let channel, let byRole): "capabilities(\(channel)@\(byRole.channelSeq) by role)"
         }
     }
 }

@@ -33,34 +33,42 @@ extension ScreenChat {
     private func submit() -> Bool {
         let line = state.editor.text
         guard !line.allSatisfy(\.isWhitespace) else { return true }
-        let word = ScreenWord(line)
         state.editor.text = ""
         state.notice = nil
-        switch word {
+        switch ChatLine(line) {
         case .quit: return false
         case .message(let text): send(text)
-        case .help: state.panel = ScreenWord.helpLines
+        case .help: state.panel = ChatHelp.screenLines
+        case .scrollback(let command): carryOut(command)
+        case .room(let command):
+            let room = room
+            attempt { screen in screen.events.yield(.answered(try await room.carryOut(command))) }
+        case .refused(let reason):
+            state.tell([reason], width: RawTerminal.size.width)
+            state.editor.text = line
+        }
+        return true
+    }
+
+    private func carryOut(_ command: ScrollbackCommand) {
+        switch command {
         case .older: loadOlder()
-        case .members: showMembers()
         case .delete: deleteNewest()
         case .edit(let text): editNewest(text)
         case .retry: settleRefused { await $0.retry($1) }
         case .discard: settleRefused { await $0.discard($1) }
-        case .unknown(let word):
-            state.notice = "\(word) isn't a command; /help tells them, /\(word) sends it as a text"
-            state.editor.text = line
         }
-        return true
     }
 
     private func send(_ text: String) {
         (state.scroll, state.marker) = (0, nil)
         // Without waiting for one another, two messages could change places: the list's order is that of these tasks on the main actor.
         let previous = sending
+        let channel = room.channel
         sending = Task {
             await previous?.value
             do {
-                try await room.channel.send(text)
+                try await channel.send(text)
             } catch {
                 events.yield(.told("not sent: \(Self.reason(error))"))
                 if state.editor.text.isEmpty { state.editor.text = text }
@@ -74,18 +82,6 @@ extension ScreenChat {
             return
         }
         attempt { try await $0.list.loadOlder() }
-    }
-
-    private func showMembers() {
-        attempt { screen in
-            let page = try await screen.room.channel.members(limit: Limits.memberPage.most)
-            _ = await screen.room.learnNames(of: page.items.map(\.userId))
-            let names = page.items.map { member in
-                screen.room.name(of: member.userId) + (member.role == .member ? "" : " (\(member.role.rawValue))")
-            }
-            let more = page.nextCursor == nil ? "" : ", and more"
-            screen.events.yield(.panel(("Members: " + names.joined(separator: ", ") + more).wrapped(to: RawTerminal.size.width)))
-        }
     }
 
     private var newestOwn: Message? {
@@ -116,5 +112,5 @@ extension ScreenChat {
         }
     }
 
-    private static func reason(_ error: any Error) -> String { (error as? RoostError)?.message ?? "\(error)" }
+    private static func reason(_ error: any Error) -> String { (error as? RoostError)?.told ?? "\(error)" }
 }

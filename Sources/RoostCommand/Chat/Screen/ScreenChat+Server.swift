@@ -4,11 +4,12 @@ import Roost
 extension ScreenChat {
     /// Joins once; watches anew on each connection, because a watch ends with it.
     func enter() {
-        let isFirst = !hasEntered
+        let (isFirst, room) = (!hasEntered, room)
         attempt { screen in
-            if isFirst, try await screen.room.enter() { screen.events.yield(.told("the channel was new: it was made just now")) }
+            if isFirst, try await room.enter() { screen.events.yield(.told("the channel was new: it was made just now")) }
+            guard room === screen.room else { return }
             screen.hasEntered = true
-            screen.events.yield(.watched(try await screen.room.channel.watch(limit: 1)))
+            screen.events.yield(.watched(try await room.channel.watch(limit: 1)))
         }
         learnNames()
     }

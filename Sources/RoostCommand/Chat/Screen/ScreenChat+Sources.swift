@@ -27,9 +27,9 @@ extension ScreenChat {
     func observe() -> [ObservationToken] {
         let events = events
         return [
-            list.observe { events.yield(.messages($0.items)) },
-            room.channel.observe { events.yield(.channel($0)) },
-            channels.observe { events.yield(.channels($0.items)) },
+            list.observe { _ in events.yield(.messages) },
+            room.channel.observe { _ in events.yield(.channel) },
+            channels.observe { _ in events.yield(.channels) },
             room.chat.connection.observe { events.yield(.status($0)) },
         ]
     }

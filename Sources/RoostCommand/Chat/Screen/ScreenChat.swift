@@ -7,18 +7,18 @@ import UnixSignals
 final class ScreenChat {
     enum Event: Sendable {
         case typed([UInt8])
-        case messages([MessageItem])
-        case channel(ChannelView?)
-        case channels([ChannelItem])
+        /// The messages, the channel or the user's channels have changed: they are read when the event's turn comes, so that none is of a
+        /// channel that was left meanwhile.
+        case messages, channel, channels
         case status(ConnectionStatus)
         case watched(WatchedChannel)
+        case answered(RoomAnswer)
         case told(String)
-        case panel([String])
         case tick, resized, namesChanged, stop
     }
 
-    let room: Room
-    let list: MessageList
+    private(set) var room: Room
+    private(set) var list: MessageList
     var state: ScreenState
     let events: AsyncStream<Event>.Continuation
     private let incoming: AsyncStream<Event>
@@ -32,6 +32,9 @@ final class ScreenChat {
     /// meanwhile gets the marker.
     private var isFollowing = false
     private var isRead = true
+    /// Whether the user was a member when last heard of: who is removed is told so.
+    private var isMember = false
+    private var observations: [ObservationToken] = []
     /// The newest send: the next one waits for it.
     var sending: Task<Void, Never>?
 
@@ -48,7 +51,7 @@ final class ScreenChat {
         var terminal = try RawTerminal()
         let producers = produceEvents()
         defer { for producer in producers { producer.cancel() } }
-        let observations = observe()
+        observations = observe()
         defer { for observation in observations { observation.invalidate() } }
         room.chat.start()
         draw(on: &terminal)
@@ -78,20 +81,19 @@ final class ScreenChat {
                 if key == .redraw { terminal.invalidate() }
                 guard press(key) else { return false }
             }
-        case .messages(let items):
-            self.items = items
+        case .messages:
+            items = list.items
             showMessages()
             learnNames()
-        case .channel(let view): show(view)
-        case .channels(let items):
-            state.unreadElsewhere = items.filter { $0.unreadCount > 0 && $0.id != state.channel }
-                .map { (($0.channel.displayName ?? $0.id.rawValue).safe(), $0.unreadCount) }
+        case .channel: show(room.channel.view)
+        case .channels: showUnreadElsewhere()
         case .status(let status): show(status)
+        case .answered(let answer): show(answer)
         case .watched(let watched):
+            guard watched.channel.channelId == state.channel else { break }
             state.onlineCount = watched.online
             state.memberCount = watched.channel.counters.memberCount
-        case .told(let text): state.notice = text
-        case .panel(let lines): state.panel = lines
+        case .told(let text): state.tell([text], width: RawTerminal.size.width)
         case .tick: refreshOnlineCount()
         case .namesChanged: showMessages()
         case .resized, .stop: break
@@ -99,10 +101,41 @@ final class ScreenChat {
         return true
     }
 
+    /// Shows another channel instead of this one.
+    private func go(into id: ChannelID) {
+        for observation in observations { observation.invalidate() }
+        let left = room
+        Task { try? await left.channel.unwatch() }
+        room = room.next(id)
+        list = room.channel.messages(pageSize: 50)
+        items = []
+        (hasEntered, isMember, isMarkingRead, isFollowing, isRead) = (false, false, false, false, true)
+        state = state.moved(to: id)
+        observations = observe()
+        showUnreadElsewhere()
+        if state.status == .online { enter() }
+    }
+
+    private func show(_ answer: RoomAnswer) {
+        if let id = answer.enters, id != state.channel { go(into: id) }
+        state.tell(answer.lines, width: RawTerminal.size.width)
+    }
+
+    private func showUnreadElsewhere() {
+        state.unreadElsewhere = channels.items.filter { $0.unreadCount > 0 && $0.id != state.channel }
+            .map { (($0.channel.displayName ?? $0.id.rawValue).safe(), $0.unreadCount) }
+    }
+
     private func show(_ view: ChannelView?) {
         state.displayName = view?.channel.displayName?.safe()
-        state.memberCount = view?.channel.counters.memberCount
-        guard let view, let membership = view.membership else { return }
+        guard let view, let membership = view.membership, membership.state == .member else {
+            (state.memberCount, state.onlineCount) = (nil, nil)
+            if isMember { state.tell([room.absence], width: RawTerminal.size.width) }
+            isMember = false
+            return
+        }
+        isMember = true
+        state.memberCount = view.channel.counters.memberCount
         if view.unreadCount == 0 {
             (isRead, isFollowing) = (true, state.status == .online)
         } else if isRead {

@@ -19,7 +19,7 @@ struct ScreenLayout {
     /// - Parameter now: for the seconds until the next attempt to connect.
     func frame(of state: ScreenState, height: Int, now: Date) -> ScreenFrame {
         let room = max(1, height - 3)
-        let panel = state.panel.prefix(room - 1).map { Style.bold.applied(to: $0.truncated(to: width)) }
+        let panel = panel(state.panel, height: max(1, room - 1))
         let (visible, scroll, showsOldest) = scrollback(state, height: room - panel.count)
         let body = visible + panel
         let filler = Array(repeating: "", count: max(0, room - body.count))
@@ -27,6 +27,12 @@ struct ScreenLayout {
         return ScreenFrame(
             lines: [header(state)] + filler + body + [StatusLine.text(state, now: now, width: width), "> " + input.text],
             cursorColumn: min(width - 1, 2 + input.column), scroll: scroll, showsOldest: showsOldest)
+    }
+
+    /// What a command had to show. What doesn't fit is counted, so that nobody takes a part for the whole.
+    private func panel(_ lines: [String], height: Int) -> [String] {
+        let shown = lines.count <= height ? lines : lines.prefix(height - 1) + ["… and \(lines.count - height + 1) lines more"]
+        return shown.map { Style.bold.applied(to: $0.truncated(to: width)) }
     }
 
     private func header(_ state: ScreenState) -> String {

@@ -45,6 +45,22 @@ struct ScreenState {
     /// The user's messages that the server doesn't have yet.
     var pendingCount: Int { rows.count { $0.state == .pending } }
 
+    /// Tells how a command went: in the status line when it is short, else over the messages, where it stays until the next key.
+    mutating func tell(_ lines: [String], width: Int) {
+        if let line = lines.first, lines.count == 1, line.columnWidth <= width - StatusLine.connectionWidth {
+            notice = line
+        } else {
+            panel = lines.flatMap { $0.wrapped(to: width) }
+        }
+    }
+
+    /// The screen of another channel: what is typed and how the connection stands are the same there.
+    func moved(to channel: ChannelID) -> ScreenState {
+        var state = ScreenState(channel: channel)
+        (state.status, state.nextAttempt, state.editor) = (status, nextAttempt, editor)
+        return state
+    }
+
     /// Puts in the rows of a changed list. Who has scrolled up goes on seeing the same lines.
     mutating func show(_ new: [Row], width: Int) {
         if !isAtBottom, new.first?.id == rows.first?.id, new.count > rows.count {

@@ -3,6 +3,9 @@ import Roost
 
 /// The line above the input: how the connection stands, and what the last command did.
 enum StatusLine {
+    /// Columns that the state of a good connection takes.
+    static let connectionWidth = 11
+
     static func text(_ state: ScreenState, now: Date, width: Int) -> String {
         var parts = [connection(state, now: now)]
         if state.pendingCount > 0 { parts.append("\(state.pendingCount) of yours not sent yet") }

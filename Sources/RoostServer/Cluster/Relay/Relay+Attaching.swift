@@ -71,16 +71,16 @@ extension Relay {
     /// Does what a connection asked for. Takes the answer where it has to wait.
     mutating func attach(_ notice: Notice, answer: inout Committed.Answer?) {
         switch notice {
-        case .connected(let connection, let user, let seq, let channels):
+        case .connected(let connection, let user, let streams):
             guard let taken = answer else { return }
             answer = nil
-            connect(Connect(connection: connection, user: user, seq: seq, channels: channels, answer: taken))
+            connect(Connect(connection: connection, user: user, streams: streams, answer: taken))
         case .watching(let connection, let user, let channel, let seq):
             attach(Attachment(receiver: .watcher(connection, user), channel: channel, seq: seq))
         case .stoppedWatching(let connection, _, let channel):
             cancel(in: channel) { if case .watcher(connection, _) = $0 { true } else { false } }
             emit(.change(notice))
-        case .event, .joined, .left, .destroyed: break
+        case .event, .joined, .floor, .left, .destroyed: break
         }
     }
 

@@ -8,8 +8,7 @@ extension Relay {
         let connection: ConnectionID
         let user: UserID
         /// The user's streams as they were at one moment.
-        var seq: Seq
-        var channels: [ChannelID: Seq]
+        var streams: UserStreams
         let answer: Committed.Answer
         /// The channels that don't reach it yet.
         var pending = 0
@@ -27,9 +26,9 @@ extension Relay {
         let stream = StreamID.user(connect.user)
         follow(stream)
         guard let feed = feeds[stream] else { return }
-        if !feed.isLive || feed.position < connect.seq {
+        if !feed.isLive || feed.position < connect.streams.user {
             feeds[stream]?.parkedConnects.append(token)
-        } else if feed.position > connect.seq {
+        } else if feed.position > connect.streams.user {
             // The user joined or left something meanwhile.
             request(.readStreams(connect.user, token))
         } else {
@@ -37,21 +36,21 @@ extension Relay {
         }
     }
 
-    mutating func receive(_ streams: (user: Seq, channels: [ChannelID: Seq])?, for token: ConnectToken) {
+    mutating func receive(_ streams: UserStreams?, for token: ConnectToken) {
         guard let connect = connects[token] else { return }
         guard let streams else { return request(.readStreams(connect.user, token)) }
-        connects[token]?.seq = streams.user
-        connects[token]?.channels = streams.channels
+        connects[token]?.streams = streams
         proceed(token)
     }
 
-    /// The hub learns of the connection at once, with the channels whose feeds are there, and of the others as they come.
+    /// The hub learns of the connection at once, with the channels whose feeds are there and with all floors, and of the other channels as they
+    /// come.
     private mutating func begin(_ token: ConnectToken, _ connect: Connect) {
-        var ready: [ChannelID: Seq] = [:]
+        var ready = UserStreams(user: connect.streams.user, floors: connect.streams.floors)
         var later: [Attachment] = []
-        for (channel, seq) in connect.channels {
+        for (channel, seq) in connect.streams.channels {
             if isFollowed(channel, from: seq, by: connect.user) {
-                ready[channel] = seq
+                ready.channels[channel] = seq
                 feeds[.channel(channel)]?.touchedAt = now
             } else {
                 later.append(
@@ -60,7 +59,7 @@ extension Relay {
                         connect: token))
             }
         }
-        emit(.change(.connected(connect.connection, connect.user, at: connect.seq, ready)))
+        emit(.change(.connected(connect.connection, connect.user, ready)))
         connects[token]?.pending = later.count + 1
         for attachment in later { attach(attachment) }
         settle(token)

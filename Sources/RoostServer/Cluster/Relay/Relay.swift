@@ -54,7 +54,7 @@ struct Relay {
         /// The events after a position. Nil when the database couldn't be read.
         case fetched(Fetch, Fetched?)
         /// The streams of a user, read anew for a connection. Nil when the database couldn't be read.
-        case streamsRead(ConnectToken, (user: Seq, channels: [ChannelID: Seq])?)
+        case streamsRead(ConnectToken, UserStreams?)
         case heads([StreamID: Seq])
         /// Streams whose last socket may be gone, and those of which that is known.
         case emptied([StreamID])
@@ -215,7 +215,11 @@ struct Relay {
     mutating func deliver(_ item: StreamItem) {
         let stream = item.stream
         counts.delivered += 1
-        if case .channel(let channel) = stream { for user in item.left { depart(user, from: channel, with: item) } }
+        switch stream {
+        case .channel(let channel): for user in item.left { depart(user, from: channel, with: item) }
+        // Before anything of a channel that the user joins: none of it may bring what is hidden from them.
+        case .user(let user): for floor in item.floors { emit(.change(.floor(user, floor.channel, floor.seq))) }
+        }
         emit(.event(item))
         record(item)
         feeds[stream]?.position = item.seq

@@ -8,15 +8,20 @@ struct StreamItem: Hashable, Sendable {
     let after: Seq
     let seq: Seq
     /// Channels whose events the user gets from now on, each after a seq. Only in a user's stream.
-    var joined: [Joined] = []
+    var joined: [Place] = []
+    /// Channels whose messages up to a seq aren't for the user. Only in a user's stream, and above 0.
+    var floors: [Place] = []
     /// Users who don't get the channel's events any more, this one among them. Only in a channel's stream.
     var left: [UserID] = []
     /// Nobody gets the channel's events after this one.
     var isDestroyed = false
+    /// The smallest seq of the event's messages, where they may be hidden from some members. Only in a channel's stream.
+    var oldestMessage: Seq?
     /// The members of the event in JSON, without the braces.
     let json: [UInt8]
 
-    struct Joined: Hashable, Sendable {
+    /// A position in a channel's stream.
+    struct Place: Hashable, Sendable {
         let channel: ChannelID
         let seq: Seq
     }
@@ -27,12 +32,15 @@ extension StreamItem {
     static func items(of notices: [Notice]) -> (items: [StreamItem], attachments: [Notice]) {
         var items: [StreamItem] = []
         var attachments: [Notice] = []
-        var joined: [UserID: [Joined]] = [:]
+        var joined: [UserID: [Place]] = [:]
+        var floors: [UserID: [Place]] = [:]
         var left: [ChannelID: [UserID]] = [:]
         for notice in notices {
             switch notice {
             case .joined(let user, let channel, let seq):
-                joined[user, default: []].append(Joined(channel: channel, seq: seq))
+                joined[user, default: []].append(Place(channel: channel, seq: seq))
+            case .floor(let user, let channel, let seq):
+                floors[user, default: []].append(Place(channel: channel, seq: seq))
             case .left(let user, let channel): left[channel, default: []].append(user)
             case .destroyed(let channel):
                 if let index = items.lastIndex(where: { $0.stream == .channel(channel) }) { items[index].isDestroyed = true }
@@ -41,8 +49,12 @@ extension StreamItem {
                 var item = StreamItem(
                     stream: event.stream, after: event.after ?? event.seq - 1, seq: event.seq, json: event.encodedMembers)
                 switch event.stream {
-                case .channel(let channel): item.left = left.removeValue(forKey: channel) ?? []
-                case .user(let user): item.joined = joined.removeValue(forKey: user) ?? []
+                case .channel(let channel):
+                    item.left = left.removeValue(forKey: channel) ?? []
+                    item.oldestMessage = event.oldestMessage
+                case .user(let user):
+                    item.joined = joined.removeValue(forKey: user) ?? []
+                    item.floors = floors.removeValue(forKey: user) ?? []
                 }
                 items.append(item)
             }

@@ -1,0 +1,110 @@
+import RoostAPI
+
+/// Channels that only the server can find, page by page: those of others, deleted ones, and those with certain members.
+///
+/// The pages are kept in memory, and asked for anew after each reconnect. In between, rows of channels that this device follows
+/// come from its store. Who is in them, of which the store knows only a part, is asked for again when somebody comes or goes.
+@MainActor
+final class AskedChannels: ChannelSource {
+    private let query: ChannelQuery
+    private let pageSize: Int
+    private let chat: Chat
+    private let ask: @MainActor () -> Void
+    private var views: [ChannelID: ChannelView] = [:]
+    private var nextCursor: String?
+    private var isLoaded = false
+    private var askedFor: Set<Standing> = []
+
+    /// What a channel that isn't in the list was when the server was asked because of it.
+    private struct Standing: Hashable {
+        var id: ChannelID
+        var isMember: Bool
+        var isDeleted: Bool
+    }
+
+    /// - Parameter ask: has ``connected()`` called in a moment, once for all that happens until then.
+    init(_ query: ChannelQuery, pageSize: Int, chat: Chat, ask: @escaping @MainActor () -> Void) {
+        self.query = query
+        self.pageSize = min(pageSize, Limits.channelPage.most)
+        self.chat = chat
+        self.ask = ask
+    }
+
+    var items: [ChannelItem]? {
+        guard isLoaded else { return nil }
+        let now = chat.driver.environment.now()
+        let placed = views.values.map { (place: query.place(of: $0), view: $0) }
+        return placed.sorted { $0.place.isBefore($1.place) }.map { ChannelItem($0.view, now: now) }
+    }
+
+    var hasMore: Bool { nextCursor != nil }
+    var unreadCount: Int { views.values.reduce(0) { $0 + $1.unreadCount } }
+
+    func follow(_ change: StoreChange) async throws {
+        // Everything changes at the beginning, when there is nothing yet, and with another epoch, after which the server is asked.
+        guard !change.isEverything, isLoaded else { return }
+        let ids = change.channels
+        let stored = try await chat.driver.prepare().store.read { database in
+            try ids.compactMap { id in
+                try database.channelView(id).map { (view: $0, isFollowed: try database.cursor(of: id) != nil) }
+            }
+        }
+        let namesUsers = query.exactUsers != nil || query.includingUsers != nil
+        var mayHoldMore = namesUsers && !change.members.union(change.memberships).isEmpty
+        for (view, isFollowed) in stored {
+            let id = view.channel.channelId
+            guard views[id] != nil else {
+                // Another one may belong here now: one that was joined, left or deleted. It is asked for once, since a membership
+                // changes with every reading too.
+                let standing = Standing(
+                    id: id, isMember: view.membership?.state == .member, isDeleted: view.channel.deletedAt != nil)
+                let concerns = change.memberships.contains(id) || standing.isDeleted
+                mayHoldMore = (concerns && askedFor.insert(standing).inserted) || mayHoldMore
+                continue
+            }
+            if isFollowed || change.memberships.contains(id) { views[id] = holds(view) ? view : nil }
+        }
+        if mayHoldMore { ask() }
+    }
+
+    /// Whether a row that was in the query still is, as far as that can be told here.
+    private func holds(_ view: ChannelView) -> Bool {
+        if view.channel.deletedAt != nil, query.includeDeleted != true { return false }
+        let isMember = view.membership?.state == .member
+        return switch query.membership ?? .member {
+        case .all: true
+        case .member: isMember
+        case .notMember: !isMember
+        }
+    }
+
+    /// Asks for as many rows as are shown.
+    func connected() async throws {
+        (views, nextCursor) = try await rows(after: nil, atLeast: max(pageSize, views.count))
+        isLoaded = true
+    }
+
+    func extend() async throws {
+        guard let nextCursor else { return }
+        let more = try await rows(after: nextCursor, atLeast: 1)
+        views.merge(more.views) { _, new in new }
+        self.nextCursor = more.nextCursor
+    }
+
+    /// A page can be empty and not the last: some more are asked for then.
+    private func rows(
+        after start: String?, atLeast count: Int
+    ) async throws -> (views: [ChannelID: ChannelView], nextCursor: String?) {
+        var views: [ChannelID: ChannelView] = [:]
+        var page = query
+        page.limit = pageSize
+        page.cursor = start
+        for _ in 0..<(20 + count / pageSize) {
+            let answer = try await chat.call(page)
+            for view in answer.items { views[view.channel.channelId] = view }
+            page.cursor = answer.nextCursor
+            if page.cursor == nil || views.count >= count { break }
+        }
+        return (views, page.cursor)
+    }
+}

@@ -1,0 +1,41 @@
+public import RoostAPI
+
+/// One row of a channel list.
+public struct ChannelItem: Identifiable, Hashable, Sendable {
+    /// The channel with its attributes and counters.
+    public var channel: Channel
+    /// What the user is or was in it; nil for who never was a member.
+    public var membership: Membership?
+    /// The user's invitation while it waits for an answer.
+    public var invitation: Invitation?
+    /// The newest message on this device.
+    public var lastMessage: Message?
+    /// Messages that the user hasn't read (AM-43); 0 for who isn't a member.
+    public var unreadCount: Int
+    /// Whether the user hid the channel (SB-29).
+    public var hiddenState: HiddenState
+    /// What the user may do in the channel (AM-48).
+    public var ownCapabilities: [Permission]
+
+    /// The channel's id.
+    public var id: ChannelID { channel.channelId }
+
+    init(_ view: ChannelView, now: Timestamp) {
+        channel = view.channel
+        channel.tellTime(now)
+        membership = view.membership
+        invitation = view.invitation
+        lastMessage = view.lastMessage
+        unreadCount = view.unreadCount
+        hiddenState = view.hiddenState
+        ownCapabilities = view.ownCapabilities
+    }
+}
+
+extension Channel {
+    /// Sets what follows from the times at which a silence and a throttle end (AM-07, AM-08).
+    mutating func tellTime(_ now: Timestamp) {
+        isMuted = mutedUntil.map { $0 > now } ?? false
+        isRateLimited = rateLimitedUntil.map { $0 > now } ?? false
+    }
+}

@@ -1,0 +1,24 @@
+public import RoostAPI
+
+/// What the user is in a channel at this moment (AM-31).
+public enum ChannelMembership: Hashable, Sendable {
+    /// Neither a member nor invited; or the channel isn't known on this device.
+    case none
+    /// An invitation waits for an answer.
+    case invited(Invitation)
+    case member
+    /// Banned until then: an app leaves the channel's screen.
+    case banned(until: Timestamp)
+
+    init(_ view: ChannelView?, now: Timestamp) {
+        if let until = view?.membership?.bannedUntil, until > now {
+            self = .banned(until: until)
+        } else if view?.membership?.state == .member, view?.channel.deletedAt == nil {
+            self = .member
+        } else if let invitation = view?.invitation {
+            self = .invited(invitation)
+        } else {
+            self = .none
+        }
+    }
+}

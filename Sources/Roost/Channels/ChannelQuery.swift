@@ -1,0 +1,122 @@
+import Foundation
+import GRDB
+public import RoostAPI
+
+/// Which channels a live list holds, and in which order: the filters and sorts of the operation `channels.query`. Its `limit` and
+/// `cursor` aren't looked at, since a list pages by itself.
+public typealias ChannelQuery = QueryChannels
+
+extension QueryChannels {
+    /// Whether a device can answer it from its store.
+    ///
+    /// All of the user's own channels are there, but only some members of each, and of the deleted channels only those that were
+    /// deleted while this device looked on.
+    var isLocal: Bool {
+        (membership ?? .member) == .member && exactUsers == nil && includingUsers == nil && includeDeleted != true
+    }
+
+    /// The places of the channels in the store that the query holds, or of one of them, in no order.
+    func places(in database: Database, only id: ChannelID? = nil) throws -> [ChannelPlace] {
+        var conditions = storeConditions
+        if let id { conditions.add("c.channel_id = ?", id.rawValue) }
+        let sql = """
+            SELECT c.channel_id, c.message_count, m.read_count, \(placeColumn), \(nameContains == nil ? "NULL" : "c.name_key")
+            FROM memberships m CROSS JOIN channels c ON c.channel_id = m.channel_id
+            WHERE m.is_member = 1 AND c.is_deleted = 0 \(conditions.sql)
+            """
+        let part = nameContains.map { NameKey.of($0) }
+        var places: [ChannelPlace] = []
+        let rows = try Row.fetchCursor(try database.cachedStatement(sql: sql), arguments: StatementArguments(conditions.arguments))
+        while let row = try rows.next() {
+            if let part {
+                guard !part.isEmpty, NameKey.holds(part, in: row[4]) else { continue }
+            }
+            places.append(place(ChannelID(row[0] as String), unreadCount: max(0, row[1] - row[2]), row))
+        }
+        return places
+    }
+
+    private func place(_ id: ChannelID, unreadCount: Int, _ row: Row) -> ChannelPlace {
+        switch effectiveSort {
+        case .name: ChannelPlace(id: id, name: row[3], unreadCount: unreadCount)
+        case .unreadFirst: ChannelPlace(id: id, group: unreadCount > 0 ? 0 : 1, time: row[3], unreadCount: unreadCount)
+        case .lastMessage, .lastActivity, .created: ChannelPlace(id: id, time: row[3], unreadCount: unreadCount)
+        }
+    }
+
+    /// The same place, of a channel that came from the server.
+    func place(of view: ChannelView) -> ChannelPlace {
+        let (channel, counters, unreadCount) = (view.channel, view.channel.counters, view.unreadCount)
+        let id = channel.channelId
+        let listAt = (counters.lastMessageAt ?? channel.createdAt).milliseconds
+        return switch effectiveSort {
+        case .lastMessage: ChannelPlace(id: id, time: listAt, unreadCount: unreadCount)
+        case .unreadFirst: ChannelPlace(id: id, group: unreadCount > 0 ? 0 : 1, time: listAt, unreadCount: unreadCount)
+        case .lastActivity: ChannelPlace(id: id, time: counters.lastActivity.milliseconds, unreadCount: unreadCount)
+        case .created: ChannelPlace(id: id, time: channel.createdAt.milliseconds, unreadCount: unreadCount)
+        case .name: ChannelPlace(id: id, name: NameKey.of(channel.displayName), unreadCount: unreadCount)
+        }
+    }
+
+    private var placeColumn: String {
+        switch effectiveSort {
+        case .lastMessage, .unreadFirst: "c.list_at"
+        case .lastActivity: "c.last_activity"
+        case .created: "c.created_at"
+        case .name: "c.name_key"
+        }
+    }
+
+    /// The filters as conditions on the store's rows. Names are compared apart.
+    private var storeConditions: StoreConditions {
+        var conditions = StoreConditions()
+        if let types { conditions.add("c.type", in: types.map(\.rawValue)) }
+        // An id may be written as `type:id` (ST-03).
+        if let ids {
+            conditions.add("(c.channel_id", in: ids.map(\.rawValue))
+            conditions.or("c.type || ':' || c.channel_id", in: ids.map(\.rawValue), end: ")")
+        }
+        if let customTypes { conditions.add("c.custom_type", in: customTypes) }
+        if let includingTags { conditions.add("EXISTS (SELECT 1 FROM json_each(c.tags) WHERE value", in: includingTags, end: ")") }
+        if let excludingTags {
+            conditions.add("NOT EXISTS (SELECT 1 FROM json_each(c.tags) WHERE value", in: excludingTags, end: ")")
+        }
+        if let isPublic { conditions.add("c.is_public = ?", isPublic) }
+        if let createdBy { conditions.add("c.created_by = ?", createdBy.rawValue) }
+        if let createdBefore { conditions.add("c.created_at < ?", createdBefore) }
+        if let createdAfter { conditions.add("c.created_at > ?", createdAfter) }
+        if includeEmpty == false { conditions.add("c.message_count > 0") }
+        if includeFrozen == false { conditions.add("c.is_frozen = 0") }
+        if unreadOnly == true { conditions.add("c.message_count > m.read_count") }
+        let comesBack = "(m.hidden = 'hiddenAllowAutoUnhide' AND c.message_count > m.hidden_message_count)"
+        switch hidden ?? .unhiddenOnly {
+        case .unhiddenOnly: conditions.add("(m.hidden = 'unhidden' OR \(comesBack))")
+        case .hiddenOnly: conditions.add("m.hidden <> 'unhidden' AND NOT \(comesBack)")
+        case .hiddenAllowAutoUnhide: conditions.add("m.hidden = 'hiddenAllowAutoUnhide' AND NOT \(comesBack)")
+        case .hiddenPreventAutoUnhide: conditions.add("m.hidden = 'hiddenPreventAutoUnhide'")
+        case .all: break
+        }
+        return conditions
+    }
+}
+
+/// Conditions that hold together. Values are bound, never written into the text.
+private struct StoreConditions {
+    private(set) var sql = ""
+    private(set) var arguments: [any DatabaseValueConvertible] = []
+
+    mutating func add(_ condition: String, _ values: any DatabaseValueConvertible...) {
+        sql += " AND \(condition)"
+        arguments += values
+    }
+
+    mutating func add(_ column: String, in values: [String], end: String = "") {
+        sql += " AND \(column) IN (\(values.map { _ in "?" }.joined(separator: ", ")))\(end)"
+        arguments += values
+    }
+
+    mutating func or(_ column: String, in values: [String], end: String) {
+        sql += " OR \(column) IN (\(values.map { _ in "?" }.joined(separator: ", ")))\(end)"
+        arguments += values
+    }
+}

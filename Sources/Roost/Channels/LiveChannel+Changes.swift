@@ -1,0 +1,117 @@
+public import RoostAPI
+
+extension LiveChannel {
+    /// Replaces what is given of the channel's attributes. What is left out stays as it is; an empty text takes a value away
+    /// (AM-37, SB-11).
+    ///
+    /// - Parameters:
+    ///   - metadata: replaces the whole object: the last writer wins (AM-36).
+    ///   - ifMetadataVersion: writes the metadata only if this is still its version.
+    ///   - policy: how the channel differs from its type, in what is given.
+    /// - Throws: `RoostError` with `not_permitted` for who is neither owner nor operator, `conflict_version`, `already_exists` when
+    ///   another channel is the distinct one of the same members, `immutable_field` for what the type has fixed, and as
+    ///   ``Chat/call(_:)`` does.
+    @discardableResult
+    public func update(
+        displayName: String? = nil, avatarFileId: String? = nil, coverUrl: String? = nil, customType: String? = nil,
+        data: String? = nil, tags: [String]? = nil, metadata: JSONValue? = nil, ifMetadataVersion: Int? = nil,
+        isDistinct: Bool? = nil, isPublic: Bool? = nil, policy: PolicyChanges? = nil
+    ) async throws -> Channel {
+        var operation = UpdateChannel(
+            channel: id, displayName: displayName, avatarFileId: avatarFileId, tags: tags, metadata: metadata)
+        operation.coverUrl = coverUrl
+        operation.customType = customType
+        operation.data = data
+        operation.ifMetadataVersion = ifMetadataVersion
+        operation.isDistinct = isDistinct
+        operation.isPublic = isPublic
+        operation.policy = policy
+        return try await chat.call(operation)
+    }
+
+    /// Deletes the channel for everyone (AM-34). Deleting it again changes nothing.
+    ///
+    /// - Throws: `RoostError` with `not_permitted` for who isn't its owner, and as ``Chat/call(_:)`` does.
+    public func destroy() async throws { _ = try await chat.call(DeleteChannel(channel: id)) }
+
+    /// Freezes the channel: only operators send until it is unfrozen (SB-21). Freezing a frozen one changes nothing.
+    ///
+    /// - Throws: `RoostError` with `not_permitted`, `kind_forbids`, and as ``Chat/call(_:)`` does.
+    @discardableResult
+    public func freeze() async throws -> Channel { try await chat.call(FreezeChannel(channel: id)) }
+
+    /// Ends a freeze (SB-21).
+    ///
+    /// - Throws: as ``freeze()``.
+    @discardableResult
+    public func unfreeze() async throws -> Channel { try await chat.call(UnfreezeChannel(channel: id)) }
+
+    /// Silences the channel for its ordinary members (AM-07).
+    ///
+    /// - Parameter duration: a part of a second counts as a whole one; nil for ever.
+    /// - Throws: as ``freeze()``; `invalid_argument` for a duration that isn't more than 0.
+    @discardableResult
+    public func silence(for duration: Duration? = nil) async throws -> Channel {
+        try await chat.call(SilenceChannel(channel: id, seconds: duration?.wholeSeconds))
+    }
+
+    /// Ends a silence (AM-07).
+    ///
+    /// - Throws: as ``freeze()``.
+    @discardableResult
+    public func unsilence() async throws -> Channel { try await chat.call(UnsilenceChannel(channel: id)) }
+
+    /// Sets how many messages of a window of time are delivered (AM-08).
+    ///
+    /// - Parameters:
+    ///   - messages: 1 to 1000 in each window.
+    ///   - window: 1 second to an hour.
+    ///   - duration: how long the limit holds; nil for ever.
+    /// - Throws: as ``freeze()``; `limit_exceeded` and `invalid_argument` for numbers out of their bounds.
+    @discardableResult
+    public func setRateLimit(messages: Int, per window: Duration, for duration: Duration? = nil) async throws -> Channel {
+        try await chat.call(
+            SetRateLimit(channel: id, messages: messages, windowSeconds: window.wholeSeconds, seconds: duration?.wholeSeconds))
+    }
+
+    /// Removes the limit (AM-08).
+    ///
+    /// - Throws: as ``freeze()``.
+    @discardableResult
+    public func removeRateLimit() async throws -> Channel { try await chat.call(RemoveRateLimit(channel: id)) }
+
+    /// Hides the channel from the user's own lists, on all the user's devices (SB-26, SB-27).
+    ///
+    /// - Parameters:
+    ///   - hidePreviousMessages: whether the messages so far stay concealed when the channel comes back; they go from this device.
+    ///   - allowAutoUnhide: whether the next message brings the channel back. False archives it.
+    /// - Throws: `RoostError` with `not_member`, and as ``Chat/call(_:)`` does.
+    @discardableResult
+    public func hide(hidePreviousMessages: Bool = false, allowAutoUnhide: Bool = true) async throws -> Membership {
+        try await chat.call(
+            HideChannel(channel: id, hidePreviousMessages: hidePreviousMessages, allowAutoUnhide: allowAutoUnhide))
+    }
+
+    /// Shows a hidden channel again (SB-28). Showing a visible one changes nothing.
+    ///
+    /// - Throws: as ``hide(hidePreviousMessages:allowAutoUnhide:)``.
+    @discardableResult
+    public func unhide() async throws -> Membership { try await chat.call(UnhideChannel(channel: id)) }
+
+    /// Asks the server whether the user may do something here, and if not, which rule refuses and until when (AM-48).
+    ///
+    /// - Throws: `RoostError` with `not_found`, and as ``Chat/call(_:)`` does.
+    public func explain(_ permission: Permission) async throws -> PermissionExplanation {
+        try await chat.call(ExplainPermission(channel: id, permission: permission))
+    }
+}
+
+extension Duration {
+    /// Seconds as durations are on the wire: a part of one counts as a whole one. What isn't more than 0 is 0, which every
+    /// operation refuses: -1 would mean for ever there.
+    var wholeSeconds: Int {
+        guard self > .zero else { return 0 }
+        let (seconds, attoseconds) = components
+        return Int(clamping: attoseconds > 0 ? seconds.addingReportingOverflow(1).partialValue : seconds)
+    }
+}

@@ -1,0 +1,114 @@
+public import Observation
+public import RoostAPI
+
+/// One row of a list of invitations.
+public struct InvitationItem: Identifiable, Hashable, Sendable {
+    /// There is at most one of an inviter into a channel.
+    public struct ID: Hashable, Sendable {
+        /// Where it leads.
+        public var channelId: ChannelID
+        /// Who invited.
+        public var inviter: UserID
+    }
+
+    /// Who invited, when, and the welcome text.
+    public var invitation: Invitation
+    /// The channel's summary; nil until it is known on this device.
+    public var channel: Channel?
+
+    /// Stays the same while the invitation waits.
+    public var id: ID { ID(channelId: invitation.channelId, inviter: invitation.inviter) }
+}
+
+/// The user's invitations that wait for an answer as a live collection, the newest first (SB-15 to SB-18, EM-24 to EM-26, R14).
+///
+/// They come from this device's store, and follow every event; they are there offline too.
+@MainActor @Observable
+public final class InvitationList {
+    /// The invitations, the newest first.
+    public private(set) var items: [InvitationItem] = []
+    /// Whether the device's store has been asked: before that, empty means nothing.
+    public private(set) var isLoaded = false
+
+    @ObservationIgnored private let chat: Chat
+    @ObservationIgnored private var following: [ObservationToken] = []
+    @ObservationIgnored private var reads = ReadOrder()
+    @ObservationIgnored private var isAsking = false
+    @ObservationIgnored private let observers = Observers<[InvitationItem]>()
+
+    init(of chat: Chat) {
+        self.chat = chat
+        let driver = chat.driver
+        let changes = Task { [weak self] in
+            guard let changes = await driver.changes(of: .own) else { return }
+            for await _ in changes { await self?.reload() }
+        }
+        let connections = Task { [weak self] in
+            for await status in driver.statuses.values() where status == .online { await self?.fetchChannels() }
+        }
+        following = [ObservationToken(task: changes), ObservationToken(task: connections)]
+    }
+
+    /// The list after each change, with the difference to the one before; the first update inserts everything (AM-30).
+    public var updates: ListUpdates<InvitationItem> { observers.updates(startingWith: isLoaded ? items : nil) }
+
+    /// Calls back with the list and its difference after each change, until the token is invalidated or released (AM-29).
+    public func observe(_ callback: @escaping @MainActor (ListUpdate<InvitationItem>) -> Void) -> ObservationToken {
+        observers.addDifferences(startingWith: isLoaded ? items : nil, callback)
+    }
+
+    /// Accepts an invitation, and gives the channel that the user is a member of now (SB-15).
+    ///
+    /// - Throws: as ``LiveChannel/acceptInvitation()``.
+    @discardableResult
+    public func accept(_ invitation: InvitationItem) async throws -> LiveChannel {
+        chat.channel(try await chat.call(AcceptInvitation(channel: invitation.invitation.channelId)).channel.channelId)
+    }
+
+    /// Declines an invitation: it takes another to come in (SB-16).
+    ///
+    /// - Throws: as ``LiveChannel/declineInvitation()``.
+    public func decline(_ invitation: InvitationItem) async throws {
+        _ = try await chat.call(DeclineInvitation(channel: invitation.invitation.channelId))
+    }
+
+    private func reload() async {
+        let number = reads.begin()
+        let items: [InvitationItem]
+        do {
+            items = try await chat.driver.prepare().store.read { database in
+                try database.waitingInvitations().map { InvitationItem(invitation: $0.invitation, channel: $0.channel) }
+            }
+        } catch {
+            return chat.driver.logReadFailure(error)
+        }
+        guard reads.end(number) else { return }
+        if !isLoaded || items != self.items {
+            isLoaded = true
+            self.items = items
+            observers.notify(items)
+        }
+        Task { [weak self] in await self?.fetchChannels() }
+    }
+
+    /// Of an invitation that came while this device was away, the channel has to be fetched. The answer is stored, and read from
+    /// there.
+    private func fetchChannels() async {
+        guard isLoaded, !isAsking, chat.driver.statuses.current == .online, items.contains(where: { $0.channel == nil }) else {
+            return
+        }
+        isAsking = true
+        var page = ListMyInvitations(limit: Limits.memberPage.most)
+        repeat {
+            // Without a connection there will be another occasion.
+            guard let answer = try? await chat.call(page) else { break }
+            page.cursor = answer.nextCursor
+        } while page.cursor != nil
+        isAsking = false
+    }
+}
+
+extension Chat {
+    /// The user's invitations as a live collection (SB-15 to SB-18). Each call makes a new one; keep it while it is shown.
+    @MainActor public func invitations() -> InvitationList { InvitationList(of: self) }
+}

@@ -1,0 +1,36 @@
+public import RoostAPI
+
+extension LiveChannel {
+    /// Invites users, with a result for each (SB-13, EM-24). Who accepts invitations automatically is a member at once (SB-18).
+    ///
+    /// - Parameters:
+    ///   - users: 1 to 100, each once.
+    ///   - welcome: at most 500 characters, shown to the invited.
+    /// - Throws: `RoostError` with `not_member` (SB-13), `kind_forbids` for a conversation, `not_permitted`, and as
+    ///   ``Chat/call(_:)`` does.
+    @discardableResult
+    public func invite(_ users: [UserID], welcome: String? = nil) async throws -> [MemberResult] {
+        try await chat.call(InviteMembers(channel: id, users: users, welcome: welcome)).results
+    }
+
+    /// Accepts the user's invitation, and makes the user a member (SB-15, EM-25). Accepting again as a member changes nothing.
+    ///
+    /// - Throws: `RoostError` with `not_invited`, `member_limit`, `channel_limit`, and as ``Chat/call(_:)`` does.
+    @discardableResult
+    public func acceptInvitation() async throws -> ChannelView { try await chat.call(AcceptInvitation(channel: id)) }
+
+    /// Declines the user's invitation: it takes another to come in (SB-16, EM-26).
+    ///
+    /// - Throws: `RoostError` with `not_invited`, also the second time, and as ``Chat/call(_:)`` does.
+    @discardableResult
+    public func declineInvitation() async throws -> Invitation { try await chat.call(DeclineInvitation(channel: id)) }
+
+    /// Takes invitations back, with a result for each: one's own, or anyone's for who may remove members.
+    ///
+    /// - Parameter users: 1 to 100 invited users, each once.
+    /// - Throws: as ``invite(_:welcome:)``.
+    @discardableResult
+    public func withdrawInvitations(of users: [UserID]) async throws -> [MemberResult] {
+        try await chat.call(WithdrawInvitations(channel: id, users: users)).results
+    }
+}

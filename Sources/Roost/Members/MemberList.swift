@@ -1,0 +1,173 @@
+public import Observation
+public import RoostAPI
+
+/// Members of a channel as a live collection (AM-39, MN-14).
+///
+/// The pages come from the server, again after each reconnect. In a channel that the user is a member of, who joins, leaves or gets
+/// another role is followed by events; for searches, and for lists of the muted and the banned, the server is asked again in a
+/// moment. Whether somebody is online is as of when their row was fetched.
+@MainActor @Observable
+public final class MemberList {
+    /// What the server is asked.
+    enum Question: Hashable, Sendable {
+        case list(ListMembers)
+        case search(SearchMembers)
+    }
+
+    /// The members in the list's order, as many pages as were loaded.
+    public private(set) var items: [MemberEntry] = []
+    /// Whether ``loadMore()`` would add something.
+    public private(set) var hasMore = false
+    /// Whether the server has answered: before that, empty means nothing.
+    public private(set) var isLoaded = false
+    /// Why the server, or a limit, refuses the list; nil once it is answered.
+    public private(set) var refusal: RoostError?
+
+    @ObservationIgnored private let chat: Chat
+    @ObservationIgnored private let question: Question
+    @ObservationIgnored private let pageSize: Int
+    @ObservationIgnored private var roster: MemberRoster
+    /// Whether the roster has a page of the server's.
+    @ObservationIgnored private var isAnswered = false
+    /// The seq of the channel after which members' rows in the store are news.
+    @ObservationIgnored private var seen: Seq?
+    @ObservationIgnored private var following: [ObservationToken] = []
+    @ObservationIgnored private var asking: Task<Void, Never>?
+    @ObservationIgnored private let turns = Turns()
+    @ObservationIgnored private let observers = Observers<[MemberEntry]>()
+
+    init(_ question: Question, pageSize: Int, in chat: Chat) {
+        self.chat = chat
+        self.question = question
+        self.pageSize = min(max(1, pageSize), Limits.memberPage.most)
+        switch question {
+        case .list(let list): roster = MemberRoster(sort: list.sort ?? .firstCreated, roles: list.roles)
+        case .search(let search): roster = MemberRoster(sort: .lastCreated, roles: search.roles)
+        }
+        let (driver, channel) = (chat.driver, channel)
+        let connections = Task { [weak self] in
+            for await status in driver.statuses.values() where status == .online { await self?.work { try await $0.refresh() } }
+        }
+        let changes = Task { [weak self] in
+            guard let changes = await driver.changes(of: .channel(channel)) else { return }
+            for await change in changes where !change.members.isEmpty { await self?.work { try await $0.follow() } }
+        }
+        following = [ObservationToken(task: connections), ObservationToken(task: changes)]
+    }
+
+    /// The list after each change, with the difference to the one before; the first update inserts everything (AM-30).
+    public var updates: ListUpdates<MemberEntry> { observers.updates(startingWith: isLoaded ? items : nil) }
+
+    /// Calls back with the list and its difference after each change, until the token is invalidated or released (AM-29).
+    public func observe(_ callback: @escaping @MainActor (ListUpdate<MemberEntry>) -> Void) -> ObservationToken {
+        observers.addDifferences(startingWith: isLoaded ? items : nil, callback)
+    }
+
+    /// Adds a page of members. Does nothing when there are none.
+    ///
+    /// - Throws: `RoostError` with `not_connected` while offline, and as ``Chat/call(_:)`` does.
+    public func loadMore() async throws {
+        guard hasMore else { return }
+        try await turns.take {
+            guard let cursor = self.roster.nextCursor else { return }
+            self.roster.add(try await self.page(after: cursor), isFirst: false)
+        }
+        show()
+    }
+
+    private var channel: ChannelID {
+        switch question {
+        case .list(let list): list.channel
+        case .search(let search): search.channel
+        }
+    }
+
+    /// Whether the rows of events say who belongs in the list.
+    private var followsEvents: Bool {
+        if case .list(let list) = question { return list.states ?? [.member] == [.member] }
+        return false
+    }
+
+    private func work(_ step: @escaping @MainActor (MemberList) async throws -> Void) async {
+        do {
+            try await turns.take { try await step(self) }
+            refusal = nil
+        } catch let error as RoostError {
+            // A lost connection is asked again with the next one. What the server refuses for good, the app has to know.
+            if !error.isRetryable { refusal = error }
+        } catch {
+            chat.driver.logReadFailure(error)
+        }
+        show()
+    }
+
+    /// Asks for as many members as are shown.
+    private func refresh() async throws {
+        // What the store holds now, the server's answer holds too.
+        let channel = channel
+        seen = try await chat.driver.prepare().store.read { try $0.cursor(of: channel) }
+        let count = max(pageSize, roster.count)
+        var fresh = roster
+        fresh.add(try await page(after: nil), isFirst: true)
+        var pages = 1
+        while let cursor = fresh.nextCursor, fresh.count < count, pages < 20 + count / pageSize {
+            fresh.add(try await page(after: cursor), isFirst: false)
+            pages += 1
+        }
+        roster = fresh
+        isAnswered = true
+        try await follow()
+    }
+
+    /// Takes in the rows that events brought since.
+    private func follow() async throws {
+        guard isAnswered else { return }
+        guard followsEvents else { return askSoon() }
+        // A channel that the user joined meanwhile is followed from here on.
+        guard let seen else { return askSoon() }
+        let channel = channel
+        let members = try await chat.driver.prepare().store.read { try $0.members(of: channel, changedAfter: seen) }
+        guard let last = members.last else { return }
+        self.seen = max(seen, last.changeSeq)
+        roster.apply(members)
+        let strangers = Array(roster.strangers.prefix(Limits.usersPerCall))
+        guard !strangers.isEmpty else { return }
+        show()
+        // Without an answer they are shown by their ids, until the next refresh.
+        if let users = try? await chat.users(strangers) { roster.introduce(users) }
+    }
+
+    private func page(after cursor: String?) async throws -> Page<MemberEntry> {
+        switch question {
+        case .list(var list):
+            list.limit = pageSize
+            list.cursor = cursor
+            return try await chat.call(list)
+        case .search(var search):
+            search.limit = pageSize
+            search.cursor = cursor
+            return try await chat.call(search)
+        }
+    }
+
+    private func show() {
+        guard isAnswered else { return }
+        if hasMore != (roster.nextCursor != nil) { hasMore = roster.nextCursor != nil }
+        let sorted = roster.sorted
+        guard !isLoaded || sorted != items else { return }
+        isLoaded = true
+        items = sorted
+        observers.notify(sorted)
+    }
+
+    /// Asks the server again in a moment: several events cost one question.
+    private func askSoon() {
+        guard asking == nil else { return }
+        let clock = chat.driver.environment.clock
+        asking = Task { [weak self] in
+            try? await clock.sleep(for: .milliseconds(250))
+            self?.asking = nil
+            await self?.work { try await $0.refresh() }
+        }
+    }
+}

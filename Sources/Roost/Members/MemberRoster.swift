@@ -1,0 +1,80 @@
+public import RoostAPI
+
+extension MemberEntry: Identifiable {
+    /// Whose row it is.
+    public var id: UserID { member.userId }
+}
+
+/// The rows of a member list, put together from pages of the server and from what events tell. It doesn't matter which comes first.
+struct MemberRoster {
+    private let sort: MemberSort
+    private let roles: Set<ChannelRole>?
+    private var entries: [UserID: MemberEntry] = [:]
+    /// The newest row that events told of each: a page may be older.
+    private var told: [UserID: Member] = [:]
+    /// Where the pages so far end. Nil when they hold everybody.
+    private var end: Member?
+    private(set) var nextCursor: String?
+
+    init(sort: MemberSort, roles: [ChannelRole]?) {
+        self.sort = sort
+        self.roles = roles.map(Set.init)
+    }
+
+    var count: Int { entries.count }
+
+    /// The rows in their order.
+    var sorted: [MemberEntry] { entries.values.sorted { isBefore($0.member, $1.member) } }
+
+    /// Those of whom nothing is known but their ids.
+    var strangers: [UserID] { entries.values.filter { $0.user == nil }.map(\.id).sorted() }
+
+    /// Begins anew with a first page, or goes on with a next one.
+    mutating func add(_ page: Page<MemberEntry>, isFirst: Bool) {
+        if isFirst { entries = [:] }
+        for entry in page.items { entries[entry.id] = entry }
+        nextCursor = page.nextCursor
+        if let last = page.items.last?.member { end = last } else if isFirst { end = nil }
+        if nextCursor == nil { end = nil }
+        for member in told.values { take(member) }
+    }
+
+    /// Takes in rows of events.
+    mutating func apply(_ members: [Member]) {
+        for member in members where told[member.userId].map({ $0.changeSeq < member.changeSeq }) ?? true {
+            told[member.userId] = member
+            take(member)
+        }
+    }
+
+    /// Tells who some members are.
+    mutating func introduce(_ users: [User]) {
+        for user in users { entries[user.userId]?.user = user }
+    }
+
+    private mutating func take(_ member: Member) {
+        let held = entries[member.userId]
+        if let held, held.member.changeSeq >= member.changeSeq { return }
+        guard member.state == .member, roles?.contains(member.role) ?? true, isInPages(member) else {
+            entries[member.userId] = nil
+            return
+        }
+        var entry = held ?? MemberEntry(member: member, user: nil, isOnline: false)
+        entry.member = member
+        entries[member.userId] = entry
+    }
+
+    /// Whether the pages so far reach to where a member stands. Who stands behind comes with a later page.
+    private func isInPages(_ member: Member) -> Bool {
+        guard nextCursor != nil, let end else { return true }
+        return !isBefore(end, member)
+    }
+
+    private func isBefore(_ left: Member, _ right: Member) -> Bool {
+        switch sort {
+        case .firstCreated: (left.joinedSeq, left.userId) < (right.joinedSeq, right.userId)
+        case .lastCreated: (left.joinedSeq, left.userId) > (right.joinedSeq, right.userId)
+        case .userId: left.userId < right.userId
+        }
+    }
+}

@@ -1,0 +1,119 @@
+import RoostAPI
+
+/// What rows change in the store. It follows from the rows alone, never from the kind of the event that brought them.
+///
+/// What the user may do in a channel is told to the user alone (`ownCapabilities`), or by role (`capabilities`), where a change of
+/// the channel changed it for all its members: see ``Capabilities``. When a membership ends, it is forgotten.
+extension Sync {
+    mutating func writes(for changes: IncomingChanges) -> [StoreWrite] {
+        guard case .channel(let channel) = changes.stream else { return [] }
+        let rows = changes.rows.rows
+        var writes: [StoreWrite] = []
+        if changes.isFresh == true || saved.channels[channel] == nil {
+            let messages = rows.messages ?? []
+            // Of an ephemeral channel there is nothing older to be had.
+            let isWhole = rows.channel.map { messages.count >= $0.counters.messageCount || $0.isEphemeral } ?? false
+            let lowest = messages.map(\.seq).min() ?? changes.seq &+ 1
+            saved.channels[channel] = Position(cursor: changes.seq, windowStart: isWhole ? 0 : lowest)
+            writes.append(.forget(channel))
+        } else {
+            saved.channels[channel]?.cursor = changes.seq
+        }
+        writes += channelWrites(rows, of: channel)
+        writes += positionWrite(of: channel)
+        for membership in rows.memberships ?? [] { writes += membershipWrites(membership) }
+        return writes + capabilityWrites(rows)
+    }
+
+    /// What a channel's own rows change in the store: everything but the position.
+    mutating func channelWrites(_ rows: Rows, of channel: ChannelID) -> [StoreWrite] {
+        var writes: [StoreWrite] = []
+        if let row = rows.channel { writes.append(.channel(row)) }
+        if let counters = rows.counters { writes.append(.counters(channel, counters)) }
+        if let members = rows.members, !members.isEmpty { writes.append(.members(channel, members)) }
+        let windowStart = saved.channels[channel]?.windowStart ?? .max
+        let messages = (rows.messages ?? []).filter { $0.seq >= windowStart }
+        if !messages.isEmpty { writes.append(.messages(messages)) }
+        // A page of history on its way may have been read before this change: it is applied once more after the page.
+        loads[channel]?.strays += (rows.messages ?? []).filter { $0.seq < windowStart }
+        writes += (rows.invitations ?? []).map { .invitation($0) }
+        // Admins, moderators and backends may do what they may whatever the channel's state.
+        if let capabilities = rows.capabilities, role == .user, let seq = saved.channels[channel]?.cursor {
+            writes.append(.roleCapabilities(channel, Capabilities.ByRole(permissions: capabilities, channelSeq: seq)))
+        }
+        return writes
+    }
+
+    mutating func userWrites(_ rows: Rows) -> [StoreWrite] {
+        var writes: [StoreWrite] = []
+        if let users = rows.users, !users.isEmpty { writes.append(.users(users)) }
+        if let preferences = rows.preferences { writes.append(.preferences(preferences)) }
+        for membership in rows.memberships ?? [] {
+            if membership.state == .member, let channel = rows.channel, channel.channelId == membership.channelId {
+                // A stay that began after where this client stands is another one: its leaving before was told with it.
+                if let cursor = saved.channels[channel.channelId]?.cursor, cursor < membership.joinedSeq {
+                    writes += membershipWrites(membership.left)
+                }
+                writes += adopt(channel, lastMessage: nil)
+            }
+            writes += membershipWrites(membership)
+        }
+        writes += invitationWrites(rows.invitations ?? [], channel: rows.channel)
+        return writes + capabilityWrites(rows)
+    }
+
+    /// Invitations, and the summary of the channel that one to the user leads to.
+    func invitationWrites(_ invitations: [Invitation], channel: Channel?) -> [StoreWrite] {
+        var writes: [StoreWrite] = invitations.map { .invitation($0) }
+        if let channel, saved.channels[channel.channelId] == nil,
+            invitations.contains(where: { $0.channelId == channel.channelId && $0.userId == user && $0.state == .pending })
+        {
+            writes.append(.channel(channel))
+        }
+        return writes
+    }
+
+    private func capabilityWrites(_ rows: Rows) -> [StoreWrite] {
+        (rows.ownCapabilities ?? [:]).sorted { $0.key < $1.key }.map { id, permissions in
+            let membership = rows.memberships?.last { $0.channelId.rawValue == id }
+            return .capabilities(
+                ChannelID(id),
+                Capabilities.Own(
+                    permissions: permissions, userSeq: membership?.userSeq ?? saved.userCursor,
+                    channelSeq: membership?.channelSeq ?? 0))
+        }
+    }
+
+    private mutating func membershipWrites(_ membership: Membership) -> [StoreWrite] {
+        guard membership.state != .member else { return [.membership(membership)] }
+        saved.channels[membership.channelId] = nil
+        watched.remove(membership.channelId)
+        return [.membership(membership), .leave(membership.channelId)]
+    }
+
+    /// A channel that became ours while connected: its stream begins here. One that is followed already isn't touched, for its
+    /// stream knows better.
+    mutating func adopt(_ channel: Channel, lastMessage: Message?) -> [StoreWrite] {
+        let id = channel.channelId
+        guard saved.channels[id] == nil else { return [] }
+        let seq = channel.counters.seq
+        let isWhole = channel.counters.messageCount == 0 || channel.isEphemeral
+        saved.channels[id] = Position(cursor: seq, windowStart: isWhole ? 0 : lastMessage?.seq ?? seq &+ 1)
+        var writes: [StoreWrite] = [.forget(id), .channel(channel)]
+        if let lastMessage { writes.append(.messages([lastMessage])) }
+        return writes + positionWrite(of: id)
+    }
+
+    func positionWrite(of channel: ChannelID) -> [StoreWrite] {
+        saved.channels[channel].map { [.position(channel, $0)] } ?? []
+    }
+}
+
+extension Membership {
+    /// The same membership given up.
+    fileprivate var left: Membership {
+        var membership = self
+        membership.state = .none
+        return membership
+    }
+}

@@ -1,0 +1,50 @@
+public import Observation
+public import RoostAPI
+
+/// What the user decided for themselves as a live object, the same on all of the user's devices.
+@MainActor @Observable
+public final class LivePreferences {
+    /// Whether invitations make the user a member at once, without asking (SB-18). True until the user says otherwise.
+    public private(set) var autoAcceptInvitations = true
+    /// Whether the device's store has been asked.
+    public private(set) var isLoaded = false
+
+    @ObservationIgnored private let driver: SyncDriver
+    @ObservationIgnored private var following: ObservationToken?
+    @ObservationIgnored private var reads = ReadOrder()
+    @ObservationIgnored private let observers = Observers<Preferences>()
+
+    init(_ driver: SyncDriver) {
+        self.driver = driver
+        following = ObservationToken(
+            task: Task { [weak self, driver] in
+                guard let changes = await driver.changes(of: .own) else { return }
+                for await _ in changes { await self?.reload() }
+            })
+    }
+
+    /// All of them.
+    public var preferences: Preferences { Preferences(autoAcceptInvitations: autoAcceptInvitations) }
+
+    /// Every state from now on, the current one first.
+    public var updates: AsyncStream<Preferences> { observers.values(startingWith: isLoaded ? preferences : nil) }
+
+    /// Calls back with the preferences, and again on every change, until the token is invalidated or released (AM-29).
+    public func observe(_ callback: @escaping @MainActor (Preferences) -> Void) -> ObservationToken {
+        observers.add(startingWith: isLoaded ? preferences : nil, callback)
+    }
+
+    private func reload() async {
+        let number = reads.begin()
+        let preferences: Preferences
+        do {
+            preferences = try await driver.prepare().store.read { try $0.preferences() }
+        } catch {
+            return driver.logReadFailure(error)
+        }
+        guard reads.end(number), !isLoaded || preferences != self.preferences else { return }
+        isLoaded = true
+        autoAcceptInvitations = preferences.autoAcceptInvitations
+        observers.notify(preferences)
+    }
+}

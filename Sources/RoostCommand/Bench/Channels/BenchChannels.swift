@@ -1,0 +1,138 @@
+import ArgumentParser
+import Foundation
+import RoostAPI
+import RoostCore
+
+struct BenchChannels: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "channels", abstract: "A channel of 300,000 members, and a user in 10,000 channels.")
+    @OptionGroup var options: BenchOptions
+
+    func run() async throws { try await options.report([LargeChannelBenchmark(), ChannelListBenchmark()]) }
+}
+
+/// What a channel of very many members costs beside one of ten: the floor of each figure is the small channel in the same run.
+struct LargeChannelBenchmark: Benchmark {
+    static let name = "large channel"
+    private let big = ChannelID("big")
+    private let small = ChannelID("small")
+    private let owner = UserID("owner")
+    /// Joins and leaves while it is measured.
+    private let mover = UserID("mover")
+    private let onlineCount = 10
+
+    func figures(in directory: URL, isQuick: Bool) async throws -> [Figure] {
+        let users = (0..<(isQuick ? 30_000 : 299_000)).map { UserID("user-\($0)") }
+        let online = Array(users.prefix(onlineCount - 1))
+        try Seed.fill(directory) { seed in
+            try seed.addUsers([owner, mover] + users)
+            try seed.forEach([big, small]) { try $0.perform(CreateChannel(channel: $1, users: online), as: owner) }
+        }
+        let tokens = try await BenchTokens(directory: directory).tokens(for: [owner, mover] + online)
+        let server = try BenchServer(directory: directory)
+        defer { server.end() }
+        let loop = LoadLoop()
+        try loop.connect(port: server.port, tokens: tokens)
+
+        let memoryBefore = server.usage.residentBytes
+        let added = try add(Array(users.dropFirst(online.count)), loop, server)
+        let memoryAfter = server.usage.residentBytes
+        let rounds = isQuick ? 1000 : 4000
+        let messages = try [big, small].map { try sends(to: $0, loop, server, seconds: isQuick ? 2 : 5) }
+        let moves = try [big, small].map { try joinsAndLeaves(in: $0, loop, server, rounds: rounds) }
+        let pages = try [big, small].map { channel in
+            try CallLoad(loop: loop, server: server, socket: 0).repeating(ListMembers(channel: channel, limit: 10), rounds).cpuPerCall
+        }
+        let searches = try [big, small].map { channel in
+            try CallLoad(loop: loop, server: server, socket: 0)
+                .repeating(SearchMembers(channel: channel, text: "user-7", limit: 10), rounds).cpuPerCall
+        }
+        loop.closeAll()
+        let count = Double(users.count - online.count)
+        return [
+            Figure("members added in bulk", count / added.seconds, "1/s", goals: [.atLeast(20_000)]),
+            Figure("server CPU per member added", added.cpuMicroseconds / count, "µs"),
+            Figure("memory for each of them", (memoryAfter - memoryBefore) / count, "B"),
+            Figure("server CPU per message, 10 online", messages[0], "µs", floor: messages[1], goals: [.ratioAtMost(1.2)]),
+            Figure("server CPU per join and leave", moves[0], "µs", floor: moves[1], goals: [.ratioAtMost(2)]),
+            Figure("server CPU per page of 10 members", pages[0], "µs", floor: pages[1], goals: [.ratioAtMost(2)]),
+            Figure("server CPU per search by id", searches[0], "µs", floor: searches[1]),
+        ]
+    }
+
+    private func add(_ users: [UserID], _ loop: LoadLoop, _ server: BenchServer) throws -> CallLoad.Result {
+        let calls = stride(from: 0, to: users.count, by: Limits.membersPerCall).map {
+            Array(users[$0..<min($0 + Limits.membersPerCall, users.count)])
+        }
+        return try CallLoad(loop: loop, server: server, socket: 0).run(calls.count, window: 8) { socket, number in
+            _ = try socket.call(AddMembers(channel: big, users: calls[number]))
+        }
+    }
+
+    private func sends(to channel: ChannelID, _ loop: LoadLoop, _ server: BenchServer, seconds: Double) throws -> Double {
+        let sender = SendLoad.Sender(socket: 0, channel: channel.rawValue, receivers: onlineCount)
+        let load = SendLoad(senders: [sender], window: 1)
+        _ = try load.run(loop, seconds: 0.5)
+        let before = server.usage
+        let result = try load.run(loop, seconds: seconds)
+        return server.usage.cpuMicroseconds(since: before) / Double(result.sent)
+    }
+
+    private func joinsAndLeaves(in channel: ChannelID, _ loop: LoadLoop, _ server: BenchServer, rounds: Int) throws -> Double {
+        try CallLoad(loop: loop, server: server, socket: 1).run(rounds) { socket, number in
+            if number.isMultiple(of: 2) {
+                _ = try socket.call(JoinChannel(channel: channel))
+            } else {
+                _ = try socket.call(LeaveChannel(channel: channel))
+            }
+        }.cpuPerCall
+    }
+}
+
+/// What a list of 10,000 channels costs the server: its first page, and the sum of what is unread in them.
+struct ChannelListBenchmark: Benchmark {
+    static let name = "channel list"
+    private let user = UserID("reader")
+    private let writer = UserID("writer")
+
+    func figures(in directory: URL, isQuick: Bool) async throws -> [Figure] {
+        let channelCount = isQuick ? 2000 : 10_000
+        let channels = (0..<channelCount).map { ChannelID("channel-\($0)") }
+        try Seed.fill(directory) { seed in
+            seed.options.channelsPerUser = Limits.channelsPerUserMost
+            try seed.addUsers([user, writer])
+            try seed.forEach(channels) { batch, channel in
+                try batch.perform(CreateChannel(channel: channel, displayName: "Name of \(channel)", users: [user]), as: writer)
+            }
+            for round in 0..<3 {
+                try seed.forEach(channels.shuffled()) { batch, channel in
+                    let message = SendMessage(channel: channel, clientId: ClientID("\(round)"), text: SampleText.message)
+                    try batch.perform(message, as: writer)
+                }
+            }
+        }
+        let tokens = try await BenchTokens(directory: directory).tokens(for: [user])
+        let server = try BenchServer(
+            directory: directory, settings: ["--channels-per-user", "\(Limits.channelsPerUserMost)"])
+        defer { server.end() }
+        let loop = LoadLoop()
+        try loop.connect(port: server.port, tokens: tokens)
+        let load = CallLoad(loop: loop, server: server, socket: 0)
+        let rounds = isQuick ? 200 : 500
+        func cost(_ operation: some RoostAPI.Operation) throws -> Double {
+            _ = try load.repeating(operation, 20)
+            return try load.repeating(operation, rounds).cpuPerCall / 1000
+        }
+        let page = try cost(QueryChannels(limit: 20))
+        let unreadFirst = try cost(QueryChannels(sort: .unreadFirst, limit: 20))
+        let named = try cost(QueryChannels(sort: .name, limit: 20))
+        let total = try cost(GetTotalUnread())
+        loop.closeAll()
+        return [
+            Figure("server CPU per first page of \(channelCount) channels", page, "ms", goals: [.atMost(3)]),
+            Figure("the same, unread first", unreadFirst, "ms"),
+            Figure("the same, by name", named, "ms"),
+            Figure("server CPU per total unread count", total, "ms", goals: [.atMost(2)]),
+        ]
+    }
+}

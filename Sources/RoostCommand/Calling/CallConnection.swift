@@ -1,0 +1,108 @@
+import Foundation
+import NIOCore
+import NIOHTTP1
+import NIOPosix
+import NIOSSL
+import RoostAPI
+
+/// A connection for some calls, one after the other.
+///
+/// Over HTTP, unlike a `Chat`: it follows nothing and keeps nothing, so that a question costs one answer, however many channels the user has, and
+/// nobody seems to be online for it. It doesn't try again either: a script should learn at once that no server is there.
+final class CallConnection {
+    private let server: CallServer
+    private let channel: any NIOCore.Channel
+    private var incoming: NIOAsyncChannelInboundStream<HTTPClientResponsePart>.AsyncIterator
+    private let outgoing: NIOAsyncChannelOutboundWriter<HTTPClientRequestPart>
+
+    /// How long an answer may take.
+    private static let timeout = TimeAmount.seconds(30)
+
+    /// Connects, and closes the connection after the body.
+    static func run(_ server: CallServer, _ body: (CallConnection) async throws -> Void) async throws {
+        let channel = try await connect(to: server)
+        try await channel.executeThenClose { incoming, outgoing in
+            try await body(
+                CallConnection(server: server, channel: channel.channel, incoming: incoming.makeAsyncIterator(), outgoing: outgoing))
+        }
+    }
+
+    private init(
+        server: CallServer, channel: any NIOCore.Channel, incoming: NIOAsyncChannelInboundStream<HTTPClientResponsePart>.AsyncIterator,
+        outgoing: NIOAsyncChannelOutboundWriter<HTTPClientRequestPart>
+    ) {
+        (self.server, self.channel, self.incoming, self.outgoing) = (server, channel, incoming, outgoing)
+    }
+
+    /// Calls an operation, and waits for its answer.
+    ///
+    /// - Throws: `RoostError` with the server's refusal, or with that of a limit without asking the server; a ``Failure`` when what answers isn't Roost.
+    func call<Call: RoostAPI.Operation>(_ operation: Call) async throws -> Call.Response {
+        try operation.validate()
+        let (status, body) = try await exchange(try CallRequest(operation))
+        guard status == 200 else {
+            guard let problem = try? JSONDecoder().decode(Problem.self, from: body) else {
+                throw Failure("What answers at \(server.address) isn't Roost, or of another version: its status is \(status).")
+            }
+            throw RoostError(problem.code, problem.detail, field: problem.field, limit: problem.limit, rule: problem.rule, until: problem.until)
+        }
+        do {
+            return try JSONDecoder().decode(Call.Response.self, from: body)
+        } catch {
+            throw Failure("The answer couldn't be read; is the server of another version? \(error)")
+        }
+    }
+
+    /// A refusal as HTTP carries it (RFC 9457).
+    private struct Problem: Decodable {
+        let code: RoostError.Code
+        let detail: String
+        let field: String?
+        let limit: Int64?
+        let rule: String?
+        let until: Timestamp?
+    }
+
+    private func exchange(_ request: CallRequest) async throws -> (status: Int, body: Data) {
+        let channel = channel
+        let timeout = channel.eventLoop.scheduleTask(in: Self.timeout) { channel.close(promise: nil) }
+        defer { timeout.cancel() }
+        do {
+            try await outgoing.write(contentsOf: server.parts(of: request))
+            var status = 0
+            var body = Data()
+            while let part = try await incoming.next() {
+                switch part {
+                case .head(let head): status = Int(head.status.code)
+                case .body(let bytes): body.append(contentsOf: bytes.readableBytesView)
+                case .end: return (status, body)
+                }
+            }
+        } catch {
+            // However it broke, there is no answer.
+        }
+        throw Failure("The server at \(server.address) ended the connection before it answered.")
+    }
+
+    private static func connect(
+        to server: CallServer
+    ) async throws -> NIOAsyncChannel<HTTPClientResponsePart, HTTPClientRequestPart> {
+        let tls = server.isSecure ? try NIOSSLContext(configuration: .makeClientConfiguration()) : nil
+        do {
+            return try await ClientBootstrap(group: .singletonMultiThreadedEventLoopGroup).connectTimeout(.seconds(10))
+                .connect(host: server.host, port: server.port) { channel in
+                    channel.eventLoop.makeCompletedFuture {
+                        if let tls {
+                            // A server name must not be an IP address (RFC 6066); the certificate is checked either way.
+                            let name = server.isNumeric ? nil : server.host
+                            try channel.pipeline.syncOperations.addHandler(NIOSSLClientHandler(context: tls, serverHostname: name))
+                        }
+                        try channel.pipeline.syncOperations.addHTTPClientHandlers()
+                        return try NIOAsyncChannel(wrappingChannelSynchronously: channel)
+                    }
+                }
+        } catch {
+            throw Failure("No server answers at \(server.address). Start one with roost serve, or name its address with --url.")
+        }
+    }
+}

@@ -1,0 +1,64 @@
+import ArgumentParser
+import Foundation
+import Roost
+
+/// Who asks which server, and how the answer is printed: the options of the commands for scripts.
+struct CallOptions: ParsableArguments {
+    @Option(
+        name: .customLong("as"),
+        help: ArgumentHelp(
+            "The id of the user who asks: a token is made from the server's data directory, or a service's token asks in their name.",
+            valueName: "user")
+    )
+    var user: UserID?
+    @Flag(help: "Ask as an admin of the app. For --as on the server's machine.") var admin = false
+    @OptionGroup var server: ServerOptions
+    @Flag(help: "Print JSON: the answer as the protocol has it.") var json = false
+
+    /// Connects for some calls. A refusal becomes one line on standard error, and exit code 1.
+    func run(_ body: (CallConnection) async throws -> Void) async throws {
+        do {
+            try await CallConnection.run(try await callServer(), body)
+        } catch let error as RoostError {
+            throw Failure(error.told)
+        }
+    }
+
+    private func callServer() async throws -> CallServer {
+        let url = try server.address()
+        if let token = server.givenToken {
+            guard !admin else { throw Failure("--admin makes an admin's token from the data directory; a given token is used as it is.") }
+            // What isn't a token at all, the server refuses.
+            guard let user, let owner = TokenOwner(token), owner.user != user else { return CallServer(url, token: token, actsAs: nil) }
+            guard owner.role == .service else {
+                throw Failure("The token is for \(owner.user.rawValue.safe()), not for \(user.rawValue.safe()).")
+            }
+            return CallServer(url, token: token, actsAs: user)
+        }
+        guard let user else {
+            throw Failure("Who asks? Give a token with --token or ROOST_TOKEN, or, on the server's machine, a user with --as.")
+        }
+        return CallServer(url, token: try await server.mint().token(for: user, role: admin ? .admin : .user), actsAs: nil)
+    }
+
+    // MARK: Printing
+
+    /// Prints an answer: its lines, or all of it as JSON.
+    func show<Answer: Encodable>(_ answer: Answer, _ lines: @autoclosure () -> [String]) throws {
+        if json { try Output.json(answer) } else { Output.lines(lines()) }
+    }
+
+    /// Prints what was done for each of several users. Exit code 1 when one was refused.
+    func show(_ results: MemberResults) throws {
+        try show(results, MemberText.lines(of: results))
+        if results.results.contains(where: { $0.outcome == .refused }) { throw ExitCode(1) }
+    }
+}
+
+extension RoostError {
+    /// The refusal as one line: what the server says, its code, and until when it holds where that ends.
+    var told: String {
+        let end = until.map { $0 == .forever ? ", for ever" : ", until \(MessageTime.moment(of: $0.date))" } ?? ""
+        return "\(message.safe()) (\(code.rawValue)\(end))"
+    }
+}

@@ -1,0 +1,50 @@
+import Foundation
+import NIOCore
+import NIOHTTP1
+import RoostAPI
+
+/// Where calls go, and in whose name.
+struct CallServer {
+    let isSecure: Bool
+    let host: String
+    let port: Int
+    /// What a proxy wants before the server's own paths.
+    private let prefix: String
+    private let token: String
+    /// In whose name a backend asks (SB-12).
+    private let actsAs: UserID?
+
+    /// - Parameter url: with the scheme `http` or `https`, or as a chat takes it: `ws`, `wss`, the socket's path at its end.
+    init(_ url: URL, token: String, actsAs: UserID?) {
+        isSecure = url.scheme == "https" || url.scheme == "wss"
+        host = url.host(percentEncoded: false) ?? ""
+        port = url.port ?? (isSecure ? 443 : 80)
+        let path = url.path(percentEncoded: true)
+        prefix = String((path.hasSuffix("/v1/socket") ? String(path.dropLast(10)) : path).reversed().drop { $0 == "/" }.reversed())
+        self.token = token
+        self.actsAs = actsAs
+    }
+
+    /// As people write it.
+    var address: String { "\(isSecure ? "https" : "http")://\(hostHeader)\(prefix)" }
+
+    /// Whether the host is an IP address rather than a name.
+    var isNumeric: Bool { (try? SocketAddress(ipAddress: host, port: port)) != nil }
+
+    private var hostHeader: String {
+        let name = host.contains(":") ? "[\(host)]" : host
+        return port == (isSecure ? 443 : 80) ? name : "\(name):\(port)"
+    }
+
+    func parts(of request: CallRequest) -> [HTTPClientRequestPart] {
+        var headers = HTTPHeaders([("Host", hostHeader), ("Authorization", "Bearer \(token)")])
+        if let actsAs { headers.add(name: "Roost-Act-As", value: CallRequest.encoded(actsAs.rawValue)) }
+        if let body = request.body {
+            headers.add(name: "Content-Type", value: "application/json")
+            headers.add(name: "Content-Length", value: String(body.count))
+        }
+        let head = HTTPRequestHead(
+            version: .http1_1, method: HTTPMethod(rawValue: request.method), uri: prefix + request.target, headers: headers)
+        return [.head(head)] + (request.body.map { [.body(.byteBuffer(ByteBuffer(bytes: $0)))] } ?? []) + [.end(nil)]
+    }
+}

@@ -1,0 +1,36 @@
+import ArgumentParser
+import Foundation
+import Roost
+
+/// Which server, and with which token: the options of every command that talks to one.
+struct ServerOptions: ParsableArguments {
+    @Option(help: "The server's address. Default: http://127.0.0.1:8080. Environment: ROOST_URL.") var url: String?
+    @Option(help: "The server's data directory, for its secret; else roost-data or roost-demo. Environment: ROOST_DATA.")
+    var data: String?
+    @Option(help: "A token for the user, made by roost token. Environment: ROOST_TOKEN.") var token: String?
+
+    private static var environment: [String: String] { ProcessInfo.processInfo.environment }
+
+    /// The token that was given; nil where one has to be made.
+    var givenToken: String? { token ?? Self.environment["ROOST_TOKEN"] }
+
+    func address() throws -> URL {
+        guard let url = URL(string: url ?? Self.environment["ROOST_URL"] ?? "http://127.0.0.1:8080"),
+            ["http", "https", "ws", "wss"].contains(url.scheme), url.host() != nil
+        else {
+            throw Failure("--url must be like http://127.0.0.1:8080 or https://chat.example.com.")
+        }
+        return url
+    }
+
+    /// What makes tokens with the secret of the server's data directory.
+    func mint() throws -> TokenMint {
+        let named = (data ?? Self.environment["ROOST_DATA"]).map { TokenMint(directory: URL(filePath: $0, directoryHint: .isDirectory)) }
+        guard let mint = named ?? .usual() else {
+            throw Failure(
+                "There is no server's data directory here, to make a token from. Start one (roost demo), name its directory with --data, or give a token with --token."
+            )
+        }
+        return mint
+    }
+}

@@ -1,0 +1,97 @@
+import ArgumentParser
+import Roost
+
+extension Channels {
+    struct Create: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Make a channel.",
+            discussion: "The user becomes its owner and first member. Where such a channel is distinct, the one with the same members is shown.")
+
+        @Argument(help: "The channel's id, for ever. The server makes one when it is left out.") var channel: ChannelID?
+        @Option(help: "What kind of channel: see roost channels types.") var type: ChannelType = .community
+        @Option(help: "A member from the start. Give it again for more.") var user: [UserID] = []
+        @Option(help: "A member from the start who becomes an operator.") var `operator`: [UserID] = []
+        @Flag(help: "At most one channel for these members.") var distinct = false
+        @Flag(help: "Don't store its messages.") var ephemeral = false
+        @Option(help: "Made again with the same key within a day, the channel of the first time is shown.") var key: String?
+        @OptionGroup var attributes: ChannelAttributes
+        @OptionGroup var options: CallOptions
+
+        func run() async throws {
+            var create = CreateChannel(
+                channel: channel, type: type, displayName: attributes.name, tags: attributes.tag.orNil,
+                metadata: attributes.metadata?.value, users: user.orNil)
+            create.operators = self.operator.orNil
+            create.isDistinct = distinct ? true : nil
+            create.isEphemeral = ephemeral ? true : nil
+            create.isPublic = attributes.isPublic
+            create.customType = attributes.customType
+            create.coverUrl = attributes.cover
+            create.policy = attributes.policy
+            create.idempotencyKey = key
+            let operation = create
+            try await options.run { connection in
+                let view = try await connection.call(operation)
+                try options.show(view, ChannelText.details(view))
+            }
+        }
+    }
+
+    struct Update: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Change a channel's attributes.",
+            discussion: "What isn't given stays as it is. An empty text takes a value away: --name ''.")
+
+        @Argument(help: "The channel's id.") var channel: ChannelID
+        @OptionGroup var attributes: ChannelAttributes
+        @Flag(help: "Take all tags away.") var noTags = false
+        @Option(help: ArgumentHelp("Write the metadata only if this is still its version.", valueName: "version"))
+        var ifMetadataVersion: Int?
+        @OptionGroup var options: CallOptions
+
+        func validate() throws {
+            guard !attributes.isEmpty || noTags else { throw ValidationError("Nothing to change: give at least one attribute, like --name.") }
+            guard attributes.tag.isEmpty || !noTags else { throw ValidationError("Give either --tag or --no-tags.") }
+        }
+
+        func run() async throws {
+            var update = UpdateChannel(
+                channel: channel, displayName: attributes.name, tags: noTags ? [] : attributes.tag.orNil,
+                metadata: attributes.metadata?.value)
+            update.ifMetadataVersion = ifMetadataVersion
+            update.isPublic = attributes.isPublic
+            update.customType = attributes.customType
+            update.coverUrl = attributes.cover
+            update.policy = attributes.policy
+            let operation = update
+            try await options.run { connection in
+                let channel = try await connection.call(operation)
+                try options.show(channel, ChannelText.details(channel))
+            }
+        }
+    }
+}
+
+/// What a channel can be given when it is made, and later.
+struct ChannelAttributes: ParsableArguments {
+    @Option(help: "The name that people see.") var name: String?
+    @Option(help: "A tag. Give it again for more.") var tag: [String] = []
+    @Option(help: "The app's own classification of the channel.") var customType: String?
+    @Option(help: ArgumentHelp("The address of a picture.", valueName: "address")) var cover: String?
+    @Option(help: ArgumentHelp("A JSON object of the app's own: '{\"floor\": 3}'.", valueName: "json")) var metadata: JSONArgument?
+    @Option(help: ArgumentHelp("Members at most.", valueName: "number")) var maxMembers: Int?
+    @Flag(help: "Whether everyone finds and joins it, or members find it and invite others. (default: as its type says)")
+    var access: Access?
+
+    enum Access: String, EnumerableFlag {
+        case `public`, `private`
+    }
+
+    var isPublic: Bool? { access.map { $0 == .public } }
+
+    var policy: PolicyChanges? { maxMembers.map { PolicyChanges(maxMembers: $0) } }
+
+    var isEmpty: Bool {
+        name == nil && tag.isEmpty && customType == nil && cover == nil && metadata == nil && maxMembers == nil && access == nil
+    }
+}

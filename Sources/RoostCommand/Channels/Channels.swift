@@ -1,0 +1,100 @@
+import ArgumentParser
+import Roost
+
+/// `roost channels`: asks for channels and changes them, for scripts and for people.
+struct Channels: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "List, make and change channels.",
+        discussion: """
+            With --as on the server's machine it makes its own token from the data directory; anywhere else, give one with --token or ROOST_TOKEN. \
+            Exit code 1 when the server refuses; the refusal and its code stand on standard error.
+            """,
+        subcommands: [
+            List.self, Get.self, Create.self, Update.self, Delete.self, Freeze.self, Unfreeze.self, Silence.self, Unsilence.self,
+            Hide.self, Unhide.self, Types.self,
+        ])
+
+    struct List: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(abstract: "List channels: the user's own, or all that the user may find.")
+
+        @Option(help: "Which: the user's own, all that the user may find, or those of them without the user.")
+        var membership: MembershipFilter = .member
+        @Option(help: "Only this type. Give it again for more.") var type: [ChannelType] = []
+        @Option(help: "Only with this tag. Give it again for more, of which one is enough.") var tag: [String] = []
+        @Option(help: "None with this tag.") var withoutTag: [String] = []
+        @Option(help: "Only channels whose name holds this.") var name: String?
+        @Option(help: "Only with this member. Give it again for more, all of whom are in it.") var user: [UserID] = []
+        @Option(help: "Which hidden ones. (default: unhiddenOnly)") var hidden: HiddenFilter?
+        @Flag(help: "Only with unread messages.") var unread = false
+        @Flag(help: "Deleted ones too, where the user may see them.") var deleted = false
+        @Option(help: "The order. (default: lastMessage for the user's own, else created)") var sort: ChannelSort?
+        @OptionGroup var page: PageOptions
+        @OptionGroup var options: CallOptions
+
+        func run() async throws {
+            try await options.run { connection in
+                let found = try await page.read(through: connection, operation)
+                try page.show(found, with: options, none: "No channels.", ChannelText.table)
+            }
+        }
+
+        private func operation(limit: Int?, cursor: String?) -> QueryChannels {
+            var query = QueryChannels(
+                membership: membership, types: type.orNil, includingTags: tag.orNil, excludingTags: withoutTag.orNil,
+                includeDeleted: deleted ? true : nil, hidden: hidden, sort: sort, limit: limit, cursor: cursor)
+            query.nameContains = name
+            query.unreadOnly = unread ? true : nil
+            query.includingUsers = user.orNil
+            return query
+        }
+    }
+
+    struct Get: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(abstract: "Show a channel.")
+
+        @Argument(help: "The channel's id.") var channel: ChannelID
+        @OptionGroup var options: CallOptions
+
+        func run() async throws {
+            try await options.run { connection in
+                let view = try await connection.call(GetChannel(channel: channel))
+                try options.show(view, ChannelText.details(view))
+            }
+        }
+    }
+
+    struct Delete: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Delete a channel.",
+            discussion: "Nobody can write to it or join it any more; admins and those who were members can still read it.")
+
+        @Argument(help: "The channel's id.") var channel: ChannelID
+        @OptionGroup var options: CallOptions
+
+        func run() async throws {
+            try await options.run { connection in
+                let done = try await connection.call(DeleteChannel(channel: channel))
+                try options.show(done, ["\(channel.rawValue.safe()) is deleted."])
+            }
+        }
+    }
+
+    struct Types: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "List the types that channels can have.", discussion: "--json prints the whole policy of each.")
+
+        @OptionGroup var options: CallOptions
+
+        func run() async throws {
+            try await options.run { connection in
+                let types = try await connection.call(ListChannelTypes())
+                try options.show(types, ChannelText.types(types))
+            }
+        }
+    }
+}
+
+extension Array {
+    /// Nil for an option that wasn't given.
+    var orNil: Self? { isEmpty ? nil : self }
+}

@@ -1,0 +1,183 @@
+import Foundation
+import Roost
+
+/// What a typed line means: a message, or a command.
+enum ChatLine: Hashable {
+    case message(String)
+    case quit, help
+    /// For the messages that are shown.
+    case scrollback(ScrollbackCommand)
+    /// For the channel and who is in it.
+    case room(RoomCommand)
+    /// No command: what would be one.
+    case refused(String)
+
+    init(_ line: String) {
+        guard line.hasPrefix("/") else {
+            self = .message(line)
+            return
+        }
+        // Two slashes begin a message that begins with one.
+        guard !line.hasPrefix("//") else {
+            self = .message(String(line.dropFirst()))
+            return
+        }
+        let typed = String(line.dropFirst().prefix { !$0.isWhitespace })
+        let rest = line.dropFirst(1 + typed.count).drop(while: \.isWhitespace)
+        guard let command = ChatHelp.command(typed.lowercased()) else {
+            self = .refused("/\(typed.safe()) isn't a command; /help tells them, //\(typed.safe()) sends it as a text")
+            return
+        }
+        var words = Words(String(rest))
+        do {
+            self = try Self.read(command.name, &words)
+        } catch {
+            self = .refused(error.reason + (error.reason.hasSuffix("?") ? " " : ": ") + command.usage)
+        }
+    }
+
+    private static func read(_ name: String, _ words: inout Words) throws(Words.Wrong) -> ChatLine {
+        let line: ChatLine
+        switch name {
+        case "quit": line = .quit
+        case "help": line = .help
+        case "older": line = .scrollback(.older)
+        case "delete": line = .scrollback(.delete)
+        case "retry": line = .scrollback(.retry)
+        case "discard": line = .scrollback(.discard)
+        case "edit": line = .scrollback(.edit(words.takeText()))
+        default: line = .room(try RoomCommand(name, &words))
+        }
+        try words.end()
+        return line
+    }
+}
+
+/// A command for the messages that are shown.
+enum ScrollbackCommand: Hashable {
+    case older, delete, retry, discard
+    /// Nil when the text to edit is asked for.
+    case edit(String?)
+}
+
+/// A command for a channel, its members and the channels that the user has.
+enum RoomCommand: Hashable {
+    case join(ChannelID)
+    case create(ChannelID, type: ChannelType, users: [UserID])
+    case invite([UserID], welcome: String?)
+    /// Nil for the one invitation that there is.
+    case accept(ChannelID?), decline(ChannelID?)
+    case leave, members, who, unhide, invitations
+    case hide(archive: Bool, clear: Bool)
+    case list(hidden: Bool)
+
+    fileprivate init(_ name: String, _ words: inout Words) throws(Words.Wrong) {
+        switch name {
+        case "join": self = .join(try words.channel())
+        case "create":
+            let type = try words.option("--type").map(ChannelType.init(rawValue:)) ?? .community
+            try words.lawful { try type.validate(field: "The type") }
+            self = .create(try words.channel(), type: type, users: try words.users())
+        case "invite":
+            let welcome = words.takeText(after: "--")
+            let users = try words.users()
+            guard !users.isEmpty else { throw Words.Wrong(reason: "whom?") }
+            self = .invite(users, welcome: welcome)
+        case "accept": self = .accept(try words.channelIfAny())
+        case "decline": self = .decline(try words.channelIfAny())
+        case "leave": self = .leave
+        case "members": self = .members
+        case "who": self = .who
+        case "unhide": self = .unhide
+        case "invitations": self = .invitations
+        case "hide": self = .hide(archive: words.flag("--archive"), clear: words.flag("--clear"))
+        case "list": self = .list(hidden: words.flag("hidden"))
+        default: throw Words.Wrong(reason: "not known")
+        }
+    }
+}
+
+/// The words after a command, taken away as they are understood.
+private struct Words {
+    struct Wrong: Error { let reason: String }
+
+    private var text: String
+    private var words: [String]
+
+    init(_ text: String) {
+        self.text = text
+        words = text.split(whereSeparator: \.isWhitespace).map(String.init)
+    }
+
+    /// All that stands there, as it was typed; nil when nothing does.
+    mutating func takeText() -> String? {
+        words = []
+        return text.isEmpty ? nil : text
+    }
+
+    /// What stands after a word, as it was typed.
+    mutating func takeText(after mark: String) -> String? {
+        guard let index = words.firstIndex(of: mark) else { return nil }
+        words.removeSubrange(index...)
+        var rest = text[...]
+        for _ in 0..<index { rest = rest.drop { !$0.isWhitespace }.drop(while: \.isWhitespace) }
+        let after = rest.dropFirst(mark.count).drop(while: \.isWhitespace)
+        return after.isEmpty ? nil : String(after)
+    }
+
+    mutating func flag(_ name: String) -> Bool {
+        guard let index = words.firstIndex(of: name) else { return false }
+        words.remove(at: index)
+        return true
+    }
+
+    mutating func option(_ name: String) throws(Wrong) -> String? {
+        guard let index = words.firstIndex(of: name) else { return nil }
+        words.remove(at: index)
+        guard words.indices.contains(index) else { throw Wrong(reason: "\(name) needs a word after it") }
+        return words.remove(at: index)
+    }
+
+    mutating func channelIfAny() throws(Wrong) -> ChannelID? {
+        guard !words.isEmpty else { return nil }
+        return try channel()
+    }
+
+    mutating func channel() throws(Wrong) -> ChannelID {
+        guard !words.isEmpty else { throw Wrong(reason: "which channel?") }
+        try refuseOption()
+        let channel = ChannelID(words.removeFirst())
+        try lawful { try channel.validate(field: "A channel's id") }
+        return channel
+    }
+
+    /// All words that are left.
+    mutating func users() throws(Wrong) -> [UserID] {
+        try refuseOption()
+        let users = words.map { UserID($0) }
+        for user in users { try lawful { try user.validate(field: "A user's id") } }
+        words = []
+        return users
+    }
+
+    /// Throws when something is left that nobody took.
+    func end() throws(Wrong) {
+        try refuseOption()
+        guard let word = words.first else { return }
+        throw Wrong(reason: "\(word.safe()) is too much")
+    }
+
+    func lawful(_ check: () throws -> Void) throws(Wrong) {
+        do { try check() } catch { throw Wrong(reason: (error as? RoostError)?.message.trimmingSuffix(".") ?? "\(error)") }
+    }
+
+    /// A word with two dashes is a mistyped option rather than an id.
+    private func refuseOption() throws(Wrong) {
+        guard let option = words.first(where: { $0.hasPrefix("--") }) else { return }
+        throw Wrong(reason: "\(option.safe()) isn't an option here")
+    }
+}
+
+extension String {
+    fileprivate func trimmingSuffix(_ suffix: String) -> String { hasSuffix(suffix) ? String(dropLast(suffix.count)) : self }
+}

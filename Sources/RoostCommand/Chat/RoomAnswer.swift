@@ -1,0 +1,153 @@
+import Roost
+
+/// What a command for a room did: what to tell, and where the user is then.
+struct RoomAnswer: Sendable {
+    /// One line tells that something was done; several are a list.
+    var lines: [String]
+    /// The channel to go into.
+    var enters: ChannelID?
+
+    init(_ lines: [String], enters: ChannelID? = nil) { (self.lines, self.enters) = (lines, enters) }
+    init(_ line: String, enters: ChannelID? = nil) { self.init([line], enters: enters) }
+}
+
+/// The commands for channels and members, the same on a screen and in lines.
+extension Room {
+    /// - Throws: a `RoostError` when the server refuses.
+    func carryOut(_ command: RoomCommand) async throws -> RoomAnswer {
+        switch command {
+        case .join(let id): entered(try await chat.call(JoinChannel(channel: id)))
+        case .create(let id, let type, let users):
+            entered(try await chat.call(CreateChannel(channel: id, type: type, users: users.isEmpty ? nil : users)))
+        case .invite(let users, let welcome):
+            RoomAnswer(MemberText.lines(of: try await chat.call(InviteMembers(channel: channel.id, users: users, welcome: welcome))))
+        case .invitations: try await invitations()
+        case .accept(let id):
+            try await withInvitation(into: id, "/accept") { entered(try await self.chat.call(AcceptInvitation(channel: $0))) }
+        case .decline(let id):
+            try await withInvitation(into: id, "/decline") {
+                _ = try await self.chat.call(DeclineInvitation(channel: $0))
+                return RoomAnswer("you declined the invitation into #\($0.rawValue.safe())")
+            }
+        case .members: try await members()
+        case .who: try await who()
+        case .list(let hidden): try await list(hidden: hidden)
+        case .hide(let archive, let clear): try await hide(archive: archive, clear: clear)
+        case .unhide:
+            try await tell("#\(name) is in your list again") { _ = try await $0.chat.call(UnhideChannel(channel: $0.channel.id)) }
+        case .leave:
+            try await tell(absence) {
+                _ = try await $0.chat.call(LeaveChannel(channel: $0.channel.id))
+            }
+        }
+    }
+
+    /// What somebody is told who isn't a member any more.
+    var absence: String { "you aren't a member of #\(name) any more; /list tells your channels, /join ID goes into one" }
+
+    private var name: String { channel.id.rawValue.safe() }
+
+    private func tell(_ line: String, after action: (Room) async throws -> Void) async throws -> RoomAnswer {
+        try await action(self)
+        return RoomAnswer(line)
+    }
+
+    private func entered(_ view: ChannelView) -> RoomAnswer {
+        let count = view.channel.counters.memberCount
+        return RoomAnswer(
+            "you are in #\(view.channel.channelId.rawValue.safe()): \(view.channel.type.rawValue), \(count) \(count == 1 ? "member" : "members")",
+            enters: view.channel.channelId)
+    }
+
+    // MARK: Members
+
+    private func members() async throws -> RoomAnswer {
+        let page = try await chat.call(ListMembers(channel: channel.id, limit: Limits.memberPage.most))
+        let rows = page.items.map { entry in
+            [entry.isOnline ? "●" : "○", Self.name(of: entry), entry.member.role.rawValue]
+        }
+        return RoomAnswer(
+            ["Members of #\(name), ● online:"] + Output.table(rows)
+                + (page.nextCursor == nil ? [] : ["… and more: roost members list shows all"]))
+    }
+
+    private func who() async throws -> RoomAnswer {
+        let page = try await chat.call(ListMembers(channel: channel.id, limit: Limits.memberPage.most))
+        let watched = try await chat.call(WatchChannel(channel: channel.id, limit: 1))
+        let online = page.items.filter(\.isOnline).map(Self.name(of:))
+        let watchers = watched.watchers.sorted { $0.key < $1.key }.map { Self.name(of: $0.value) }
+        return RoomAnswer([
+            Self.counted(watched.online, "member online", "members online", online),
+            Self.counted(watched.watcherCount, "looks at #\(name)", "look at #\(name)", watchers),
+        ])
+    }
+
+    /// `3 members online: Ann (ann), bob and 1 more`
+    private static func counted(_ count: Int, _ one: String, _ many: String, _ names: [String]) -> String {
+        let more = count > names.count && !names.isEmpty ? " and \(count - names.count) more" : ""
+        return "\(count) \(count == 1 ? one : many)" + (names.isEmpty ? "" : ": " + names.joined(separator: ", ") + more)
+    }
+
+    private static func name(of entry: MemberEntry) -> String {
+        entry.user.map(name(of:)) ?? entry.member.userId.rawValue.safe()
+    }
+
+    /// The display name with the id, which commands take.
+    private static func name(of user: User) -> String {
+        let id = user.userId.rawValue.safe()
+        guard let name = user.displayName?.safe(), !name.isEmpty, name != id else { return id }
+        return "\(name) (\(id))"
+    }
+
+    // MARK: Channels
+
+    private func list(hidden: Bool) async throws -> RoomAnswer {
+        let page = try await chat.call(QueryChannels(hidden: hidden ? .hiddenOnly : nil, limit: Limits.channelPage.most))
+        guard !page.items.isEmpty else { return RoomAnswer(hidden ? "no channel of yours is hidden" : "you have no channels; /create ID makes one") }
+        let rows = page.items.map { view in
+            [
+                (view.channel.channelId == channel.id ? "> #" : "  #") + view.channel.channelId.rawValue.safe(),
+                view.unreadCount == 0 ? "" : "\(view.unreadCount) unread", view.channel.displayName?.safe() ?? "",
+            ]
+        }
+        return RoomAnswer(
+            [hidden ? "Your hidden channels:" : "Your channels, the newest message first:"] + Output.table(rows)
+                + (page.nextCursor == nil ? [] : ["… and more: roost channels list shows all"]))
+    }
+
+    private func hide(archive: Bool, clear: Bool) async throws -> RoomAnswer {
+        _ = try await chat.call(
+            HideChannel(channel: channel.id, hidePreviousMessages: clear, allowAutoUnhide: !archive))
+        let until = archive ? "until you say /unhide" : "until its next message"
+        return RoomAnswer("#\(name) is hidden from your list \(until)" + (clear ? "; what was written so far is gone for you" : ""))
+    }
+
+    // MARK: Invitations
+
+    private func invitations() async throws -> RoomAnswer {
+        let page = try await chat.call(ListMyInvitations(limit: Limits.memberPage.most))
+        guard !page.items.isEmpty else { return RoomAnswer("no invitation waits for you") }
+        return RoomAnswer(
+            ["/accept ID or /decline ID answers:"] + page.items.map(Self.line)
+                + (page.nextCursor == nil ? [] : ["… and more"]))
+    }
+
+    private static func line(of entry: InvitationEntry) -> String {
+        let name = entry.channel.displayName.map { " (\($0.safe()))" } ?? ""
+        let welcome = entry.invitation.welcome.map { ": \($0.safe())" } ?? ""
+        return "#\(entry.channel.channelId.rawValue.safe())\(name), from \(entry.invitation.inviter.rawValue.safe())\(welcome)"
+    }
+
+    /// Answers the invitation into a channel, or the only one that there is.
+    private func withInvitation(
+        into id: ChannelID?, _ command: String, answer: (ChannelID) async throws -> RoomAnswer
+    ) async throws -> RoomAnswer {
+        if let id { return try await answer(id) }
+        let page = try await chat.call(ListMyInvitations(limit: Limits.memberPage.most))
+        guard let first = page.items.first else { return RoomAnswer("no invitation waits for you") }
+        guard page.items.count == 1 else {
+            return RoomAnswer(["Which one? \(command) ID"] + page.items.map(Self.line))
+        }
+        return try await answer(first.channel.channelId)
+    }
+}

@@ -1,0 +1,66 @@
+import Roost
+
+/// Members and invitations as people read them. What others wrote is made safe for a terminal.
+enum MemberText {
+    /// A list in columns.
+    static func table(_ entries: [MemberEntry]) -> [String] {
+        let rows = entries.map { entry in
+            [
+                entry.member.userId.rawValue.safe(), entry.member.role.rawValue, entry.isOnline ? "online" : "-",
+                MessageTime.moment(of: entry.member.joinedAt.date),
+                ([entry.user?.displayName?.safe() ?? "-"] + states(of: entry)).joined(separator: ", "),
+            ]
+        }
+        return Output.table([["user", "role", "online", "since", "name"]] + rows)
+    }
+
+    private static func states(of entry: MemberEntry) -> [String] {
+        [("muted", entry.mutedUntil), ("banned", entry.bannedUntil)].compactMap { word, until in
+            until.map { $0 == .forever ? "\(word) for ever" : "\(word) until \(MessageTime.moment(of: $0.date))" }
+        }
+    }
+
+    /// What was done for each user, a line each.
+    static func lines(of results: MemberResults) -> [String] {
+        Output.table(results.results.map { [$0.userId.rawValue.safe(), text(of: $0)] })
+    }
+
+    private static func text(of result: MemberResult) -> String {
+        switch result.outcome {
+        case .added: "is a member now"
+        case .removed: "isn't a member any more"
+        case .changed: "has the role now"
+        case .invited: "is invited"
+        case .withdrawn: "isn't invited any more"
+        case .alreadyMember: "is a member already"
+        case .alreadyInvited: "is invited already"
+        case .unchanged: "has the role already"
+        case .notMember: "isn't a member"
+        case .notInvited: "isn't invited"
+        case .autoDeclined: "is a member of as many channels as one may be: declined"
+        case .refused: result.error.map { "refused: \($0.told)" } ?? "refused"
+        }
+    }
+
+    /// The caller's own invitations, with the channels that they lead to.
+    static func table(_ entries: [InvitationEntry]) -> [String] {
+        let rows = entries.map { entry in
+            [
+                entry.channel.channelId.rawValue.safe(), entry.channel.displayName?.safe() ?? "-", entry.invitation.inviter.rawValue.safe(),
+                MessageTime.moment(of: entry.invitation.invitedAt.date), entry.invitation.welcome?.safe() ?? "-",
+            ]
+        }
+        return Output.table([["channel", "name", "invited by", "when", "welcome"]] + rows)
+    }
+
+    /// The invitations into a channel.
+    static func table(_ invitations: [Invitation]) -> [String] {
+        let rows = invitations.map { invitation in
+            [
+                invitation.userId.rawValue.safe(), invitation.inviter.rawValue.safe(),
+                MessageTime.moment(of: invitation.invitedAt.date), invitation.welcome?.safe() ?? "-",
+            ]
+        }
+        return Output.table([["user", "invited by", "when", "welcome"]] + rows)
+    }
+}

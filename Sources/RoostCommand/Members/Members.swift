@@ -1,0 +1,91 @@
+import ArgumentParser
+import Roost
+
+/// `roost members`: who is in a channel, and who comes and goes.
+struct Members: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "List, invite, add and remove members.",
+        discussion: """
+            With --as on the server's machine it makes its own token from the data directory; anywhere else, give one with --token or ROOST_TOKEN. \
+            Exit code 1 when the server refuses; the refusal and its code stand on standard error. Where several users are given, each has a line of \
+            its own, and one that is refused makes the exit code 1.
+            """,
+        subcommands: [
+            List.self, Search.self, Add.self, Remove.self, Role.self, Invite.self, Withdraw.self, Invitations.self, Accept.self,
+            Decline.self, Join.self, Leave.self,
+        ])
+
+    /// Which members a list holds.
+    struct Filters: ParsableArguments {
+        @Option(help: "Only in this state. Give it again for more. (default: member)") var state: [MemberFilter] = []
+        @Option(help: "Only with this role. Give it again for more.") var role: [ChannelRole] = []
+    }
+
+    struct List: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(abstract: "List the members of a channel.")
+
+        @Argument(help: "The channel's id.") var channel: ChannelID
+        @OptionGroup var filters: Filters
+        @Option(help: "The order. (default: firstCreated)") var sort: MemberSort?
+        @OptionGroup var page: PageOptions
+        @OptionGroup var options: CallOptions
+
+        func run() async throws {
+            try await options.run { connection in
+                let found = try await page.read(through: connection) { limit, cursor in
+                    ListMembers(
+                        channel: channel, states: filters.state.orNil, roles: filters.role.orNil, sort: sort, limit: limit, cursor: cursor)
+                }
+                try page.show(found, with: options, none: "No such members.", MemberText.table)
+            }
+        }
+    }
+
+    struct Search: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(abstract: "Find members by name or id.")
+
+        @Argument(help: "The channel's id.") var channel: ChannelID
+        @Argument(help: "A part of the name, or the beginning of the id.") var text: String
+        @OptionGroup var filters: Filters
+        @OptionGroup var page: PageOptions
+        @OptionGroup var options: CallOptions
+
+        func run() async throws {
+            try await options.run { connection in
+                let found = try await page.read(through: connection) { limit, cursor in
+                    SearchMembers(
+                        channel: channel, text: text, states: filters.state.orNil, roles: filters.role.orNil, limit: limit, cursor: cursor)
+                }
+                try page.show(found, with: options, none: "No such members.", MemberText.table)
+            }
+        }
+    }
+
+    struct Join: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(abstract: "Join a channel.")
+
+        @Argument(help: "The channel's id.") var channel: ChannelID
+        @OptionGroup var options: CallOptions
+
+        func run() async throws {
+            try await options.run { connection in
+                let view = try await connection.call(JoinChannel(channel: channel))
+                try options.show(view, ChannelText.details(view))
+            }
+        }
+    }
+
+    struct Leave: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(abstract: "Leave a channel.")
+
+        @Argument(help: "The channel's id.") var channel: ChannelID
+        @OptionGroup var options: CallOptions
+
+        func run() async throws {
+            try await options.run { connection in
+                let done = try await connection.call(LeaveChannel(channel: channel))
+                try options.show(done, ["You aren't a member of \(channel.rawValue.safe()) any more."])
+            }
+        }
+    }
+}

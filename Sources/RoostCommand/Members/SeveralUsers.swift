@@ -1,0 +1,80 @@
+import ArgumentParser
+import Roost
+
+extension Members {
+    /// A channel and the users for whom something is done there.
+    struct Users: ParsableArguments {
+        @Argument(help: "The channel's id.") var channel: ChannelID
+        @Argument(help: ArgumentHelp("The ids of the users.", valueName: "user")) var users: [UserID]
+        @OptionGroup var options: CallOptions
+
+        /// Makes as many calls as the users need, and prints what was done for each. A call that is refused as a whole ends it: what was done before
+        /// is printed all the same.
+        func run<Call: RoostAPI.Operation>(_ operation: @escaping ([UserID]) -> Call) async throws
+        where Call.Response == MemberResults {
+            try await options.run { connection in
+                var done = MemberResults(results: [])
+                var rest = users[...]
+                while !rest.isEmpty {
+                    let some = rest.prefix(Limits.membersPerCall)
+                    rest = rest.dropFirst(some.count)
+                    do {
+                        done.results += try await connection.call(operation(Array(some))).results
+                    } catch {
+                        if !done.results.isEmpty { try? options.show(done) }
+                        throw error
+                    }
+                }
+                try options.show(done)
+            }
+        }
+    }
+
+    struct Add: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(abstract: "Make users members, without asking them.")
+
+        @OptionGroup var users: Users
+        @Flag(help: "Don't show them what was written before.") var hideHistory = false
+
+        func run() async throws {
+            try await users.run { AddMembers(channel: users.channel, users: $0, hideHistory: hideHistory ? true : nil) }
+        }
+    }
+
+    struct Remove: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(abstract: "End the membership of users.")
+
+        @OptionGroup var users: Users
+
+        func run() async throws { try await users.run { RemoveMembers(channel: users.channel, users: $0) } }
+    }
+
+    struct Role: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Give members a role.",
+            discussion: "Who makes another member the owner becomes an operator: roost members role team bob --role owner --as ann")
+
+        @OptionGroup var users: Users
+        @Option(help: "owner, operator, member, or a role of the app's own.") var role: ChannelRole
+
+        func run() async throws { try await users.run { SetMemberRole(channel: users.channel, users: $0, role: role) } }
+    }
+
+    struct Invite: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Invite users.", discussion: "Who accepts invitations automatically is a member at once.")
+
+        @OptionGroup var users: Users
+        @Option(help: "What the invited read with it.") var welcome: String?
+
+        func run() async throws { try await users.run { InviteMembers(channel: users.channel, users: $0, welcome: welcome) } }
+    }
+
+    struct Withdraw: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(abstract: "Take invitations back.")
+
+        @OptionGroup var users: Users
+
+        func run() async throws { try await users.run { WithdrawInvitations(channel: users.channel, users: $0) } }
+    }
+}

@@ -1,0 +1,144 @@
+import Foundation
+import RoostAPI
+import RoostCore
+
+extension OperationTable.Entry {
+    /// Decodes the operation from a JSON object of its fields.
+    func decode(from json: Data) throws -> any Handled {
+        let decoder = JSONDecoder()
+        decoder.userInfo[DecodedOperation.entry] = self
+        return try decoder.decode(DecodedOperation.self, from: json).operation
+    }
+
+    /// An operation whose type is only known when it is decoded.
+    private struct DecodedOperation: Decodable {
+        static let entry = CodingUserInfoKey(rawValue: "entry").unsafelyUnwrapped
+        let operation: any Handled
+
+        init(from decoder: any Decoder) throws {
+            guard let entry = decoder.userInfo[Self.entry] as? OperationTable.Entry else { throw RoostError.internalFailure }
+            operation = try entry.decode(from: decoder)
+        }
+    }
+
+    /// Decodes the operation, refuses fields that it doesn't have, and checks its limits.
+    func decode(from decoder: any Decoder) throws -> any Handled {
+        try refuseUnknown(in: decoder.container(keyedBy: FieldKey.self), schema.fields, of: type.name, path: [])
+        do {
+            let operation = try type.init(from: decoder)
+            try operation.validate()
+            return operation
+        } catch DecodingError.dataCorrupted(let context) {
+            let path = RoostError.names(context.codingPath)
+            guard case .enumeration(let cases) = schema.at(path) else { throw DecodingError.dataCorrupted(context) }
+            throw RoostError.invalidArgument(path.joined(separator: "."), "must be one of: \(cases.joined(separator: ", "))")
+        } catch let error where !(error is DecodingError || error is RoostError) {
+            // Foundation reads numbers late, and then throws an error of its own that names no field.
+            throw unreadableNumber(in: decoder) ?? RoostError(.invalidArgument, "A number can't be read.")
+        }
+    }
+
+    /// Refuses fields that the operation, or an object in it, doesn't have.
+    private func refuseUnknown(
+        in container: KeyedDecodingContainer<FieldKey>, _ fields: [Schema.Field], of name: String, path: [String]
+    ) throws {
+        for key in container.allKeys where !fields.contains(where: { $0.name == key.stringValue }) {
+            let known = fields.map(\.name).sorted().joined(separator: ", ")
+            let list = known.isEmpty ? "it has none" : "it has: \(known)"
+            let field = (path + [key.stringValue]).joined(separator: ".")
+            throw RoostError.invalidArgument(field, "is not a field of \(name); \(list)")
+        }
+        for field in fields {
+            // What is there and no object is refused when the operation is decoded.
+            guard case .object(_, let inner) = field.schema,
+                let nested = try? container.nestedContainer(keyedBy: FieldKey.self, forKey: FieldKey(field.name))
+            else { continue }
+            try refuseUnknown(in: nested, inner, of: field.name, path: path + [field.name])
+        }
+    }
+
+    /// The field whose number can't be read: 1.5 where a whole one belongs, or one with too many digits.
+    private func unreadableNumber(in decoder: any Decoder) -> RoostError? {
+        (try? decoder.container(keyedBy: FieldKey.self)).flatMap { unreadableNumber(in: $0, schema.fields, path: []) }
+    }
+
+    private func unreadableNumber(
+        in container: KeyedDecodingContainer<FieldKey>, _ fields: [Schema.Field], path: [String]
+    ) -> RoostError? {
+        for field in fields where container.contains(FieldKey(field.name)) {
+            let key = FieldKey(field.name)
+            switch field.schema {
+            case .integer:
+                guard (try? container.decodeNil(forKey: key)) != true, (try? container.decode(Int64.self, forKey: key)) == nil
+                else { continue }
+                return .invalidArgument((path + [field.name]).joined(separator: "."), "must be a whole number of at most 64 bits")
+            case .object(_, let inner):
+                guard let nested = try? container.nestedContainer(keyedBy: FieldKey.self, forKey: key) else { continue }
+                if let found = unreadableNumber(in: nested, inner, path: path + [field.name]) { return found }
+            default: continue
+            }
+        }
+        return nil
+    }
+}
+
+extension Schema {
+    /// The shape at the end of a path of fields; nil where there is none.
+    fileprivate func at(_ path: [String]) -> Schema? {
+        var schema = self
+        for name in path {
+            guard let field = schema.fields.first(where: { $0.name == name }) else { return nil }
+            schema = field.schema
+            if case .array(let element) = schema { schema = element }
+        }
+        return schema
+    }
+}
+
+extension RoostError {
+    static func unknownOperation(_ name: String) -> RoostError {
+        let known = OperationTable.handled.map { $0.name }.min { $0.editDistance(to: name) < $1.editDistance(to: name) }
+        let suggestion = known.map { " Did you mean \($0)?" } ?? ""
+        return RoostError(.unknownOperation, "There is no such operation.\(suggestion)", field: "operation")
+    }
+
+    /// What a client is told of input that doesn't decode: which field, and what it should have been.
+    init(decoding error: any Error) {
+        switch error {
+        case let error as RoostError:
+            self = error
+        case DecodingError.keyNotFound(let key, let context):
+            self = .invalidArgument(Self.field(context.codingPath + [key]), "is missing")
+        case DecodingError.typeMismatch(let type, let context):
+            self = .invalidArgument(Self.field(context.codingPath), "must be \(Self.name(of: type))")
+        case DecodingError.valueNotFound(let type, let context):
+            self = .invalidArgument(Self.field(context.codingPath), "must be \(Self.name(of: type)), not null")
+        case DecodingError.dataCorrupted(let context) where context.codingPath.isEmpty:
+            self = RoostError(.invalidArgument, "This is not JSON.")
+        case DecodingError.dataCorrupted(let context):
+            self = .invalidArgument(Self.field(context.codingPath), context.debugDescription)
+        default:
+            self = RoostError(.invalidArgument, "This can't be read.")
+        }
+    }
+
+    private static func field(_ path: [any CodingKey]) -> String { names(path).joined(separator: ".") }
+
+    /// The names of the fields that lead to a value: without the frame around the operation, and without places in arrays.
+    fileprivate static func names(_ path: [any CodingKey]) -> [String] {
+        let names = path.filter { $0.intValue == nil }.map(\.stringValue)
+        return names.first == "with" ? Array(names.dropFirst()) : names
+    }
+
+    private static func name(of type: any Any.Type) -> String {
+        switch type {
+        case is String.Type: "a string"
+        case is Bool.Type: "true or false"
+        case is Int.Type, is Int64.Type: "a whole number"
+        case is Double.Type: "a number"
+        case is [Any].Type: "an array"
+        case is [String: Any].Type: "an object"
+        default: "of another type"
+        }
+    }
+}

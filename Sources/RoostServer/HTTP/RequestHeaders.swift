@@ -1,0 +1,98 @@
+import Foundation
+import HTTPTypes
+import Hummingbird
+import RoostAPI
+import RoostCore
+
+/// The headers of a request that say something of the operation. One that can't hold for an operation is refused, never passed over.
+enum RequestHeaders {
+    /// A header whose value is that of a field of the operation.
+    struct OfField: Sendable {
+        let name: String
+        /// The operation's field. An operation without it doesn't take the header.
+        let field: String
+        let summary: String
+        let value: @Sendable (String) throws(RoostError) -> JSONValue
+
+        func read(_ request: Request, into fields: inout [String: JSONValue], entry: OperationTable.Entry) throws(RoostError) {
+            guard let text = try RequestHeaders.single(name, of: request) else { return }
+            guard entry.fields.contains(field) else {
+                throw .invalidArgument(name, "isn't taken by \(entry.type.name), which has no field \(field)")
+            }
+            let value = try value(text)
+            let given = fields[field] ?? .null
+            guard given == .null || given == value else {
+                throw .invalidArgument(name, "says something else than the field \(field) of the body")
+            }
+            fields[field] = value
+        }
+    }
+
+    static let actAs = "Roost-Act-As"
+
+    static let ofFields = [
+        OfField(
+            name: "Idempotency-Key", field: "idempotencyKey",
+            summary: "Does what the field idempotencyKey does. A string in quotes, or the bare text.",
+            value: { text throws(RoostError) in .string(try key(text)) }),
+        OfField(
+            name: "If-Match", field: "ifMetadataVersion",
+            summary: "Does what the field ifMetadataVersion does: the version in quotes, as a strong entity tag.",
+            value: { text throws(RoostError) in .integer(try version(text)) }),
+    ]
+
+    /// The user in whose name a backend asks (SB-12); nil when it asks in its own.
+    ///
+    /// - Throws: `not_permitted` for other tokens than a service's; `invalid_argument` for an id that can't be one.
+    static func actAs(of request: Request, role: AppRole) throws(RoostError) -> UserID? {
+        guard let text = try single(actAs, of: request) else { return nil }
+        guard role == .service else {
+            throw RoostError(
+                .notPermitted, "\(actAs) needs a service's token.", field: actAs, rule: "\(actAs): for the role service")
+        }
+        guard let name = text.removingPercentEncoding else { throw .invalidArgument(actAs, "must be percent-encoded UTF-8") }
+        let user = UserID(name)
+        try user.validate(field: actAs)
+        return user
+    }
+
+    /// The value of a header that stands once, without white space around it.
+    private static func single(_ name: String, of request: Request) throws(RoostError) -> String? {
+        guard let field = HTTPField.Name(name) else { return nil }
+        let values = request.headers[values: field]
+        guard let first = values.first else { return nil }
+        guard values.allSatisfy({ $0 == first }) else { throw .invalidArgument(name, "is given more than once") }
+        return first.trimmingCharacters(in: .whitespaces)
+    }
+
+    /// A string of RFC 9651, as the draft has it, or the bare text, as many clients send it.
+    private static func key(_ text: String) throws(RoostError) -> String {
+        guard text.hasPrefix("\"") else { return text }
+        var key = ""
+        var rest = text.dropFirst()
+        while let character = rest.popFirst(), character != "\"" {
+            guard character == "\\" else {
+                key.append(character)
+                continue
+            }
+            guard let escaped = rest.popFirst(), escaped == "\"" || escaped == "\\" else {
+                throw .invalidArgument("Idempotency-Key", "has a backslash before something else than a quote or a backslash")
+            }
+            key.append(escaped)
+        }
+        guard rest.isEmpty, text.count > 1, text.hasSuffix("\"") else {
+            throw .invalidArgument("Idempotency-Key", "must be one string in quotes, or text without quotes")
+        }
+        return key
+    }
+
+    private static func version(_ text: String) throws(RoostError) -> Int64 {
+        guard text != "*" else {
+            throw .invalidArgument("If-Match", "can't be *, which every version matches: leave it out, or give one version")
+        }
+        guard text.hasPrefix("\""), text.hasSuffix("\""), let version = Int64(text.dropFirst().dropLast()) else {
+            throw .invalidArgument("If-Match", "must be one version of the metadata in quotes, such as \"7\"")
+        }
+        return version
+    }
+}

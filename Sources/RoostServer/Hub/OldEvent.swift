@@ -1,0 +1,59 @@
+import Foundation
+import RoostAPI
+
+/// An event of a channel that holds messages older than itself: an edit, a deletion, several changes in one event.
+///
+/// Such a message may be hidden from some who get the event. They get it without that message, and the others as it is (SB-14, SB-26).
+struct OldEvent: Sendable {
+    let channel: ChannelID
+    /// Whom no message up to here is hidden from gets the event as it is.
+    let oldestMessage: Seq
+    /// The members of the event in JSON, without the braces.
+    let members: [UInt8]
+    /// The event as it is.
+    let frames: EventFrames.Frames
+
+    init(_ members: [UInt8], of channel: ChannelID, oldestMessage: Seq) {
+        self.channel = channel
+        self.oldestMessage = oldestMessage
+        self.members = members
+        var frames = EventFrames.Frames()
+        frames.append(members)
+        self.frames = frames
+    }
+}
+
+/// The forms that an old event takes in one delivery. Each is made once, and only where a receiver needs it.
+struct OldEventForms {
+    private let event: OldEvent
+    /// Read back from its JSON, which is all of it that travels between nodes.
+    private var decoded: Event?
+    /// By how many messages are left out: members with many floors share few forms.
+    private var concealed: [Int: EventFrames.Frames] = [:]
+
+    init(of event: OldEvent) { self.event = event }
+
+    /// The event for a receiver from whom messages up to a floor are hidden.
+    ///
+    /// Nil where it can't be read, which would be a fault of the node that wrote it. Then the receiver finds a hole, and asks for what is in it.
+    mutating func frames(above floor: Seq) -> EventFrames.Frames? {
+        guard floor >= event.oldestMessage else { return event.frames }
+        if decoded == nil { decoded = Event(members: event.members) }
+        guard let whole = decoded else { return nil }
+        let hiddenCount = whole.rows.messages?.count { $0.seq <= floor } ?? 0
+        if let frames = concealed[hiddenCount] { return frames }
+        var frames = EventFrames.Frames()
+        frames.append(whole.concealing(messagesUpTo: floor).encodedMembers)
+        concealed[hiddenCount] = frames
+        return frames
+    }
+}
+
+extension Event {
+    /// Reads what ``encodedMembers`` wrote.
+    fileprivate init?(members: [UInt8]) {
+        let json = Data("{".utf8) + members + Data("}".utf8)
+        guard let event = try? JSONDecoder().decode(Event.self, from: json) else { return nil }
+        self = event
+    }
+}

@@ -1,0 +1,114 @@
+public import Foundation
+import RoostAPI
+import RoostCore
+import RoostDatabase
+
+/// Channel types and roles of the operator's own, as a file has them (ledger §8.2, §8.4):
+///
+///     {
+///       "types": [{"type": "announcements", "basedOn": "community", "policy": {"send": "operators"}}],
+///       "roles": [{"role": "guide", "rank": 10, "permissions": ["member.remove"]}]
+///     }
+///
+/// Each entry has the fields of ``PutChannelType`` or ``PutRole`` and is refused for the same reasons. What is in the database and not in the
+/// file stays: a channel's type never goes away under it.
+public struct Definitions: Sendable {
+    private struct Entry {
+        /// `types[0] (announcements)`
+        let place: String
+        let operation: any Handled
+    }
+
+    private let file: URL
+    private let entries: [Entry]
+
+    /// Reads and checks a file.
+    ///
+    /// - Throws: ``Unusable``, which names the file, the entry and the field.
+    public init(file: URL) throws {
+        self.file = file
+        entries = try Self.entries(of: file)
+    }
+
+    /// Tries a file on a new, empty database, and changes nothing else.
+    ///
+    /// - Throws: ``Unusable``; `DatabaseFailure` when there is no room for the database.
+    public static func examine(file: URL) throws {
+        let definitions = try Definitions(file: file)
+        let directory = FileManager.default.temporaryDirectory.appending(path: "roost-examination-\(UUID().uuidString)")
+        defer { try? FileManager.default.removeItem(at: directory) }
+        try definitions.put(into: SQLiteDatabase(directory: directory), options: AppOptions())
+    }
+
+    private static func entries(of file: URL) throws -> [Entry] {
+        func refusal(_ place: String, _ reason: String) -> Unusable { Unusable(path: file.path, place: place, reason: reason) }
+        guard let data = try? Data(contentsOf: file) else { throw refusal("", "it can't be read.") }
+        guard data.count <= Limits.bodySizeBytes else { throw refusal("", "it has a limit of \(Limits.bodySizeBytes) bytes.") }
+        let lists: [String: JSONValue]
+        do {
+            try JSONScan(Array(data)).requireDistinctKeys()
+            guard case .object(let fields) = try JSONDecoder().decode(JSONValue.self, from: data) else {
+                throw refusal("", "it must be a JSON object.")
+            }
+            lists = fields
+        } catch let error as Unusable {
+            throw error
+        } catch {
+            throw refusal("", RoostError(decoding: error).message)
+        }
+        let kinds: [(list: String, operation: any Handled.Type, name: String)] = [
+            ("types", PutChannelType.self, "type"), ("roles", PutRole.self, "role"),
+        ]
+        for key in lists.keys.sorted() where !kinds.contains(where: { $0.list == key }) {
+            throw refusal("", "the key \(key) is unknown. Known are: types, roles.")
+        }
+        return try kinds.flatMap { kind in
+            guard let list = lists[kind.list] else { return [Entry]() }
+            guard case .array(let values) = list else { throw refusal(kind.list, "it must be an array.") }
+            guard let entry = OperationTable.named(kind.operation.name) else { throw refusal(kind.list, "it isn't known here.") }
+            var names: Set<JSONValue> = []
+            return try values.enumerated().map { number, value in
+                let name = value[kind.name] ?? .null
+                let place =
+                    if case .string(let text) = name { "\(kind.list)[\(number)] (\(text))" } else { "\(kind.list)[\(number)]" }
+                guard names.insert(name).inserted else { throw refusal(place, "field \(kind.name): another entry has the same.") }
+                do {
+                    return Entry(place: place, operation: try entry.decode(from: Data(try JSONWriter.bytes(of: value))))
+                } catch {
+                    throw Unusable(path: file.path, place: place, refusal: RoostError(decoding: error))
+                }
+            }
+        }
+    }
+
+    /// Puts all of them into the database, or none, as an admin would.
+    func put(into database: any Database, options: AppOptions) throws {
+        guard !entries.isEmpty else { return }
+        try database.write(lane: 0) { transaction in
+            for entry in entries {
+                var context = Context(
+                    transaction: transaction, caller: Caller(user: "", role: .admin), now: .now, ids: IDGenerator(),
+                    options: options)
+                do {
+                    _ = try entry.operation.handle(in: &context)
+                } catch let refusal as RoostError {
+                    throw Unusable(path: file.path, place: entry.place, refusal: refusal)
+                }
+            }
+        }
+    }
+
+    /// The file can't be used as it is; the server doesn't start with it.
+    public struct Unusable: Error, CustomStringConvertible {
+        public let description: String
+
+        fileprivate init(path: String, place: String, reason: String) {
+            description = "The channel types of \(path) can't be used: \(place.isEmpty ? "" : "\(place), ")\(reason)"
+        }
+
+        fileprivate init(path: String, place: String, refusal: RoostError) {
+            self.init(
+                path: path, place: place, reason: (refusal.field.map { "field \($0): " } ?? "") + refusal.message)
+        }
+    }
+}

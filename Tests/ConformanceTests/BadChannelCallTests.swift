@@ -1,0 +1,319 @@
+import Foundation
+import RoostAPI
+import RoostCore
+import RoostTestSupport
+import Testing
+
+/// Bad input to the operations on channels, members, invitations, types and roles: each is refused by its code, field and limit, the same over
+/// HTTP and over a socket, and changes nothing.
+@Suite struct BadChannelCallTests {
+    struct Case: Sendable, CustomTestStringConvertible {
+        let name: String
+        let operation: String
+        /// The operation's fields as JSON text.
+        let fields: String
+        let refusal: Refusal
+        var isAdmins = false
+        var testDescription: String { "\(operation): \(name)" }
+
+        init(_ name: String, _ operation: String, _ fields: String, _ code: RoostError.Code, _ field: String?, limit: Int64? = nil)
+        {
+            self.name = name
+            self.operation = operation
+            self.fields = fields
+            refusal = Refusal(code: code.rawValue, field: field, limit: limit)
+        }
+
+        var byAdmin: Case {
+            var copy = self
+            copy.isAdmins = true
+            return copy
+        }
+    }
+
+    struct Refusal: Hashable, Sendable, Decodable {
+        let code: String
+        let field: String?
+        let limit: Int64?
+    }
+
+    // MARK: Text of JSON
+
+    private static func letters(_ count: Int) -> String { String(repeating: "a", count: count) }
+    private static func list(_ count: Int) -> String { "[" + (1...count).map { "\"x\($0)\"" }.joined(separator: ",") + "]" }
+    private static func creating(_ fields: String) -> String { #"{"type":"group",\#(fields)}"# }
+    private static func updating(_ fields: String) -> String { #"{"channel":"general",\#(fields)}"# }
+    private static func nested(_ levels: Int) -> String {
+        String(repeating: #"{"a":"#, count: levels - 1) + "{}" + String(repeating: "}", count: levels - 1)
+    }
+
+    // MARK: Cases
+
+    static let identities: [Case] = [
+        Case("a control character", "channels.create", creating(#""channel":"a\u0001b""#), .invalidArgument, "channel"),
+        Case("U+0000", "channels.create", creating(#""channel":"a\u0000b""#), .invalidArgument, "channel"),
+        Case("a line separator", "channels.create", creating(#""channel":"a\u2028b""#), .invalidArgument, "channel"),
+        Case("a slash", "channels.create", creating(#""channel":"a/b""#), .invalidArgument, "channel"),
+        Case("a comma", "channels.create", creating(#""channel":"a,b""#), .invalidArgument, "channel"),
+        Case("two dots", "channels.create", creating(#""channel":"..""#), .invalidArgument, "channel"),
+        Case("not in form C", "channels.create", creating(#""channel":"cafe\u0301""#), .invalidArgument, "channel"),
+        Case(
+            "129 characters", "channels.create", creating(#""channel":"\#(letters(129))""#), .limitExceeded, "channel", limit: 128),
+        Case("a taken id", "channels.create", creating(#""channel":"general""#), .alreadyExists, "channel"),
+        Case(
+            "another name of a taken id", "channels.create", #"{"type":"community","channel":"community:general"}"#, .alreadyExists,
+            "channel"),
+        Case("an unlawful user", "channels.create", creating(#""users":["a/b"]"#), .invalidArgument, "users"),
+        Case("an unknown user", "channels.create", creating(#""users":["nobody"]"#), .notFound, "users"),
+        Case("an id with a slash in a path", "channels.get", #"{"channel":"a/b"}"#, .invalidArgument, "channel"),
+        Case("a user with a control character", "members.get", updating(#""user":"a\u0001b""#), .invalidArgument, "user"),
+    ]
+
+    static let attributes: [Case] = [
+        Case("an unknown type", "channels.create", #"{"type":"secret"}"#, .invalidArgument, "type"),
+        Case("a type in capitals", "channels.create", #"{"type":"Community"}"#, .invalidArgument, "type"),
+        Case("a type nobody creates", "channels.create", #"{"type":"standard"}"#, .kindForbids, nil),
+        Case("metadata that is an array", "channels.create", creating(#""metadata":[]"#), .invalidArgument, "metadata"),
+        Case(
+            "metadata of 100,001 bytes", "channels.create", creating(#""metadata":{"k":"\#(letters(99_993))"}"#), .limitExceeded,
+            "metadata", limit: 100_000),
+        Case(
+            "metadata of a megabyte", "channels.create", creating(#""metadata":{"k":"\#(letters(1_000_000))"}"#), .limitExceeded,
+            "metadata", limit: 100_000),
+        Case(
+            "metadata of 33 levels", "channels.update", updating(#""metadata":\#(nested(33))"#), .limitExceeded, "metadata",
+            limit: 32
+        ),
+        Case(
+            "metadata of a megabyte in an update", "channels.update", updating(#""metadata":{"k":"\#(letters(1_000_000))"}"#),
+            .limitExceeded, "metadata", limit: 100_000),
+        Case("21 tags", "channels.create", creating(#""tags":\#(list(21))"#), .limitExceeded, "tags", limit: 20),
+        Case("an empty tag", "channels.update", updating(#""tags":[""]"#), .invalidArgument, "tags"),
+        Case(
+            "a tag of 65 characters", "channels.update", updating(#""tags":["\#(letters(65))"]"#), .limitExceeded, "tags", limit: 64
+        ),
+        Case("a tag that is a number", "channels.update", updating(#""tags":["x",7]"#), .invalidArgument, "tags"),
+        Case(
+            "a name of 129 characters", "channels.update", updating(#""displayName":"\#(letters(129))""#), .limitExceeded,
+            "displayName", limit: 128),
+        Case(
+            "a picture that is a script", "channels.update", updating(#""coverUrl":"javascript:alert(1)""#), .invalidArgument,
+            "coverUrl"),
+        Case(
+            "data of 20,001 characters", "channels.update", updating(#""data":"\#(letters(20_001))""#), .limitExceeded, "data",
+            limit: 20_000),
+        Case("101 users", "channels.create", creating(#""users":\#(list(101))"#), .limitExceeded, "users", limit: 100),
+        Case("101 operators", "channels.create", creating(#""operators":\#(list(101))"#), .limitExceeded, "operators", limit: 100),
+        Case(
+            "isPublic and a policy", "channels.create", creating(#""isPublic":true,"policy":{"join":"nobody"}"#), .invalidArgument,
+            "isPublic"),
+        Case(
+            "a policy that is no object", "channels.create", creating(#""policy":"open""#), .invalidArgument, "policy"),
+        Case(
+            "an unknown field of the policy", "channels.create", creating(#""policy":{"sned":"nobody"}"#), .invalidArgument,
+            "policy.sned"),
+        Case(
+            "an unknown audience", "channels.create", creating(#""policy":{"send":"sometimes"}"#), .invalidArgument, "policy.send"),
+        Case(
+            "room for nobody", "channels.create", creating(#""policy":{"maxMembers":0}"#), .invalidArgument, "policy.maxMembers"),
+        Case(
+            "room for a half", "channels.create", creating(#""policy":{"maxMembers":1.5}"#), .invalidArgument, "policy.maxMembers"),
+        Case(
+            "room for 300,001", "channels.create", creating(#""policy":{"maxMembers":300001}"#), .limitExceeded,
+            "policy.maxMembers", limit: 300_000),
+        Case("an empty key", "channels.create", creating(#""idempotencyKey":"""#), .invalidArgument, "idempotencyKey"),
+        Case(
+            "a key of 129 characters", "channels.create", creating(#""idempotencyKey":"\#(letters(129))""#), .limitExceeded,
+            "idempotencyKey", limit: 128),
+        Case(
+            "a version without metadata", "channels.update", updating(#""ifMetadataVersion":0"#), .invalidArgument,
+            "ifMetadataVersion"),
+        Case(
+            "another version", "channels.update", updating(#""metadata":{},"ifMetadataVersion":7"#), .conflictVersion,
+            "ifMetadataVersion", limit: 0),
+    ]
+
+    static let states: [Case] = [
+        Case("0 seconds", "channels.silence", updating(#""seconds":0"#), .invalidArgument, "seconds"),
+        Case("-2 seconds", "channels.silence", updating(#""seconds":-2"#), .invalidArgument, "seconds"),
+        Case(
+            "a hundred years and a second", "channels.silence", updating(#""seconds":3155760001"#), .limitExceeded, "seconds",
+            limit: 3_155_760_000),
+        Case("more than 64 bits", "channels.silence", updating(#""seconds":99999999999999999999"#), .invalidArgument, "seconds"),
+        Case("half a second", "channels.silence", updating(#""seconds":0.5"#), .invalidArgument, "seconds"),
+        Case("0 messages", "channels.setRateLimit", updating(#""messages":0,"windowSeconds":1"#), .invalidArgument, "messages"),
+        Case(
+            "1,001 messages", "channels.setRateLimit", updating(#""messages":1001,"windowSeconds":1"#), .limitExceeded, "messages",
+            limit: 1000),
+        Case("no window", "channels.setRateLimit", updating(#""messages":1,"windowSeconds":0"#), .invalidArgument, "windowSeconds"),
+        Case(
+            "3,601 seconds", "channels.setRateLimit", updating(#""messages":1,"windowSeconds":3601"#), .limitExceeded,
+            "windowSeconds", limit: 3600),
+        Case("a word for a flag", "channels.hide", updating(#""allowAutoUnhide":"yes""#), .invalidArgument, "allowAutoUnhide"),
+    ]
+
+    static let queries: [Case] = [
+        Case("an unknown filter", "channels.query", #"{"typ":["group"]}"#, .invalidArgument, "typ"),
+        Case("21 types", "channels.query", #"{"types":\#(list(21))}"#, .limitExceeded, "types", limit: 20),
+        Case("no types", "channels.query", #"{"types":[]}"#, .invalidArgument, "types"),
+        Case("21 tags", "channels.query", #"{"includingTags":\#(list(21))}"#, .limitExceeded, "includingTags", limit: 20),
+        Case("101 ids", "channels.query", #"{"ids":\#(list(101))}"#, .limitExceeded, "ids", limit: 100),
+        Case("101 users", "channels.query", #"{"exactUsers":\#(list(101))}"#, .limitExceeded, "exactUsers", limit: 100),
+        Case("an unlawful id", "channels.query", #"{"createdBy":"a/b"}"#, .invalidArgument, "createdBy"),
+        Case("an empty name", "channels.query", #"{"nameContains":""}"#, .invalidArgument, "nameContains"),
+        Case("an unknown sort", "channels.query", #"{"sort":"newest"}"#, .invalidArgument, "sort"),
+        Case("an unknown state", "channels.query", #"{"hidden":"maybe"}"#, .invalidArgument, "hidden"),
+        Case("hidden ones of others", "channels.query", #"{"membership":"all","hidden":"all"}"#, .invalidArgument, "hidden"),
+        Case("a match without users", "channels.query", #"{"includingUsersMatch":"any"}"#, .invalidArgument, "includingUsersMatch"),
+        Case("a page of 0", "channels.query", #"{"limit":0}"#, .invalidArgument, "limit"),
+        Case("a page of 101", "channels.query", #"{"limit":101}"#, .limitExceeded, "limit", limit: 100),
+        Case("a page of 1.5", "channels.query", #"{"limit":1.5}"#, .invalidArgument, "limit"),
+        Case("a forged cursor", "channels.query", #"{"cursor":"forged"}"#, .invalidArgument, "cursor"),
+        Case(
+            "a cursor over its limit", "channels.query", #"{"cursor":"\#(letters(Limits.cursorLength + 1))"}"#, .limitExceeded,
+            "cursor",
+            limit: Int64(Limits.cursorLength)),
+        Case("an unknown state", "members.list", updating(#""states":["asleep"]"#), .invalidArgument, "states"),
+        Case("11 roles", "members.list", updating(#""roles":\#(list(11))"#), .limitExceeded, "roles", limit: 10),
+        Case("an unlawful role", "members.list", updating(#""roles":["Boss"]"#), .invalidArgument, "roles"),
+        Case("a page of 101", "members.list", updating(#""limit":101"#), .limitExceeded, "limit", limit: 100),
+        Case("a forged cursor", "members.list", updating(#""cursor":"forged""#), .invalidArgument, "cursor"),
+        Case("no text", "members.search", #"{"channel":"general"}"#, .invalidArgument, "text"),
+        Case("an empty text", "members.search", updating(#""text":"""#), .invalidArgument, "text"),
+        Case("129 characters", "members.search", updating(#""text":"\#(letters(129))""#), .limitExceeded, "text", limit: 128),
+        Case("a forged cursor", "members.search", updating(#""text":"x","cursor":"forged""#), .invalidArgument, "cursor"),
+        Case("a forged cursor", "invitations.list", updating(#""cursor":"forged""#), .invalidArgument, "cursor"),
+        Case("a forged cursor", "invitations.mine", #"{"cursor":"forged"}"#, .invalidArgument, "cursor"),
+        Case("a page of 0", "invitations.mine", #"{"limit":0}"#, .invalidArgument, "limit"),
+        Case("an unknown permission", "permissions.explain", updating(#""permission":"fly""#), .invalidArgument, "permission"),
+    ]
+
+    static let people: [Case] = [
+        Case("101 users", "members.add", updating(#""users":\#(list(101))"#), .limitExceeded, "users", limit: 100),
+        Case("nobody", "members.add", updating(#""users":[]"#), .invalidArgument, "users"),
+        Case("a user twice", "members.add", updating(#""users":["ann","ann"]"#), .invalidArgument, "users"),
+        Case("a user that is a number", "members.remove", updating(#""users":[7]"#), .invalidArgument, "users"),
+        Case("101 users", "members.remove", updating(#""users":\#(list(101))"#), .limitExceeded, "users", limit: 100),
+        Case("an unknown role", "members.setRole", updating(#""users":["ann"],"role":"boss""#), .notFound, "role"),
+        Case("an unlawful role", "members.setRole", updating(#""users":["ann"],"role":"Boss""#), .invalidArgument, "role"),
+        Case(
+            "two owners", "members.setRole", updating(#""users":["ann","bob"],"role":"owner""#), .limitExceeded, "users", limit: 1),
+        Case("101 users", "invitations.send", updating(#""users":\#(list(101))"#), .limitExceeded, "users", limit: 100),
+        Case(
+            "a welcome of 501 characters", "invitations.send", updating(#""users":["bob"],"welcome":"\#(letters(501))""#),
+            .limitExceeded, "welcome", limit: 500),
+        Case("no invitation to accept", "invitations.decline", #"{"channel":"general"}"#, .notInvited, nil),
+    ]
+
+    static let definitions: [Case] = [
+        Case("a preset's name", "types.put", #"{"type":"community"}"#, .immutableField, "type").byAdmin,
+        Case("an unknown preset", "types.put", #"{"type":"own","basedOn":"nothing"}"#, .notFound, "basedOn").byAdmin,
+        Case("65 characters", "types.put", #"{"type":"\#(letters(65))"}"#, .limitExceeded, "type", limit: 64).byAdmin,
+        Case("an unknown audience", "types.put", #"{"type":"own","policy":{"join":7}}"#, .invalidArgument, "policy.join").byAdmin,
+        Case("a preset", "types.delete", #"{"type":"group"}"#, .immutableField, "type").byAdmin,
+        Case("who isn't an admin", "types.put", #"{"type":"own"}"#, .notPermitted, nil),
+        Case("a role that all have", "roles.put", #"{"role":"owner","rank":1,"permissions":[]}"#, .immutableField, "role").byAdmin,
+        Case("a rank of 100", "roles.put", #"{"role":"own","rank":100,"permissions":[]}"#, .invalidArgument, "rank").byAdmin,
+        Case(
+            "what no role grants", "roles.put", #"{"role":"own","rank":1,"permissions":["member.join"]}"#, .invalidArgument,
+            "permissions"
+        ).byAdmin,
+        Case(
+            "an unknown permission", "roles.put", #"{"role":"own","rank":1,"permissions":["fly"]}"#, .invalidArgument, "permissions"
+        ).byAdmin,
+    ]
+
+    @Test("§8.7 AM-13 AM-23 SB-09 R02 ids that can't be one, or are taken, are refused", arguments: identities)
+    func identity(_ bad: Case) async throws { try await check(bad) }
+
+    @Test("§8.7 AM-35 AM-36 SB-09 SB-11 SB-12 R01 R10 attributes outside their limits are refused", arguments: attributes)
+    func attribute(_ bad: Case) async throws { try await check(bad) }
+
+    @Test("§8.7 AM-07 AM-08 SB-26 R27 R28 times, throttles and flags outside their limits are refused", arguments: states)
+    func state(_ bad: Case) async throws { try await check(bad) }
+
+    @Test("§8.7 AM-32 AM-34 AM-39 SB-31 MN-14 R09 R15 unknown filters and forged cursors are refused", arguments: queries)
+    func query(_ bad: Case) async throws { try await check(bad) }
+
+    @Test("§8.7 AM-40 SB-13 EM-24 R13 R14 lists of people outside their limits are refused", arguments: people)
+    func person(_ bad: Case) async throws { try await check(bad) }
+
+    @Test("§8.7 R03 R33 types and roles that can't be defined are refused", arguments: definitions)
+    func definition(_ bad: Case) async throws { try await check(bad) }
+
+    @Test("R09 a cursor of another query is refused")
+    func otherCursor() async throws {
+        let server = try await TestServer()
+        let ann = try await server.socket("ann")
+        for name in ["one", "two"] { try await ann.call(CreateChannel(channel: ChannelID(name))) }
+        let cursor = try #require(try await ann.call(QueryChannels(sort: .created, limit: 1)).nextCursor)
+        let error = await #expect(throws: RoostError.self) {
+            try await ann.call(QueryChannels(sort: .name, limit: 1, cursor: cursor))
+        }
+        #expect([error?.code.rawValue, error?.field] == ["invalid_argument", "cursor"])
+        try await server.stop()
+    }
+
+    // MARK: Checking
+
+    private func check(_ bad: Case) async throws {
+        let server = try await TestServer()
+        let owner = try await server.socket("owner", role: bad.isAdmins ? .admin : .user)
+        for user in ["ann", "bob"] { _ = try await server.socket(UserID(user)) }
+        try await owner.call(CreateChannel(channel: "general", users: ["ann"]))
+        let before = try await owner.call(Resume(after: 0, channels: [:]))
+
+        try await owner.send(fragmented: #"{"call":99,"operation":"\#(bad.operation)","with":\#(bad.fields)}"#)
+        let error = await #expect(throws: RoostError.self) { _ = try await owner.reply(to: 99, as: JSONValue.self) }
+        #expect(error.map { Refusal(code: $0.code.rawValue, field: $0.field, limit: $0.limit) } == bad.refusal)
+
+        let token = try await server.token("owner", role: bad.isAdmins ? .admin : .user)
+        let answer = try await server.call(bad.operation, bad.fields, token: token)
+        #expect((400..<500).contains(answer.status) && answer.headers["content-type"] == "application/problem+json")
+        #expect(try answer.decoded(Refusal.self) == bad.refusal)
+
+        #expect(try await owner.call(Resume(after: 0, channels: [:])) == before)
+        try await server.stop()
+    }
+}
+
+extension RawSocket {
+    /// Sends a message in as many fragments as it takes.
+    func send(fragmented text: String) async throws {
+        let bytes = Array(text.utf8)
+        let parts = stride(from: 0, to: bytes.count, by: 60_000).map { Array(bytes[$0..<min($0 + 60_000, bytes.count)]) }
+        for (number, part) in parts.enumerated() {
+            try await connection.send(RawSocket.frame(opcode: number == 0 ? 1 : 0, part, isFinal: number == parts.count - 1))
+        }
+    }
+}
+
+extension TestServer {
+    /// Calls an operation over HTTP by its name, with its fields where the method has them.
+    func call(_ operation: String, _ fields: String, token: String, headers: [String] = []) async throws -> Answer {
+        let type = try #require(OperationTable.named(operation)).type
+        guard case .object(var values) = try JSONDecoder().decode(JSONValue.self, from: Data(fields.utf8)) else {
+            throw Missed("an object")
+        }
+        var path = type.path
+        for (name, value) in values where path.contains("{\(name)}") {
+            path = path.replacing("{\(name)}", with: Self.encoded(value))
+            values[name] = nil
+        }
+        guard type.method == .get || type.method == .delete else {
+            let body = String(decoding: try JSONWriter.bytes(of: JSONValue.object(values)), as: UTF8.self)
+            return try await request(type.method.rawValue, path, token: token, body: body, headers: headers)
+        }
+        let query = values.flatMap { name, value in
+            guard case .array(let elements) = value else { return ["\(name)=\(Self.encoded(value))"] }
+            return elements.isEmpty ? ["\(name)="] : elements.map { "\(name)=\(Self.encoded($0))" }
+        }
+        if !query.isEmpty { path += "?" + query.joined(separator: "&") }
+        return try await request(type.method.rawValue, path, token: token, headers: headers)
+    }
+
+    private static func encoded(_ value: JSONValue) -> String {
+        let text = value.text ?? String(decoding: (try? JSONWriter.bytes(of: value)) ?? [], as: UTF8.self)
+        return text.addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? text
+    }
+}

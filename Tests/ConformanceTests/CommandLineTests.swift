@@ -1,0 +1,133 @@
+import Foundation
+import RoostAPI
+import RoostTestSupport
+import Testing
+
+/// `roost channels`, `roost members` and the commands of `roost chat`: the real program against a real server.
+@Suite struct CommandLineTests {
+    /// People who exist: a token's first use makes its user.
+    private func people(_ users: String..., on server: TestServer) async throws {
+        for user in users { _ = try await server.request("GET", "/v1/me", token: try await server.token(UserID(user))) }
+    }
+
+    @Test("AM-39 AM-40 AM-47 R13 a script makes a channel, adds, promotes, lists and removes members, a line for each")
+    func membersByScript() async throws {
+        let server = try await TestServer()
+        try await people("bob", "cat", on: server)
+        var lines: [[String]] = []
+        for words in [
+            "channels create team --as ann --name The_Team --tag x", "members add team bob cat zed --as ann",
+            "members role team bob --role operator --as ann", "members remove team cat dan --as bob",
+        ] { lines.append(try await CommandRun.roost(words, on: server).lines.filter { !$0.hasPrefix("created") }) }
+        #expect(
+            lines == [
+                [
+                    "channel team", "type community", "name The Team", "public yes", "members 1", "messages 0", "last message -", "tags x",
+                    "you are owner", "unread 0",
+                ],
+                ["bob is a member now", "cat is a member now", "zed refused: There is no such user. (not_found)"],
+                ["bob has the role now"], ["cat isn't a member any more", "dan isn't a member"],
+            ])
+        let page = try await CommandRun.roost("members list team --as bob --json", on: server)
+        let members = try JSONDecoder().decode(Page<MemberEntry>.self, from: Data(page.output.utf8)).items.map(\.member)
+        #expect(members.map { "\($0.userId) \($0.role)" } == ["ann owner", "bob operator"])
+        try await server.stop()
+    }
+
+    @Test("R21 exit codes: 0 done, 1 refused with the code on standard error, 64 for a mistake in the command")
+    func exitCodes() async throws {
+        let server = try await TestServer()
+        try await people("bob", on: server)
+        var runs: [CommandRun] = []
+        for words in [
+            "channels create team --as ann --private", "channels create team --as ann", "members join team --as bob",
+            "members invite team zed --as ann", "channels update team --as ann", "channels get team --as bob --token nonsense",
+            "channels list",
+        ] { runs.append(try await CommandRun.roost(words, on: server)) }
+        #expect(
+            runs.map { "\($0.status) \($0.errors.split(separator: "\n").first ?? "")" } == [
+                "0 ", "1 Error: A channel with this id exists. (already_exists)", "1 Error: There is no such channel. (not_found)", "1 ",
+                "64 Error: Nothing to change: give at least one attribute, like --name.",
+                "1 Error: The token is not valid. (unauthenticated)",
+                "1 Error: Who asks? Give a token with --token or ROOST_TOKEN, or, on the server's machine, a user with --as.",
+            ])
+        try await server.stop()
+    }
+
+    @Test("SB-12 R41 a backend's token makes channels once for each key, invites in a user's name, and withdraws")
+    func backend() async throws {
+        let server = try await TestServer()
+        let token = try await server.token("backend", role: .service)
+        let bob = try await server.token("bob")
+        _ = try await server.request(
+            "PATCH", "/v1/me/preferences", token: bob, body: #"{"autoAcceptInvitations":false}"#, headers: ["Content-Type: application/json"])
+        let create = "channels create --type group --key order-7 --as ann"
+        let first = try await CommandRun.roost(create, on: server, token: token)
+        let again = try await CommandRun.roost(create, on: server, token: token)
+        #expect([first.status, again.status] == [0, 0] && first.output == again.output && first.output.contains("you are       owner"))
+
+        let id = first.lines.first?.split(separator: " ").last ?? ""
+        var lines: [[String]] = []
+        for words in [
+            "members invite \(id) bob --welcome Come_in! --as ann", "members invite \(id) bob --as ann",
+            "members withdraw \(id) bob --as ann", "members withdraw \(id) bob --as ann",
+        ] { lines.append(try await CommandRun.roost(words, on: server, token: token).lines) }
+        #expect(lines == [["bob is invited"], ["bob is invited already"], ["bob isn't invited any more"], ["bob isn't invited"]])
+        try await server.stop()
+    }
+
+    @Test("AM-26 AM-33 AM-41 SB-15 SB-26 SB-28 lines of a plain chat that begin with a slash are commands")
+    func plainChat() async throws {
+        let server = try await TestServer()
+        try await people("ann", on: server)
+        let lines = ["hi", "/create den --type group ann", "//go", "/hide --archive", "/list hidden", "/unhide", "/leave", "/quit", "never"]
+        let run = try await CommandRun.roost("chat team --as bob", on: server, input: lines.joined(separator: "\n"))
+        let said = run.output.split(separator: "\n").map { $0.replacing(#/^\[\d\d:\d\d\] /#, with: "") }
+        #expect(
+            said == [
+                "bob: hi", "you are in #den: group, 2 members", "bob: /go", "#den is hidden from your list until you say /unhide",
+                "Your hidden channels:", "> #den", "#den is in your list again",
+                "you aren't a member of #den any more; /list tells your channels, /join ID goes into one",
+            ])
+        #expect([run.status, run.errors.contains("Error") ? 1 : 0] == [0, 0])
+        try await server.stop()
+    }
+
+    @Test("a plain chat tells each mistake and refusal in a line, goes on, and ends with exit code 1")
+    func plainMistakes() async throws {
+        let server = try await TestServer()
+        let input = "/jion den\n/join\n/join den\nhi\n"
+        let run = try await CommandRun.roost("chat team --as bob", on: server, input: input)
+        #expect(
+            run.errors.split(separator: "\n").filter { $0 != "Online." } == [
+                "The channel team is new: it was made just now.",
+                "/jion isn't a command; /help tells them, //jion sends it as a text", "which channel? /join ID",
+                "There is no such channel. (not_found)", "Error: 3 of the lines were refused.",
+            ])
+        #expect(run.output.hasSuffix("bob: hi\n") && run.status == 1)
+        try await server.stop()
+    }
+
+    @Test("what others write can't steer the terminal: names, welcome texts and topics come without control characters")
+    func safety() async throws {
+        let server = try await TestServer()
+        let ann = try await server.token("ann")
+        let (bob, json) = (try await server.token("bob"), ["Content-Type: application/json"])
+        _ = try await server.request(
+            "PATCH", "/v1/me/preferences", token: bob, body: #"{"autoAcceptInvitations":false}"#, headers: json)
+        _ = try await server.request("PATCH", "/v1/me", token: ann, body: #"{"displayName":"A\u001b[2Jnn\u202e"}"#, headers: json)
+        _ = try await server.request(
+            "POST", "/v1/channels", token: ann, body: #"{"channel":"team","type":"community","displayName":"T\u001b]0;x\u0007"}"#,
+            headers: json)
+        _ = try await server.request(
+            "POST", "/v1/channels/team/invitations", token: ann, body: #"{"users":["bob"],"welcome":"w\u001b[31m"}"#, headers: json)
+        var output = ""
+        for words in ["members invitations --as bob", "members list team --as ann", "channels get team --as ann"] {
+            output += try await CommandRun.roost(words, on: server).output
+        }
+        output += try await CommandRun.roost("chat team --as bob", on: server, input: "/invitations\n/members\n").output
+        let dangerous = output.unicodeScalars.filter { $0.properties.generalCategory == .control && $0 != "\n" || $0 == "\u{202E}" }
+        #expect(dangerous.isEmpty && output.contains("A[2Jnn") && output.contains("T]0;x") && output.contains("w[31m"))
+        try await server.stop()
+    }
+}

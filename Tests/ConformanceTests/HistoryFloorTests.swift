@@ -1,0 +1,95 @@
+import RoostAPI
+import RoostServer
+import RoostTestSupport
+import Testing
+
+/// Messages that are hidden from a member stay hidden when they change, and the stream has no hole where they do.
+@Suite struct HistoryFloorTests {
+    @Test("SB-26 SB-14 R23 I10 an edit of a hidden message doesn't reach who hid it, and leaves no hole")
+    func hidden() async throws {
+        let server = try await TestServer()
+        let ann = try await server.socket("ann")
+        let phone = try await server.socket("bob")
+        let laptop = try await server.socket("bob")
+        let cat = try await server.socket("cat")
+        try await ann.call(CreateChannel(channel: "general", users: ["bob", "cat"]))
+        let old = try await ann.call(SendMessage(channel: "general", clientId: "1", text: "secret"))
+        try await laptop.call(WatchChannel(channel: "general"))
+        try await cat.call(HideChannel(channel: "general"))
+        try await phone.call(HideChannel(channel: "general", hidePreviousMessages: true))
+        // Connected after it was hidden: the same holds.
+        let tablet = try await server.socket("bob")
+        for socket in [ann, phone, laptop, cat, tablet] { _ = try await socket.eventsSoFar() }
+
+        let edited = try await ann.call(EditMessage(channel: "general", message: old.messageId, text: "still secret"))
+        let new = try await ann.call(SendMessage(channel: "general", clientId: "2", text: "news"))
+        let corrected = try await ann.call(EditMessage(channel: "general", message: new.messageId, text: "good news"))
+        let deleted = try await ann.call(DeleteMessage(channel: "general", message: old.messageId))
+        let kinds: [Event.Kind] = [.messageUpdated, .messageNew, .messageUpdated, .messageDeleted]
+        let messages = [edited, new, corrected, deleted]
+        // The counters stand in no answer; ann's own events have them.
+        let counters = await ann.events.map(\.rows.counters)
+        #expect(counters.map { $0?.seq } == [3, 4, 5, 6])
+        let whole = zip(zip(kinds, messages), counters).map { told, counters in
+            Event(
+                kind: told.0, stream: .channel("general"), seq: told.1.changeSeq, actor: "ann",
+                rows: Rows(counters: counters, messages: [told.1]))
+        }
+        var shown = whole
+        shown[0].rows.messages = nil
+        shown[3].rows.messages = nil
+        let expected = [
+            (cat, Self.frames(whole)), (phone, Self.frames(shown)), (tablet, Self.frames(shown)),
+            (laptop, Self.frames(shown, isWatching: true)),
+        ]
+        for (socket, frames) in expected { for frame in frames { #expect(await socket.next() == frame) } }
+        try await server.stop()
+    }
+
+    @Test("SB-14 D-11 R23 I10 where newcomers don't see the history, they don't see it change either")
+    func newcomer() async throws {
+        let server = try await TestServer { $0.options.showsHistoryToNewMembers = false }
+        let ann = try await server.socket("ann")
+        let bob = try await server.socket("bob")
+        let cat = try await server.socket("cat")
+        try await ann.call(CreateChannel(channel: "general", users: ["cat"]))
+        let old = try await ann.call(SendMessage(channel: "general", clientId: "1", text: "secret"))
+        try await bob.call(JoinChannel(channel: "general"))
+        let edited = try await ann.call(EditMessage(channel: "general", message: old.messageId, text: "still secret"))
+        // A new stay doesn't bring back what was before the first.
+        try await bob.call(LeaveChannel(channel: "general"))
+        try await bob.call(JoinChannel(channel: "general"))
+        let again = try await ann.call(EditMessage(channel: "general", message: old.messageId, text: "secret still"))
+        let new = try await ann.call(SendMessage(channel: "general", clientId: "2", text: "news"))
+        func told(_ socket: RawSocket) async throws -> [[Message]?] {
+            var told: [[Message]?] = []
+            while told.last != [new] {
+                let event = try await socket.nextEvent()
+                if event.kind.rawValue.hasPrefix("message.") { told.append(event.rows.messages) }
+            }
+            return told
+        }
+        #expect(try await told(cat) == [[old], [edited], [again], [new]])
+        #expect(try await told(bob) == [nil, nil, [new]])
+        try await server.stop()
+    }
+
+    /// The frames in which events reach a socket.
+    private static func frames(_ events: [Event], isWatching: Bool = false) -> [RawSocket.Incoming] {
+        events.map { event in
+            var json = JSONBytes()
+            event.writeMembers(to: &json)
+            return .text(#"{"watching":\#(isWatching),\#(String(decoding: json.bytes, as: UTF8.self))}"#)
+        }
+    }
+}
+
+extension RawSocket {
+    /// Takes all that has come by now: a call's answer stands behind it.
+    fileprivate func eventsSoFar() async throws -> [Event] {
+        try await call(GetMe())
+        var taken: [Event] = []
+        while !events.isEmpty { taken.append(try await nextEvent()) }
+        return taken
+    }
+}

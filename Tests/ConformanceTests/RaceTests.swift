@@ -1,0 +1,81 @@
+import RoostAPI
+import RoostTestSupport
+import Testing
+
+/// What happens when several do the same at the same moment.
+@Suite struct RaceTests {
+    @Test("AM-25 SB-05 R04 of two who begin the same conversation at once both get the same one")
+    func conversations() async throws {
+        let server = try await TestServer()
+        let ann = try await server.socket("ann")
+        let bob = try await server.socket("bob")
+        let admin = try await server.socket("root", role: .admin)
+        for round in 1...30 {
+            let third = UserID("third-\(round)")
+            try await admin.call(UpsertUser(user: third))
+            async let one = ann.call(CreateChannel(type: .conversation, users: ["bob", third]))
+            async let other = bob.call(CreateChannel(type: .conversation, users: [third, "ann"]))
+            let ids = try await [one.channel.channelId, other.channel.channelId]
+            #expect(ids[0] == ids[1])
+        }
+        #expect(try await ann.call(QueryChannels(types: [.conversation], limit: 100)).items.count == 30)
+        try await server.stop()
+    }
+
+    @Test("AM-36 R10 I23 of two who write metadata at once one wins whole, and of two who name a version only one writes")
+    func metadata() async throws {
+        let server = try await TestServer()
+        let ann = try await server.socket("ann")
+        let bob = try await server.socket("bob")
+        try await ann.call(CreateChannel(channel: "general").with { $0.operators = ["bob"] })
+        for round in 1...30 {
+            let version = round * 2 - 2
+            async let first: Channel = ann.call(
+                UpdateChannel(channel: "general", metadata: ["ann": .integer(Int64(round)), "x": 1]))
+            async let second: Channel = bob.call(
+                UpdateChannel(channel: "general", metadata: ["bob": .integer(Int64(round)), "x": 2]))
+            let written = try await [first, second].map(\.metadataVersion).sorted()
+            let channel = try await ann.call(GetChannel(channel: "general")).channel
+            #expect(written == [version + 1, version + 2] && channel.metadataVersion == version + 2)
+            let whole: [JSONValue] = [["ann": .integer(Int64(round)), "x": 1], ["bob": .integer(Int64(round)), "x": 2]]
+            #expect(channel.metadata.map(whole.contains) == true)
+        }
+        let at = try await ann.call(GetChannel(channel: "general")).channel.metadataVersion
+        async let first = code { try await ann.call(write(1, ifVersion: at)) }
+        async let second = code { try await bob.call(write(2, ifVersion: at)) }
+        #expect(await Set([first, second]) == [nil, .conflictVersion])
+        try await server.stop()
+    }
+
+    @Test("SB-01 R13 of many who join at once as many come in as there is room for, and the counter is what a recount gives")
+    func lastPlaces() async throws {
+        let server = try await TestServer()
+        let owner = try await server.socket("owner")
+        try await owner.call(CreateChannel(channel: "general").with { $0.policy = PolicyChanges(maxMembers: 5) })
+        var sockets: [RawSocket] = []
+        for number in 1...10 { sockets.append(try await server.socket(UserID("u\(number)"))) }
+        let codes = try await withThrowingTaskGroup(of: RoostError.Code?.self) { group in
+            for socket in sockets { group.addTask { await code { try await socket.call(JoinChannel(channel: "general")) } } }
+            return try await group.reduce(into: [RoostError.Code?]()) { $0.append($1) }
+        }
+        #expect(codes.filter { $0 == nil }.count == 4 && codes.filter { $0 == .memberLimit }.count == 6)
+        let members = try await owner.call(ListMembers(channel: "general")).items.count
+        let counted = try await owner.call(GetChannel(channel: "general")).channel.counters.memberCount
+        #expect([members, counted] == [5, 5])
+        try await server.stop()
+    }
+
+    private func write(_ value: Int64, ifVersion version: Int) -> UpdateChannel {
+        UpdateChannel(channel: "general", metadata: ["v": .integer(value)]).with { $0.ifMetadataVersion = version }
+    }
+}
+
+/// The code of a refusal; nil when the call went through.
+private func code(_ body: () async throws -> some Sendable) async -> RoostError.Code? {
+    do {
+        _ = try await body()
+        return nil
+    } catch {
+        return (error as? RoostError)?.code ?? .internalError
+    }
+}

@@ -1,0 +1,169 @@
+import Foundation
+import RoostAPI
+import RoostTestSupport
+import Testing
+
+/// An app's own backend: a service's token over plain HTTP, in its own name and in a user's.
+@Suite struct ServiceTokenTests {
+    @Test("SB-12 R41 a backend creates a channel, invites, accepts in the user's name and reads as an admin")
+    func backend() async throws {
+        let server = try await TestServer()
+        let service = try await server.token("backend", role: .service)
+        let admin = try await server.token("root", role: .admin)
+        for user in ["ann", "bob"] { _ = try await server.request("PUT", "/v1/users/\(user)", token: admin, body: "{}") }
+        let asBob = ["Roost-Act-As: bob"]
+        let preferences = try await server.call(
+            "users.updatePreferences", #"{"autoAcceptInvitations":false}"#, token: service, headers: asBob)
+        #expect(try preferences.decoded(Preferences.self).autoAcceptInvitations == false)
+
+        let made = try await server.call("channels.create", #"{"channel":"room","type":"group","users":["ann"]}"#, token: service)
+        let view = try made.decoded(ChannelView.self)
+        #expect(view.channel.counters.memberCount == 1 && view.membership == nil)
+
+        let invited = try await server.call("invitations.send", #"{"channel":"room","users":["bob"]}"#, token: service)
+        #expect(try invited.decoded(MemberResults.self).results == [MemberResult(userId: "bob", outcome: .invited)])
+        let accepted = try await server.call("invitations.accept", #"{"channel":"room"}"#, token: service, headers: asBob)
+        #expect(try accepted.decoded(ChannelView.self).membership?.state == .member)
+
+        // In the user's name the user's rights hold, not the backend's.
+        let deleting = try await server.call("channels.delete", #"{"channel":"room"}"#, token: service, headers: asBob)
+        #expect([String(deleting.status), deleting.code] == ["403", "not_permitted"])
+        let listed = try await server.call("channels.query", "{}", token: service, headers: asBob)
+        #expect(try listed.decoded(Page<ChannelView>.self).items.map(\.channel.channelId) == ["room"])
+        try await server.stop()
+    }
+
+    @Test("SB-12 a user in whose name a backend acts exists from then on, whatever the id's letters")
+    func admitted() async throws {
+        let server = try await TestServer()
+        let service = try await server.token("backend", role: .service)
+        for (header, user) in [("zoe", "zoe"), ("%E6%97%A5%E6%9C%AC", "日本"), ("50%25", "50%"), ("a%20b", "a b")] {
+            let answer = try await server.request("GET", "/v1/me", token: service, headers: ["Roost-Act-As: \(header)"])
+            #expect(try answer.decoded(User.self).userId == UserID(user))
+        }
+        try await server.stop()
+    }
+
+    @Test("SB-12 R21 only a service acts in another's name, and only in one that can be", arguments: AppRole.allCases)
+    func actingAs(_ role: AppRole) async throws {
+        let server = try await TestServer()
+        let token = try await server.token("someone", role: role)
+        func ask(_ headers: String...) async throws -> [String?] {
+            let answer = try await server.request("GET", "/v1/me", token: token, headers: headers)
+            return [String(answer.status), answer.code, try answer.decoded(JSONValue.self)["field"]?.text]
+        }
+        guard role == .service else {
+            #expect(try await ask("Roost-Act-As: ann") == ["403", "not_permitted", "Roost-Act-As"])
+            return try await server.stop()
+        }
+        #expect(try await ask("Roost-Act-As: ann") == ["200", nil, nil])
+        for bad in ["a%2Fb", "a,b", "a%00b", "cafe%CC%81", "50%", "", ".."] {
+            #expect(try await ask("Roost-Act-As: \(bad)") == ["400", "invalid_argument", "Roost-Act-As"])
+        }
+        let long = String(repeating: "a", count: 129)
+        #expect(try await ask("Roost-Act-As: \(long)") == ["413", "limit_exceeded", "Roost-Act-As"])
+        #expect(try await ask("Roost-Act-As: ann", "Roost-Act-As: bob") == ["400", "invalid_argument", "Roost-Act-As"])
+        let upgrade = try await server.request(
+            "GET", "/v1/socket", token: token,
+            headers: [
+                "Roost-Act-As: ann", "Upgrade: websocket", "Sec-WebSocket-Version: 13",
+                "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
+            ])
+        #expect([String(upgrade.status), upgrade.code] == ["400", "invalid_argument"])
+        try await server.stop()
+    }
+
+    @Test("SB-12 R41 the header Idempotency-Key does what the field does, in quotes or bare")
+    func idempotencyKey() async throws {
+        let server = try await TestServer()
+        let token = try await server.token("backend", role: .service)
+        func create(_ fields: String, _ headers: String...) async throws -> TestServer.Answer {
+            try await server.call("channels.create", fields, token: token, headers: headers)
+        }
+        let first = try await create(#"{"type":"group"}"#, #"Idempotency-Key: "order \"7\"""#)
+        let again = [
+            try await create(#"{"type":"group"}"#, #"Idempotency-Key: "order \"7\"""#),
+            try await create(#"{"type":"group","idempotencyKey":"order \"7\""}"#),
+            try await create(#"{"type":"group","idempotencyKey":"order \"7\""}"#, #"Idempotency-Key: "order \"7\"""#),
+        ]
+        let id = try first.decoded(ChannelView.self).channel.channelId
+        #expect(try again.map { try $0.decoded(ChannelView.self).channel.channelId } == [id, id, id])
+        #expect(try await create(#"{"type":"group"}"#, "Idempotency-Key: bare").decoded(ChannelView.self).channel.channelId != id)
+
+        let reused = try await create(#"{"type":"community"}"#, "Idempotency-Key: bare")
+        #expect([String(reused.status), reused.code] == ["422", "key_reused"])
+        for headers in [
+            [#"Idempotency-Key: "one"#], [#"Idempotency-Key: "one", "two""#], [#"Idempotency-Key: "a\b""#], ["Idempotency-Key:"],
+            ["Idempotency-Key: one", "Idempotency-Key: two"],
+        ] {
+            let refused = try await server.call("channels.create", #"{"type":"group"}"#, token: token, headers: headers)
+            #expect([String(refused.status), refused.code] == ["400", "invalid_argument"])
+        }
+        let two = try await create(#"{"type":"group","idempotencyKey":"one"}"#, "Idempotency-Key: two")
+        #expect([two.code, try two.decoded(JSONValue.self)["field"]?.text] == ["invalid_argument", "Idempotency-Key"])
+        try await server.stop()
+    }
+
+    @Test("SB-12 R21 a header that an operation doesn't take is refused, not passed over")
+    func refusedHeaders() async throws {
+        let server = try await TestServer()
+        let token = try await server.token("ann")
+        _ = try await server.call("channels.create", #"{"channel":"general","type":"community"}"#, token: token)
+        for (operation, fields) in [
+            ("messages.send", #"{"channel":"general","clientId":"1","text":"x"}"#), ("members.leave", #"{"channel":"general"}"#),
+            ("users.updateMe", #"{"displayName":"Ann"}"#), ("channels.get", #"{"channel":"general"}"#),
+        ] {
+            for header in ["Idempotency-Key", "If-Match"] {
+                let answer = try await server.call(operation, fields, token: token, headers: ["\(header): \"1\""])
+                let problem = try answer.decoded(JSONValue.self)
+                #expect([answer.code, problem["field"]?.text] == ["invalid_argument", header])
+                #expect(problem["detail"]?.text?.contains(operation) == true)
+            }
+        }
+        let channel = try await server.call("channels.get", #"{"channel":"general"}"#, token: token).decoded(ChannelView.self)
+        #expect(channel.channel.counters.memberCount == 1 && channel.channel.counters.messageCount == 0)
+        try await server.stop()
+    }
+
+    @Test("AM-36 R10 If-Match writes metadata only over the version that it names")
+    func ifMatch() async throws {
+        let server = try await TestServer()
+        let token = try await server.token("ann")
+        _ = try await server.call("channels.create", #"{"channel":"general","type":"community","metadata":{"n":0}}"#, token: token)
+        func update(_ number: Int, _ header: String) async throws -> TestServer.Answer {
+            try await server.call(
+                "channels.update", #"{"channel":"general","metadata":{"n":\#(number)}}"#, token: token,
+                headers: ["If-Match: \(header)"])
+        }
+        let first = try await update(1, #""1""#)
+        #expect(try first.decoded(Channel.self).metadataVersion == 2)
+        let late = try await update(2, #""1""#)
+        #expect([String(late.status), late.code] == ["412", "conflict_version"])
+        for bad in ["*", "1", #"W/"1""#, #""1", "2""#, #""x""#, ""] {
+            let refused = try await update(3, bad)
+            #expect([refused.code, try refused.decoded(JSONValue.self)["field"]?.text] == ["invalid_argument", "If-Match"])
+        }
+        let now = try await server.call("channels.get", #"{"channel":"general"}"#, token: token)
+        #expect(try now.decoded(ChannelView.self).channel.metadata == ["n": 1])
+        #expect(now.headers["etag"] == nil)
+        try await server.stop()
+    }
+
+    @Test("AM-34 R09 values of a list in a query are separated by commas, and a comma in a value is percent-encoded")
+    func commas() async throws {
+        let server = try await TestServer()
+        let token = try await server.token("ann")
+        for (id, tag) in [("one", "a"), ("two", "b"), ("three", "a,b")] {
+            let fields = #"{"channel":"\#(id)","type":"group","tags":["\#(tag)"]}"#
+            _ = try await server.call("channels.create", fields, token: token)
+        }
+        func found(_ query: String) async throws -> [ChannelID] {
+            let answer = try await server.request("GET", "/v1/channels?" + query, token: token)
+            return try answer.decoded(Page<ChannelView>.self).items.map(\.channel.channelId).sorted()
+        }
+        #expect(try await found("includingTags=a,b") == ["one", "two"])
+        #expect(try await found("includingTags=a&includingTags=b") == ["one", "two"])
+        #expect(try await found("includingTags=a%2Cb") == ["three"])
+        try await server.stop()
+    }
+}

@@ -1,0 +1,87 @@
+import RoostAPI
+import RoostCore
+
+extension Case {
+    static let ofMembers: [Case] = [
+        Case("by a stranger", as: "eve", JoinChannel(channel: "general")),
+        Case("by one who left", as: "cid", JoinChannel(channel: "left")),
+        Case("by a member", as: "bob", JoinChannel(channel: "general")),
+        Case("by one who is invited", as: "dan", JoinChannel(channel: "team")),
+        Case("by one who is invited into a community", as: "dan", JoinChannel(channel: "club")),
+        Case("by a member", as: "bob", LeaveChannel(channel: "general")),
+        Case("by the owner", as: "ann", LeaveChannel(channel: "general")),
+        Case("by a stranger", as: "eve", LeaveChannel(channel: "general")),
+        Case("of a distinct one", as: "bob", LeaveChannel(channel: "pair")),
+        Case("of a hidden one", as: "bob", LeaveChannel(channel: "other")),
+        Case("by the one who invited", as: "bob", LeaveChannel(channel: "team")),
+
+        Case("of a stranger", as: "ann", AddMembers(channel: "general", users: ["eve"])),
+        Case("of several", as: "ann", AddMembers(channel: "general", users: ["eve", "bob", "dan", "nobody"])),
+        Case("without the history", as: "ann", AddMembers(channel: "general", users: ["eve"], hideHistory: true)),
+        Case("of one who left, without the history", as: "ann", AddMembers(channel: "left", users: ["cid"], hideHistory: true)),
+        Case("of the invited", as: "bob", AddMembers(channel: "team", users: ["dan", "eve"])),
+        Case("of the invited into a community", as: "ann", AddMembers(channel: "club", users: ["dan"])),
+        Case("to a distinct one", as: "ann", AddMembers(channel: "pair", users: ["cid", "dan"])),
+        Case("by an admin", as: "root", role: .admin, AddMembers(channel: "general", users: ["root", "eve"])),
+        Case("of a member", as: "ann", RemoveMembers(channel: "general", users: ["bob"])),
+        Case("of several", as: "ann", RemoveMembers(channel: "general", users: ["cid", "eve", "bob"])),
+        Case("by an operator", as: "bob", RemoveMembers(channel: "team", users: ["cid"])),
+        Case("of who invited", as: "ann", RemoveMembers(channel: "team", users: ["bob"])),
+        Case("of the owner by an admin", as: "root", role: .admin, RemoveMembers(channel: "general", users: ["ann"])),
+
+        Case("to operators", as: "ann", SetMemberRole(channel: "general", users: ["bob", "cid", "eve"], role: .operator)),
+        Case("to a role of one's own", as: "ann", SetMemberRole(channel: "team", users: ["bob"], role: "scribe")),
+        Case("down", as: "ann", SetMemberRole(channel: "team", users: ["bob", "cid"], role: .member)),
+        Case("by the member itself", as: "bob", SetMemberRole(channel: "team", users: ["bob"], role: .member)),
+        Case("to the same", as: "ann", SetMemberRole(channel: "team", users: ["bob"], role: .operator)),
+        Case("that hands the channel over", as: "ann", SetMemberRole(channel: "general", users: ["bob"], role: .owner)),
+        Case(
+            "in a frozen channel", as: "ann", SetMemberRole(channel: "cold", users: ["bob"], role: .operator)),
+    ]
+
+    static let ofInvitations: [Case] = [
+        Case("of one who comes at once", as: "bob", InviteMembers(channel: "team", users: ["eve"], welcome: "hi")),
+        Case("of one who comes at once into a community", as: "bob", InviteMembers(channel: "club", users: ["eve"])),
+        Case("of one to be asked", as: "ann", InviteMembers(channel: "salon", users: ["dan"], welcome: "hi")),
+        Case("of one to be asked into a community", as: "ann", InviteMembers(channel: "general", users: ["dan"])),
+        Case("of one who is invited already", as: "ann", InviteMembers(channel: "team", users: ["dan", "bob"])),
+        Case("of both sorts", as: "ann", InviteMembers(channel: "general", users: ["eve", "dan", "bob", "nobody"])),
+        Case("into a distinct one", as: "ann", InviteMembers(channel: "pair", users: ["dan"])),
+        Case("of both sorts into a distinct one", as: "ann", InviteMembers(channel: "pair", users: ["eve", "dan"])),
+        Case("by an admin", as: "root", role: .admin, InviteMembers(channel: "general", users: ["dan", "root"])),
+        Case("into a group", as: "dan", AcceptInvitation(channel: "team")),
+        Case("into a community", as: "dan", AcceptInvitation(channel: "club")),
+        Case("by a member", as: "bob", AcceptInvitation(channel: "team")),
+        Case("into a group", as: "dan", DeclineInvitation(channel: "team")),
+        Case("into a community", as: "dan", DeclineInvitation(channel: "club")),
+        Case("by who invited", as: "bob", WithdrawInvitations(channel: "team", users: ["dan", "eve"])),
+        Case("by the owner", as: "ann", WithdrawInvitations(channel: "team", users: ["dan"])),
+        Case("into a community", as: "bob", WithdrawInvitations(channel: "club", users: ["dan"])),
+    ]
+
+    static let reads: [Case] = [
+        Case("", as: "ann", GetConfiguration()),
+        Case("", as: "ann", ListChannelTypes()),
+        Case("", as: "ann", ListRoles()),
+        Case("", as: "ann", ExplainPermission(channel: "general", permission: .messageSend)),
+        Case("", as: "ann", GetUser(user: "bob")),
+        Case("", as: "ann", GetUsers(users: ["bob"])),
+        Case("", as: "ann", GetMe()),
+        Case("", as: "ann", GetPreferences()),
+        Case("", as: "ann", GetChannel(channel: "general")),
+        Case("", as: "ann", QueryChannels(membership: .all)),
+        Case("", as: "ann", ListMembers(channel: "general")),
+        Case("", as: "ann", SearchMembers(channel: "general", text: "bo")),
+        Case("", as: "ann", GetMember(channel: "general", user: "bob")),
+        Case("", as: "ann", ListInvitations(channel: "team")),
+        Case("", as: "dan", ListMyInvitations()),
+        Case("", as: "ann", ListMessages(channel: "general")),
+        Case("", as: "ann", GetUnread(channel: "general")),
+        Case("", as: "ann", GetTotalUnread()),
+        Case("", as: "ann", WatchChannel(channel: "general")),
+        Case("", as: "ann", UnwatchChannel(channel: "general")),
+        Case("", as: "ann", GetChannelChanges(channel: "general", after: 0)),
+        Case("", as: "ann", GetMyChanges(after: 0)),
+        Case("", as: "ann", Resume(after: 0, channels: [:])),
+    ]
+}

@@ -1,0 +1,104 @@
+import RoostAPI
+import RoostCore
+import Testing
+
+/// An operation in a ``PreparedRoom``.
+struct Case: CustomTestStringConvertible, Sendable {
+    let name: String
+    let what: String
+    let user: UserID
+    let role: AppRole
+    /// Whether it changes what members may do without telling them: they learn it with the channel's next state (types and roles).
+    let changesRulesSilently: Bool
+    let make: @Sendable ([Message]) -> any Handled
+    var testDescription: String { "\(name) \(what)" }
+
+    /// - Parameter make: gets the messages of `general`: the first two ann's, the third bob's.
+    init(
+        _ name: String, _ what: String, as user: UserID, role: AppRole = .user, changesRulesSilently: Bool = false,
+        _ make: @escaping @Sendable ([Message]) -> any Handled
+    ) {
+        self.name = name
+        self.what = what
+        self.user = user
+        self.role = role
+        self.changesRulesSilently = changesRulesSilently
+        self.make = make
+    }
+
+    /// An operation that needs no message.
+    init(
+        _ what: String, as user: UserID, role: AppRole = .user, changesRulesSilently: Bool = false,
+        _ operation: some Handled
+    ) {
+        self.init(
+            type(of: operation).name, what, as: user, role: role, changesRulesSilently: changesRulesSilently
+        ) { _ in operation }
+    }
+
+    /// An operation with what its initialiser doesn't take.
+    init<O: Handled>(
+        _ what: String, as user: UserID, role: AppRole = .user, _ operation: O, _ set: (inout O) -> Void
+    ) {
+        var operation = operation
+        set(&operation)
+        self.init(what, as: user, role: role, operation)
+    }
+
+    static var writes: [Case] { ofUsers + creations + channelChanges + ofMembers + ofInvitations + ofMessages + definitions }
+}
+
+extension Case {
+    static let ofUsers: [Case] = [
+        Case("of a member", as: "root", role: .admin, UpsertUser(user: "bob", displayName: "Bob", metadata: ["k": 1])),
+        Case("of a new user", as: "root", role: .admin, UpsertUser(user: "fay")),
+        Case("by a member", as: "ann", UpdateMe(displayName: "Ann", avatarFileId: "f")),
+        Case("to be asked", as: "ann", UpdatePreferences(autoAcceptInvitations: false)),
+        Case("not to be asked", as: "dan", UpdatePreferences(autoAcceptInvitations: true)),
+        Case("as they are", as: "dan", UpdatePreferences(autoAcceptInvitations: false)),
+    ]
+
+    static let ofMessages: [Case] = [
+        Case(
+            "by a member", as: "bob",
+            SendMessage(
+                channel: "general", clientId: "new", text: "x", customType: "t", data: "d", metadata: ["k": 1], tags: ["t"])),
+        Case("messages.send", "a second time", as: "ann") {
+            SendMessage(channel: "general", clientId: $0[0].clientId, text: "x")
+        },
+        Case(
+            "by an admin who isn't a member", as: "root", role: .admin, SendMessage(channel: "general", clientId: "new", text: "x")),
+        Case("to a channel that some have hidden", as: "ann", SendMessage(channel: "other", clientId: "new", text: "x")),
+        Case("by one who has hidden the channel", as: "bob", SendMessage(channel: "other", clientId: "new", text: "x")),
+        Case("to an ephemeral channel", as: "ann", SendMessage(channel: "echo", clientId: "new", text: "x")),
+        Case("in a conversation", as: "bob", SendMessage(channel: "talk", clientId: "new", text: "x")),
+        Case("while frozen, by its owner", as: "ann", SendMessage(channel: "cold", clientId: "new", text: "x")),
+        Case("messages.edit", "of one's own", as: "ann") {
+            EditMessage(channel: "general", message: $0[0].messageId, text: "edited")
+        },
+        Case("messages.edit", "of another's", as: "ann") {
+            EditMessage(channel: "general", message: $0[2].messageId, text: "edited")
+        },
+        Case("messages.edit", "of nothing", as: "ann") { EditMessage(channel: "general", message: $0[0].messageId) },
+        Case("messages.delete", "of one's own", as: "bob") { DeleteMessage(channel: "general", message: $0[2].messageId) },
+        Case("messages.delete", "of another's", as: "ann") { DeleteMessage(channel: "general", message: $0[2].messageId) },
+        Case("of everything", as: "bob", MarkRead(channel: "general")),
+        Case("reading.mark", "before an own message", as: "bob") { MarkRead(channel: "general", seq: $0[0].seq) },
+        Case("of the beginning", as: "bob", MarkRead(channel: "general", seq: 0)),
+        Case("of an ephemeral channel", as: "ann", MarkRead(channel: "echo")),
+    ]
+
+    static let definitions: [Case] = [
+        Case("of a new type", as: "root", role: .admin, PutChannelType(type: "bar", basedOn: .livestream)),
+        Case(
+            "of one that channels have", as: "root", role: .admin, changesRulesSilently: true,
+            PutChannelType(type: "salon", basedOn: .group, policy: PolicyChanges(invite: .owners, send: .operators))),
+        Case("of an unused one", as: "root", role: .admin, DeleteChannelType(type: "unused")),
+        Case("of a new role", as: "root", role: .admin, PutRole(role: "clerk", rank: 3, permissions: [.memberAdd])),
+        Case(
+            "of one that a member has", as: "root", role: .admin, changesRulesSilently: true,
+            PutRole(role: "scribe", rank: 30, permissions: [.memberAdd, .channelFreeze])),
+        Case("of an unused one", as: "root", role: .admin, DeleteRole(role: "unused")),
+        Case("of one that a member has", as: "root", role: .admin, changesRulesSilently: true, DeleteRole(role: "scribe")),
+    ]
+}

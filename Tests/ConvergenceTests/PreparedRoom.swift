@@ -1,0 +1,74 @@
+import RoostAPI
+import RoostCore
+import RoostTestSupport
+
+/// A world in which something of every kind is there already, with clients in it.
+///
+/// - ann owns all channels. dan wants to be asked before an invitation makes him a member; eve is a stranger.
+/// - `general` has three messages, two of ann's and one of bob's; cid has read a part. `other` is hidden by bob and archived by cid, and
+///   cid isn't in `left` any more.
+/// - Into `team`, a group whose members hear of invitations, and into `club`, where only the concerned do, dan is invited by bob. In `team` bob
+///   is an operator and cid a scribe.
+/// - `pair` and `talk` are the channels of just ann and bob, `echo` is ephemeral, `cold` is frozen, silenced and throttled, `salon` has a type
+///   of the operator's own, and in `news` only admins write.
+struct PreparedRoom {
+    static let users: [UserID] = ["ann", "bob", "cid", "dan", "eve"]
+
+    let room: Room
+    /// The messages of `general`.
+    let messages: [Message]
+
+    init() throws {
+        let world = try CoreWorld()
+        for user in Self.users { try world.user(user) }
+        try world.perform(UpdatePreferences(autoAcceptInvitations: false), as: "dan")
+        for channel in ["general", "other", "left", "club", "cold"] as [ChannelID] {
+            try world.channel(channel, owner: "ann", members: ["bob", "cid"])
+        }
+        messages = try [
+            world.send("one", to: "general", as: "ann"), world.send("two", to: "general", as: "ann"),
+            world.send("three", to: "general", as: "bob"),
+        ]
+        try world.perform(MarkRead(channel: "general", seq: 2), as: "cid")
+        try world.perform(LeaveChannel(channel: "left"), as: "cid")
+        try Self.makeGroups(in: world)
+        try Self.hideAndFreeze(in: world)
+        world.advance(milliseconds: 10)
+        room = Room(world)
+    }
+
+    private static func makeGroups(in world: CoreWorld) throws {
+        try world.perform(PutRole(role: "scribe", rank: 10, permissions: [.channelUpdate]), as: "root", role: .admin)
+        try world.perform(PutRole(role: "unused", rank: 10, permissions: []), as: "root", role: .admin)
+        try world.perform(PutChannelType(type: "salon", basedOn: .group), as: "root", role: .admin)
+        try world.perform(PutChannelType(type: "unused"), as: "root", role: .admin)
+        try world.channel("team", type: .group, owner: "ann", members: ["bob", "cid"])
+        try world.perform(SetMemberRole(channel: "team", users: ["bob"], role: .operator), as: "ann")
+        try world.perform(SetMemberRole(channel: "team", users: ["cid"], role: "scribe"), as: "ann")
+        try world.channel("salon", type: "salon", owner: "ann", members: ["bob"])
+        for channel in ["team", "club"] as [ChannelID] {
+            try world.perform(InviteMembers(channel: channel, users: ["dan"], welcome: "come"), as: "bob")
+        }
+        try world.send("hello", to: "team", as: "ann")
+        var pair = CreateChannel(channel: "pair", type: .messaging, users: ["bob"])
+        pair.isDistinct = true
+        try world.perform(pair, as: "ann")
+        try world.channel("talk", type: .conversation, owner: "ann", members: ["bob"])
+        var echo = CreateChannel(channel: "echo", type: .group, users: ["bob"])
+        echo.isEphemeral = true
+        try world.perform(echo, as: "ann")
+        try world.send("gone", to: "echo", as: "bob")
+        try world.user("root")
+        try world.perform(CreateChannel(channel: "news", type: .broadcast, users: ["ann", "bob"]), as: "root", role: .admin)
+    }
+
+    private static func hideAndFreeze(in world: CoreWorld) throws {
+        try world.send("old", to: "other", as: "ann")
+        try world.perform(HideChannel(channel: "other"), as: "bob")
+        try world.perform(HideChannel(channel: "other", hidePreviousMessages: true, allowAutoUnhide: false), as: "cid")
+        try world.perform(FreezeChannel(channel: "cold"), as: "ann")
+        // Nothing ends by itself while these tests run: that changes what a member may do without an event.
+        try world.perform(SilenceChannel(channel: "cold", seconds: 3600), as: "ann")
+        try world.perform(SetRateLimit(channel: "cold", messages: 5, windowSeconds: 60, seconds: 3600), as: "ann")
+    }
+}

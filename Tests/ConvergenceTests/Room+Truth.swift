@@ -1,0 +1,83 @@
+import RoostAPI
+import RoostCore
+import RoostTestSupport
+
+/// What a user sees who fetches everything anew.
+extension Room {
+    func allMembers(of channel: ChannelID, as user: UserID) throws -> [Member] {
+        try all { try world.perform(ListMembers(channel: channel, limit: 100, cursor: $0), as: user) }.map(\.member)
+    }
+
+    func allPending(into channel: ChannelID, as user: UserID) throws -> [Invitation] {
+        try all { try world.perform(ListInvitations(channel: channel, limit: 100, cursor: $0), as: user) }
+    }
+
+    private func all<Item: Codable & Hashable & Sendable>(_ page: (String?) throws -> Page<Item>) throws -> [Item] {
+        var items: [Item] = []
+        var cursor: String?
+        repeat {
+            let page = try page(cursor)
+            items += page.items
+            cursor = page.nextCursor
+        } while cursor != nil
+        return items
+    }
+
+    private func allMessages(of channel: ChannelID, from start: Seq, as user: UserID) throws -> [Message] {
+        var messages: [Message] = []
+        var place = max(0, start - 1)
+        var hasNewer = true
+        while hasNewer {
+            let page = try world.perform(ListMessages(channel: channel, after: place, limit: 100), as: user)
+            messages += page.messages
+            place = page.messages.last?.seq ?? place
+            hasNewer = page.hasNewer
+        }
+        return messages
+    }
+
+    /// What a user sees who fetches everything now; of each channel the messages from where another one's window starts.
+    private func fetched(as user: UserID, like other: ReferenceClient, deleted: Set<ChannelID>) throws -> View {
+        var view = View()
+        let channels = try all { try world.perform(QueryChannels(hidden: .all, limit: 100, cursor: $0), as: user) }
+        for shown in channels {
+            let id = shown.channel.channelId
+            view.add(
+                shown.channel, capabilities: shown.ownCapabilities,
+                unread: try world.perform(GetUnread(channel: id), as: user).unreadCount, hidden: shown.hiddenState,
+                messages: try allMessages(of: id, from: other.channels[id]?.windowStart ?? 0, as: user),
+                members: try allMembers(of: id, as: user), pending: try allPending(into: id, as: user))
+        }
+        let own = try world.perform(GetMyChanges(after: 0, limit: 1000), as: user)
+        view.add(
+            profile: try world.perform(GetMe(), as: user), preferences: try world.perform(GetPreferences(), as: user), seq: own.seq,
+            total: try world.perform(GetTotalUnread(), as: user),
+            memberships: (own.rows.memberships ?? []).filter { !deleted.contains($0.channelId) },
+            invitations: own.rows.invitations ?? [])
+        view.add("leaked", [String]())
+        return view
+    }
+
+    /// Where clients differ from what a fetch gives now, but for what a test expects to differ. Each line begins with the number of its seat.
+    func differences(of indices: some Sequence<Int>, except isExpected: (String) -> Bool = { _ in false }) throws -> [String] {
+        let deleted = Set(
+            try world.rows("SELECT channel_id FROM channels WHERE deleted_at IS NOT NULL") { $0.identifier(ChannelID.self) })
+        // Devices of one user that hold as much of the history are compared with one fetch.
+        var truths: [Window: View] = [:]
+        return try indices.flatMap { index in
+            let client = seats[index].client
+            let window = Window(user: client.user, starts: client.channels.mapValues(\.windowStart))
+            var held = client.view(deleted: deleted)
+            var truth = try truths[window] ?? fetched(as: client.user, like: client, deleted: deleted)
+            truths[window] = truth
+            held.forget(isExpected)
+            truth.forget(isExpected)
+            return held.differences(from: truth).map { "\(index) \(client.user): \($0)" }
+        }
+    }
+
+    private struct Window: Hashable {
+        var user: UserID
+        var starts: [ChannelID: Seq]
+    }
+}

@@ -1,0 +1,172 @@
+import RoostAPI
+import RoostTestSupport
+
+/// What somebody wants to do, as far as the ledger tells it apart.
+enum Right: String, CaseIterable, Sendable {
+    /// Nothing that depends on a channel.
+    case nothing
+    /// Asking why: answered to all who may know of the channel, and about others to the app's own people.
+    case explain, explainOther
+    case find, listMembers
+    /// One member: there is none in a deleted channel.
+    case seeMember
+    /// Members by what only those who moderate know of them (D-28).
+    case listRestricted
+    case join, leave, accept, decline, listInvitations
+    case add, remove, removeOperator, invite, withdrawOthers
+    case readHistory, watch
+    case send, editOwn, editOthers, deleteOwn, deleteOthers
+    case update, moderate
+    /// Taking an operator's role away, and making somebody the owner.
+    case demote, crown
+    case delete
+    /// What concerns the own membership: reading, hiding.
+    case own
+}
+
+/// What comes of a right for ordinary users in an active channel, by how they stand to it; then for an app's moderator and for an admin who
+/// aren't in the channel.
+struct Line: Sendable {
+    private var byRelation: [Relation: Outcome]
+    let moderator: Outcome
+    let admin: Outcome
+
+    /// - Parameter text: a letter for each of stranger, left, invited, member, muted, banned, guide, operator, owner; moderator, admin.
+    init(_ text: String) {
+        let outcomes = text.compactMap { Self.letters[$0] }
+        precondition(outcomes.count == Relation.allCases.count + 2, "A line of the table has another length: \(text)")
+        byRelation = Dictionary(uniqueKeysWithValues: zip(Relation.allCases, outcomes))
+        moderator = outcomes[outcomes.count - 2]
+        admin = outcomes[outcomes.count - 1]
+    }
+
+    subscript(relation: Relation) -> Outcome { byRelation[relation] ?? .allowed }
+
+    mutating func replace(_ relations: [Relation], with outcome: Outcome) {
+        for relation in relations { byRelation[relation] = outcome }
+    }
+
+    private static let letters: [Character: Outcome] = [
+        "y": .allowed, "n": .refused(.notFound), "m": .refused(.notMember), "p": .refused(.notPermitted),
+        "k": .refused(.kindForbids), "b": .refused(.banned), "i": .refused(.inviteRequired), "v": .refused(.notInvited),
+        "s": .refused(.sendNotAllowed), "o": .refused(.notMessageOwner), "u": .refused(.muted),
+    ]
+}
+
+/// A kind of channel, as the ledger's table tells of it: by hand, so that the product's own table is held against it.
+struct Kind: Sendable {
+    let name: String
+    let type: ChannelType
+    /// As such a channel is stored: `everyone`, `members` and so on.
+    let discovery: String
+    let joining: String
+    /// Whom the type lets create a channel: `y`, or the refusal.
+    let createdByUsers: Outcome
+    let createdByAdmins: Outcome
+    let lines: [Right: Line]
+
+    /// Nobody is invited to a conversation or banned from one (AM-18).
+    var relations: [Relation] {
+        Relation.allCases.filter { type != .conversation || ($0 != .invited && $0 != .banned) }
+    }
+
+    init(
+        _ name: String, _ type: ChannelType, discovery: String, joining: String, createdByUsers: Outcome = .allowed,
+        createdByAdmins: Outcome = .allowed, _ lines: [Right: Line]
+    ) {
+        self.name = name
+        self.type = type
+        self.discovery = discovery
+        self.joining = joining
+        self.createdByUsers = createdByUsers
+        self.createdByAdmins = createdByAdmins
+        self.lines = lines
+    }
+}
+
+/// Who may do what, as the ledger says it (§8.2, §8.3, §8.4, AM-14 to AM-19): a table for ordinary users in an active channel, and what a role in
+/// the app and a state of the channel make of it. Written apart from the rules that it judges.
+enum Ledger {
+    private static let insiders: Set<Right> = [.find, .listMembers, .listRestricted, .leave, .readHistory, .delete]
+    /// What guests may do where anybody may: look, and go.
+    private static let ofGuests: Set<Right> = [.find, .listMembers, .readHistory, .watch, .leave]
+
+    static func outcome(
+        of right: Right, in kind: Kind, _ role: AppRole, _ relation: Relation, _ state: ChannelState
+    ) -> Outcome {
+        switch right {
+        case .nothing: return .allowed
+        case .explainOther: return isAdmin(role) ? .allowed : .refused(.notPermitted)
+        case .explain:
+            let found = outcome(of: .find, in: kind, role, relation, state)
+            return found == .refused(.notFound) ? found : .allowed
+        case .seeMember:
+            let listed = outcome(of: .listMembers, in: kind, role, relation, state)
+            return state == .deleted ? .refused(.notFound) : listed
+        default: break
+        }
+        switch state {
+        case .active: return whenActive(right, kind, role, relation)
+        case .deleted: return whenDeleted(right, kind, role, relation)
+        case .frozen: return whileHeld(.frozen, right, kind, role, relation)
+        case .silenced: return whileHeld(.channelMuted, right, kind, role, relation)
+        }
+    }
+
+    private static func isAdmin(_ role: AppRole) -> Bool { role == .admin || role == .service }
+
+    /// A frozen or silenced channel takes writing away from all but those who moderate it (SB-21, AM-07).
+    private static func whileHeld(
+        _ code: RoostError.Code, _ right: Right, _ kind: Kind, _ role: AppRole, _ relation: Relation
+    ) -> Outcome {
+        let outcome = whenActive(right, kind, role, relation)
+        guard right == .send || right == .editOwn, outcome == .allowed || outcome == .refused(.muted) else { return outcome }
+        return whenActive(.moderate, kind, role, relation) == .allowed ? outcome : .refused(code)
+    }
+
+    /// A deleted channel is still read, left and deleted again by those who were in it, and by admins; nobody else knows of it any more (AM-34).
+    private static func whenDeleted(_ right: Right, _ kind: Kind, _ role: AppRole, _ relation: Relation) -> Outcome {
+        guard relation.isInside || (isAdmin(role) && kind.type != .conversation) else { return .refused(.notFound) }
+        guard insiders.contains(right) else { return .refused(.notPermitted) }
+        // With the channel its invitations and bans are gone.
+        return whenActive(right, kind, role, relation.isInside ? relation : .left)
+    }
+
+    private static func whenActive(_ right: Right, _ kind: Kind, _ role: AppRole, _ relation: Relation) -> Outcome {
+        guard let line = kind.lines[right] else { preconditionFailure("\(kind.name) says nothing of \(right.rawValue).") }
+        switch role {
+        case .user: return line[relation]
+        case .guest: return forGuest(right, line, kind, relation)
+        case .moderator:
+            // The app's moderators do what an operator does, and can be banned and muted like anybody.
+            if line[relation] == .refused(.banned) { return .refused(.banned) }
+            let outcome = better(line.moderator, line[relation], relation)
+            let isWriting = right == .send || right == .editOwn
+            return isWriting && relation == .muted && outcome == .allowed ? .refused(.muted) : outcome
+        case .admin, .service:
+            // Admins are exempt from moderation (§8.4).
+            let standing: Relation = relation == .banned ? .left : relation == .muted ? .member : relation
+            return better(line.admin, line[standing], standing)
+        }
+    }
+
+    /// The grants of the app and those of the channel add up (§8.4). Without either, those in the channel are told what they lack there.
+    private static func better(_ ofApp: Outcome, _ ofChannel: Outcome, _ relation: Relation) -> Outcome {
+        if ofApp == .allowed || ofChannel == .allowed { return .allowed }
+        return relation.isInside ? ofChannel : ofApp
+    }
+
+    /// Guests look at what anybody in their place may look at, leave where anybody may, and do nothing else.
+    private static func forGuest(_ right: Right, _ line: Line, _ kind: Kind, _ relation: Relation) -> Outcome {
+        if ofGuests.contains(right) || line[relation] == .refused(.notFound) { return line[relation] }
+        // What is looked at first is refused first.
+        let first: Right? =
+            switch right {
+            case .listRestricted: .listMembers
+            case .editOwn, .editOthers, .deleteOwn, .deleteOthers: .readHistory
+            default: nil
+            }
+        if let first, let seen = kind.lines[first]?[relation], seen != .allowed { return seen }
+        return .refused(right == .editOthers || right == .deleteOthers ? .notMessageOwner : .notPermitted)
+    }
+}

@@ -1,0 +1,146 @@
+import RoostAPI
+import RoostCore
+
+/// What an operation is made of.
+struct Fixture: Sendable {
+    var channel: ChannelID
+    /// The caller's own message, and somebody else's.
+    var own = MessageID(rawValue: 1)
+    var others = MessageID(rawValue: 1)
+    /// Whom the caller invited.
+    var invited: UserID = "unknown"
+}
+
+/// One operation of the matrix, in one of the ways in which the rules tell it apart.
+struct Row: Sendable {
+    let name: String
+    let operationName: String
+    let right: Right
+    /// The permissions of which a refusal names one: the operation's own, and those that it asks for beside it.
+    let permissions: [Permission]
+    /// The one permission on which it depends alone whether the operation is allowed; nil where a rank or several permissions decide.
+    let decisive: Permission?
+    let make: @Sendable (Fixture) -> any Handled
+
+    /// - Parameter variant: which way it is, where an operation has several rows.
+    init<O: Handled>(
+        _ operation: O.Type, _ right: Right, _ variant: String? = nil, beside others: [Permission] = [], decisive: Permission? = nil,
+        dependsOnMore: Bool = false, _ make: @escaping @Sendable (Fixture) -> O
+    ) {
+        name = O.name + (variant.map { " (\($0))" } ?? "")
+        operationName = O.name
+        self.right = right
+        permissions = [O.permission] + others
+        self.decisive = dependsOnMore ? nil : decisive ?? O.permission
+        self.make = make
+    }
+}
+
+enum Rows {
+    /// Users whom the operations of the matrix are about: a member, an operator, and one who is in no channel.
+    static let (target, chief, outsider): (UserID, UserID, UserID) = ("target", "chief", "outsider")
+
+    static let inChannels: [Row] = channels + members + invitations + messages + reading
+
+    private static let channels: [Row] = [
+        Row(GetChannel.self, .find) { GetChannel(channel: $0.channel) },
+        Row(UpdateChannel.self, .update) { UpdateChannel(channel: $0.channel, displayName: "x") },
+        Row(DeleteChannel.self, .delete) { DeleteChannel(channel: $0.channel) },
+        Row(FreezeChannel.self, .moderate) { FreezeChannel(channel: $0.channel) },
+        Row(UnfreezeChannel.self, .moderate) { UnfreezeChannel(channel: $0.channel) },
+        Row(SilenceChannel.self, .moderate) { SilenceChannel(channel: $0.channel, seconds: 60) },
+        Row(UnsilenceChannel.self, .moderate) { UnsilenceChannel(channel: $0.channel) },
+        Row(SetRateLimit.self, .moderate) { SetRateLimit(channel: $0.channel, messages: 1, windowSeconds: 1) },
+        Row(RemoveRateLimit.self, .moderate) { RemoveRateLimit(channel: $0.channel) },
+        Row(HideChannel.self, .own) { HideChannel(channel: $0.channel) },
+        Row(UnhideChannel.self, .own) { UnhideChannel(channel: $0.channel) },
+        Row(ExplainPermission.self, .explain, dependsOnMore: true) {
+            ExplainPermission(channel: $0.channel, permission: .channelRead)
+        },
+        Row(ExplainPermission.self, .explainOther, "of another", beside: [.userManage], dependsOnMore: true) {
+            ExplainPermission(channel: $0.channel, permission: .channelRead, user: target)
+        },
+    ]
+
+    private static let members: [Row] = [
+        Row(JoinChannel.self, .join) { JoinChannel(channel: $0.channel) },
+        Row(LeaveChannel.self, .leave) { LeaveChannel(channel: $0.channel) },
+        Row(ListMembers.self, .listMembers) { ListMembers(channel: $0.channel) },
+        Row(ListMembers.self, .listRestricted, "muted", beside: [.memberListMuted], decisive: .memberListMuted) {
+            ListMembers(channel: $0.channel, states: [.muted])
+        },
+        Row(ListMembers.self, .listRestricted, "banned", beside: [.memberListBanned], decisive: .memberListBanned) {
+            ListMembers(channel: $0.channel, states: [.banned])
+        },
+        Row(SearchMembers.self, .listMembers) { SearchMembers(channel: $0.channel, text: "t") },
+        Row(SearchMembers.self, .listRestricted, "muted", beside: [.memberListMuted], decisive: .memberListMuted) {
+            SearchMembers(channel: $0.channel, text: "t", states: [.muted])
+        },
+        Row(SearchMembers.self, .listRestricted, "banned", beside: [.memberSearchBanned], decisive: .memberSearchBanned) {
+            SearchMembers(channel: $0.channel, text: "t", states: [.banned])
+        },
+        Row(GetMember.self, .seeMember, dependsOnMore: true) { GetMember(channel: $0.channel, user: target) },
+        Row(AddMembers.self, .add) { AddMembers(channel: $0.channel, users: [outsider]) },
+        Row(RemoveMembers.self, .remove) { RemoveMembers(channel: $0.channel, users: [target]) },
+        Row(RemoveMembers.self, .removeOperator, "an operator", dependsOnMore: true) {
+            RemoveMembers(channel: $0.channel, users: [chief])
+        },
+        Row(SetMemberRole.self, .moderate) { SetMemberRole(channel: $0.channel, users: [target], role: "guide") },
+        Row(SetMemberRole.self, .demote, "an operator's", dependsOnMore: true) {
+            SetMemberRole(channel: $0.channel, users: [chief], role: .member)
+        },
+        Row(SetMemberRole.self, .crown, "owner", dependsOnMore: true) {
+            SetMemberRole(channel: $0.channel, users: [target], role: .owner)
+        },
+    ]
+
+    private static let invitations: [Row] = [
+        Row(InviteMembers.self, .invite) { InviteMembers(channel: $0.channel, users: [outsider]) },
+        Row(AcceptInvitation.self, .accept) { AcceptInvitation(channel: $0.channel) },
+        Row(DeclineInvitation.self, .decline, dependsOnMore: true) { DeclineInvitation(channel: $0.channel) },
+        Row(WithdrawInvitations.self, .invite, "one's own") {
+            WithdrawInvitations(channel: $0.channel, users: [$0.invited])
+        },
+        Row(WithdrawInvitations.self, .withdrawOthers, "another's", beside: [.memberRemove], dependsOnMore: true) {
+            WithdrawInvitations(channel: $0.channel, users: [Relation.invited.user])
+        },
+        Row(ListInvitations.self, .listInvitations) { ListInvitations(channel: $0.channel) },
+    ]
+
+    private static let messages: [Row] = [
+        Row(SendMessage.self, .send) { SendMessage(channel: $0.channel, clientId: "new", text: "x") },
+        Row(ListMessages.self, .readHistory) { ListMessages(channel: $0.channel) },
+        Row(EditMessage.self, .editOwn, "own", beside: [.historyRead]) {
+            EditMessage(channel: $0.channel, message: $0.own, text: "y")
+        },
+        Row(
+            EditMessage.self, .editOthers, "another's", beside: [.historyRead, .messageEditAny], decisive: .messageEditAny
+        ) { EditMessage(channel: $0.channel, message: $0.others, text: "y") },
+        Row(DeleteMessage.self, .deleteOwn, "own", beside: [.historyRead]) {
+            DeleteMessage(channel: $0.channel, message: $0.own)
+        },
+        Row(
+            DeleteMessage.self, .deleteOthers, "another's", beside: [.historyRead, .messageDeleteAny], decisive: .messageDeleteAny
+        ) { DeleteMessage(channel: $0.channel, message: $0.others) },
+    ]
+
+    private static let reading: [Row] = [
+        Row(MarkRead.self, .own) { MarkRead(channel: $0.channel) },
+        Row(GetUnread.self, .own) { GetUnread(channel: $0.channel) },
+        Row(WatchChannel.self, .watch) { WatchChannel(channel: $0.channel) },
+        Row(UnwatchChannel.self, .nothing, dependsOnMore: true) { UnwatchChannel(channel: $0.channel) },
+        Row(GetChannelChanges.self, .readHistory) { GetChannelChanges(channel: $0.channel, after: 0) },
+        Row(Resume.self, .nothing, dependsOnMore: true) { Resume(after: 0, channels: [$0.channel.rawValue: 0]) },
+    ]
+
+    /// Operations that concern no channel, by who may call them: anybody, or the app's own people.
+    static let elsewhere: [(operation: any Handled, isForAll: Bool)] = [
+        (GetConfiguration(), true), (ListChannelTypes(), true), (PutChannelType(type: "new"), false),
+        (DeleteChannelType(type: "new"), false), (ListRoles(), true),
+        (PutRole(role: "new", rank: 1, permissions: []), false), (DeleteRole(role: "new"), false),
+        (UpsertUser(user: "eve"), false), (GetUser(user: target), true), (GetUsers(users: [target]), true), (GetMe(), true),
+        (UpdateMe(displayName: "Me"), true), (GetPreferences(), true), (UpdatePreferences(autoAcceptInvitations: false), true),
+        (QueryChannels(), true), (QueryChannels(membership: .all), true), (ListMyInvitations(), true), (GetTotalUnread(), true),
+        (GetMyChanges(after: 0), true),
+    ]
+}

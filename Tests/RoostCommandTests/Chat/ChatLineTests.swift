@@ -1,0 +1,79 @@
+import RoostAPI
+import Testing
+
+@testable import RoostCommand
+
+@Suite("What a typed line means")
+struct ChatLineTests {
+    @Test(
+        "A line without a slash is a message, and so is one with two, without the first",
+        arguments: [("hi", "hi"), ("a /join b", "a /join b"), ("//join b", "/join b"), ("//", "/"), (" /join b", " /join b")])
+    func messages(typed: String, text: String) {
+        #expect(ChatLine(typed) == .message(text))
+    }
+
+    @Test(
+        "Commands are read with all that they take",
+        arguments: [
+            ("/join random", .room(.join("random"))),
+            ("/JOIN   random  ", .room(.join("random"))),
+            ("/create team", .room(.create("team", type: .community, users: []))),
+            ("/create team --type group bob cat", .room(.create("team", type: .group, users: ["bob", "cat"]))),
+            ("/create --type my-own team bob", .room(.create("team", type: "my-own", users: ["bob"]))),
+            ("/invite bob", .room(.invite(["bob"], welcome: nil))),
+            ("/invite bob cat -- Come in,  both -- of you!", .room(.invite(["bob", "cat"], welcome: "Come in,  both -- of you!"))),
+            ("/invite bob --", .room(.invite(["bob"], welcome: nil))),
+            ("/accept", .room(.accept(nil))), ("/accept team", .room(.accept("team"))),
+            ("/decline", .room(.decline(nil))), ("/decline team", .room(.decline("team"))),
+            ("/leave", .room(.leave)), ("/members", .room(.members)), ("/who", .room(.who)),
+            ("/hide", .room(.hide(archive: false, clear: false))),
+            ("/hide --clear --archive", .room(.hide(archive: true, clear: true))),
+            ("/unhide", .room(.unhide)), ("/list", .room(.list(hidden: false))), ("/list hidden", .room(.list(hidden: true))),
+            ("/invitations", .room(.invitations)),
+            ("/edit  two  words ", .scrollback(.edit("two  words "))), ("/edit", .scrollback(.edit(nil))),
+            ("/older", .scrollback(.older)), ("/delete", .scrollback(.delete)), ("/retry", .scrollback(.retry)),
+            ("/discard", .scrollback(.discard)),
+            ("/help", .help), ("/?", .help), ("/quit", .quit), ("/q", .quit), ("/exit", .quit),
+        ] as [(String, ChatLine)])
+    func commands(typed: String, meaning: ChatLine) {
+        #expect(ChatLine(typed) == meaning)
+    }
+
+    @Test(
+        "A mistake is told in one line that shows how it is done",
+        arguments: [
+            ("/", "/ isn't a command; /help tells them, // sends it as a text"),
+            ("/jion random", "/jion isn't a command; /help tells them, //jion sends it as a text"),
+            ("/usr/bin/env", "/usr/bin/env isn't a command; /help tells them, //usr/bin/env sends it as a text"),
+            ("/\u{1B}[2Jx", "/[2Jx isn't a command; /help tells them, //[2Jx sends it as a text"),
+            ("/join", "which channel? /join ID"),
+            ("/join a b", "b is too much: /join ID"),
+            ("/join a/b", "A channel's id must not contain control characters, '/' or ',': /join ID"),
+            ("/create", "which channel? /create ID [--type TYPE] [USER …]"),
+            ("/create a --type", "--type needs a word after it: /create ID [--type TYPE] [USER …]"),
+            ("/create a --kind group", "--kind isn't an option here: /create ID [--type TYPE] [USER …]"),
+            (
+                "/create a --type Group",
+                "The type must hold only a to z, 0 to 9, '-' and '_': /create ID [--type TYPE] [USER …]"
+            ),
+            ("/invite", "whom? /invite USER … [-- WELCOME]"),
+            ("/invite -- welcome", "whom? /invite USER … [-- WELCOME]"),
+            ("/invite bob,cat", "A user's id must not contain control characters, '/' or ',': /invite USER … [-- WELCOME]"),
+            ("/accept a b", "b is too much: /accept [ID]"),
+            ("/leave now", "now is too much: /leave"),
+            ("/hide --archived", "--archived isn't an option here: /hide [--archive] [--clear]"),
+            ("/list all", "all is too much: /list [hidden]"),
+            ("/help me", "me is too much: /help"),
+        ])
+    func mistakes(typed: String, reason: String) {
+        #expect(ChatLine(typed) == .refused(reason))
+    }
+
+    @Test("Every command that help shows is one, and needs no more than it says")
+    func helpIsComplete() {
+        let wrong = ChatHelp.commands.flatMap { [$0.name] + $0.aliases }.filter { name in
+            if case .refused(let reason) = ChatLine("/\(name)") { !reason.contains("? /\(name) ") } else { false }
+        }
+        #expect(wrong == [])
+    }
+}

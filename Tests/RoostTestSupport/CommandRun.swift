@@ -1,0 +1,49 @@
+import Foundation
+
+/// One run of the command line against a server, from its start to its end.
+public struct CommandRun: Hashable, Sendable {
+    public let status: Int32
+    public let output: String
+    public let errors: String
+
+    /// - Parameters:
+    ///   - words: the command with its arguments, parted by spaces; a space inside one is written `_`.
+    ///   - token: a token to use; else the command makes one with the server's secret.
+    ///   - input: what it reads on standard input.
+    public static func roost(
+        _ words: String, on server: TestServer, token: String? = nil, input: String = ""
+    ) async throws -> CommandRun {
+        let process = Process()
+        process.executableURL = ServerProcess.binary
+        process.arguments = words.split(separator: " ").map { String($0).replacing("_", with: " ") }
+        var environment = ProcessInfo.processInfo.environment.filter { !$0.key.hasPrefix("ROOST_") }
+        environment["ROOST_URL"] = server.url.absoluteString
+        environment["ROOST_DATA"] = server.directory.path
+        environment["ROOST_TOKEN"] = token
+        process.environment = environment
+        let (stdin, stdout, stderr) = (Pipe(), Pipe(), Pipe())
+        (process.standardInput, process.standardOutput, process.standardError) = (stdin, stdout, stderr)
+        let ended = Mailbox<Int32>()
+        process.terminationHandler = { ended.put($0.terminationStatus) }
+        try process.run()
+        let (output, errors) = (stdout.fileHandleForReading.pieces(), stderr.fileHandleForReading.pieces())
+        try stdin.fileHandleForWriting.write(contentsOf: Data(input.utf8))
+        try stdin.fileHandleForWriting.close()
+        guard let status = await ended.next(within: .seconds(60)) else {
+            process.terminate()
+            throw Missed("the end of roost \(words)")
+        }
+        return CommandRun(status: status, output: await text(of: output), errors: await text(of: errors))
+    }
+
+    private static func text(of pieces: Mailbox<String>) async -> String {
+        var text = ""
+        while let piece = await pieces.next() { text += piece }
+        return text
+    }
+
+    /// Each line of the output with one space between its columns.
+    public var lines: [String] {
+        output.split(separator: "\n").map { $0.split(separator: " ").joined(separator: " ") }
+    }
+}

@@ -1,0 +1,92 @@
+import Foundation
+import Logging
+import Roost
+import Testing
+
+@testable import Roost
+
+@MainActor @Suite("Channels: lists from the server", .timeLimit(.minutes(1)))
+struct AskedChannelsTests {
+    private func chat(_ server: ScriptedServer) -> Chat {
+        var configuration = Chat.Configuration(logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        configuration.transport = server
+        return Chat(url: URL(filePath: "/"), user: "ann", configuration: configuration) { "token" }
+    }
+
+    private func view(_ id: ChannelID, createdAt: Int64) -> ChannelView {
+        let at = Timestamp(milliseconds: createdAt)
+        return ChannelView(
+            channel: Channel(
+                channelId: id, type: .community, createdBy: "bob", createdAt: at, updatedAt: at,
+                counters: ChannelCounters(seq: 1, memberCount: 1, messageCount: 0, lastActivity: at)), membership: nil)
+    }
+
+    private func joined(_ view: ChannelView, seq: Seq) -> Event {
+        Event(
+            kind: .memberJoined, stream: .user("ann"), seq: seq, actor: "ann",
+            rows: Rows(
+                channel: view.channel,
+                memberships: [
+                    Membership(
+                        channelId: view.channel.channelId, role: .member, state: .member, joinedAt: Timestamp(milliseconds: 0),
+                        joinedSeq: 1,
+                        readSeq: 0, readCount: 0, channelSeq: 1, userSeq: seq)
+                ]))
+    }
+
+    @Test(
+        "AM-33 SB-23 ST-09 R08 Channels of others come page by page, and one that the user joins leaves the list of those to join")
+    func notMember() async throws {
+        let (first, second, third) = (view("a", createdAt: 3), view("b", createdAt: 2), view("c", createdAt: 1))
+        let server = ScriptedServer { call in
+            guard call.operation == "channels.query", case .object(let fields) = call.with else {
+                return .error(.notFound("operation"))
+            }
+            // A page without rows is not the end.
+            return switch fields["cursor"] {
+            case nil: .result(Page(items: [first, second], nextCursor: "1"))
+            case .string("1")?: .result(Page<ChannelView>(items: [], nextCursor: "2"))
+            default: .result(Page(items: [third]))
+            }
+        }
+        let chat = chat(server)
+        try await chat.connect()
+        let list = chat.channels(matching: ChannelQuery(membership: .notMember), pageSize: 2)
+        var updates = list.updates.makeAsyncIterator()
+        #expect(await updates.next()?.items.map(\.id) == ["a", "b"])
+        try await list.loadMore()
+        #expect(list.items.map(\.id) == ["a", "b", "c"])
+        #expect(!list.hasMore)
+        try await server.send(joined(second, seq: 1))
+        while list.items.count == 3 { _ = await updates.next() }
+        #expect(list.items.map(\.id) == ["a", "c"])
+        await chat.disconnect()
+    }
+
+    @Test("SB-31 SB-32 A list by members is asked for again when somebody comes; a refusal is the list's")
+    func byMembers() async throws {
+        let turn = Turn()
+        let (one, other) = (view("a", createdAt: 1), view("b", createdAt: 2))
+        let server = ScriptedServer { call in
+            guard case .object(let fields) = call.with, fields["exactUsers"] != nil else {
+                return .error(RoostError(.notPermitted, "No."))
+            }
+            return .result(Page(items: turn.next() == 0 ? [one] : [one, other]))
+        }
+        let chat = chat(server)
+        try await chat.connect()
+        var query = ChannelQuery()
+        query.exactUsers = ["bob"]
+        let list = chat.channels(matching: query)
+        var updates = list.updates.makeAsyncIterator()
+        #expect(await updates.next()?.items.map(\.id) == ["a"])
+        try await server.send(joined(other, seq: 1))
+        while list.items.count < 2 { _ = await updates.next() }
+        #expect(list.items.map(\.id) == ["b", "a"])
+
+        let refused = chat.channels(matching: ChannelQuery(includeDeleted: true))
+        while refused.refusal == nil { await Task.yield() }
+        #expect(refused.refusal?.code == .notPermitted)
+        await chat.disconnect()
+    }
+}

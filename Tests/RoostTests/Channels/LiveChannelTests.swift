@@ -1,0 +1,156 @@
+import Foundation
+import Logging
+import Roost
+import Testing
+
+@testable import Roost
+
+@MainActor @Suite("Channels: live", .timeLimit(.minutes(1)))
+struct LiveChannelTests {
+    private func chat(_ server: any Transport = TinyServer()) -> Chat {
+        var configuration = Chat.Configuration(logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        configuration.transport = server
+        configuration.backoff = .milliseconds(1)...(.milliseconds(5))
+        return Chat(url: URL(filePath: "/"), user: "ann", configuration: configuration) { "token" }
+    }
+
+    @Test("AM-31 AM-29 SB-22 SB-29 AM-48 A live channel tells what the user is and may do, and when that changes")
+    func standing() async throws {
+        let chat = chat()
+        let store = try await chat.driver.prepare().store
+        let live = chat.channel("general")
+        var updates = live.updates.makeAsyncIterator()
+        #expect(await updates.next() == .some(nil))
+        #expect(live.currentUserMembership == .none)
+        #expect(live.myRole == nil)
+
+        let invited = invitation(to: "general")
+        try await store.write([.channel(channel(counters(3, messages: 2))), .invitation(invited)])
+        _ = await updates.next()
+        #expect(live.currentUserMembership == .invited(invited))
+
+        let role = membership(
+            readSeq: 1, readCount: 0, role: .operator, hidden: .hiddenPreventAutoUnhide, channelSeq: 3, userSeq: 2)
+        try await store.write([
+            .membership(role), .invitation(invitation(to: "general", .accepted, revision: 2)),
+            .capabilities("general", Capabilities.Own(permissions: [.channelFreeze], userSeq: 2, channelSeq: 3)),
+        ])
+        _ = await updates.next()
+        #expect(live.currentUserMembership == .member)
+        #expect(live.myRole == .operator)
+        #expect(live.hiddenState == .hiddenPreventAutoUnhide)
+        #expect(live.unreadCount == 2)
+        #expect([Permission.channelFreeze, .channelDelete].map(live.hasPermission) == [true, false])
+
+        var banned = membership(readSeq: 1, readCount: 0, state: .none, channelSeq: 3, userSeq: 3)
+        banned.bannedUntil = .forever
+        try await store.write([.membership(banned), .leave("general")])
+        _ = await updates.next()
+        #expect(live.currentUserMembership == .banned(until: .forever))
+        #expect(live.myRole == nil)
+        #expect(!live.hasPermission(.channelFreeze))
+    }
+
+    @Test("AM-07 AM-08 Whether a channel is silenced or throttled follows from the clock, not from what was stored")
+    func timedStates() async throws {
+        let chat = chat()
+        var silenced = channel(counters(3, messages: 2))
+        silenced.mutedUntil = Timestamp(milliseconds: 1)
+        silenced.isMuted = true
+        silenced.rateLimitedUntil = .forever
+        try await chat.driver.prepare().store.write([.channel(silenced)])
+        let live = chat.channel("general")
+        for await view in live.updates where view != nil { break }
+        #expect([live.channel?.isMuted, live.channel?.isRateLimited] == [false, true])
+    }
+
+    @Test("AM-07 AM-31 The end of a silence and of a ban is told without an event")
+    func ends() async throws {
+        let chat = chat()
+        let soon = Timestamp(milliseconds: chat.driver.environment.now().milliseconds + 300)
+        var silenced = channel(counters(3, messages: 2))
+        silenced.mutedUntil = soon
+        var banned = membership(readSeq: 1, readCount: 0, state: .none, channelSeq: 3, userSeq: 3)
+        banned.bannedUntil = soon
+        try await chat.driver.prepare().store.write([.channel(silenced), .membership(banned)])
+        let live = chat.channel("general")
+        for await view in live.updates where view?.channel.isMuted == false { break }
+        #expect(live.currentUserMembership == .none)
+    }
+
+    @Test("SB-12 AM-23 A creation whose answer is lost is sent again with the same key, and makes one channel")
+    func lostCreation() async throws {
+        let turn = Turn()
+        let created = ChannelView(
+            channel: channel(counters(1, messages: 0)), membership: membership(readSeq: 1, readCount: 0, userSeq: 1))
+        let server = ScriptedServer { call in
+            call.operation == "channels.create" && turn.next() == 0 ? .lost : .result(created)
+        }
+        let chat = chat(server)
+        try await chat.connect()
+        let live = try await chat.createChannel(displayName: "General")
+        #expect(live.id == "general")
+        let keys = await server.calls.filter { $0.operation == "channels.create" }.map { call -> JSONValue? in
+            if case .object(let fields) = call.with { fields["idempotencyKey"] } else { nil }
+        }
+        #expect(keys.count == 2 && keys.first == keys.last && keys.first != .some(nil))
+        await chat.disconnect()
+    }
+
+    @Test("AM-25 AM-26 AM-27 AM-28 ST-03 A conversation, a join and a fetch give the channel by its own id")
+    func getAndJoin() async throws {
+        let view = ChannelView(
+            channel: channel(counters(3, messages: 0)),
+            membership: membership(readSeq: 3, readCount: 0, channelSeq: 3, userSeq: 1), ownCapabilities: [.messageSend])
+        var seen = view
+        seen.membership = nil
+        let unjoined = seen
+        let server = ScriptedServer { call in .result(call.operation == "channels.get" ? unjoined : view) }
+        let chat = chat(server)
+        try await chat.connect()
+        let live = try await chat.getChannel("community:general")
+        for await view in live.updates where view != nil { break }
+        #expect(live.id == "general")
+        #expect(live.currentUserMembership == .none)
+        _ = try await chat.createConversation(with: ["bob"])
+        for await view in live.updates where view?.membership != nil { break }
+        #expect(try await chat.joinChannel("general").id == "general")
+        #expect(live.currentUserMembership == .member)
+        #expect(await server.operations().dropFirst() == ["channels.get", "channels.create", "members.join"])
+        await chat.disconnect()
+    }
+
+    @Test("AM-07 AM-08 A duration is whole seconds on the wire, nothing is for ever, and none at all is refused")
+    func durations() async throws {
+        let durations: [Duration] = [.seconds(60), .milliseconds(1), .milliseconds(1500), .zero, .seconds(-1)]
+        #expect(durations.map(\.wholeSeconds) == [60, 1, 2, 0, 0])
+        await #expect(throws: RoostError.invalidArgument("seconds", "must be 1 or more, or -1 for ever")) {
+            try await chat().channel("general").silence(for: .seconds(-1))
+        }
+    }
+
+    @Test("SB-15 SB-16 SB-18 R14 Invitations are a live list that fetches the channels it doesn't know; preferences are live too")
+    func invitations() async throws {
+        let chat = chat(
+            ScriptedServer { call in
+                guard call.operation == "invitations.mine" else { return .error(.notFound("operation")) }
+                return .result(
+                    Page(items: [InvitationEntry(invitation: invitation(to: "general"), channel: channel(counters(1, messages: 0)))]
+                    ))
+            })
+        try await chat.connect()
+        let list = chat.invitations()
+        let preferences = chat.preferences
+        var updates = list.updates.makeAsyncIterator()
+        _ = await updates.next()
+        let store = try await chat.driver.prepare().store
+        try await store.write([.invitation(invitation(to: "general")), .preferences(Preferences(autoAcceptInvitations: false))])
+        while list.items.first?.channel == nil { _ = await updates.next() }
+        #expect(list.items.map(\.invitation) == [invitation(to: "general")])
+        for await state in preferences.updates where !state.autoAcceptInvitations { break }
+        #expect(!preferences.autoAcceptInvitations)
+        try await store.write([.invitation(invitation(to: "general", .declined, revision: 2))])
+        while !list.items.isEmpty { _ = await updates.next() }
+        await chat.disconnect()
+    }
+}

@@ -1,0 +1,97 @@
+import Foundation
+import Roost
+import Synchronization
+
+/// A server that answers calls as a test says, and sends what the test has it send.
+actor ScriptedServer: Transport {
+    /// A call that arrived.
+    struct Call: Decodable, Sendable {
+        var call: Int64
+        var operation: String
+        var with: JSONValue
+    }
+
+    /// What becomes of a call.
+    enum Answer: Sendable {
+        case result(any Encodable & Sendable)
+        case error(RoostError)
+        /// The connection breaks.
+        case lost
+    }
+
+    private let answer: @Sendable (Call) -> Answer
+    private(set) var calls: [Call] = []
+    private var receive: (@Sendable (TransportEvent) async -> Void)?
+
+    /// Answers to calls other than `streams.resume`.
+    init(answer: @escaping @Sendable (Call) -> Answer) { self.answer = answer }
+
+    func operations() -> [String] { calls.map(\.operation) }
+
+    /// Sends an event to the connection that there is.
+    func send(_ event: Event) async throws { await receive?(.message(try JSONWriter.bytes(of: event))) }
+
+    func run(
+        url: URL, outgoing: AsyncStream<TransportCommand>, receive: @escaping @Sendable (TransportEvent) async -> Void
+    ) async {
+        self.receive = receive
+        await receive(.opened)
+        for await command in outgoing {
+            guard case .message(let bytes) = command else { continue }
+            guard let call = try? JSONDecoder().decode(Call.self, from: Data(bytes)) else {
+                await tell(Self.welcome)
+                continue
+            }
+            calls.append(call)
+            switch call.operation == "streams.resume" ? .result(Self.nothingMissed) : answer(call) {
+            case .result(let result): await tell(Reply(reply: call.call, result: result))
+            case .error(let error): await tell(Refusal(reply: call.call, error: error))
+            case .lost: return await receive(.closed(code: 1006, reason: "lost"))
+            }
+        }
+        await receive(.closed(code: nil, reason: ""))
+    }
+
+    private func tell(_ frame: some Encodable) async {
+        if let bytes = try? JSONWriter.bytes(of: frame) { await receive?(.message(bytes)) }
+    }
+
+    private static let welcome = WelcomeFrame(
+        welcome: .init(
+            user: "ann", role: .user, connection: 1, epoch: "first", version: "0.1.0", now: Timestamp(milliseconds: 0),
+            tokenExpiresAt: Timestamp(milliseconds: 0), pingIntervalSeconds: 30))
+
+    private static let nothingMissed = Resumption(
+        user: Changes(stream: .user("ann"), rows: Rows(), seq: 0, hasMore: false), channels: [], hasMore: false)
+
+    private struct Reply: Encodable {
+        var reply: Int64
+        var result: any Encodable & Sendable
+
+        private enum CodingKeys: String, CodingKey { case reply, result }
+
+        func encode(to encoder: any Encoder) throws {
+            var container = encoder.container(keyedBy: CodingKeys.self)
+            try container.encode(reply, forKey: .reply)
+            try container.encode(result, forKey: .result)
+        }
+    }
+
+    private struct Refusal: Encodable {
+        var reply: Int64
+        var error: RoostError
+    }
+}
+
+/// Which of several answers it is time for.
+final class Turn: Sendable {
+    private let count = Mutex(0)
+
+    /// 0 the first time, then 1.
+    func next() -> Int {
+        count.withLock { count in
+            defer { count += 1 }
+            return count
+        }
+    }
+}

@@ -1,0 +1,108 @@
+import RoostAPI
+import Testing
+
+@testable import Roost
+
+@Suite("Sync: what the user may do")
+struct CapabilityTests {
+    private let all: [Permission] = [.channelRead, .messageSend, .historyRead]
+
+    private func granted(_ client: Harness) async throws -> [Permission]? { try await client.view()?.ownCapabilities }
+
+    /// A change of the whole channel, told by role.
+    private func told(_ seq: Seq, _ capabilities: [String: [Permission]], _ counters: ChannelCounters) -> Event {
+        Event(
+            kind: .channelFrozen, stream: .channel(Harness.channel), seq: seq, actor: "bob",
+            rows: Rows(channel: channel(counters), capabilities: capabilities))
+    }
+
+    private func mine(_ seq: Seq, _ membership: Membership, may permissions: [Permission]) -> Event {
+        Event(
+            kind: .memberRoleChanged, stream: .user(Harness.user), seq: seq, actor: "bob",
+            rows: Rows(memberships: [membership], ownCapabilities: ["general": permissions]))
+    }
+
+    private func left(_ seq: Seq) -> Event {
+        Event(
+            kind: .memberRemoved, stream: .user(Harness.user), seq: seq, actor: "bob",
+            rows: Rows(memberships: [membership(readSeq: 1, readCount: 0, state: .none, userSeq: seq)]))
+    }
+
+    @Test("AM-48 R08 A freeze told by role changes what a member of that role may do, and no admin's")
+    func byRole() async throws {
+        let frozen = ["member": [Permission.channelRead, .historyRead], "operator": all]
+        let expectations: [(AppRole, [Permission]?)] = [
+            (.user, frozen["member"]), (.admin, all), (.service, all), (.moderator, all),
+        ]
+        for (role, expected) in expectations {
+            var client = try await Harness()
+            try await client.connectWithChannel(role: role)
+            try await client.receive(mine(2, membership(readSeq: 1, readCount: 0, channelSeq: 3, userSeq: 2), may: all))
+            #expect(try await granted(client) == all)
+            try await client.receive(told(4, frozen, counters(4, messages: 2)))
+            #expect(try await granted(client) == expected, "\(role)")
+        }
+    }
+
+    @Test("AM-48 Of what is told to the user and what is told by role, the later change of the channel holds, in either order")
+    func later() async throws {
+        let frozen = ["member": [Permission.channelRead], "operator": all]
+        let promoted = membership(readSeq: 1, readCount: 0, role: .operator, channelSeq: 4, userSeq: 2)
+        for isOwnFirst in [true, false] {
+            var client = try await Harness()
+            try await client.connectWithChannel()
+            let role = mine(2, promoted, may: [.channelUpdate])
+            let counted = Event(
+                kind: .memberRoleChanged, stream: .channel(Harness.channel), seq: 4, actor: "bob",
+                rows: Rows(counters: counters(4, messages: 2)))
+            let freeze = told(5, frozen, counters(5, messages: 2))
+            if isOwnFirst { try await client.receive(role) }
+            try await client.receive(counted)
+            try await client.receive(freeze)
+            if !isOwnFirst { try await client.receive(role) }
+            #expect(try await granted(client) == all, "own first: \(isOwnFirst)")
+        }
+    }
+
+    @Test("AM-48 R13 What the user may do is forgotten when the membership ends, and is there again after another stay")
+    func forgotten() async throws {
+        var client = try await Harness()
+        try await client.connectWithChannel()
+        try await client.receive(mine(2, membership(readSeq: 1, readCount: 0, channelSeq: 3, userSeq: 2), may: all))
+        try await client.receive(left(3))
+        #expect(try await granted(client) == [])
+        var back = membership(readSeq: 9, readCount: 2, channelSeq: 9, userSeq: 4)
+        back.joinedSeq = 9
+        try await client.receive(
+            Event(
+                kind: .memberJoined, stream: .user(Harness.user), seq: 4, actor: "ann",
+                rows: Rows(
+                    channel: channel(counters(9, messages: 2)), memberships: [back], ownCapabilities: ["general": [.channelRead]])))
+        #expect(try await granted(client) == [.channelRead])
+    }
+
+    @Test("AM-34 AM-48 In a deleted channel nobody is a member and nothing is allowed")
+    func deleted() async throws {
+        var client = try await Harness()
+        try await client.connectWithChannel()
+        try await client.receive(mine(2, membership(readSeq: 1, readCount: 0, channelSeq: 3, userSeq: 2), may: all))
+        let deleted = channel(counters(4, messages: 2), deletedAt: Timestamp(milliseconds: 4))
+        try await client.receive(
+            Event(kind: .channelDestroyed, stream: .channel(Harness.channel), seq: 4, actor: "bob", rows: Rows(channel: deleted)))
+        let view = try await client.view()
+        #expect(view?.membership?.state == MembershipState.none)
+        #expect(view?.ownCapabilities == [])
+    }
+
+    @Test("A permission that this version doesn't know is left out, and the rest is taken")
+    func newerServer() async throws {
+        var client = try await Harness()
+        try await client.connectWithChannel()
+        try await client.receive(
+            text: """
+                {"watching":false,"event":"channel.frozen","stream":"channel:general","seq":4,
+                 "rows":{"capabilities":{"member":["message.sing","channel.read"]}}}
+                """)
+        #expect(try await granted(client) == [.channelRead])
+    }
+}

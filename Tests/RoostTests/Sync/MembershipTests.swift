@@ -1,0 +1,157 @@
+import RoostAPI
+import Testing
+
+@testable import Roost
+
+@Suite("Sync: memberships, invitations, preferences")
+struct MembershipTests {
+    @Test("SB-26 R09 What hiding conceals goes from the device, and doesn't come back with a page or an edit")
+    func concealed() async throws {
+        var client = try await Harness()
+        try await client.connectWithChannel()
+        let hidden = membership(
+            readSeq: 3, readCount: 2, floor: 3, hidden: .hiddenAllowAutoUnhide, channelSeq: 3, userSeq: 2)
+        try await client.receive(mine(2, .channelHidden, hidden))
+        #expect(try await client.texts() == [])
+        try await client.receive(edited(message(2, "one, edited", changedAt: 4), messages: 2))
+        try await client.receive(sent(message(5, "three"), messages: 3))
+        #expect(try await client.texts() == ["three"])
+        let cached = try await client.store.read { try $0.messages(of: Harness.channel, limit: 10) }
+        #expect(!cached.hasOlder)
+        #expect(try await client.view()?.hiddenState == .unhidden)
+    }
+
+    @Test("SB-14 What came before a floor is left out of what a resume brings afresh")
+    func floorOfFreshChannel() async throws {
+        var client = try await Harness()
+        try await client.connect()
+        let page = fresh(
+            messages: [message(8, "after")], counters: counters(8, messages: 6),
+            membership: membership(readSeq: 8, readCount: 6, floor: 7, channelSeq: 8, userSeq: 1))
+        try await client.answer("streams.resume", with: Resumption(user: changes(user: 1), channels: [page], hasMore: false))
+        let cached = try await client.store.read { try $0.messages(of: Harness.channel, limit: 10) }
+        #expect(cached == CachedMessages(messages: [message(8, "after")], hasOlder: false, hasOlderCached: false))
+    }
+
+    @Test("I8 SB-29 Of two versions of a membership the one with the higher stamp holds, whatever it counts")
+    func newerMembership() async throws {
+        var client = try await Harness()
+        try await client.connectWithChannel()
+        try await client.store.write([.membership(membership(readSeq: 3, readCount: 2, userSeq: 5))])
+        try await client.store.write([
+            .membership(membership(readSeq: 1, readCount: 0, hidden: .hiddenPreventAutoUnhide, userSeq: 4))
+        ])
+        #expect(try await client.view()?.membership == membership(readSeq: 3, readCount: 2, userSeq: 5))
+        let again = membership(readSeq: 1, readCount: 1, hidden: .hiddenPreventAutoUnhide, channelSeq: 3, userSeq: 6)
+        try await client.store.write([.membership(again)])
+        #expect(try await client.view()?.membership == again)
+    }
+
+    @Test("SB-15 SB-16 R14 An invitation comes with its channel, the higher revision wins, and others' are nothing to the list")
+    func invitations() async throws {
+        var client = try await Harness()
+        try await client.connectWithChannel()
+        var leadsTo = channel(counters(1, messages: 0))
+        leadsTo = Channel(
+            channelId: "private", type: .group, createdBy: "bob", createdAt: leadsTo.createdAt, updatedAt: leadsTo.createdAt,
+            counters: leadsTo.counters)
+        func told(_ seq: Seq, _ rows: Rows) -> Event {
+            Event(kind: .invitationReceived, stream: .user(Harness.user), seq: seq, actor: "bob", rows: rows)
+        }
+        func waiting() async throws -> [String] {
+            try await client.store.read {
+                try $0.waitingInvitations().map { "\($0.invitation.revision) \($0.channel?.type.rawValue ?? "?")" }
+            }
+        }
+        try await client.receive(told(2, Rows(channel: leadsTo, invitations: [invitation(revision: 3)])))
+        #expect(try await waiting() == ["3 group"])
+        try await client.receive(told(3, Rows(invitations: [invitation(.withdrawn, revision: 2)])))
+        #expect(try await waiting() == ["3 group"])
+        try await client.receive(told(4, Rows(invitations: [invitation(of: "cat", by: "ann", revision: 1)])))
+        #expect(try await waiting() == ["3 group"])
+        try await client.receive(told(5, Rows(invitations: [invitation(.declined, revision: 4)])))
+        #expect(try await waiting() == [])
+        #expect(try await client.store.savedState().channels.keys.sorted() == [Harness.channel])
+    }
+
+    @Test("SB-18 R14 Preferences come with the user's stream, and hold by default until they do")
+    func preferences() async throws {
+        var client = try await Harness()
+        try await client.connectWithChannel()
+        #expect(try await client.store.read { try $0.preferences() } == Preferences(autoAcceptInvitations: true))
+        try await client.receive(
+            Event(
+                kind: .preferencesUpdated, stream: .user(Harness.user), seq: 2, actor: "ann",
+                rows: Rows(preferences: Preferences(autoAcceptInvitations: false))))
+        #expect(try await client.restarted().store.read { try $0.preferences() } == Preferences(autoAcceptInvitations: false))
+    }
+
+    @Test("AM-27 SB-25 A fetched channel is known here and followed by nobody; a member's is left to its stream")
+    func fetched() async throws {
+        var client = try await Harness()
+        try await client.connect()
+        try await client.answer("streams.resume", with: Resumption(user: changes(user: 0), channels: [], hasMore: false))
+        try await client.feed(.call(1, GetChannel(channel: "community:general")))
+        try await client.answer(
+            "channels.get",
+            with: ChannelView(
+                channel: channel(counters(4, messages: 2)), membership: nil, ownCapabilities: [.channelRead, .memberJoin]))
+        #expect(try await client.view()?.ownCapabilities == [.channelRead, .memberJoin])
+        #expect(client.sync.saved.channels == [:])
+        #expect(try await client.listed() == [])
+
+        var member = try await Harness()
+        try await member.connectWithChannel()
+        try await member.receive(sent(message(4, "three"), messages: 3))
+        try await member.feed(.call(1, GetChannel(channel: Harness.channel)))
+        // It was read before the message.
+        try await member.answer(
+            "channels.get",
+            with: ChannelView(
+                channel: channel(counters(3, messages: 2)), membership: membership(readSeq: 1, readCount: 0), ownCapabilities: []))
+        #expect(try await member.view()?.channel.counters == counters(4, messages: 3))
+    }
+
+    @Test("SB-04 Of an ephemeral channel there is nothing older to ask for")
+    func ephemeral() async throws {
+        var client = try await Harness()
+        try await client.connect()
+        var page = fresh(
+            messages: [], counters: counters(9, messages: 7), membership: membership(readSeq: 9, readCount: 7, userSeq: 1))
+        page.rows.channel?.isEphemeral = true
+        try await client.answer("streams.resume", with: Resumption(user: changes(user: 1), channels: [page], hasMore: false))
+        #expect(client.sync.saved.channels == [Harness.channel: Position(cursor: 9, windowStart: 0)])
+    }
+
+    @Test("ST-01 R39 What was watched is watched again after a reconnect, until it is unwatched, left or refused")
+    func watching() async throws {
+        var client = try await Harness()
+        try await client.connectWithChannel()
+        for (token, channel) in [(1, "general"), (2, "a"), (3, "b")] as [(CallToken, ChannelID)] {
+            try await client.feed(.call(token, WatchChannel(channel: channel)))
+            try await client.answer("watching.watch", with: Done())
+        }
+        try await client.feed(.call(4, UnwatchChannel(channel: "b")))
+        try await client.answer("watching.unwatch", with: Done())
+        try await client.reconnect()
+        #expect(client.calls.values.filter { $0 == "watching.watch" }.count == 2)
+        try await client.refuse("watching.watch", with: .notFound("channel"))
+        #expect(client.sync.watched == [Harness.channel])
+        try await client.receive(
+            mine(2, .memberLeft, membership(readSeq: 1, readCount: 0, state: .none, userSeq: 2)))
+        #expect(client.sync.watched == [])
+        try await client.reconnect()
+        #expect(!client.calls.values.contains("watching.watch"))
+    }
+}
+
+extension Harness {
+    /// Loses the connection, and has another one with nothing missed.
+    fileprivate mutating func reconnect() async throws {
+        try await feed(.transport(sync.connection, .closed(code: nil, reason: "")))
+        forgetCalls()
+        try await connect()
+        try await answer(
+            "streams.resume", with: Resumption(user: changes(user: sync.saved.userCursor), channels: [], hasMore: false))
+    }
+}
