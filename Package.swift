@@ -112,6 +112,11 @@ let package = Package(
             ] + sockets,
             swiftSettings: settings
         ),
+        .executableTarget(
+            name: "example-create-query-join", dependencies: ["Roost"], path: "Examples/CreateQueryJoin", swiftSettings: settings),
+        .executableTarget(
+            name: "example-distinct-invite-hide", dependencies: ["Roost"], path: "Examples/DistinctInviteHide",
+            swiftSettings: settings),
         .target(
             name: "RoostTestSupport",
             dependencies: [

@@ -12,7 +12,9 @@ struct RoostCommand: AsyncParsableCommand {
             Completions: roost --generate-completion-script bash > /etc/bash_completion.d/roost (zsh and fish work too).
             """,
         version: RoostVersion.current,
-        subcommands: [Serve.self, Demo.self, Token.self, ChatCommand.self, Channels.self, Members.self, Doctor.self, Config.self, Bench.self])
+        subcommands: [
+            Serve.self, Demo.self, Token.self, ChatCommand.self, Channels.self, Members.self, Doctor.self, Config.self, Bench.self,
+        ])
 }
 
 /// What went wrong, said to whoever typed the command: one line on standard error, and exit code 1.

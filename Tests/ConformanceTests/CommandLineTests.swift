@@ -22,7 +22,8 @@ import Testing
         #expect(
             lines == [
                 [
-                    "channel team", "type community", "name The Team", "public yes", "members 1", "messages 0", "last message -", "tags x",
+                    "channel team", "type community", "name The Team", "public yes", "members 1", "messages 0", "last message -",
+                    "tags x",
                     "you are owner", "unread 0",
                 ],
                 ["bob is a member now", "cat is a member now", "zed refused: There is no such user. (not_found)"],
@@ -46,7 +47,8 @@ import Testing
         ] { runs.append(try await CommandRun.roost(words, on: server)) }
         #expect(
             runs.map { "\($0.status) \($0.errors.split(separator: "\n").first ?? "")" } == [
-                "0 ", "1 Error: A channel with this id exists. (already_exists)", "1 Error: There is no such channel. (not_found)", "1 ",
+                "0 ", "1 Error: A channel with this id exists. (already_exists)",
+                "1 Error: The channel is private: it takes an invitation. (invite_required)", "1 ",
                 "64 Error: Nothing to change: give at least one attribute, like --name.",
                 "1 Error: The token is not valid. (unauthenticated)",
                 "1 Error: Who asks? Give a token with --token or ROOST_TOKEN, or, on the server's machine, a user with --as.",
@@ -60,11 +62,13 @@ import Testing
         let token = try await server.token("backend", role: .service)
         let bob = try await server.token("bob")
         _ = try await server.request(
-            "PATCH", "/v1/me/preferences", token: bob, body: #"{"autoAcceptInvitations":false}"#, headers: ["Content-Type: application/json"])
+            "PATCH", "/v1/me/preferences", token: bob, body: #"{"autoAcceptInvitations":false}"#,
+            headers: ["Content-Type: application/json"])
         let create = "channels create --type group --key order-7 --as ann"
         let first = try await CommandRun.roost(create, on: server, token: token)
         let again = try await CommandRun.roost(create, on: server, token: token)
-        #expect([first.status, again.status] == [0, 0] && first.output == again.output && first.output.contains("you are       owner"))
+        #expect(
+            [first.status, again.status] == [0, 0] && first.output == again.output && first.output.contains("you are       owner"))
 
         let id = first.lines.first?.split(separator: " ").last ?? ""
         var lines: [[String]] = []
@@ -80,7 +84,9 @@ import Testing
     func plainChat() async throws {
         let server = try await TestServer()
         try await people("ann", on: server)
-        let lines = ["hi", "/create den --type group ann", "//go", "/hide --archive", "/list hidden", "/unhide", "/leave", "/quit", "never"]
+        let lines = [
+            "hi", "/create den --type group ann", "//go", "/hide --archive", "/list hidden", "/unhide", "/leave", "/quit", "never",
+        ]
         let run = try await CommandRun.roost("chat team --as bob", on: server, input: lines.joined(separator: "\n"))
         let said = run.output.split(separator: "\n").map { $0.replacing(#/^\[\d\d:\d\d\] /#, with: "") }
         #expect(
@@ -108,7 +114,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("what others write can't steer the terminal: names, welcome texts and topics come without control characters")
+    @Test("what others write can't steer the terminal: names and welcome texts come without control characters")
     func safety() async throws {
         let server = try await TestServer()
         let ann = try await server.token("ann")

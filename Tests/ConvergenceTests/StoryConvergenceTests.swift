@@ -151,6 +151,23 @@ struct StoryConvergenceTests {
             #expect(wrong == [], "after step \(number)")
         }
     }
+
+    @Test("AM-48 I5 a new role that is told late doesn't bring back what a freeze has taken since", arguments: Room.Late.allCases)
+    func lateRole(late: Room.Late) throws {
+        let prepared = try PreparedRoom()
+        let room = prepared.room
+        let seat = room.seat("bob")
+        try room.reconnect(seat, by: .resume)
+        room.seats[seat].late = late
+        // An operator sends while a channel is frozen, a member doesn't.
+        try room.world.perform(SetMemberRole(channel: "team", users: ["bob"], role: .member), as: "ann")
+        try room.world.perform(FreezeChannel(channel: "team"), as: "ann")
+        try room.deliver()
+        try room.arrive(seat)
+        let wrong = try room.differences(of: [seat])
+        #expect(wrong == [])
+        #expect(room.seats[seat].client.channels["team"]?.capabilities.now(as: .member).contains(.messageSend) == false)
+    }
 }
 
 extension UpdateChannel {

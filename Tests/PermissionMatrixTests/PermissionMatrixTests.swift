@@ -45,7 +45,9 @@ struct PermissionMatrixTests {
     @Test("AM-19 standard and private channels are as they are stored", arguments: [Kind.standard, .private])
     func kept(kind: Kind) throws { try check(kind) }
 
-    @Test("SB-19 SB-21 a group is found by its members and joined by invitation, a public one by all", arguments: [Kind.group, .publicGroup])
+    @Test(
+        "SB-19 SB-21 a group is found by its members and joined by invitation, a public one by all",
+        arguments: [Kind.group, .publicGroup])
     func groups(kind: Kind) throws { try check(kind) }
 
     @Test("ST-08 D-27 a messaging channel is for its members, a livestream for all", arguments: [Kind.messaging, .livestream])

@@ -24,7 +24,8 @@ struct Row: Sendable {
 
     /// - Parameter variant: which way it is, where an operation has several rows.
     init<O: Handled>(
-        _ operation: O.Type, _ right: Right, _ variant: String? = nil, beside others: [Permission] = [], decisive: Permission? = nil,
+        _ operation: O.Type, _ right: Right, _ variant: String? = nil, beside others: [Permission] = [],
+        decisive: Permission? = nil,
         dependsOnMore: Bool = false, _ make: @escaping @Sendable (Fixture) -> O
     ) {
         name = O.name + (variant.map { " (\($0))" } ?? "")

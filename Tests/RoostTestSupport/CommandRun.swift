@@ -1,4 +1,5 @@
 import Foundation
+import RoostAPI
 
 /// One run of the command line against a server, from its start to its end.
 public struct CommandRun: Hashable, Sendable {
@@ -13,14 +14,28 @@ public struct CommandRun: Hashable, Sendable {
     public static func roost(
         _ words: String, on server: TestServer, token: String? = nil, input: String = ""
     ) async throws -> CommandRun {
+        try await run(
+            ServerProcess.binary, words.split(separator: " ").map { String($0).replacing("_", with: " ") },
+            environment: [
+                "ROOST_URL": server.url.absoluteString, "ROOST_DATA": server.directory.path, "ROOST_TOKEN": token,
+            ].compactMapValues { $0 }, input: input)
+    }
+
+    /// One of the programs of the folder Examples, which are built with these tests and stand beside them.
+    public static func example(_ name: String, on server: TestServer) async throws -> CommandRun {
+        try await run(
+            ServerProcess.binary.deletingLastPathComponent().appending(path: name), [server.url.absoluteString],
+            environment: ["ANN_TOKEN": try await server.token("ann"), "BOB_TOKEN": try await server.token("bob")])
+    }
+
+    private static func run(
+        _ program: URL, _ arguments: [String], environment: [String: String], input: String = ""
+    ) async throws -> CommandRun {
         let process = Process()
-        process.executableURL = ServerProcess.binary
-        process.arguments = words.split(separator: " ").map { String($0).replacing("_", with: " ") }
-        var environment = ProcessInfo.processInfo.environment.filter { !$0.key.hasPrefix("ROOST_") }
-        environment["ROOST_URL"] = server.url.absoluteString
-        environment["ROOST_DATA"] = server.directory.path
-        environment["ROOST_TOKEN"] = token
-        process.environment = environment
+        process.executableURL = program
+        process.arguments = arguments
+        process.environment = ProcessInfo.processInfo.environment.filter { !$0.key.hasPrefix("ROOST_") }
+            .merging(environment) { $1 }
         let (stdin, stdout, stderr) = (Pipe(), Pipe(), Pipe())
         (process.standardInput, process.standardOutput, process.standardError) = (stdin, stdout, stderr)
         let ended = Mailbox<Int32>()
@@ -31,7 +46,7 @@ public struct CommandRun: Hashable, Sendable {
         try stdin.fileHandleForWriting.close()
         guard let status = await ended.next(within: .seconds(60)) else {
             process.terminate()
-            throw Missed("the end of roost \(words)")
+            throw Missed("the end of \(program.lastPathComponent) \(arguments)")
         }
         return CommandRun(status: status, output: await text(of: output), errors: await text(of: errors))
     }

@@ -37,9 +37,9 @@ public struct PolicyChanges: Codable, Hashable, Sendable {
     /// What makes a channel private: members find it, and an invitation is the way in (SB-03).
     public static let isPrivate = PolicyChanges(discovery: .members, join: .invited)
 
-    /// What only a type decides, not a channel.
+    /// What only a type decides, not a channel: what matters at its creation, and whom invitations that wait were told to.
     private static let ofTypes: Set<PolicyName> = [
-        .create, .usersAtCreation, .distinct, .allowsEphemeral,
+        .create, .usersAtCreation, .invitationAudience, .distinct, .allowsEphemeral,
     ]
 
     /// The names of what is given.

@@ -23,12 +23,14 @@ final class CallConnection {
         let channel = try await connect(to: server)
         try await channel.executeThenClose { incoming, outgoing in
             try await body(
-                CallConnection(server: server, channel: channel.channel, incoming: incoming.makeAsyncIterator(), outgoing: outgoing))
+                CallConnection(server: server, channel: channel.channel, incoming: incoming.makeAsyncIterator(), outgoing: outgoing)
+            )
         }
     }
 
     private init(
-        server: CallServer, channel: any NIOCore.Channel, incoming: NIOAsyncChannelInboundStream<HTTPClientResponsePart>.AsyncIterator,
+        server: CallServer, channel: any NIOCore.Channel,
+        incoming: NIOAsyncChannelInboundStream<HTTPClientResponsePart>.AsyncIterator,
         outgoing: NIOAsyncChannelOutboundWriter<HTTPClientRequestPart>
     ) {
         (self.server, self.channel, self.incoming, self.outgoing) = (server, channel, incoming, outgoing)
@@ -44,7 +46,8 @@ final class CallConnection {
             guard let problem = try? JSONDecoder().decode(Problem.self, from: body) else {
                 throw Failure("What answers at \(server.address) isn't Roost, or of another version: its status is \(status).")
             }
-            throw RoostError(problem.code, problem.detail, field: problem.field, limit: problem.limit, rule: problem.rule, until: problem.until)
+            throw RoostError(
+                problem.code, problem.detail, field: problem.field, limit: problem.limit, rule: problem.rule, until: problem.until)
         }
         do {
             return try JSONDecoder().decode(Call.Response.self, from: body)

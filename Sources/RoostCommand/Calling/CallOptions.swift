@@ -27,9 +27,13 @@ struct CallOptions: ParsableArguments {
     private func callServer() async throws -> CallServer {
         let url = try server.address()
         if let token = server.givenToken {
-            guard !admin else { throw Failure("--admin makes an admin's token from the data directory; a given token is used as it is.") }
+            guard !admin else {
+                throw Failure("--admin makes an admin's token from the data directory; a given token is used as it is.")
+            }
             // What isn't a token at all, the server refuses.
-            guard let user, let owner = TokenOwner(token), owner.user != user else { return CallServer(url, token: token, actsAs: nil) }
+            guard let user, let owner = TokenOwner(token), owner.user != user else {
+                return CallServer(url, token: token, actsAs: nil)
+            }
             guard owner.role == .service else {
                 throw Failure("The token is for \(owner.user.rawValue.safe()), not for \(user.rawValue.safe()).")
             }

@@ -25,7 +25,9 @@ struct ServerOptions: ParsableArguments {
 
     /// What makes tokens with the secret of the server's data directory.
     func mint() throws -> TokenMint {
-        let named = (data ?? Self.environment["ROOST_DATA"]).map { TokenMint(directory: URL(filePath: $0, directoryHint: .isDirectory)) }
+        let named = (data ?? Self.environment["ROOST_DATA"]).map {
+            TokenMint(directory: URL(filePath: $0, directoryHint: .isDirectory))
+        }
         guard let mint = named ?? .usual() else {
             throw Failure(
                 "There is no server's data directory here, to make a token from. Start one (roost demo), name its directory with --data, or give a token with --token."

@@ -12,7 +12,9 @@ struct TokenOwner: Hashable {
         guard parts.count == 3 else { return nil }
         var text = String(parts[1]).replacing("-", with: "+").replacing("_", with: "/")
         while !text.count.isMultiple(of: 4) { text += "=" }
-        guard let data = Data(base64Encoded: text), let claims = try? JSONDecoder().decode(Claims.self, from: data) else { return nil }
+        guard let data = Data(base64Encoded: text), let claims = try? JSONDecoder().decode(Claims.self, from: data) else {
+            return nil
+        }
         user = UserID(claims.sub)
         role = claims.role.flatMap(AppRole.init(rawValue:)) ?? .user
     }

@@ -5,7 +5,9 @@ extension Channels {
     struct Create: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Make a channel.",
-            discussion: "The user becomes its owner and first member. Where such a channel is distinct, the one with the same members is shown.")
+            discussion:
+                "The user becomes its owner and first member. Where such a channel is distinct, the one with the same members is shown."
+        )
 
         @Argument(help: "The channel's id, for ever. The server makes one when it is left out.") var channel: ChannelID?
         @Option(help: "What kind of channel: see roost channels types.") var type: ChannelType = .community
@@ -50,7 +52,9 @@ extension Channels {
         @OptionGroup var options: CallOptions
 
         func validate() throws {
-            guard !attributes.isEmpty || noTags else { throw ValidationError("Nothing to change: give at least one attribute, like --name.") }
+            guard !attributes.isEmpty || noTags else {
+                throw ValidationError("Nothing to change: give at least one attribute, like --name.")
+            }
             guard attributes.tag.isEmpty || !noTags else { throw ValidationError("Give either --tag or --no-tags.") }
         }
 

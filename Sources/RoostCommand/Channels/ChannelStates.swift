@@ -26,7 +26,8 @@ extension Channels {
         @Argument(help: "The channel's id.") var channel: ChannelID
         @Option(
             name: .customLong("for"),
-            help: ArgumentHelp("How long: seconds, or like 90s, 45m, 12h, 30d. (default: until it is unsilenced)", valueName: "time"))
+            help: ArgumentHelp(
+                "How long: seconds, or like 90s, 45m, 12h, 30d. (default: until it is unsilenced)", valueName: "time"))
         var duration: Lifetime?
         @OptionGroup var options: CallOptions
 
@@ -46,7 +47,8 @@ extension Channels {
 
     struct Hide: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Hide a channel from the user's own lists.", discussion: "The next message brings it back, unless it is archived.")
+            abstract: "Hide a channel from the user's own lists.",
+            discussion: "The next message brings it back, unless it is archived.")
 
         @Argument(help: "The channel's id.") var channel: ChannelID
         @Flag(help: "Keep it hidden until it is unhidden.") var archive = false
@@ -57,7 +59,8 @@ extension Channels {
             try await options.run { connection in
                 let membership = try await connection.call(
                     HideChannel(channel: channel, hidePreviousMessages: clear, allowAutoUnhide: !archive))
-                try options.show(membership, ["\(channel.rawValue.safe()) is \(archive ? "archived" : "hidden until its next message")."])
+                try options.show(
+                    membership, ["\(channel.rawValue.safe()) is \(archive ? "archived" : "hidden until its next message")."])
             }
         }
     }

@@ -62,11 +62,17 @@ enum ChannelText {
         rows.append(("members", "\(channel.counters.memberCount)"))
         rows.append(("messages", "\(channel.counters.messageCount)"))
         rows.append(("last message", channel.counters.lastMessageAt.map { MessageTime.moment(of: $0.date) } ?? "-"))
-        rows.append(("created", MessageTime.moment(of: channel.createdAt.date) + (channel.createdBy.map { " by \($0.rawValue.safe())" } ?? "")))
+        rows.append(
+            (
+                "created",
+                MessageTime.moment(of: channel.createdAt.date) + (channel.createdBy.map { " by \($0.rawValue.safe())" } ?? "")
+            ))
         if let customType = channel.customType { rows.append(("custom type", customType.safe())) }
         if let cover = channel.coverUrl { rows.append(("cover", cover.safe())) }
         if !channel.tags.isEmpty { rows.append(("tags", channel.tags.map { $0.safe() }.joined(separator: ", "))) }
-        if let metadata = channel.metadata { rows.append(("metadata", "\(metadata.sizeBytes) bytes, version \(channel.metadataVersion)")) }
+        if let metadata = channel.metadata {
+            rows.append(("metadata", "\(metadata.sizeBytes) bytes, version \(channel.metadataVersion)"))
+        }
         return rows
     }
 
@@ -79,7 +85,8 @@ enum ChannelText {
     static func types(_ policies: [ChannelPolicy]) -> [String] {
         let rows = policies.map { policy in
             [
-                policy.type.rawValue, policy.create.rawValue, policy.discovery.rawValue, policy.join.rawValue, policy.invite.rawValue,
+                policy.type.rawValue, policy.create.rawValue, policy.discovery.rawValue, policy.join.rawValue,
+                policy.invite.rawValue,
                 policy.read.rawValue, policy.send.rawValue, policy.moderate.rawValue, "\(policy.maxMembers)",
             ]
         }

@@ -23,7 +23,7 @@ enum ChatHelp {
         Command(name: "decline", arguments: "[ID]", what: "decline an invitation"),
         Command(name: "members", what: "members, their roles, and who is online"),
         Command(name: "who", what: "who is online, and who is looking"),
-        Command(name: "hide", arguments: "[--archive] [--clear]", what: "hide it; for good; and what was written"),
+        Command(name: "hide", arguments: "[--archive] [--clear]", what: "hide it; till /unhide; with its messages"),
         Command(name: "unhide", what: "show it in your list again"),
         Command(name: "leave", what: "end your membership here"),
         Command(name: "edit", arguments: "[TEXT]", what: "change your newest message; or fetch it", isForLines: false),

@@ -20,7 +20,8 @@ extension Room {
         case .create(let id, let type, let users):
             entered(try await chat.call(CreateChannel(channel: id, type: type, users: users.isEmpty ? nil : users)))
         case .invite(let users, let welcome):
-            RoomAnswer(MemberText.lines(of: try await chat.call(InviteMembers(channel: channel.id, users: users, welcome: welcome))))
+            RoomAnswer(
+                MemberText.lines(of: try await chat.call(InviteMembers(channel: channel.id, users: users, welcome: welcome))))
         case .invitations: try await invitations()
         case .accept(let id):
             try await withInvitation(into: id, "/accept") { entered(try await self.chat.call(AcceptInvitation(channel: $0))) }
@@ -103,7 +104,9 @@ extension Room {
 
     private func list(hidden: Bool) async throws -> RoomAnswer {
         let page = try await chat.call(QueryChannels(hidden: hidden ? .hiddenOnly : nil, limit: Limits.channelPage.most))
-        guard !page.items.isEmpty else { return RoomAnswer(hidden ? "no channel of yours is hidden" : "you have no channels; /create ID makes one") }
+        guard !page.items.isEmpty else {
+            return RoomAnswer(hidden ? "no channel of yours is hidden" : "you have no channels; /create ID makes one")
+        }
         let rows = page.items.map { view in
             [
                 (view.channel.channelId == channel.id ? "> #" : "  #") + view.channel.channelId.rawValue.safe(),

@@ -13,7 +13,9 @@ extension Members {
         func run() async throws {
             try await options.run { connection in
                 if let channel {
-                    let found = try await page.read(through: connection) { ListInvitations(channel: channel, limit: $0, cursor: $1) }
+                    let found = try await page.read(through: connection) {
+                        ListInvitations(channel: channel, limit: $0, cursor: $1)
+                    }
                     try page.show(found, with: options, none: "No invitations.", MemberText.table)
                 } else {
                     let found = try await page.read(through: connection) { ListMyInvitations(limit: $0, cursor: $1) }

@@ -46,7 +46,8 @@ enum MemberText {
     static func table(_ entries: [InvitationEntry]) -> [String] {
         let rows = entries.map { entry in
             [
-                entry.channel.channelId.rawValue.safe(), entry.channel.displayName?.safe() ?? "-", entry.invitation.inviter.rawValue.safe(),
+                entry.channel.channelId.rawValue.safe(), entry.channel.displayName?.safe() ?? "-",
+                entry.invitation.inviter.rawValue.safe(),
                 MessageTime.moment(of: entry.invitation.invitedAt.date), entry.invitation.welcome?.safe() ?? "-",
             ]
         }

@@ -34,7 +34,8 @@ struct Members: AsyncParsableCommand {
             try await options.run { connection in
                 let found = try await page.read(through: connection) { limit, cursor in
                     ListMembers(
-                        channel: channel, states: filters.state.orNil, roles: filters.role.orNil, sort: sort, limit: limit, cursor: cursor)
+                        channel: channel, states: filters.state.orNil, roles: filters.role.orNil, sort: sort, limit: limit,
+                        cursor: cursor)
                 }
                 try page.show(found, with: options, none: "No such members.", MemberText.table)
             }
@@ -54,7 +55,8 @@ struct Members: AsyncParsableCommand {
             try await options.run { connection in
                 let found = try await page.read(through: connection) { limit, cursor in
                     SearchMembers(
-                        channel: channel, text: text, states: filters.state.orNil, roles: filters.role.orNil, limit: limit, cursor: cursor)
+                        channel: channel, text: text, states: filters.state.orNil, roles: filters.role.orNil, limit: limit,
+                        cursor: cursor)
                 }
                 try page.show(found, with: options, none: "No such members.", MemberText.table)
             }

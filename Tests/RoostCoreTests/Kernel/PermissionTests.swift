@@ -34,7 +34,9 @@ struct PermissionTests {
         Case(SendMessage(channel: "general", clientId: "9", text: "x"), by: "eve", .notMember, "message.send is for members"),
         Case(SendMessage(channel: "news", clientId: "9", text: "x"), by: "bob", .sendNotAllowed, "message.send is for admins"),
         Case(SendMessage(channel: "frozen", clientId: "9", text: "x"), by: "bob", .frozen, "message.send: not while frozen"),
-        Case(EditMessage(channel: "frozen", message: MessageID(rawValue: 1), text: "x"), by: "eve", .notMember, "history.read is for members"),
+        Case(
+            EditMessage(channel: "frozen", message: MessageID(rawValue: 1), text: "x"), by: "eve", .notMember,
+            "history.read is for members"),
         Case(ListMessages(channel: "general"), by: "eve", .notMember, "history.read is for members"),
         Case(MarkRead(channel: "general"), by: "eve", .notMember, "read.mark is for members"),
         Case(HideChannel(channel: "general"), by: "eve", .notMember, "channel.hide is for members"),

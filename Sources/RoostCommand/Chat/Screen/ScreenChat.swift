@@ -117,7 +117,10 @@ final class ScreenChat {
     }
 
     private func show(_ answer: RoomAnswer) {
-        if let id = answer.enters, id != state.channel { go(into: id) }
+        if let id = answer.enters {
+            // Who comes back into the channel on the screen has to watch it anew.
+            if id == state.channel { enter() } else { go(into: id) }
+        }
         state.tell(answer.lines, width: RawTerminal.size.width)
     }
 
