@@ -11,7 +11,7 @@ test:
 	scripts/test
 
 lint:
-	swift format lint --strict -r Sources Tests Package.swift
+	swift format lint --strict -r Sources Tests Examples Package.swift
 
 format:
 	swift format --in-place -r Sources Tests Package.swift

@@ -16,7 +16,9 @@ import Roost
 func chat(as user: UserID, at url: URL) -> Chat {
     let name = "\(user.rawValue.uppercased())_TOKEN"
     return Chat(url: url, user: user) {
-        guard let token = ProcessInfo.processInfo.environment[name] else { throw RoostError(.unauthenticated, "\(name) is missing.") }
+        guard let token = ProcessInfo.processInfo.environment[name] else {
+            throw RoostError(.unauthenticated, "\(name) is missing.")
+        }
         return token
     }
 }
@@ -62,7 +64,8 @@ try await bob.joinChannel(lobby.id)
 try await bob.joinChannel(lobby.id)
 try await bob.joinChannel(stage.id)
 for await update in mine.updates where update.items.count == 2 { break }
-expect(mine.items.map(\.channel.displayName) == ["Lobby", "Stage"], "the live collection follows joining, in the order of the names")
+expect(
+    mine.items.map(\.channel.displayName) == ["Lobby", "Stage"], "the live collection follows joining, in the order of the names")
 
 // Metadata: the last writer wins, and all members see it.
 try await lobby.update(metadata: ["topic": "one thing"])

@@ -15,7 +15,9 @@ import Roost
 func chat(as user: UserID, at url: URL) -> Chat {
     let name = "\(user.rawValue.uppercased())_TOKEN"
     return Chat(url: url, user: user) {
-        guard let token = ProcessInfo.processInfo.environment[name] else { throw RoostError(.unauthenticated, "\(name) is missing.") }
+        guard let token = ProcessInfo.processInfo.environment[name] else {
+            throw RoostError(.unauthenticated, "\(name) is missing.")
+        }
         return token
     }
 }
@@ -27,7 +29,6 @@ guard CommandLine.arguments.count == 2, let url = URL(string: CommandLine.argume
 let (ann, bob) = (chat(as: "ann", at: url), chat(as: "bob", at: url))
 try await ann.connect()
 try await bob.connect()
-let customType = "run-" + UUID().uuidString.prefix(8).lowercased()
 
 /// The code of a refusal; nil when there was none.
 @MainActor func refusal(_ body: () async throws -> Void) async -> RoostError.Code? {
@@ -38,16 +39,13 @@ let customType = "run-" + UUID().uuidString.prefix(8).lowercased()
 // Distinct: the same people get the same channel, until somebody is invited or leaves.
 var draft = CreateChannel(type: .group, displayName: "Plans", users: ["bob"])
 draft.isDistinct = true
-draft.customType = customType
 try await bob.setAutoAcceptInvitations(true)
 let group = try await ann.createChannel(draft)
 expect(try await ann.createChannel(draft).id == group.id, "creating with the same people answers the same channel")
 
 // Invitations: bob wants to be asked from now on.
 try await bob.setAutoAcceptInvitations(false)
-var askedDraft = CreateChannel(type: .group, displayName: "Asked")
-askedDraft.customType = customType
-let asked = try await ann.createChannel(askedDraft)
+let asked = try await ann.createChannel(type: .group, displayName: "Asked")
 expect(await refusal { try await bob.joinChannel(asked.id) } == .inviteRequired, "a private group takes an invitation")
 let results = try await asked.invite(["bob"], welcome: "Come in!")
 expect(results.map(\.outcome) == [.invited], "who wants to be asked is invited")
@@ -71,7 +69,7 @@ _ = try await asked.unfreeze()
 
 // Hide and archive: a new message brings back what was hidden, and not what was archived.
 var visible = ChannelQuery(hidden: .unhiddenOnly)
-visible.customTypes = [customType]
+visible.ids = [group.id, asked.id]
 let list = bob.channels(matching: visible)
 for await update in list.updates where Set(update.items.map(\.id)) == [group.id, asked.id] { break }
 _ = try await bob.channel(group.id).hide()
@@ -88,7 +86,7 @@ expect(try await bob.call(archived).items.map(\.channel.channelId) == [asked.id]
 
 // Filters: by exactly these people, and by some of them.
 var exact = ChannelQuery(hidden: .all)
-exact.customTypes = [customType]
+exact.ids = [group.id, asked.id]
 exact.exactUsers = ["ann"]
 expect(try await bob.call(exact).items.count == 2, "both are channels of exactly bob and ann")
 

@@ -100,6 +100,22 @@ import Testing
         try await second.stop()
     }
 
+    @Test("ST-04 R06 the refusal of a watch, a join and a query reaches who called, with its code and field")
+    func refusals() async throws {
+        let server = try await TestServer()
+        let ann = chat("ann", at: server)
+        try await ann.connect()
+        let unknown = ann.channel("unknown")
+        let expected = RoostError.notFound("channel")
+        await #expect(throws: expected) { try await unknown.watch() }
+        await #expect(throws: expected) { try await ann.joinChannel("unknown") }
+        let query = QueryChannels(cursor: "forged")
+        let refusal = await #expect(throws: RoostError.self) { try await ann.call(query) }
+        #expect(refusal?.code == .invalidArgument && refusal?.field == "cursor")
+        await ann.disconnect()
+        try await server.stop()
+    }
+
     @Test("AM-30 R22 a client that starts offline shows what it had; older pages come when asked for")
     func offlineStart() async throws {
         let server = try await TestServer()

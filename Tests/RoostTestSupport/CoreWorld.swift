@@ -46,7 +46,8 @@ public final class CoreWorld {
         let caller = Caller(user: user, role: role, connection: connection.map(ConnectionID.init(rawValue:)))
         var told: [Notice] = []
         func run(_ transaction: any Transaction) throws -> O.Response {
-            var context = Context(transaction: transaction, caller: caller, now: now, ids: ids, presence: presence, options: options)
+            var context = Context(
+                transaction: transaction, caller: caller, now: now, ids: ids, presence: presence, options: options)
             defer { ids = context.ids }
             let response = try operation.handle(in: &context)
             told = context.notices
@@ -123,7 +124,8 @@ public final class CoreWorld {
         var context: Context?
         try write { transaction in
             try Scope.user(id).lock(in: transaction)
-            var admitting = Context(transaction: transaction, caller: Caller(user: id), now: now, ids: ids, presence: presence, options: options)
+            var admitting = Context(
+                transaction: transaction, caller: Caller(user: id), now: now, ids: ids, presence: presence, options: options)
             try admitting.admitCaller(displayName: displayName)
             context = admitting
         }

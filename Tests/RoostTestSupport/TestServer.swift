@@ -57,6 +57,7 @@ public final class TestServer: Sendable {
     public func stop() async throws {
         await group.triggerGracefulShutdown()
         try await running.value
+        TemporaryPlace.waitUntilFree(directory)
     }
 
     /// Begins to stop, without waiting.

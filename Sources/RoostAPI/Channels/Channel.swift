@@ -164,7 +164,8 @@ extension Channel: Codable {
         deletedAt = try container.decodeIfPresent(Timestamp.self, forKey: .deletedAt)
         let seq = try container.decode(Seq.self, forKey: .seq)
         counters = ChannelCounters(
-            seq: seq, memberCount: memberCount, messageCount: messageCount, lastActivity: lastActivity, lastMessageAt: lastMessageAt)
+            seq: seq, memberCount: memberCount, messageCount: messageCount, lastActivity: lastActivity, lastMessageAt: lastMessageAt
+        )
     }
 }
 

@@ -55,7 +55,8 @@ public struct RoleDefinition: Codable, Hashable, Sendable {
 extension Permission {
     /// What a role can grant: everything that a type may leave to its operators.
     public static let grantable: [Permission] = [
-        .channelUpdate, .channelDelete, .channelFreeze, .channelSilence, .channelRateLimit, .memberAdd, .memberInvite, .memberRemove,
+        .channelUpdate, .channelDelete, .channelFreeze, .channelSilence, .channelRateLimit, .memberAdd, .memberInvite,
+        .memberRemove,
         .memberSetRole, .memberListBanned, .memberListMuted, .memberSearchBanned, .messageSend, .messageSendWhileFrozen,
         .messageEditOwn, .messageEditAny, .messageDeleteAny,
     ]

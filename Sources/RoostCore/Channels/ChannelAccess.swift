@@ -86,7 +86,8 @@ extension Transaction {
             let type = ChannelType(rawValue: row.string())
             let own = OwnPolicy(discovery: try row.enumeration(), join: try row.enumeration(), changes: try row.optionalJSON())
             var access = ChannelAccess(
-                channelId: channel, type: type, policy: ChannelPolicy.placeholder, isDistinct: row.bool(), isEphemeral: row.bool(), isFrozen: row.bool(),
+                channelId: channel, type: type, policy: ChannelPolicy.placeholder, isDistinct: row.bool(), isEphemeral: row.bool(),
+                isFrozen: row.bool(),
                 mutedUntil: row.optionalTimestamp(), deletedAt: row.optionalTimestamp(), counters: ChannelCounters(reading: &row))
             if let role = row.optionalString() { access.own = try ChannelAccess.OwnMember(role: role, reading: &row) }
             return (access: access, policy: own)

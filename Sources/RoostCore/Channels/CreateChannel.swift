@@ -111,7 +111,9 @@ extension CreateChannel: Handled {
         switch policy.distinct {
         case .always:
             if isDistinct == false { throw forbidden("isDistinct", "are always distinct") }
-            guard !others.isEmpty else { throw RoostError.invalidArgument("users", "must name somebody else: it is a talk among people") }
+            guard !others.isEmpty else {
+                throw RoostError.invalidArgument("users", "must name somebody else: it is a talk among people")
+            }
         case .optional:
             guard isDistinct == true else { return nil }
         case .never:
@@ -166,7 +168,9 @@ extension CreateChannel: Handled {
         try context.transaction.indexName(.channel, id: id.rawValue, before: nil, after: displayName)
         try context.transaction.indexTags(of: id, before: [], after: tags ?? [])
 
-        guard var access = try context.transaction.access(to: id, of: context.caller.user) else { throw RoostError.notFound("channel") }
+        guard var access = try context.transaction.access(to: id, of: context.caller.user) else {
+            throw RoostError.notFound("channel")
+        }
         try context.found(access, with: [plan.owner].compactMap { $0 } + plan.members)
         if !plan.invited.isEmpty {
             access.counters = try context.channel(id).counters

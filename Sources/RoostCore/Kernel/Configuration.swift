@@ -23,7 +23,9 @@ extension ExplainPermission: Handled {
         guard Permission.ofChannel.contains(permission) else {
             throw RoostError.invalidArgument("permission", "must concern a channel")
         }
-        guard let access = try context.transaction.access(to: channel, of: subject.user) else { throw RoostError.notFound("channel") }
+        guard let access = try context.transaction.access(to: channel, of: subject.user) else {
+            throw RoostError.notFound("channel")
+        }
         let refusal = Permissions.refusal(of: permission, for: subject, in: access, now: context.now)
         if let refusal, refusal.code == .notFound, subject == context.caller { throw refusal }
         return PermissionExplanation(permission: permission, isAllowed: refusal == nil, refusal: refusal)

@@ -131,7 +131,8 @@ public enum Permissions {
             if caller.keepsOrder { return nil }
             guard wasOrIsMember, let own = channel.own else { return notMember(permission) }
             if own.definition.permissions.contains(permission) { return nil }
-            return permission == .messageSend ? sendNotAllowed("operators") : notPermitted(permission, "needs a role that grants it")
+            return permission == .messageSend
+                ? sendNotAllowed("operators") : notPermitted(permission, "needs a role that grants it")
         case .owners:
             if caller.isAdmin { return nil }
             guard wasOrIsMember, let role = channel.role else { return notMember(permission) }
@@ -160,7 +161,8 @@ public enum Permissions {
                 until: channel.mutedUntil)
         }
         if let until = channel.own?.mutedUntil, until > now, !caller.isAdmin {
-            return RoostError(.muted, "You are muted in the channel.", rule: "\(permission.rawValue): not while muted", until: until)
+            return RoostError(
+                .muted, "You are muted in the channel.", rule: "\(permission.rawValue): not while muted", until: until)
         }
         return nil
     }

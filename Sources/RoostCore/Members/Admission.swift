@@ -90,17 +90,23 @@ extension Context {
             Rows(
                 channel: endsDistinctness ? whole : nil, counters: endsDistinctness ? nil : access.counters, members: members,
                 invitations: told.isEmpty ? nil : told))
+        // Ordinary newcomers with one role may all do the same.
+        var byRole: [ChannelRole: [Permission]] = [:]
         for (newcomer, own, ended) in entered {
             tell(.joined(newcomer.user, channel, at: seq))
             if own.historyFloor > 0 { tell(.floor(newcomer.user, channel, own.historyFloor)) }
             var standing = access
             standing.own = own
             standing.invitation = nil
+            let isOrdinary = newcomer.user != caller.user && own.mutedUntil == nil && own.bannedUntil == nil
+            let known = isOrdinary ? byRole[own.role] : nil
+            let capabilities = known ?? capabilities(of: newcomer.user, in: standing)
+            if isOrdinary { byRole[own.role] = capabilities }
             tell(
                 .memberJoined, user: newcomer.user, seq: own.userSeq,
                 Rows(
                     channel: whole, memberships: standing.membership.map { [$0] }, invitations: ended.map { [$0] },
-                    ownCapabilities: [channel.rawValue: capabilities(of: newcomer.user, in: standing)]))
+                    ownCapabilities: [channel.rawValue: capabilities]))
             if let ended { try tellInviter(of: ended, .invitationAccepted) }
         }
     }

@@ -26,7 +26,8 @@ extension InviteMembers: Handled {
             } else if newcomer.invitation != nil {
                 outcome.outcome = .alreadyInvited
             } else if let refusal = try context.refusal(ofEntering: newcomer, in: access, room: room) {
-                outcome = refusal.code == .channelLimit
+                outcome =
+                    refusal.code == .channelLimit
                     ? MemberResult(userId: user, outcome: .autoDeclined) : .refused(user, refusal)
             } else if newcomer.acceptsAutomatically {
                 newcomer.invitation = Invitation(

@@ -59,7 +59,9 @@ extension Transaction {
     /// The app's own roles, in the order of their names.
     func ownRoles() throws -> [RoleDefinition] {
         try rows("SELECT definition FROM roles ORDER BY role") { row in
-            guard let role: RoleDefinition = try row.optionalJSON() else { throw DamagedDatabase(what: "a role without definition") }
+            guard let role: RoleDefinition = try row.optionalJSON() else {
+                throw DamagedDatabase(what: "a role without definition")
+            }
             return role
         }
     }

@@ -51,6 +51,10 @@ extension Transaction {
         var position = after
         for (stamp, joinedUserSeq, found) in try myRows(of: user, after: after) {
             var rows = found
+            // Told of a stay that is over too, since a node may be behind in the channel.
+            if let membership = rows.memberships?.first, membership.historyFloor > 0 {
+                notices.append(.floor(user, membership.channelId, membership.historyFloor))
+            }
             if let membership = rows.memberships?.first, membership.state == .member {
                 let channel = membership.channelId
                 // Only a stay that began in this time is news to who follows the user's stream.
@@ -58,7 +62,6 @@ extension Transaction {
                     rows.channel = try context.channel(channel)
                     notices.append(.joined(user, channel, at: membership.joinedSeq))
                 }
-                if membership.historyFloor > 0 { notices.append(.floor(user, channel, membership.historyFloor)) }
                 if let access = try access(to: channel, of: user) {
                     rows.ownCapabilities = [channel.rawValue: context.capabilities(in: access)]
                 }

@@ -30,14 +30,15 @@ extension Transaction {
     public func streams(of user: UserID) throws -> UserStreams {
         var streams = UserStreams(user: try streamHead(of: user))
         let sql: SQL = """
-            SELECT m.channel_id, h.seq, m.history_floor FROM members m
+            SELECT m.channel_id, m.state, h.seq, m.history_floor FROM members m
             JOIN channel_heads h ON h.channel_id = m.channel_id
-            WHERE m.user_id = \(user) AND m.state = \(MembershipState.member) AND h.is_deleted = 0
+            WHERE m.user_id = \(user) AND (m.state = \(MembershipState.member) OR m.history_floor > 0) AND h.is_deleted = 0
             """
         try each(sql) { row in
             let channel: ChannelID = row.identifier()
-            streams.channels[channel] = row.int64()
-            let floor = row.int64()
+            let state: MembershipState = try row.enumeration()
+            let (head, floor) = (row.int64(), row.int64())
+            if state == .member { streams.channels[channel] = head }
             if floor > 0 { streams.floors[channel] = floor }
         }
         return streams
@@ -50,7 +51,9 @@ public struct UserStreams: Hashable, Sendable {
     public var user: Seq
     /// The channels that the user is a member of, each with the seq of its newest change.
     public var channels: [ChannelID: Seq]
-    /// Up to which seq a channel's messages aren't for the user (SB-14, SB-26). Channels of which all are stand not in it.
+    /// Up to which seq a channel's messages aren't for the user (SB-14, SB-26); channels of which all are stand not in it.
+    ///
+    /// Those that the user has left are in it: a node that is behind may only now come to a stay that is over, and bring what it misses of it.
     public var floors: [ChannelID: Seq]
 
     public init(user: Seq, channels: [ChannelID: Seq] = [:], floors: [ChannelID: Seq] = [:]) {

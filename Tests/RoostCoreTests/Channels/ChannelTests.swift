@@ -15,7 +15,8 @@ struct ChannelTests {
             as: "ann")
         let counters = ChannelCounters(seq: 1, memberCount: 3, messageCount: 0, lastActivity: world.now)
         var channel = Channel(
-            channelId: "general", type: .community, createdBy: "ann", createdAt: world.now, updatedAt: world.now, counters: counters)
+            channelId: "general", type: .community, createdBy: "ann", createdAt: world.now, updatedAt: world.now, counters: counters
+        )
         channel.displayName = "General"
         channel.metadata = ["k": 1]
         channel.metadataVersion = 1
@@ -26,7 +27,9 @@ struct ChannelTests {
             channelId: "general", role: .owner, state: .member, joinedAt: world.now, joinedSeq: 1, readSeq: 1, readCount: 0,
             channelSeq: 1, userSeq: 2)
         #expect(view == ChannelView(channel: channel, membership: membership, ownCapabilities: view.ownCapabilities))
-        let members = try world.perform(ListMembers(channel: "general"), as: "ann").items.map { "\($0.member.userId) \($0.member.role)" }
+        let members = try world.perform(ListMembers(channel: "general"), as: "ann").items.map {
+            "\($0.member.userId) \($0.member.role)"
+        }
         #expect(members == ["ann owner", "bob member", "cid member"])
     }
 
@@ -65,7 +68,7 @@ struct ChannelTests {
         #expect(try world.code(CreateChannel(type: ChannelType(rawValue: type)), as: "ann") == .invalidArgument)
     }
 
-    @Test("AM-27 a channel can be read without joining it, with no messages in it")
+    @Test("AM-27 SB-25 R07 a channel can be read without joining it, with no messages in it")
     func readsWithoutJoining() throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann")

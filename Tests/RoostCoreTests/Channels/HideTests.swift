@@ -16,7 +16,9 @@ import Testing
         try world.perform(GetChannel(channel: "general"), as: user).hiddenState
     }
 
-    @Test("SB-26 SB-27 SB-29 D-32 R27 a hidden channel comes back with the next message; an archived one doesn't", arguments: [true, false])
+    @Test(
+        "SB-26 SB-27 SB-29 D-32 R27 a hidden channel comes back with the next message; an archived one doesn't",
+        arguments: [true, false])
     func autoUnhide(allow: Bool) throws {
         let world = try world()
         try world.perform(HideChannel(channel: "general", allowAutoUnhide: allow), as: "bob")

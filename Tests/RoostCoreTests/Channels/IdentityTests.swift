@@ -50,9 +50,12 @@ import Testing
         #expect(codes == [.alreadyExists, .alreadyExists, .invalidArgument, nil, .alreadyExists])
     }
 
-    @Test("AM-13 R02 an id has 1 to 128 characters without control characters, slash and comma, in form C", arguments: [
-        "", "a/b", "a,b", "a\u{0}b", "a\nb", "a\u{7F}", "\u{85}", "\u{2028}", ".", "..", String(repeating: "x", count: 129), "e\u{301}",
-    ])
+    @Test(
+        "AM-13 R02 an id has 1 to 128 characters without control characters, slash and comma, in form C",
+        arguments: [
+            "", "a/b", "a,b", "a\u{0}b", "a\nb", "a\u{7F}", "\u{85}", "\u{2028}", ".", "..", String(repeating: "x", count: 129),
+            "e\u{301}",
+        ])
     func unlawful(id: String) throws {
         let world = try world()
         let before = try world.dump()
@@ -106,12 +109,14 @@ import Testing
     @Test("SB-06 several channels with the same people keep what is theirs")
     func notDistinct() throws {
         let world = try world()
-        let ids = try (0..<2).map { _ in try world.perform(CreateChannel(type: .group, users: ["bob"]), as: "ann").channel.channelId }
+        let ids = try (0..<2).map { _ in try world.perform(CreateChannel(type: .group, users: ["bob"]), as: "ann").channel.channelId
+        }
         try world.send("one", to: ids[0], as: "ann")
         #expect(try ids.map { try world.perform(ListMessages(channel: $0), as: "bob").messages.map(\.text) } == [["one"], []])
     }
 
-    @Test("SB-05 SB-20 D-17 a distinct channel isn't distinct any more once somebody is invited, added, leaves, is removed or declines",
+    @Test(
+        "SB-05 SB-20 D-17 a distinct channel isn't distinct any more once somebody is invited, added, leaves, is removed or declines",
         arguments: ["invite", "add", "leave", "remove", "decline"])
     func endsDistinct(how: String) throws {
         let world = try world()
@@ -148,7 +153,9 @@ import Testing
     @Test("SB-11 a group is made distinct later, unless another is the one of its members; and stops being it")
     func updatesDistinct() throws {
         let world = try world()
-        for id in ["one", "two"] as [ChannelID] { try world.perform(CreateChannel(channel: id, type: .group, users: ["bob"]), as: "ann") }
+        for id in ["one", "two"] as [ChannelID] {
+            try world.perform(CreateChannel(channel: id, type: .group, users: ["bob"]), as: "ann")
+        }
         func set(_ distinct: Bool, _ id: ChannelID) throws -> RoostError.Code? {
             try world.code(UpdateChannel(channel: id).with { $0.isDistinct = distinct }, as: "ann")
         }

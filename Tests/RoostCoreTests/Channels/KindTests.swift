@@ -19,7 +19,8 @@ import Testing
             types == ["community", "live", "broadcast", "conversation", "standard", "private", "group", "messaging", "livestream"])
     }
 
-    @Test("AM-19 D-16 R03 users create community, live, conversation and group channels, admins broadcasts too, nobody the old kinds")
+    @Test(
+        "AM-19 D-16 R03 users create community, live, conversation and group channels, admins broadcasts too, nobody the old kinds")
     func creationRights() throws {
         let world = try world()
         var allowed: [String] = []

@@ -63,7 +63,8 @@ import Testing
         let world = try world()
         func write(_ value: Int64, if version: Int?) throws -> RoostError? {
             try world.refusal(
-                UpdateChannel(channel: "general", metadata: ["v": .integer(value)]).with { $0.ifMetadataVersion = version }, as: "ann")
+                UpdateChannel(channel: "general", metadata: ["v": .integer(value)]).with { $0.ifMetadataVersion = version },
+                as: "ann")
         }
         #expect(try write(1, if: 0) == nil)
         #expect(
@@ -88,10 +89,12 @@ import Testing
             codes == [nil, .limitExceeded, .limitExceeded, nil, .limitExceeded, .invalidArgument, .invalidArgument])
     }
 
-    @Test("SB-08 a cover is the address of a picture", arguments: [
-        "file:///etc/passwd", "javascript:alert(1)", "https://a b", "//example.org", "https://\u{0}", "http",
-        "https://" + String(repeating: "x", count: 2041),
-    ])
+    @Test(
+        "SB-08 a cover is the address of a picture",
+        arguments: [
+            "file:///etc/passwd", "javascript:alert(1)", "https://a b", "//example.org", "https://\u{0}", "http",
+            "https://" + String(repeating: "x", count: 2041),
+        ])
     func coverUrl(url: String) throws {
         let world = try world()
         let refusal = try world.refusal(CreateChannel().with { $0.coverUrl = url }, as: "ann")

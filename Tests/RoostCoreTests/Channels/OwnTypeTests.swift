@@ -51,7 +51,8 @@ import Testing
             try world.perform(PutChannelType(type: ChannelType(rawValue: "t\(number)")), as: "root", role: .admin)
         }
         for number in 1...Limits.channelRoles {
-            try world.perform(PutRole(role: ChannelRole(rawValue: "r\(number)"), rank: 1, permissions: []), as: "root", role: .admin)
+            try world.perform(
+                PutRole(role: ChannelRole(rawValue: "r\(number)"), rank: 1, permissions: []), as: "root", role: .admin)
         }
         let codes = try [
             world.code(PutChannelType(type: "t51"), as: "root", role: .admin),

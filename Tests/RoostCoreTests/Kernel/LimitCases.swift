@@ -65,7 +65,8 @@ extension LimitTests {
         Case("channels.query includingTags", Limits.filterValues) { n, _ in QueryChannels(includingTags: tags(n)) },
         Case("channels.query excludingTags", Limits.filterValues) { n, _ in QueryChannels(excludingTags: tags(n)) },
         Case("channels.query customTypes", Limits.filterValues) { n, _ in QueryChannels().with { $0.customTypes = tags(n) } },
-        Case("channels.query nameContains", Limits.displayNameLength) { n, _ in QueryChannels().with { $0.nameContains = text(n) } },
+        Case("channels.query nameContains", Limits.displayNameLength) { n, _ in QueryChannels().with { $0.nameContains = text(n) }
+        },
         Case("channels.query exactUsers", Limits.usersPerCall) { n, _ in QueryChannels().with { $0.exactUsers = users(n) } },
         Case("channels.query includingUsers", Limits.usersPerCall) { n, _ in
             QueryChannels().with { $0.includingUsers = users(n) }

@@ -23,7 +23,8 @@ import Testing
         let world = try world()
         let before = try world.perform(GetChannel(channel: "general"), as: "ann").channel.counters
         let told = try world.told {
-            let results = try world.perform(AddMembers(channel: "general", users: ["eve", "bob", "nobody", "dan"]), as: "ann").results
+            let results = try world.perform(AddMembers(channel: "general", users: ["eve", "bob", "nobody", "dan"]), as: "ann")
+                .results
             #expect(results.map(\.outcome) == [.added, .alreadyMember, .refused, .added])
         }
         let counters = try world.perform(GetChannel(channel: "general"), as: "ann").channel.counters
@@ -71,7 +72,8 @@ import Testing
         let world = try world()
         try world.perform(SetMemberRole(channel: "general", users: ["bob"], role: .operator), as: "ann")
         let told = try world.told {
-            let results = try world.perform(RemoveMembers(channel: "general", users: ["cid", "ann", "bob", "eve"]), as: "bob").results
+            let results = try world.perform(RemoveMembers(channel: "general", users: ["cid", "ann", "bob", "eve"]), as: "bob")
+                .results
             #expect(results.map(\.outcome) == [.removed, .refused, .refused, .notMember])
         }
         let notices = told.map { notice in
@@ -119,7 +121,8 @@ import Testing
     @Test("R33 an owner hands the channel over, and is an operator then")
     func handsOver() throws {
         let world = try world()
-        #expect(try world.code(SetMemberRole(channel: "general", users: ["bob", "cid"], role: .owner), as: "ann") == .limitExceeded)
+        #expect(
+            try world.code(SetMemberRole(channel: "general", users: ["bob", "cid"], role: .owner), as: "ann") == .limitExceeded)
         try world.perform(SetMemberRole(channel: "general", users: ["bob"], role: .owner), as: "ann")
         #expect(try roles(in: world) == ["ann operator", "bob owner", "cid member"])
         #expect(try world.code(DeleteChannel(channel: "general"), as: "ann") == .notPermitted)
@@ -132,7 +135,9 @@ import Testing
         let old = try world.send("old", to: "general", as: "ann")
         try world.perform(AddMembers(channel: "general", users: ["dan"], hideHistory: true), as: "ann")
         try world.perform(AddMembers(channel: "general", users: ["eve"]), as: "ann")
-        func texts(_ user: UserID) throws -> [String] { try world.perform(ListMessages(channel: "general"), as: user).messages.map(\.text) }
+        func texts(_ user: UserID) throws -> [String] {
+            try world.perform(ListMessages(channel: "general"), as: user).messages.map(\.text)
+        }
         #expect(try [texts("dan"), texts("eve")] == [[], ["old"]])
         world.options.showsHistoryToNewMembers = false
         try world.user("fay")

@@ -14,7 +14,9 @@ import Testing
         return world
     }
 
-    private func invite(_ users: [UserID], welcome: String? = nil, as user: UserID = "bob", in world: CoreWorld) throws -> [MemberResult] {
+    private func invite(
+        _ users: [UserID], welcome: String? = nil, as user: UserID = "bob", in world: CoreWorld
+    ) throws -> [MemberResult] {
         try world.perform(InviteMembers(channel: "group", users: users, welcome: welcome), as: user).results
     }
 
@@ -26,7 +28,8 @@ import Testing
         #expect(results.last?.error == RoostError(.notFound, "There is no such user.", field: "users"))
         let waiting = try world.perform(ListMyInvitations(), as: "cid").items
         let expected = Invitation(
-            channelId: "group", userId: "cid", inviter: "bob", welcome: "Come in!", state: .pending, invitedAt: world.now, revision: 1)
+            channelId: "group", userId: "cid", inviter: "bob", welcome: "Come in!", state: .pending, invitedAt: world.now,
+            revision: 1)
         #expect(waiting.map(\.invitation) == [expected] && waiting.first?.channel.channelId == "group")
         #expect(try world.perform(ListInvitations(channel: "group"), as: "ann").items == [expected])
         #expect(try invite(["cid"], in: world).map(\.outcome) == [.alreadyInvited])
@@ -45,7 +48,9 @@ import Testing
         let operation: any Handled = how == "accept" ? AcceptInvitation(channel: "group") : JoinChannel(channel: "group")
         let told = try world.told { _ = try world.perform(operation, as: "cid") }
         #expect(try world.code(SendMessage(channel: "group", clientId: "1", text: "x"), as: "cid") == nil)
-        let kinds = told.compactMap { if case .event(let event, let audience) = $0 { "\(event.kind.rawValue) \(audience)" } else { nil } }
+        let kinds = told.compactMap {
+            if case .event(let event, let audience) = $0 { "\(event.kind.rawValue) \(audience)" } else { nil }
+        }
         let expected = [
             "member.joined \(Audience.channel("group"))", "member.joined \(Audience.user("cid"))",
             "invitation.accepted \(Audience.user("bob"))",
@@ -93,7 +98,8 @@ import Testing
         #expect(world.events(to: .user("cid")).last?.kind == .invitationWithdrawn)
     }
 
-    @Test("SB-17 R14 R38 in a group all members hear of an invitation and of its end; elsewhere only the two whom it concerns",
+    @Test(
+        "SB-17 R14 R38 in a group all members hear of an invitation and of its end; elsewhere only the two whom it concerns",
         arguments: [ChannelType.group, .community])
     func audience(type: ChannelType) throws {
         let world = try world(type)
@@ -101,7 +107,9 @@ import Testing
             _ = try invite(["cid"], in: world)
             try world.perform(DeclineInvitation(channel: "group"), as: "cid")
         }
-        let kinds = told.compactMap { if case .event(let event, let audience) = $0 { "\(event.kind.rawValue) \(audience)" } else { nil } }
+        let kinds = told.compactMap {
+            if case .event(let event, let audience) = $0 { "\(event.kind.rawValue) \(audience)" } else { nil }
+        }
         let members = Audience.channel("group")
         let expected = [
             type == .group ? "invitation.received \(members)" : nil, "invitation.sent \(Audience.user("bob"))",
@@ -120,7 +128,12 @@ import Testing
         try world.perform(AcceptInvitation(channel: "group"), as: "dan")
         #expect(try world.code(AcceptInvitation(channel: "group"), as: "cid") == .memberLimit)
         let full = try invite(["eve"], in: world)
-        #expect(full == [MemberResult(userId: "eve", outcome: .refused, error: RoostError(.memberLimit, "The channel has room for 3 members.", limit: 3))])
+        #expect(
+            full == [
+                MemberResult(
+                    userId: "eve", outcome: .refused,
+                    error: RoostError(.memberLimit, "The channel has room for 3 members.", limit: 3))
+            ])
     }
 
     @Test("SB-02 R14 an invitation of who is in as many channels as one may be is declined for them")

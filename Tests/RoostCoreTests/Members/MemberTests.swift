@@ -18,7 +18,8 @@ struct MemberTests {
             channelSeq: 3, userSeq: 2)
         #expect(view.membership == membership)
         #expect(view.lastMessage == message)
-        let counters = ChannelCounters(seq: 3, memberCount: 2, messageCount: 1, lastActivity: world.now, lastMessageAt: message.createdAt)
+        let counters = ChannelCounters(
+            seq: 3, memberCount: 2, messageCount: 1, lastActivity: world.now, lastMessageAt: message.createdAt)
         #expect(view.channel.counters == counters)
         #expect(view.unreadCount == 0)
     }

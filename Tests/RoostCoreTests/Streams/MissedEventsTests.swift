@@ -177,6 +177,21 @@ struct MissedEventsTests {
         #expect(missed.seq == before + 2)
     }
 
+    @Test("I10 SB-26 a floor outlives the stay, for nodes that are behind in it")
+    func floorsOfStaysThatAreOver() throws {
+        let world = try CoreWorld()
+        try world.channel("general", owner: "ann", members: ["bob"])
+        try world.send("hidden", to: "general", as: "ann")
+        let before = try world.database.read { try $0.streams(of: "bob") }
+        #expect(before == UserStreams(user: before.user, channels: ["general": 2]))
+        try world.perform(HideChannel(channel: "general", hidePreviousMessages: true), as: "bob")
+        try world.perform(LeaveChannel(channel: "general"), as: "bob")
+        let after = try world.database.read { try $0.streams(of: "bob") }
+        #expect(after == UserStreams(user: before.user + 2, floors: ["general": 2]))
+        let missed = try world.database.read { try $0.missedEvents(of: .user("bob"), after: before.user, now: world.now) }
+        #expect(missed.notices.first == .floor("bob", "general", 2))
+    }
+
     @Test("I9 SB-26 a floor is told before anything of its channel, to who has one")
     func floors() throws {
         let world = try CoreWorld()

@@ -11,7 +11,7 @@ struct WatchTests {
         func watchers(of channel: ChannelID) -> Set<UserID> { ["bob", "ghost"] }
     }
 
-    @Test("ST-05 a watch answers with config, channel, membership, online, watchers, members, read and messages")
+    @Test("ST-05 D-22 D-23 a watch answers with config, channel, membership, online, watchers, members, read and messages")
     func answers() throws {
         let world = try CoreWorld()
         world.presence = Board()

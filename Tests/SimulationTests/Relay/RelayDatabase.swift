@@ -55,8 +55,8 @@ struct RelayDatabase {
 
     func streams(of user: UserID) -> UserStreams {
         var streams = UserStreams(user: head(.user(user)))
-        for (key, membership) in memberships where key.user == user && membership.isMember {
-            streams.channels[key.channel] = head(.channel(key.channel))
+        for (key, membership) in memberships where key.user == user {
+            if membership.isMember { streams.channels[key.channel] = head(.channel(key.channel)) }
             if membership.floor > 0 { streams.floors[key.channel] = membership.floor }
         }
         return streams
@@ -139,7 +139,7 @@ struct RelayDatabase {
                 json: Array("\(sign) \(membership.joinedSeq) \(head(.channel(key.channel))) \(key.channel)".utf8))
             if membership.isMember { item.joined = [.init(channel: key.channel, seq: membership.joinedSeq)] }
         }
-        if membership.isMember, membership.floor > 0 { item.floors = [.init(channel: key.channel, seq: membership.floor)] }
+        if membership.floor > 0 { item.floors = [.init(channel: key.channel, seq: membership.floor)] }
         return item
     }
 

@@ -41,7 +41,8 @@ struct LargeChannelBenchmark: Benchmark {
         let messages = try [big, small].map { try sends(to: $0, loop, server, seconds: isQuick ? 2 : 5) }
         let moves = try [big, small].map { try joinsAndLeaves(in: $0, loop, server, rounds: rounds) }
         let pages = try [big, small].map { channel in
-            try CallLoad(loop: loop, server: server, socket: 0).repeating(ListMembers(channel: channel, limit: 10), rounds).cpuPerCall
+            try CallLoad(loop: loop, server: server, socket: 0).repeating(ListMembers(channel: channel, limit: 10), rounds)
+                .cpuPerCall
         }
         let searches = try [big, small].map { channel in
             try CallLoad(loop: loop, server: server, socket: 0)

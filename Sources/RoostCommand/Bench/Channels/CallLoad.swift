@@ -16,7 +16,9 @@ struct CallLoad {
     }
 
     /// Calls as many operations as the closure makes. A refusal ends the benchmark.
-    func run(_ count: Int, window: Int = 1, timeout: Double = 600, _ call: @escaping (LoadSocket, Int) throws -> Void) throws
+    func run(
+        _ count: Int, window: Int = 1, timeout: Double = 600, _ call: @escaping (LoadSocket, Int) throws -> Void
+    ) throws
         -> Result
     {
         let caller = loop.sockets[socket]
