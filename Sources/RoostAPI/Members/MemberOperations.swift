@@ -17,7 +17,8 @@ public struct JoinChannel: Operation {
 /// Leaves a channel (AM-41). Leaving one that the caller isn't a member of changes nothing. A distinct channel isn't distinct any more
 /// after it (SB-05).
 ///
-/// - Throws: `kind_forbids` for a conversation (AM-18).
+/// - Throws: `kind_forbids` for a conversation (AM-18); `not_found` for a channel that the caller may not know of, as a private one is to who
+///   has left it.
 public struct LeaveChannel: Operation {
     public typealias Response = Done
     public static let name = "members.leave"
