@@ -77,7 +77,7 @@ struct BenchAll: AsyncParsableCommand {
     func run() async throws {
         try await options.report([
             FanoutBenchmark(), SendBenchmark(), IdleBenchmark(), StartBenchmark(), HistoryBenchmark(), ResumeBenchmark(),
-            LargeChannelBenchmark(), ChannelListBenchmark(),
+            LargeChannelBenchmark(), ChannelListBenchmark(), ClientListBenchmark(),
         ])
     }
 }

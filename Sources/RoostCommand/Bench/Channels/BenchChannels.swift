@@ -8,7 +8,7 @@ struct BenchChannels: AsyncParsableCommand {
         commandName: "channels", abstract: "A channel of 300,000 members, and a user in 10,000 channels.")
     @OptionGroup var options: BenchOptions
 
-    func run() async throws { try await options.report([LargeChannelBenchmark(), ChannelListBenchmark()]) }
+    func run() async throws { try await options.report([LargeChannelBenchmark(), ChannelListBenchmark(), ClientListBenchmark()]) }
 }
 
 /// What a channel of very many members costs beside one of ten: the floor of each figure is the small channel in the same run.
@@ -98,23 +98,9 @@ struct ChannelListBenchmark: Benchmark {
 
     func figures(in directory: URL, isQuick: Bool) async throws -> [Figure] {
         let channelCount = isQuick ? 2000 : 10_000
-        let channels = (0..<channelCount).map { ChannelID("channel-\($0)") }
-        try Seed.fill(directory) { seed in
-            seed.options.channelsPerUser = Limits.channelsPerUserMost
-            try seed.addUsers([user, writer])
-            try seed.forEach(channels) { batch, channel in
-                try batch.perform(CreateChannel(channel: channel, displayName: "Name of \(channel)", users: [user]), as: writer)
-            }
-            for round in 0..<3 {
-                try seed.forEach(channels.shuffled()) { batch, channel in
-                    let message = SendMessage(channel: channel, clientId: ClientID("\(round)"), text: SampleText.message)
-                    try batch.perform(message, as: writer)
-                }
-            }
-        }
+        _ = try ChannelListWorld.fill(directory, user: user, writer: writer, count: channelCount)
         let tokens = try await BenchTokens(directory: directory).tokens(for: [user])
-        let server = try BenchServer(
-            directory: directory, settings: ["--channels-per-user", "\(Limits.channelsPerUserMost)"])
+        let server = try BenchServer(directory: directory, settings: ChannelListWorld.settings)
         defer { server.end() }
         let loop = LoadLoop()
         try loop.connect(port: server.port, tokens: tokens)
