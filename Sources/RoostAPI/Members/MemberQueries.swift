@@ -18,7 +18,7 @@ public enum MemberSort: String, Codable, CaseIterable, Sendable, WireEnumeration
 
 /// The members of a channel, paged (AM-39, AM-42, SB-22, EM-21).
 ///
-/// - Throws: `not_permitted` for states that the caller may not list (D-28).
+/// - Throws: `not_permitted` for states that the caller may not list (D-28), `kind_forbids` for those where the type has no such tools.
 public struct ListMembers: Operation {
     public typealias Response = Page<MemberEntry>
     public static let name = "members.list"
@@ -64,7 +64,7 @@ public struct ListMembers: Operation {
 /// Case and diacritics don't count. A text of one or two letters matches the beginning of a word of the name, a longer one any part of it;
 /// either matches the beginning of the id. A page can hold fewer rows than asked for, even none, and yet have a `nextCursor`: the search has then
 /// come as far as one call goes.
-/// - Throws: `not_permitted` for the state `banned` without the right to search it (MN-18).
+/// - Throws: `not_permitted` for the state `banned` without the right to search it (MN-18), `kind_forbids` where the type has no such tools.
 public struct SearchMembers: Operation {
     public typealias Response = Page<MemberEntry>
     public static let name = "members.search"

@@ -6,17 +6,19 @@ extension OperationTable.Entry {
     /// Decodes the operation from a JSON object of its fields.
     func decode(from json: Data) throws -> any Handled {
         let decoder = JSONDecoder()
-        decoder.userInfo[DecodedOperation.entry] = self
+        if let key = DecodedOperation.entry { decoder.userInfo[key] = self }
         return try decoder.decode(DecodedOperation.self, from: json).operation
     }
 
     /// An operation whose type is only known when it is decoded.
     private struct DecodedOperation: Decodable {
-        static let entry = CodingUserInfoKey(rawValue: "entry").unsafelyUnwrapped
+        static let entry = CodingUserInfoKey(rawValue: "entry")
         let operation: any Handled
 
         init(from decoder: any Decoder) throws {
-            guard let entry = decoder.userInfo[Self.entry] as? OperationTable.Entry else { throw RoostError.internalFailure }
+            guard let entry = Self.entry.flatMap({ decoder.userInfo[$0] as? OperationTable.Entry }) else {
+                throw RoostError.internalFailure
+            }
             operation = try entry.decode(from: decoder)
         }
     }
