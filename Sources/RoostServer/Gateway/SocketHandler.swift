@@ -66,7 +66,7 @@ final class SocketHandler: ChannelInboundHandler {
     private var lastHeardAt = NIODeadline.now()
     private var lastPingAt = NIODeadline.now()
     private var unreadSince: NIODeadline?
-    private var closeAt: NIODeadline?
+    private var isDraining = false
 
     init(services: Services, address: SocketAddress, headerToken: String?) {
         self.services = services
@@ -119,9 +119,12 @@ final class SocketHandler: ChannelInboundHandler {
 
     /// The server stops. Sockets go one after another over a window, so that they don't all come back in the same moment.
     private func drain() {
-        guard closeAt == nil else { return }
+        guard !isDraining, let context else { return }
+        isDraining = true
         let delay = services.greeting.drainDelay(of: address.connection)
-        closeAt = .now() + delay
+        let handler = NIOLoopBound(self, eventLoop: context.eventLoop)
+        // A timer of its own, on this one occasion: the tick of each second would send all sockets away in bursts.
+        context.eventLoop.scheduleTask(in: delay) { handler.value.close(CloseCode.restart, "the server restarts") }
         let retry = Int64(delay.nanoseconds / 1_000_000) + 500
         write(ClosingFrame(closing: .init(reason: "restart", retryAfterMilliseconds: retry)))
         flush()
@@ -358,7 +361,6 @@ final class SocketHandler: ChannelInboundHandler {
         case .closing:
             return
         }
-        if let closeAt, now >= closeAt { close(CloseCode.restart, "the server restarts") }
         if let unreadSince, now - unreadSince > limits.unreadTimeout { close(CloseCode.resume, "read faster, then resume") }
         if now - lastHeardAt > limits.idleTimeout { close(.goingAway, "nothing was heard") }
         if now - lastPingAt >= limits.pingInterval {
