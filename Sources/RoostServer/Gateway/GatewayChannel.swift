@@ -57,11 +57,11 @@ struct GatewayChannel: ServerChildChannel, HTTPChannelHandler {
             pipeline.decoderConfiguration.maxHeaderFieldSize = limits.headerFieldSizeBytesMax
             pipeline.decoderConfiguration.maxHeaderListSize = limits.headerListSizeBytesMax
             // The deadline stands in front: it sees bytes as they come, whatever they turn out to be.
-            try channel.pipeline.syncOperations.addHandler(
-                RequestDeadlineHandler(requestTimeout: limits.requestTimeout, idleTimeout: limits.idleTimeout))
+            let front = RequestDeadlineHandler(requestTimeout: limits.requestTimeout, idleTimeout: limits.idleTimeout)
+            try channel.pipeline.syncOperations.addHandler(front)
             let upgrade = try channel.pipeline.syncOperations.configureUpgradableHTTPServerPipeline(configuration: pipeline)
             let decoder = try channel.pipeline.syncOperations.handler(type: ByteToMessageHandler<HTTPRequestDecoder>.self)
-            try channel.pipeline.syncOperations.addHandler(UpgradeFilterHandler(), position: .after(decoder))
+            try channel.pipeline.syncOperations.addHandler(UpgradeFilterHandler(front: front), position: .after(decoder))
             try channel.pipeline.syncOperations.addHandler(MalformedRequestHandler())
             return Value(channel: channel, upgrade: upgrade)
         }

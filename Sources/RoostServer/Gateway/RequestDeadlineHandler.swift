@@ -14,6 +14,7 @@ final class RequestDeadlineHandler: ChannelDuplexHandler, RemovableChannelHandle
     private let idleTimeout: TimeAmount
     private var deadline: Scheduled<Void>?
     private var isReceiving = false
+    private var isDiscarding = false
 
     init(requestTimeout: TimeAmount, idleTimeout: TimeAmount) {
         self.requestTimeout = requestTimeout
@@ -23,7 +24,12 @@ final class RequestDeadlineHandler: ChannelDuplexHandler, RemovableChannelHandle
     func handlerAdded(context: ChannelHandlerContext) { close(context, after: requestTimeout) }
     func handlerRemoved(context: ChannelHandlerContext) { deadline?.cancel() }
 
+    /// Throws away whatever still comes: the last request of the connection has been read. Read it must be, or the client would be reset
+    /// before it has its answer.
+    func discardRest() { isDiscarding = true }
+
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        if isDiscarding { return }
         // The first bytes after an answer begin a request; the bytes that follow don't give it more time.
         if !isReceiving {
             isReceiving = true

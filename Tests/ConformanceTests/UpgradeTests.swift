@@ -1,0 +1,159 @@
+import Foundation
+import NIOCore
+import RoostAPI
+import RoostTestSupport
+import Testing
+
+/// The moment in which HTTP becomes a socket: what stands before, in and behind a request for an upgrade, however it is cut into packets.
+@Suite struct UpgradeTests {
+    static let upgrade = request("GET", "/v1/socket", upgradeHeaders)
+    private static let upgradeHeaders = [
+        "Upgrade: websocket", "Connection: Upgrade", "Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
+    ]
+
+    private static func request(_ method: String, _ path: String, _ headers: [String] = [], body: String = "") -> String {
+        (["\(method) \(path) HTTP/1.1", "Host: 127.0.0.1"] + headers).joined(separator: "\r\n") + "\r\n\r\n" + body
+    }
+
+    private static func frame(_ token: String) throws -> [UInt8] {
+        RawSocket.frame(opcode: 1, try JSONWriter.bytes(of: AuthenticateFrame(token: token)))
+    }
+
+    /// What the server sends until a text holds the needle, or until it closes.
+    private static func answer(_ connection: RawConnection, until needle: String) async -> String {
+        var bytes: [UInt8] = []
+        while let more = await connection.receive(within: .seconds(5)) {
+            bytes += Array(more.readableBytesView)
+            if String(decoding: bytes, as: UTF8.self).contains(needle) { break }
+        }
+        return String(decoding: bytes, as: UTF8.self)
+    }
+
+    private static func isAlive(_ server: TestServer) async throws -> Bool {
+        try await server.request("GET", "/livez").status == 200
+    }
+
+    @Test("R21 frames that come in one packet with the request for the socket are its first frames")
+    func framesBehindTheUpgrade() async throws {
+        let server = try await TestServer()
+        let connection = try await RawConnection.connect(port: server.port)
+        try await connection.send(Array(Self.upgrade.utf8) + Self.frame(try await server.token("ann")))
+        let text = await Self.answer(connection, until: "pingIntervalSeconds")
+        #expect(text.hasPrefix("HTTP/1.1 101") && text.contains(#"{"welcome":{"user":"ann""#))
+        try await server.stop()
+    }
+
+    @Test("R21 a byte behind the request for the socket begins a frame; a bad one closes that socket alone")
+    func oneByte() async throws {
+        let server = try await TestServer()
+        for byte in UInt8.min...UInt8.max {
+            let connection = try await RawConnection.connect(port: server.port)
+            try await connection.send(Array(Self.upgrade.utf8) + [byte])
+            #expect(await Self.answer(connection, until: "\r\n\r\n").hasPrefix("HTTP/1.1 101"))
+            // Fourteen bytes are a whole header of it, whatever it was, and no client's frame is without a mask.
+            try await connection.send([UInt8](repeating: 0, count: 13))
+            _ = await connection.receiveAll()
+            await connection.close()
+        }
+        #expect(try await Self.isAlive(server))
+        try await server.stop()
+    }
+
+    @Test("R21 a request for the socket and its first frames may be cut anywhere")
+    func cutAnywhere() async throws {
+        let server = try await TestServer()
+        let bytes = Array(Self.upgrade.utf8) + (try Self.frame(try await server.token("ann")))
+        try await withThrowingTaskGroup { group in
+            for cut in bytes.indices.dropFirst() {
+                group.addTask {
+                    let connection = try await RawConnection.connect(port: server.port)
+                    try await connection.send(bytes[..<cut])
+                    // The first part is read before the second is sent, as far as an answer to it shows that.
+                    if cut >= Self.upgrade.utf8.count {
+                        #expect(await Self.answer(connection, until: "\r\n\r\n").hasPrefix("HTTP/1.1 101"))
+                    }
+                    try await connection.send(bytes[cut...])
+                    let text = await Self.answer(connection, until: "pingIntervalSeconds")
+                    #expect(text.contains(#"{"welcome":{"user":"ann""#), "cut at \(cut)")
+                    await connection.close()
+                }
+                if cut % 16 == 0 { try await group.waitForAll() }
+            }
+            try await group.waitForAll()
+        }
+        try await server.stop()
+    }
+
+    /// Bytes in one packet, and the statuses that answer them until the server closes.
+    struct Sequence: Sendable, CustomTestStringConvertible {
+        let name: String
+        let bytes: String
+        let statuses: [Int]
+        var testDescription: String { name }
+    }
+
+    private static let livez = request("GET", "/livez")
+    private static let post = request("POST", "/v1/channels", ["Content-Length: 2"], body: "{}")
+    static let sequences: [Sequence] = [
+        .init(name: "an upgrade behind a GET", bytes: livez + upgrade, statuses: [200, 426]),
+        .init(name: "an upgrade and frames behind a GET", bytes: livez + upgrade + "\u{01}\u{02}\u{03}", statuses: [200, 426]),
+        .init(name: "an upgrade behind a POST with a body", bytes: post + upgrade, statuses: [401, 426]),
+        .init(name: "a request behind an upgrade behind a GET", bytes: livez + upgrade + livez, statuses: [200, 426]),
+        .init(
+            name: "an upgrade with a body",
+            bytes: request("GET", "/v1/socket", upgradeHeaders + ["Content-Length: 3"], body: "abc"),
+            statuses: [426]),
+        .init(
+            name: "an upgrade with a body in chunks",
+            bytes: request("GET", "/v1/socket", upgradeHeaders + ["Transfer-Encoding: chunked"], body: "3\r\nabc\r\n0\r\n\r\n"),
+            statuses: [426]),
+        .init(
+            name: "an upgrade with a body and frames behind it",
+            bytes: request("GET", "/v1/socket", upgradeHeaders + ["Content-Length: 3"], body: "abc\u{01}\u{02}"), statuses: [426]),
+        .init(
+            name: "an upgrade with a key that is none",
+            bytes: request("GET", "/v1/socket", upgradeHeaders.dropLast() + ["Sec-WebSocket-Key: x"]), statuses: [426]),
+        .init(
+            name: "HTTP/2 in plain text offered, and a request behind it",
+            bytes: request("GET", "/livez", ["Upgrade: h2c", "Connection: Upgrade, HTTP2-Settings", "HTTP2-Settings: AA"]) + livez,
+            statuses: [200]),
+        .init(name: "a socket where none is", bytes: request("GET", "/livez", upgradeHeaders), statuses: [200]),
+        .init(name: "CONNECT", bytes: request("CONNECT", "127.0.0.1:80") + "\u{16}\u{03}\u{01}", statuses: [404]),
+    ]
+
+    @Test("R21 an upgrade that can't be given is answered over HTTP, and ends its connection", arguments: sequences)
+    func refused(_ sequence: Sequence) async throws {
+        let server = try await TestServer()
+        let connection = try await RawConnection.connect(port: server.port)
+        try await connection.send(sequence.bytes)
+        let text = await connection.receiveAll(within: .seconds(2))
+        let statuses = text.split(separator: "HTTP/1.1 ").compactMap { Int($0.prefix(3)) }
+        #expect(statuses == sequence.statuses)
+        await connection.close()
+        #expect(try await Self.isAlive(server))
+        try await server.stop()
+    }
+
+    @Test("R21 a second request for the socket behind the first is no frame, and closes the socket")
+    func twoUpgrades() async throws {
+        let server = try await TestServer()
+        let connection = try await RawConnection.connect(port: server.port)
+        try await connection.send(Self.upgrade + Self.upgrade)
+        let text = await connection.receiveAll()
+        #expect(text.hasPrefix("HTTP/1.1 101") && text.components(separatedBy: "HTTP/1.1").count == 2)
+        #expect(try await Self.isAlive(server))
+        try await server.stop()
+    }
+
+    @Test("R21 what follows a request that ends its connection is thrown away, not kept")
+    func floodBehindTheLast() async throws {
+        let server = try await TestServer()
+        let connection = try await RawConnection.connect(port: server.port)
+        try await connection.send(Self.request("CONNECT", "127.0.0.1:80"))
+        for _ in 0..<64 { connection.post([UInt8](repeating: 65, count: 1 << 20)) }
+        #expect(try TestServer.parse(await Self.answer(connection, until: "}")).status == 404)
+        await connection.close()
+        #expect(try await Self.isAlive(server))
+        try await server.stop()
+    }
+}
