@@ -151,6 +151,7 @@ let package = Package(
             name: "ConformanceTests",
             dependencies: [
                 "RoostAPI", "RoostCore", "RoostDatabase", "RoostServer", "Roost", "RoostTestSupport",
+                server("CoreMetrics", "swift-metrics"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOCore", package: "swift-nio"),
             ],

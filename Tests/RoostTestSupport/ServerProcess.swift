@@ -16,9 +16,11 @@ public final class ServerProcess: Sendable {
 
     /// Starts a server on a free port and waits until it listens.
     ///
-    /// - Parameter arguments: further ones of `roost serve`: `["--database", url]`.
-    public static func start(directory: URL, arguments: [String] = []) async throws -> ServerProcess {
-        let (process, output, ended) = try launch(directory: directory, arguments: arguments)
+    /// - Parameters:
+    ///   - arguments: further ones of `roost serve`: `["--database", url]`.
+    ///   - logFile: where it logs.
+    public static func start(directory: URL, arguments: [String] = [], logFile: URL? = nil) async throws -> ServerProcess {
+        let (process, output, ended) = try launch(directory: directory, arguments: arguments, logFile: logFile)
         var text = ""
         while let piece = await output.next(within: .seconds(60)) {
             text += piece
@@ -55,7 +57,7 @@ public final class ServerProcess: Sendable {
     }
 
     private static func launch(
-        directory: URL, arguments: [String] = [], joinsErrors: Bool = false
+        directory: URL, arguments: [String] = [], joinsErrors: Bool = false, logFile: URL? = nil
     ) throws -> (Process, Mailbox<String>, Mailbox<Int32>) {
         let process = Process()
         process.executableURL = binary
@@ -64,7 +66,7 @@ public final class ServerProcess: Sendable {
         process.environment = ProcessInfo.processInfo.environment.filter { !$0.key.hasPrefix("ROOST_") }
         let pipe = Pipe()
         process.standardOutput = pipe
-        process.standardError = joinsErrors ? pipe : try log()
+        process.standardError = joinsErrors ? pipe : try log(to: logFile)
         let output = pipe.fileHandleForReading.pieces()
         let ended = Mailbox<Int32>()
         process.terminationHandler = { ended.put($0.terminationStatus) }
@@ -73,7 +75,11 @@ public final class ServerProcess: Sendable {
     }
 
     /// Where servers log: nowhere, or to a file of its own for each in the directory that `ROOST_SERVER_LOGS` names.
-    private static func log() throws -> FileHandle {
+    private static func log(to file: URL?) throws -> FileHandle {
+        if let file {
+            try Data().write(to: file)
+            return try FileHandle(forWritingTo: file)
+        }
         guard let directory = ProcessInfo.processInfo.environment["ROOST_SERVER_LOGS"] else { return .nullDevice }
         let file = URL(filePath: directory, directoryHint: .isDirectory).appending(path: "\(UUID().uuidString).log")
         try Data().write(to: file)

@@ -84,6 +84,13 @@ public final class TestServer: Sendable {
     ) async throws
         -> Answer
     {
+        try await Self.request(method, path, port: port, token: token, body: body, headers: headers)
+    }
+
+    /// The same of any server on this machine.
+    public static func request(
+        _ method: String, _ path: String, port: Int, token: String? = nil, body: String? = nil, headers: [String] = []
+    ) async throws -> Answer {
         let connection = try await RawConnection.connect(port: port)
         var head = ["\(method) \(path) HTTP/1.1", "Host: 127.0.0.1", "Connection: close"] + headers
         if let token { head.append("Authorization: Bearer \(token)") }
@@ -91,7 +98,7 @@ public final class TestServer: Sendable {
         try await connection.send(head.joined(separator: "\r\n") + "\r\n\r\n" + (body ?? ""))
         let text = await connection.receiveAll()
         await connection.close()
-        return try Self.parse(text)
+        return try parse(text)
     }
 
     public static func parse(_ text: String) throws -> Answer {

@@ -238,28 +238,19 @@ final class ClusterNode: Delivery {
     /// Milliseconds of a clock that only goes forward.
     private static var now: Int64 { Int64(DispatchTime.now().uptimeNanoseconds / 1_000_000) }
 
-    /// Lines for `/metrics`.
-    var metrics: String {
+    /// What `/metrics` shows of the cluster.
+    var samples: [MetricSample] {
         let (relay, feeds, published) = counts.withLock { $0 }
-        return """
-            # TYPE roost_cluster_nodes gauge
-            roost_cluster_nodes \(clusterPresence.nodeCount + 1)
-            # TYPE roost_cluster_bus_connected gauge
-            roost_cluster_bus_connected \(bus.isConnected ? 1 : 0)
-            # TYPE roost_cluster_streams gauge
-            roost_cluster_streams \(feeds)
-            # TYPE roost_cluster_packets_published_total counter
-            roost_cluster_packets_published_total \(published)
-            # TYPE roost_cluster_events_delivered_total counter
-            roost_cluster_events_delivered_total \(relay.delivered)
-            # TYPE roost_cluster_events_dropped_total counter
-            roost_cluster_events_dropped_total \(relay.dropped)
-            # TYPE roost_cluster_gaps_fetched_total counter
-            roost_cluster_gaps_fetched_total \(relay.gapsFetched)
-            # TYPE roost_cluster_catch_ups_total counter
-            roost_cluster_catch_ups_total \(relay.catchUps)
-
-            """
+        return [
+            MetricSample("roost_cluster_nodes", clusterPresence.nodeCount + 1),
+            MetricSample("roost_cluster_bus_connected", bus.isConnected ? 1 : 0),
+            MetricSample("roost_cluster_streams", feeds),
+            MetricSample("roost_cluster_packets_published_total", published),
+            MetricSample("roost_cluster_events_delivered_total", relay.delivered),
+            MetricSample("roost_cluster_events_dropped_total", relay.dropped),
+            MetricSample("roost_cluster_gaps_fetched_total", relay.gapsFetched),
+            MetricSample("roost_cluster_catch_ups_total", relay.catchUps),
+        ]
     }
 }
 

@@ -1,7 +1,6 @@
 import Dispatch
 import Foundation
 import Logging
-import Metrics
 import RoostAPI
 import RoostCore
 import RoostDatabase
@@ -34,7 +33,7 @@ final class Engine: Sendable {
     private let lanes: [WorkQueue]
     private let reads: WorkQueue
     private let threads = Threads()
-    private let metrics = EngineMetrics()
+    private let metrics: ServerMetrics
     private let losses = LogPause()
 
     /// Starts the threads.
@@ -44,12 +43,13 @@ final class Engine: Sendable {
     ///   - options: what every rule is told of the app.
     init(
         database: any Database, hub: Hub, delivery: (any Delivery)? = nil, options: AppOptions = .init(),
-        configuration: Configuration = .init(), logger: Logger
+        configuration: Configuration = .init(), metrics: ServerMetrics = .init(), logger: Logger
     ) {
         self.database = database
         self.hub = hub
         self.delivery = delivery ?? hub
         self.options = options
+        self.metrics = metrics
         self.logger = logger
         lanes = (0..<max(1, database.laneCount)).map { _ in
             WorkQueue(sizeMax: configuration.queueSizeMax / max(1, database.laneCount), batchSizeMax: configuration.batchSizeMax)
@@ -68,6 +68,9 @@ final class Engine: Sendable {
         }
     }
 
+    /// Operations that wait: those that may write, over all lanes, and those that only read.
+    var queueLengths: (writes: Int, reads: Int) { (lanes.reduce(0) { $0 + $1.length }, reads.length) }
+
     /// Queues an operation that may write. Throws `overloaded` when the queue is full, `unavailable` when the engine stops.
     func submit(write job: Job) throws(RoostError) {
         try submit(job, to: lanes[job.lane(of: lanes.count)])
@@ -77,14 +80,23 @@ final class Engine: Sendable {
     func submit(read job: Job) throws(RoostError) { try submit(job, to: reads) }
 
     private func submit(_ job: Job, to queue: WorkQueue) throws(RoostError) {
-        guard let channel = job.presenceChannel else { return try queue.append(job) }
+        guard let channel = job.presenceChannel else { return try append(job, to: queue) }
         // Which of the names that it may have is its own is known when the rule has run.
         prepare(Array(Scope.channel(channel).channels)) { [self] in
             do {
-                try queue.append(job)
+                try append(job, to: queue)
             } catch {
                 answer(job, .failure(error as? RoostError ?? .internalFailure))
             }
+        }
+    }
+
+    private func append(_ job: Job, to queue: WorkQueue) throws(RoostError) {
+        do {
+            try queue.append(job)
+        } catch {
+            metrics.refused(job.operation, error)
+            throw error
         }
     }
 
@@ -105,6 +117,7 @@ final class Engine: Sendable {
 
     /// - Parameter ids: the lane's generator; nil when it has to be continued from the database, as after every failure.
     private func write(_ batch: [Job], lane: Int, _ ids: inout IDGenerator?) {
+        metrics.began(batch, isReading: false)
         let started = DispatchTime.now()
         var scope = Scope()
         for job in batch { scope.formUnion(job.scope) }
@@ -122,6 +135,7 @@ final class Engine: Sendable {
             }
             ids = generator
             metrics.committed(batch.count, since: started)
+            for (job, outcome) in zip(batch, outcomes) { metrics.ran(job.operation, refusal: outcome.refusal) }
             publish(zip(batch, outcomes))
         } catch {
             ids = nil
@@ -142,12 +156,15 @@ final class Engine: Sendable {
             logger.error("Operations were refused, since they couldn't be stored.", metadata: ["error": "\(error)"])
         }
         let refusal = RoostError(.unavailable, "The server could not store this. Try again.", retryAfterMilliseconds: 1000)
+        for job in batch { metrics.refused(job.operation, refusal) }
         publish(zip(batch, batch.map { _ in Outcome(result: .failure(refusal), notices: []) }))
     }
 
     private struct Outcome {
         let result: Result<[UInt8], RoostError>
         let notices: [Notice]
+
+        var refusal: RoostError? { if case .failure(let refusal) = result { refusal } else { nil } }
     }
 
     /// Runs one rule. Refusals become its answer; a failure of the engine is thrown on, since it concerns the whole batch.
@@ -177,13 +194,16 @@ final class Engine: Sendable {
     }
 
     private func publish(_ answered: some Sequence<(Job, Outcome)>) {
+        var eventCount = 0
+        defer { metrics.made(events: eventCount) }
         delivery.deliver(
             answered.map { job, outcome in
+                for case .event in outcome.notices { eventCount += 1 }
                 switch job.destination {
                 case .socket(let address, let call):
-                    Committed(notices: outcome.notices, answer: .socket(address, outcome.result.payload(call: call)))
+                    return Committed(notices: outcome.notices, answer: .socket(address, outcome.result.payload(call: call)))
                 case .waiting(let resume):
-                    Committed(notices: outcome.notices, answer: .waiting { resume(outcome.result) })
+                    return Committed(notices: outcome.notices, answer: .waiting { resume(outcome.result) })
                 }
             })
     }
@@ -192,6 +212,9 @@ final class Engine: Sendable {
 
     /// Reads what waits on one snapshot, and answers each as it is read.
     private func read(_ batch: [Job]) {
+        metrics.began(batch, isReading: true)
+        let started = DispatchTime.now()
+        defer { metrics.read(batch.count, since: started) }
         var answered = 0
         do {
             try database.read { transaction in
@@ -199,6 +222,7 @@ final class Engine: Sendable {
                 for job in batch {
                     let outcome = try outcome(of: job, ids: &ids, now: .now) { rule in try rule(transaction) }
                     answered += 1
+                    metrics.ran(job.operation, refusal: outcome.refusal)
                     answer(job, outcome.result)
                 }
             }
@@ -206,7 +230,10 @@ final class Engine: Sendable {
             logger.error("A read failed.", metadata: ["error": "\(error)"])
             // What a rule throws is its own answer above: here the database failed, and may be back soon.
             let refusal = RoostError(.unavailable, "The server could not read this. Try again.", retryAfterMilliseconds: 1000)
-            for job in batch.dropFirst(answered) { answer(job, .failure(refusal)) }
+            for job in batch.dropFirst(answered) {
+                metrics.refused(job.operation, refusal)
+                answer(job, .failure(refusal))
+            }
         }
     }
 
@@ -235,20 +262,4 @@ extension RoostError {
 extension Timestamp {
     /// The system clock.
     static var now: Timestamp { Timestamp(milliseconds: Int64((Date().timeIntervalSince1970 * 1000).rounded(.down))) }
-}
-
-private struct EngineMetrics: Sendable {
-    private let operations = Counter(label: "roost_write_operations_total")
-    private let batches = Counter(label: "roost_write_batches_total")
-    private let losses = Counter(label: "roost_write_operations_lost_total")
-    private let duration = Metrics.Timer(label: "roost_write_batch_seconds")
-
-    /// Operations that were refused because the database failed.
-    func lost(_ count: Int) { losses.increment(by: Int64(count)) }
-
-    func committed(_ count: Int, since start: DispatchTime) {
-        operations.increment(by: Int64(count))
-        batches.increment()
-        duration.recordInterval(since: start)
-    }
 }

@@ -3,6 +3,10 @@ import RoostCore
 
 /// One operation on its way through the engine.
 struct Job: Sendable {
+    /// The name under which it is counted.
+    var operation = OperationName.none
+    /// When it was put into its queue, on a clock that only goes forward.
+    var queuedAt: UInt64 = 0
     let caller: Caller
     /// The streams that it may move.
     var scope = Scope()

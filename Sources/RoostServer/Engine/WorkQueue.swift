@@ -27,6 +27,7 @@ final class WorkQueue: Sendable {
             // Whoever takes a batch leaves word when there is more, so only the first needs to wake somebody.
             if state.jobs.isEmpty { available.signal() }
             state.jobs.append(job)
+            state.jobs[state.jobs.count - 1].queuedAt = DispatchTime.now().uptimeNanoseconds
             return nil
         }
         if let refusal { throw refusal }
@@ -47,6 +48,9 @@ final class WorkQueue: Sendable {
             if !batch.isEmpty { return batch }
         }
     }
+
+    /// Operations that wait.
+    var length: Int { state.withLock { $0.jobs.count } }
 
     func close() {
         state.withLock { $0.isClosed = true }

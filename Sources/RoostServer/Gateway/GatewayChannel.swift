@@ -57,7 +57,8 @@ struct GatewayChannel: ServerChildChannel, HTTPChannelHandler {
             pipeline.decoderConfiguration.maxHeaderFieldSize = limits.headerFieldSizeBytesMax
             pipeline.decoderConfiguration.maxHeaderListSize = limits.headerListSizeBytesMax
             // The deadline stands in front: it sees bytes as they come, whatever they turn out to be.
-            let front = RequestDeadlineHandler(requestTimeout: limits.requestTimeout, idleTimeout: limits.idleTimeout)
+            let front = RequestDeadlineHandler(
+                requestTimeout: limits.requestTimeout, idleTimeout: limits.idleTimeout, metrics: services.metrics)
             try channel.pipeline.syncOperations.addHandler(front)
             let upgrade = try channel.pipeline.syncOperations.configureUpgradableHTTPServerPipeline(configuration: pipeline)
             let decoder = try channel.pipeline.syncOperations.handler(type: ByteToMessageHandler<HTTPRequestDecoder>.self)

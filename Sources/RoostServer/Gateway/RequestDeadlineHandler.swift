@@ -12,17 +12,27 @@ final class RequestDeadlineHandler: ChannelDuplexHandler, RemovableChannelHandle
 
     private let requestTimeout: TimeAmount
     private let idleTimeout: TimeAmount
+    private let metrics: ServerMetrics
     private var deadline: Scheduled<Void>?
     private var isReceiving = false
     private var isDiscarding = false
 
-    init(requestTimeout: TimeAmount, idleTimeout: TimeAmount) {
+    init(requestTimeout: TimeAmount, idleTimeout: TimeAmount, metrics: ServerMetrics) {
+        self.metrics = metrics
         self.requestTimeout = requestTimeout
         self.idleTimeout = idleTimeout
     }
 
-    func handlerAdded(context: ChannelHandlerContext) { close(context, after: requestTimeout) }
-    func handlerRemoved(context: ChannelHandlerContext) { deadline?.cancel() }
+    func handlerAdded(context: ChannelHandlerContext) {
+        metrics.connectionOpened()
+        close(context, after: requestTimeout)
+    }
+
+    /// The connection has ended, or is a socket from now on.
+    func handlerRemoved(context: ChannelHandlerContext) {
+        metrics.connectionLeftHTTP()
+        deadline?.cancel()
+    }
 
     /// Throws away whatever still comes: the last request of the connection has been read. Read it must be, or the client would be reset
     /// before it has its answer.

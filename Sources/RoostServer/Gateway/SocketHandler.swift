@@ -33,6 +33,7 @@ final class SocketHandler: ChannelInboundHandler {
         let tokens: TokenKeys
         let greeting: Greeting
         let limits: Limits
+        var metrics = ServerMetrics()
         let logger: Logger
     }
 
@@ -91,6 +92,7 @@ final class SocketHandler: ChannelInboundHandler {
     func handlerRemoved(context: ChannelHandlerContext) { leave() }
 
     private func leave() {
+        if case .closing = state {} else { services.metrics.socketClosed(nil) }
         state = .closing
         services.hub.shard(of: address).remove(address.connection)
         context = nil
@@ -153,8 +155,10 @@ final class SocketHandler: ChannelInboundHandler {
         case (.call(let call, let operation), .open(let caller, _)):
             submit(operation, call: call, caller: caller)
         case (.refused(let call, let error), .open):
+            services.metrics.refused(OperationName.none, error)
             reply(error, to: call)
         case (.malformed(let error), .open):
+            services.metrics.refused(OperationName.none, error)
             refuse(error)
         default:
             refuse(RoostError(.unauthenticated, "The first frame must be an authenticate frame."))
@@ -164,7 +168,8 @@ final class SocketHandler: ChannelInboundHandler {
 
     private func submit(_ operation: some Handled, call: Int64, caller: Caller) {
         let job = Job(
-            caller: caller, scope: operation.scope(for: caller), presenceChannel: operation.presenceChannel,
+            operation: type(of: operation).name, caller: caller, scope: operation.scope(for: caller),
+            presenceChannel: operation.presenceChannel,
             run: { try ReplyFrame.result(operation.handle(in: &$0), call: call) },
             destination: .socket(address, call: call))
         let isRead = type(of: operation).isReadOnly
@@ -205,9 +210,11 @@ final class SocketHandler: ChannelInboundHandler {
         guard case .authenticating = state, let context else { return }
         switch result {
         case .failure(let error):
+            services.metrics.authenticated(over: .socket, refusal: error)
             refuse(error)
             close(error.code == .tokenExpired ? CloseCode.tokenExpired : .unauthenticated, error.code.rawValue)
         case .success(let token):
+            services.metrics.authenticated(over: .socket)
             connect(token, on: context.eventLoop)
         }
     }
@@ -219,7 +226,7 @@ final class SocketHandler: ChannelInboundHandler {
         let greeting = services.greeting
         let handler = NIOLoopBound(self, eventLoop: loop)
         let job = Job(
-            caller: caller, scope: .user(caller.user),
+            operation: OperationName.connect, caller: caller, scope: .user(caller.user),
             run: { context in
                 try context.admitCaller(displayName: token.displayName)
                 try context.connect(connection)
@@ -341,6 +348,7 @@ final class SocketHandler: ChannelInboundHandler {
     private func close(_ code: WebSocketErrorCode, _ reason: String) {
         if case .closing = state { return }
         state = .closing
+        services.metrics.socketClosed(UInt16(webSocketErrorCode: code))
         var payload = ByteBuffer()
         payload.write(webSocketErrorCode: code)
         payload.writeString(reason)

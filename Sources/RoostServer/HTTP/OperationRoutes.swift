@@ -11,18 +11,21 @@ import Synchronization
 struct OperationRoutes: Sendable {
     let engine: Engine
     let tokens: TokenKeys
+    let metrics: ServerMetrics
     let admission = Admission()
 
     func add(to router: Router<BasicRequestContext>) {
         for type in OperationTable.handled {
             guard let entry = OperationTable.named(type.name) else { continue }
             router.on(RouterPath(type.path), method: .init(type.method)) { request, context in
-                try await respond(to: request, parameters: context.parameters, entry: entry)
+                try await respond(to: request, parameters: context.parameters, name: type.name, entry: entry)
             }
         }
     }
 
-    private func respond(to request: Request, parameters: Parameters, entry: OperationTable.Entry) async throws -> Response {
+    private func respond(
+        to request: Request, parameters: Parameters, name: String, entry: OperationTable.Entry
+    ) async throws -> Response {
         let caller = try await caller(of: request)
         let operation: any Handled
         do {
@@ -31,7 +34,9 @@ struct OperationRoutes: Sendable {
         } catch let error as HTTPError {
             throw error
         } catch {
-            throw RoostError(decoding: error)
+            let refusal = RoostError(decoding: error)
+            metrics.refused(name, refusal)
+            throw refusal
         }
         let body = try await engine.perform(operation, for: caller)
         return Response(
@@ -42,9 +47,18 @@ struct OperationRoutes: Sendable {
     /// Who asks: the token's user, or the one in whose name a backend acts (SB-12).
     private func caller(of request: Request) async throws -> Caller {
         guard let token = BearerToken.read(request.headers[.authorization]) else {
-            throw RoostError(.unauthenticated, "This needs a token: Authorization: Bearer …")
+            let refusal = RoostError(.unauthenticated, "This needs a token: Authorization: Bearer …")
+            metrics.authenticated(over: .http, refusal: refusal)
+            throw refusal
         }
-        let verified = try await tokens.verify(token).get()
+        let verified: VerifiedToken
+        switch await tokens.verify(token) {
+        case .success(let token): verified = token
+        case .failure(let refusal):
+            metrics.authenticated(over: .http, refusal: refusal)
+            throw refusal
+        }
+        metrics.authenticated(over: .http)
         guard let user = try RequestHeaders.actAs(of: request, role: verified.role) else {
             let caller = Caller(user: verified.user, role: verified.role)
             try await admit(caller, displayName: verified.displayName)
@@ -58,7 +72,7 @@ struct OperationRoutes: Sendable {
 
     private func admit(_ caller: Caller, displayName: String?) async throws {
         guard !admission.isAdmitted(caller.user) else { return }
-        try await engine.perform(for: caller, scope: .user(caller.user), isReadOnly: false) { context in
+        try await engine.perform(OperationName.connect, for: caller, scope: .user(caller.user), isReadOnly: false) { context in
             try context.admitCaller(displayName: displayName)
             return []
         }
@@ -84,8 +98,8 @@ extension Engine {
     /// Runs an operation and waits for its answer as JSON.
     func perform(_ operation: some Handled, for caller: Caller) async throws -> [UInt8] {
         try await perform(
-            for: caller, scope: operation.scope(for: caller), presenceChannel: operation.presenceChannel,
-            isReadOnly: type(of: operation).isReadOnly
+            type(of: operation).name, for: caller, scope: operation.scope(for: caller),
+            presenceChannel: operation.presenceChannel, isReadOnly: type(of: operation).isReadOnly
         ) { context in
             try JSONWriter.bytes(of: operation.handle(in: &context))
         }
@@ -93,12 +107,12 @@ extension Engine {
 
     @discardableResult
     func perform(
-        for caller: Caller, scope: Scope, presenceChannel: ChannelID? = nil, isReadOnly: Bool,
+        _ operation: String, for caller: Caller, scope: Scope, presenceChannel: ChannelID? = nil, isReadOnly: Bool,
         _ run: @escaping @Sendable (inout Context) throws -> [UInt8]
     ) async throws -> [UInt8] {
         try await withCheckedThrowingContinuation { continuation in
             let job = Job(
-                caller: caller, scope: scope, presenceChannel: presenceChannel, run: run,
+                operation: operation, caller: caller, scope: scope, presenceChannel: presenceChannel, run: run,
                 destination: .waiting { continuation.resume(with: $0) })
             do {
                 if isReadOnly { try submit(read: job) } else { try submit(write: job) }

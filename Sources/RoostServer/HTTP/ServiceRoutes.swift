@@ -7,9 +7,7 @@ import RoostAPI
 struct ServiceRoutes: Sendable {
     let version: String
     let readiness: Readiness
-    let metrics: PrometheusRegistry?
-    let hub: Hub
-    let cluster: ClusterNode?
+    let metrics: MetricsPage
 
     func add(to router: Router<BasicRequestContext>) {
         let page = FrontPage.html(version: version)
@@ -25,17 +23,7 @@ struct ServiceRoutes: Sendable {
             if let reason = readiness.reason { throw RoostError(.unavailable, reason, retryAfterMilliseconds: 1000) }
             return text("ok\n")
         }
-        router.get("/metrics") { _, _ in
-            let counts = try await hub.counts()
-            return text(
-                (metrics?.text() ?? "") + """
-                    # TYPE roost_sockets gauge
-                    roost_sockets \(counts.sockets)
-                    # TYPE roost_deliveries_total counter
-                    roost_deliveries_total \(counts.deliveries)
-
-                    """ + (cluster?.metrics ?? ""), "text/plain; version=0.0.4")
-        }
+        router.get("/metrics") { _, _ in text(try await metrics.text(), "text/plain; version=0.0.4; charset=utf-8") }
         router.get(RouterPath(GatewayChannel.socketPath)) { request, _ in
             if HTTPField.Name(RequestHeaders.actAs).map({ request.headers[$0] != nil }) == true {
                 throw RoostError.invalidArgument(

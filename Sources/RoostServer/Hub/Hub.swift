@@ -96,15 +96,28 @@ final class Hub: Delivery {
         }
     }
 
-    /// Sockets and deliveries, over all shards.
-    func counts() async throws -> (sockets: Int, deliveries: Int64) {
+    /// What the shards count, added up.
+    struct Counts: Sendable {
         var sockets = 0
+        var authenticated = 0
         var deliveries: Int64 = 0
+        var sentBytes: Int64 = 0
+    }
+
+    func counts() async throws -> Counts {
+        var counts = Counts()
         for (loop, shard) in zip(loops, shards) {
-            let (count, delivered) = try await loop.submit { (shard.value.socketCount, shard.value.deliveryCount) }.get()
-            sockets += count
-            deliveries += delivered
+            let own = try await loop.submit {
+                let shard = shard.value
+                return Counts(
+                    sockets: shard.socketCount, authenticated: shard.authenticatedCount, deliveries: shard.deliveryCount,
+                    sentBytes: shard.sentByteCount)
+            }.get()
+            counts.sockets += own.sockets
+            counts.authenticated += own.authenticated
+            counts.deliveries += own.deliveries
+            counts.sentBytes += own.sentBytes
         }
-        return (sockets, deliveries)
+        return counts
     }
 }

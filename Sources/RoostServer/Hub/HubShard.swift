@@ -43,6 +43,8 @@ final class HubShard {
     /// Sockets with something written since the last flush.
     private var unflushed: [SocketHandler] = []
     private(set) var deliveryCount: Int64 = 0
+    /// Bytes of events and replies that were given to sockets.
+    private(set) var sentByteCount: Int64 = 0
     /// Told when the last socket of a stream is gone.
     var emptied: (@Sendable (StreamID) -> Void)?
 
@@ -53,6 +55,7 @@ final class HubShard {
     }
 
     var socketCount: Int { sockets.count }
+    var authenticatedCount: Int { subscribers.count }
 
     // MARK: Sockets
 
@@ -138,11 +141,13 @@ final class HubShard {
 
     private func send(_ reply: [UInt8], to connection: ConnectionID, toRead: Bool) {
         guard let socket = sockets[connection] else { return }
+        sentByteCount += Int64(reply.count)
         socket.send(reply: reply, toRead: toRead)
         noteUnflushed(socket)
     }
 
     private func send(_ bytes: ByteBuffer, to socket: SocketHandler) {
+        sentByteCount += Int64(bytes.readableBytes)
         socket.send(event: bytes)
         noteUnflushed(socket)
     }

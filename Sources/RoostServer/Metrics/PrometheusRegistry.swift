@@ -1,97 +1,106 @@
 public import CoreMetrics
 import Synchronization
 
-/// A backend of swift-metrics that keeps everything in memory and writes it as Prometheus text (exposition format 0.0.4).
+/// A backend of swift-metrics that keeps everything in memory, for `/metrics` to show.
 ///
-/// Counters and gauges are kept as they are; timers and recorders as a count and a sum, which is what a rate and a mean need.
+/// ``MetricCatalog`` says what is known of a metric: a timer or a recorder becomes a histogram with its buckets, and a label value that isn't
+/// listed there becomes `other`. So whatever is counted, the number of series stays bounded.
 public final class PrometheusRegistry: MetricsFactory, Sendable {
-    private let counters = Mutex<[Series: Cell]>([:])
-    private let recorders = Mutex<[Series: Cell]>([:])
-    private let timers = Mutex<[Series: Cell]>([:])
+    private let cells = Mutex<[MetricSeries: Cell]>([:])
 
-    /// Series at most, so that no label can grow the memory without bound.
-    private static let seriesMax = 2000
+    /// Series at most, for metrics that the catalog doesn't know.
+    private static let seriesMax = 5000
 
     public init() {}
 
-    private struct Series: Hashable {
-        let label: String
-        let dimensions: [String]
+    fileprivate enum Cell {
+        case counter(CounterCell)
+        case gauge(GaugeCell)
+        case histogram(HistogramCell)
     }
 
-    fileprivate final class Cell: Sendable {
-        private let values = Mutex<(count: Int64, sum: Double)>((0, 0))
-        func add(_ value: Double) { values.withLock { $0 = ($0.count + 1, $0.sum + value) } }
-        func set(_ value: Double) { values.withLock { $0 = ($0.count + 1, value) } }
-        var current: (count: Int64, sum: Double) { values.withLock { $0 } }
-    }
-
-    private func cell(_ table: borrowing Mutex<[Series: Cell]>, _ label: String, _ dimensions: [(String, String)]) -> Cell {
-        let series = Series(label: label, dimensions: dimensions.map { "\(Self.name($0))=\"\(Self.escaped($1))\"" })
-        return table.withLock { cells in
+    private func cell(_ label: String, _ dimensions: [(String, String)], _ new: (MetricDescription?) -> Cell) -> Cell {
+        let description = MetricCatalog.byName[label]
+        let series = MetricSeries(name: label, labels: dimensions, as: description)
+        return cells.withLock { cells in
             if let cell = cells[series] { return cell }
-            let cell = Cell()
+            let cell = new(description)
             if cells.count < Self.seriesMax { cells[series] = cell }
             return cell
         }
     }
 
     public func makeCounter(label: String, dimensions: [(String, String)]) -> any CounterHandler {
-        Handler(cell: cell(counters, label, dimensions))
+        if case .counter(let cell) = cell(label, dimensions, { _ in .counter(CounterCell()) }) { return cell }
+        return CounterCell()
     }
+
     public func makeRecorder(label: String, dimensions: [(String, String)], aggregate: Bool) -> any RecorderHandler {
-        Handler(cell: cell(recorders, label, dimensions), isGauge: !aggregate)
+        guard aggregate else {
+            if case .gauge(let cell) = cell(label, dimensions, { _ in .gauge(GaugeCell()) }) { return cell }
+            return GaugeCell()
+        }
+        return histogram(label, dimensions)
     }
-    public func makeTimer(label: String, dimensions: [(String, String)]) -> any TimerHandler {
-        Handler(cell: cell(timers, label, dimensions))
+
+    public func makeTimer(label: String, dimensions: [(String, String)]) -> any TimerHandler { histogram(label, dimensions) }
+
+    private func histogram(_ label: String, _ dimensions: [(String, String)]) -> HistogramCell {
+        let found = cell(label, dimensions) { description in
+            if case .histogram(let bounds)? = description?.kind { return .histogram(HistogramCell(bounds: bounds)) }
+            return .histogram(HistogramCell(bounds: MetricCatalog.secondsBuckets))
+        }
+        if case .histogram(let cell) = found { return cell }
+        return HistogramCell(bounds: MetricCatalog.secondsBuckets)
     }
+
     public func destroyCounter(_ handler: any CounterHandler) {}
     public func destroyRecorder(_ handler: any RecorderHandler) {}
     public func destroyTimer(_ handler: any TimerHandler) {}
 
-    private final class Handler: CounterHandler, RecorderHandler, TimerHandler {
-        let cell: Cell
-        let isGauge: Bool
-        init(cell: Cell, isGauge: Bool = false) {
-            self.cell = cell
-            self.isGauge = isGauge
-        }
-        func increment(by amount: Int64) { cell.add(Double(amount)) }
-        func reset() { cell.set(0) }
-        func record(_ value: Int64) { record(Double(value)) }
-        func record(_ value: Double) { if isGauge { cell.set(value) } else { cell.add(value) } }
-        func recordNanoseconds(_ duration: Int64) { cell.add(Double(duration) / 1e9) }
-    }
-
-    /// Everything as Prometheus reads it, in the order of the names.
-    public func text() -> String {
-        var lines: [String] = []
-        func write(_ table: borrowing Mutex<[Series: Cell]>, type: String, _ body: (String, String, Cell) -> [String]) {
-            let cells = table.withLock { $0 }.sorted {
-                ($0.key.label, $0.key.dimensions.description) < ($1.key.label, $1.key.dimensions.description)
-            }
-            var last = ""
-            for (series, cell) in cells {
-                let name = Self.name(series.label)
-                if name != last { lines.append("# TYPE \(name) \(type)") }
-                last = name
-                let labels = series.dimensions.isEmpty ? "" : "{\(series.dimensions.joined(separator: ","))}"
-                lines += body(name, labels, cell)
+    /// What everything stands at now.
+    var samples: [MetricSample] {
+        cells.withLock { $0 }.map { series, cell in
+            switch cell {
+            case .counter(let counter): MetricSample(series, .counter(Double(counter.total)))
+            case .gauge(let gauge): MetricSample(series, .gauge(gauge.current))
+            case .histogram(let histogram): MetricSample(series, .histogram(histogram.current))
             }
         }
-        write(counters, type: "counter") { name, labels, cell in ["\(name)\(labels) \(cell.current.sum)"] }
-        write(recorders, type: "gauge") { name, labels, cell in ["\(name)\(labels) \(cell.current.sum)"] }
-        write(timers, type: "summary") { name, labels, cell in
-            let (count, sum) = cell.current
-            return ["\(name)_count\(labels) \(count)", "\(name)_sum\(labels) \(sum)"]
-        }
-        return lines.map { $0 + "\n" }.joined()
+    }
+}
+
+/// A count that only grows. Adding takes one atomic instruction, from any thread.
+private final class CounterCell: CounterHandler {
+    private let value = Atomic<Int64>(0)
+    var total: Int64 { value.load(ordering: .relaxed) }
+    func increment(by amount: Int64) { value.wrappingAdd(amount, ordering: .relaxed) }
+    func reset() { value.store(0, ordering: .relaxed) }
+}
+
+/// The newest of some values.
+private final class GaugeCell: RecorderHandler {
+    private let bits = Atomic<UInt64>(0)
+    var current: Double { Double(bitPattern: bits.load(ordering: .relaxed)) }
+    func record(_ value: Int64) { record(Double(value)) }
+    func record(_ value: Double) { bits.store(value.bitPattern, ordering: .relaxed) }
+}
+
+/// How values are spread over buckets.
+private final class HistogramCell: RecorderHandler, TimerHandler {
+    private let bounds: [Double]
+    private let values: Mutex<MetricSample.Histogram>
+
+    init(bounds: [Double]) {
+        self.bounds = bounds
+        values = Mutex(.init(bounds: bounds))
     }
 
-    private static func name(_ label: String) -> String {
-        String(label.map { $0.isASCII && ($0.isLetter || $0.isNumber) ? $0 : "_" })
-    }
-    private static func escaped(_ value: String) -> String {
-        value.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"").replacing("\n", with: "\\n")
+    var current: MetricSample.Histogram { values.withLock { $0 } }
+    func recordNanoseconds(_ duration: Int64) { record(Double(duration) / 1e9) }
+    func record(_ value: Int64) { record(Double(value)) }
+    func record(_ value: Double) {
+        let bucket = bounds.firstIndex { value <= $0 } ?? bounds.count
+        values.withLock { $0.record(value, bucket: bucket) }
     }
 }

@@ -85,7 +85,9 @@ public struct RoostServer: Service {
         group = MultiThreadedEventLoopGroup(numberOfThreads: max(1, configuration.eventLoopCount))
         hub = try await Hub(group: group)
         cluster = try storage.joinCluster(hub: hub, readiness: readiness)
-        engine = Engine(database: database, hub: hub, delivery: cluster, options: configuration.options, logger: logger)
+        let counters = ServerMetrics()
+        engine = Engine(
+            database: database, hub: hub, delivery: cluster, options: configuration.options, metrics: counters, logger: logger)
 
         var limits = SocketHandler.Limits()
         limits.pingInterval = .init(configuration.pingInterval)
@@ -96,13 +98,15 @@ public struct RoostServer: Service {
             greeting: Greeting(
                 epoch: epoch, version: RoostVersion.current, pingInterval: limits.pingInterval,
                 drainWindow: .init(configuration.drainWindow)),
-            limits: limits, logger: logger)
+            limits: limits, metrics: counters, logger: logger)
 
         let router = Router()
         router.add(middleware: ProblemMiddleware(logger: logger))
-        OperationRoutes(engine: engine, tokens: tokens).add(to: router)
-        ServiceRoutes(version: RoostVersion.current, readiness: readiness, metrics: metrics, hub: hub, cluster: cluster).add(
-            to: router)
+        OperationRoutes(engine: engine, tokens: tokens, metrics: counters).add(to: router)
+        let page = MetricsPage(
+            registry: metrics, metrics: counters, engine: engine, hub: hub, cluster: cluster, readiness: readiness,
+            configuration: configuration)
+        ServiceRoutes(version: RoostVersion.current, readiness: readiness, metrics: page).add(to: router)
 
         var httpLogger = logger
         httpLogger.logLevel = max(logger.logLevel, .warning)

@@ -1,0 +1,87 @@
+/// Every metric that a server shows at `/metrics`. `docs/operations/monitoring.md` has the same list, and a test compares the two.
+///
+/// A metric belongs here before it is counted anywhere: it then has its help text and unit, and stands on the page from the start.
+enum MetricCatalog {
+    static let all: [MetricDescription] = process + connections + operations + storage + delivery + cluster
+
+    static let byName: [String: MetricDescription] = Dictionary(uniqueKeysWithValues: all.map { ($0.name, $0) })
+
+    /// From a tenth of a millisecond to ten seconds.
+    static let secondsBuckets: [Double] = [
+        0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10,
+    ]
+
+    private static let process: [MetricDescription] = [
+        .gauge(
+            "roost_build_info", "1, with the version of this server as a label.",
+            labels: .init(name: "version", values: [RoostVersion.current])),
+        .gauge("roost_ready", "1 while /readyz answers 200, else 0."),
+        .gauge("process_start_time_seconds", "When the process started, in Unix seconds."),
+        .counter("process_cpu_seconds_total", "Time on a processor, in user and system mode."),
+        .gauge("process_resident_memory_bytes", "Memory that the process holds in RAM (RSS)."),
+        .gauge("process_open_fds", "Files and connections that the process has open."),
+        .gauge("process_max_fds", "How many it may have open."),
+    ]
+
+    private static let connections: [MetricDescription] = [
+        .gauge(
+            "roost_connections", "Open connections: HTTP, sockets before their authentication, and authenticated sockets.",
+            labels: .values("state", "http", "unauthenticated", "authenticated")),
+        .gauge("roost_connections_max", "The setting connections-max: how many connections may be open."),
+        .counter("roost_connections_accepted_total", "Connections that were accepted."),
+        .gauge("roost_sockets", "Open WebSockets, authenticated or not."),
+        .counter(
+            "roost_socket_closes_total", "WebSockets that ended, by the code with which the server or the client closed them.",
+            labels: .closeCode),
+        .counter(
+            "roost_authentications_total", "Tokens that were checked: of sockets once, of HTTP with every request.",
+            labels: .transport, .result),
+    ]
+
+    private static let operations: [MetricDescription] = [
+        .counter("roost_operations_total", "Operations that ran, refused ones among them.", labels: .operation),
+        .counter(
+            "roost_refusals_total", "Operations that were refused, by the code that the client got.", labels: .operation, .code),
+        .gauge("roost_queue_length", "Operations that wait for a thread.", labels: .queue),
+        .histogram(
+            "roost_queue_wait_seconds", "How long the oldest operation of a batch waited in its queue.",
+            buckets: secondsBuckets, labels: .queue),
+    ]
+
+    private static let storage: [MetricDescription] = [
+        .counter("roost_write_operations_total", "Operations in batches that were committed, refused ones among them."),
+        .counter("roost_write_batches_total", "Transactions that were committed."),
+        .counter("roost_write_operations_lost_total", "Operations that were refused because the database failed."),
+        .histogram(
+            "roost_write_batch_seconds", "How long a batch took, from the begin of its transaction until it was on disk.",
+            buckets: secondsBuckets),
+        .histogram(
+            "roost_write_batch_size", "Operations in one committed batch.", buckets: [1, 2, 4, 8, 16, 32, 64, 128, 256, 512]),
+        .counter("roost_read_operations_total", "Operations that only read, and were answered."),
+        .histogram(
+            "roost_read_batch_seconds", "How long the reads of one snapshot took.", buckets: secondsBuckets),
+        .gauge("roost_database_bytes", "The size of the file roost.sqlite."),
+        .gauge(
+            "roost_database_log_bytes",
+            "The size of the write-ahead log, roost.sqlite-wal. It stays near 16 MB; more means that checkpoints don't get through."
+        ),
+    ]
+
+    private static let delivery: [MetricDescription] = [
+        .counter("roost_events_total", "Events that operations of this server made."),
+        .counter("roost_deliveries_total", "Events that were given to sockets: one for each event and receiver."),
+        .counter("roost_sent_bytes_total", "Bytes of events and replies that were given to sockets."),
+    ]
+
+    private static let cluster: [MetricDescription] = [
+        .gauge("roost_cluster_nodes", "Nodes that this one hears of, itself among them."),
+        .gauge("roost_cluster_bus_connected", "1 while the bus can be reached, and without a bus; else 0."),
+        .gauge("roost_cluster_streams", "Channels and users that this node follows for its sockets."),
+        .counter("roost_cluster_packets_published_total", "Packets given to the bus: one for each stream and batch."),
+        .counter(
+            "roost_cluster_events_delivered_total", "Events brought into the order of a stream here, of this node and of others."),
+        .counter("roost_cluster_events_dropped_total", "Events that came again after they were delivered, and were dropped."),
+        .counter("roost_cluster_gaps_fetched_total", "How often missing events were read from the database."),
+        .counter("roost_cluster_catch_ups_total", "Receivers who were brought up to the present state of a stream."),
+    ]
+}

@@ -1,0 +1,91 @@
+import RoostAPI
+
+/// What one metric of `/metrics` is: its name, kind, unit and labels, and what an operator should know of it.
+struct MetricDescription: Sendable {
+    enum Kind: Sendable, Equatable {
+        case counter
+        case gauge
+        /// With the upper bounds of its buckets, in rising order. The last one, `+Inf`, isn't listed.
+        case histogram([Double])
+
+        /// The word of the text format.
+        var word: String {
+            switch self {
+            case .counter: "counter"
+            case .gauge: "gauge"
+            case .histogram: "histogram"
+            }
+        }
+    }
+
+    /// What a metric counts. Units are base units, and stand in the name: at its end, or before `_total`.
+    enum Unit: String, Sendable {
+        case seconds, bytes
+        /// Things, like operations.
+        case none = ""
+    }
+
+    /// A label and the values that it may have: never an id that clients choose, so that clients can't make series.
+    struct Label: Sendable {
+        let name: String
+        let values: Set<String>
+
+        /// What stands for a value that isn't listed.
+        static let otherValue = "other"
+    }
+
+    let name: String
+    let kind: Kind
+    let help: String
+    let labels: [Label]
+
+    var unit: Unit {
+        let words = name.split(separator: "_")
+        return (words.last == "total" ? words.dropLast().last : words.last).flatMap { Unit(rawValue: String($0)) } ?? .none
+    }
+
+    static func counter(_ name: String, _ help: String, labels: Label...) -> MetricDescription {
+        MetricDescription(name: name, kind: .counter, help: help, labels: labels)
+    }
+
+    static func gauge(_ name: String, _ help: String, labels: Label...) -> MetricDescription {
+        MetricDescription(name: name, kind: .gauge, help: help, labels: labels)
+    }
+
+    static func histogram(_ name: String, _ help: String, buckets: [Double], labels: Label...) -> MetricDescription {
+        MetricDescription(name: name, kind: .histogram(buckets), help: help, labels: labels)
+    }
+}
+
+extension MetricDescription.Label {
+    static func values(_ name: String, _ values: String...) -> Self { .init(name: name, values: Set(values)) }
+
+    /// The name of an operation of the table; `connect` is a socket that takes its place among the sockets of its user.
+    static let operation = Self(
+        name: "operation", values: Set(Operations.all.map { $0.name } + [OperationName.connect, OperationName.none]))
+
+    /// The code of a refusal, as clients get it.
+    static let code = Self(name: "code", values: Set(RoostError.Code.allCases.map(\.rawValue)))
+
+    /// `ok`, or the code of the refusal.
+    static let result = Self(name: "result", values: code.values.union(["ok"]))
+
+    static let transport = Self.values("transport", "http", "socket")
+
+    static let queue = Self.values("queue", "write", "read")
+
+    /// The code with which a WebSocket was closed; `none` for a connection that ended without one.
+    static let closeCode = Self(
+        name: "code",
+        values: Set(
+            CloseCode.allCases.map { String($0.rawValue) } + ["1000", "1001", "1002", "1003", "1007", "1009", "1011", "none"])
+    )
+}
+
+/// Names in the label `operation` that aren't in the table of operations.
+enum OperationName {
+    /// A socket that takes its place in the order of commits.
+    static let connect = "connect"
+    /// A frame or a request that named no operation, or none that there is.
+    static let none = "none"
+}

@@ -1,0 +1,49 @@
+import Dispatch
+import Foundation
+
+/// The page `/metrics`: what was counted, and what is looked up at this moment.
+struct MetricsPage: Sendable {
+    let registry: PrometheusRegistry?
+    let metrics: ServerMetrics
+    let engine: Engine
+    let hub: Hub
+    let cluster: ClusterNode?
+    let readiness: Readiness
+    let configuration: RoostServer.Configuration
+
+    func text() async throws -> String {
+        let counts = try await hub.counts()
+        return await withCheckedContinuation { continuation in
+            // Files are looked at here: neither an event loop nor the runtime's few threads wait for them.
+            DispatchQueue.global().async { continuation.resume(returning: PrometheusPage(samples(counts)).text) }
+        }
+    }
+
+    private func samples(_ counts: Hub.Counts) -> [MetricSample] {
+        let queues = engine.queueLengths
+        let samples: [MetricSample] = [
+            MetricSample("roost_build_info", 1, labels: ("version", RoostVersion.current)),
+            MetricSample("roost_ready", readiness.reason == nil ? 1 : 0),
+            MetricSample("roost_connections", metrics.openHTTPCount, labels: ("state", "http")),
+            MetricSample("roost_connections", counts.sockets - counts.authenticated, labels: ("state", "unauthenticated")),
+            MetricSample("roost_connections", counts.authenticated, labels: ("state", "authenticated")),
+            MetricSample("roost_connections_max", configuration.connectionsMax),
+            MetricSample("roost_sockets", counts.sockets),
+            MetricSample("roost_queue_length", queues.writes, labels: ("queue", "write")),
+            MetricSample("roost_queue_length", queues.reads, labels: ("queue", "read")),
+            MetricSample("roost_deliveries_total", counts.deliveries),
+            MetricSample("roost_sent_bytes_total", counts.sentBytes),
+        ]
+        return samples + files() + ProcessSamples.read() + (cluster?.samples ?? []) + (registry?.samples ?? [])
+    }
+
+    private func files() -> [MetricSample] {
+        guard configuration.database == nil else { return [] }
+        return [("roost_database_bytes", "roost.sqlite"), ("roost_database_log_bytes", "roost.sqlite-wal")].compactMap {
+            name, file in
+            let path = configuration.dataDirectory.appending(path: file).path
+            let size = (try? FileManager.default.attributesOfItem(atPath: path))?[.size] as? NSNumber
+            return size.map { MetricSample(name, $0.int64Value) }
+        }
+    }
+}

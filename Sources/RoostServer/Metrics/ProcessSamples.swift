@@ -1,0 +1,47 @@
+import Foundation
+
+/// What the operating system says of this process. On systems without `/proc` only the limits are known.
+enum ProcessSamples {
+    static func read() -> [MetricSample] {
+        var samples: [MetricSample] = []
+        let pages = words(of: "/proc/self/statm").dropFirst().first.flatMap { Int64($0) }
+        if let pages { samples.append(MetricSample("process_resident_memory_bytes", pages * Int64(sysconf(Int32(_SC_PAGESIZE))))) }
+        if let open = try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count {
+            // The directory itself is open while it is read.
+            samples.append(MetricSample("process_open_fds", max(0, open - 1)))
+        }
+        var limit = rlimit()
+        if getrlimit(openFiles, &limit) == 0 { samples.append(MetricSample("process_max_fds", Int64(clamping: limit.rlim_cur))) }
+        return samples + times()
+    }
+
+    private static func times() -> [MetricSample] {
+        let ticksPerSecond = Double(sysconf(Int32(_SC_CLK_TCK)))
+        guard let text = text(of: "/proc/self/stat"), let end = text.lastIndex(of: ")"), ticksPerSecond > 0 else { return [] }
+        // The name of the process may hold spaces; the numbers stand after its closing parenthesis.
+        let fields = text[end...].split(separator: " ")
+        guard fields.count > 20, let user = Double(fields[12]), let system = Double(fields[13]), let start = Double(fields[20])
+        else {
+            return []
+        }
+        var samples = [MetricSample("process_cpu_seconds_total", seconds: (user + system) / ticksPerSecond)]
+        let boot = self.text(of: "/proc/stat")?.split(separator: "\n").first { $0.hasPrefix("btime ") }?.split(separator: " ").last
+        if let boot = boot.flatMap({ Double($0) }) {
+            samples.append(MetricSample("process_start_time_seconds", seconds: boot + start / ticksPerSecond))
+        }
+        return samples
+    }
+
+    private static func words(of path: String) -> [Substring] { text(of: path)?.split(separator: " ") ?? [] }
+
+    /// Files of /proc have no size before they are read.
+    private static func text(of path: String) -> String? {
+        FileHandle(forReadingAtPath: path).flatMap { try? $0.readToEnd() }.map { String(decoding: $0, as: UTF8.self) }
+    }
+
+    #if canImport(Glibc)
+    private static let openFiles = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
+    #else
+    private static let openFiles = RLIMIT_NOFILE
+    #endif
+}

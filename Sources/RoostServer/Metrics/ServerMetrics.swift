@@ -1,0 +1,94 @@
+import Dispatch
+import Metrics
+import RoostAPI
+import Synchronization
+
+/// What the engine, the sockets and HTTP count. What is counted for each event and each receiver isn't here: the hub's shards count it without a lock.
+final class ServerMetrics: Sendable {
+    private let writes = Counter(label: "roost_write_operations_total")
+    private let batches = Counter(label: "roost_write_batches_total")
+    private let losses = Counter(label: "roost_write_operations_lost_total")
+    private let batchTime = Metrics.Timer(label: "roost_write_batch_seconds")
+    private let batchSize = Recorder(label: "roost_write_batch_size")
+    private let reads = Counter(label: "roost_read_operations_total")
+    private let readTime = Metrics.Timer(label: "roost_read_batch_seconds")
+    private let writeWait = Metrics.Timer(label: "roost_queue_wait_seconds", dimensions: [("queue", "write")])
+    private let readWait = Metrics.Timer(label: "roost_queue_wait_seconds", dimensions: [("queue", "read")])
+    private let events = Counter(label: "roost_events_total")
+    private let accepted = Counter(label: "roost_connections_accepted_total")
+    private let openHTTP = Atomic<Int>(0)
+
+    private let operations: [String: Counter]
+
+    init() {
+        let names = Operations.all.map { $0.name } + [OperationName.connect, OperationName.none]
+        operations = Dictionary(
+            uniqueKeysWithValues: names.map { ($0, Counter(label: "roost_operations_total", dimensions: [("operation", $0)])) })
+    }
+
+    // MARK: Operations
+
+    /// A rule ran, and was refused or not.
+    func ran(_ operation: String, refusal: RoostError? = nil) {
+        operations[operation]?.increment()
+        if let refusal { refused(operation, refusal) }
+    }
+
+    /// An operation was refused, by its rule or before it could run.
+    func refused(_ operation: String, _ refusal: RoostError) {
+        Counter(label: "roost_refusals_total", dimensions: [("operation", operation), ("code", refusal.code.rawValue)]).increment()
+    }
+
+    /// A batch was taken off a queue.
+    func began(_ batch: [Job], isReading: Bool) {
+        guard let oldest = batch.first else { return }
+        let wait = DispatchTime.now().uptimeNanoseconds &- oldest.queuedAt
+        (isReading ? readWait : writeWait).recordNanoseconds(Int64(clamping: wait))
+    }
+
+    func committed(_ count: Int, since start: DispatchTime) {
+        writes.increment(by: Int64(count))
+        batches.increment()
+        batchTime.recordInterval(since: start)
+        batchSize.record(Int64(count))
+    }
+
+    /// Operations that were refused because the database failed.
+    func lost(_ count: Int) { losses.increment(by: Int64(count)) }
+
+    func read(_ count: Int, since start: DispatchTime) {
+        reads.increment(by: Int64(count))
+        readTime.recordInterval(since: start)
+    }
+
+    func made(events count: Int) { if count > 0 { events.increment(by: Int64(count)) } }
+
+    // MARK: Connections
+
+    /// Connections that are HTTP so far, or for good.
+    var openHTTPCount: Int { openHTTP.load(ordering: .relaxed) }
+
+    func connectionOpened() {
+        accepted.increment()
+        openHTTP.wrappingAdd(1, ordering: .relaxed)
+    }
+
+    /// A connection is HTTP no more: it became a socket, or ended.
+    func connectionLeftHTTP() { openHTTP.wrappingSubtract(1, ordering: .relaxed) }
+
+    /// - Parameter refusal: nil for a token that was accepted.
+    func authenticated(over transport: Transport, refusal: RoostError? = nil) {
+        let result = refusal?.code.rawValue ?? "ok"
+        Counter(label: "roost_authentications_total", dimensions: [("transport", transport.rawValue), ("result", result)])
+            .increment()
+    }
+
+    enum Transport: String {
+        case http, socket
+    }
+
+    /// - Parameter code: nil when the connection ended without one.
+    func socketClosed(_ code: UInt16?) {
+        Counter(label: "roost_socket_closes_total", dimensions: [("code", code.map { String($0) } ?? "none")]).increment()
+    }
+}

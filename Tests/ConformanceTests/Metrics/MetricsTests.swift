@@ -1,0 +1,133 @@
+import CoreMetrics
+import Foundation
+import RoostAPI
+import RoostTestSupport
+import Testing
+
+@testable import RoostServer
+
+/// The page `/metrics` of a real server, read strictly.
+@Suite struct MetricsTests {
+    /// Some of everything that is counted: sockets of every state, sends, refusals, tokens that are good and bad.
+    private func makeTraffic(on server: WatchedServer) async throws -> [RawSocket] {
+        let ann = try await server.socket("ann")
+        try await ann.call(CreateChannel(channel: "general", type: "community"))
+        let bob = try await server.socket("bob")
+        try await bob.call(JoinChannel(channel: "general"))
+        for number in 1...3 { try await ann.call(SendMessage(channel: "general", clientId: ClientID("\(number)"), text: "hello")) }
+        _ = try? await bob.call(GetChannel(channel: "none"))
+        let token = try await server.token("ann")
+        _ = try await server.request("GET", "/v1/channels/general", token: token)
+        _ = try await server.request("GET", "/v1/channels/general?limit=x", token: token)
+        _ = try await server.request("GET", "/v1/me", token: try await server.token("ann", expiresIn: -5))
+        _ = try await server.request("GET", "/v1/me")
+        let silent = try await RawSocket.open(port: server.port)
+        let refused = try await RawSocket.open(port: server.port)
+        try await refused.send(json: AuthenticateFrame(token: "no.token.this"))
+        while case .text = await refused.next() {}
+        return [ann, bob, silent, refused]
+    }
+
+    @Test("/metrics is text that a strict reader takes, and what happened stands in it", .timeLimit(.minutes(1)))
+    func counts() async throws {
+        let server = try await WatchedServer.start()
+        let fresh = try await server.metrics()
+        #expect(fresh.families.map(\.name) == MetricCatalog.all.map(\.name))
+        let sockets = try await makeTraffic(on: server)
+        let page = try await server.metrics()
+        #expect(page.families.map(\.name) == MetricCatalog.all.map(\.name))
+
+        func counts(_ series: [(String, [String: String])]) -> [Double?] { series.map { page.value($0, $1) } }
+        #expect(
+            counts([
+                ("roost_connections", ["state": "authenticated"]), ("roost_connections", ["state": "unauthenticated"]),
+                ("roost_sockets", [:]), ("roost_socket_closes_total", ["code": "4001"]),
+                ("roost_operations_total", ["operation": "messages.send"]),
+                ("roost_operations_total", ["operation": "channels.get"]),
+                ("roost_refusals_total", ["operation": "channels.get", "code": "not_found"]),
+                ("roost_refusals_total", ["operation": "channels.get", "code": "invalid_argument"]),
+                ("roost_authentications_total", ["transport": "socket", "result": "ok"]),
+                ("roost_authentications_total", ["transport": "socket", "result": "unauthenticated"]),
+                ("roost_authentications_total", ["transport": "http", "result": "ok"]),
+                ("roost_authentications_total", ["transport": "http", "result": "token_expired"]),
+                ("roost_authentications_total", ["transport": "http", "result": "unauthenticated"]),
+                ("roost_ready", [:]), ("roost_write_operations_lost_total", [:]),
+                ("roost_build_info", ["version": RoostVersion.current]),
+            ]) == [2, 1, 3, 1, 3, 2, 1, 1, 2, 1, 2, 1, 1, 1, 0, 1])
+
+        // What nobody can know to the digit is there, and is more than nothing.
+        for name in [
+            "roost_events_total", "roost_deliveries_total", "roost_sent_bytes_total", "roost_write_batches_total",
+            "roost_write_batch_seconds_count", "roost_write_batch_size_sum", "roost_read_operations_total",
+            "roost_connections_accepted_total", "roost_connections_max", "roost_database_bytes", "roost_database_log_bytes",
+            "process_resident_memory_bytes", "process_open_fds", "process_max_fds", "process_start_time_seconds",
+        ] {
+            #expect(page.value(name) ?? 0 > 0, "\(name)")
+        }
+        let waits = ["read", "write"].map { page.value("roost_queue_wait_seconds_count", ["queue": $0]) ?? 0 }
+        #expect(waits.allSatisfy { $0 > 0 } && page.value("roost_queue_length", ["queue": "write"]) == 0)
+        // Each connection is one: those of the requests above are gone, the one that asks is there.
+        #expect(page.value("roost_connections", ["state": "http"]) == 1)
+        for socket in sockets { await socket.close() }
+        await server.stop()
+    }
+
+    @Test("ids that clients choose never become labels, whatever is asked for")
+    func boundedLabels() async throws {
+        let server = try await WatchedServer.start()
+        let token = try await server.token("ann")
+        for number in 0..<20 {
+            _ = try await server.request("GET", "/v1/channels/some-\(number)", token: token)
+            _ = try await server.request("GET", "/v1/never/some-\(number)", token: token)
+            _ = try await server.request("GET", "/v1/me", token: "some-\(number)")
+        }
+        let socket = try await server.socket("ann")
+        for number in 0..<20 { try await socket.send(text: #"{"call":\#(number),"operation":"some.\#(number)","with":{}}"#) }
+        for _ in 0..<20 { _ = await socket.next() }
+        let page = try await server.metrics()
+        #expect(page.samples.filter { $0.labels.values.contains { $0.contains("some") } } == [])
+        #expect(page.value("roost_refusals_total", ["operation": "none", "code": "unknown_operation"]) == 20)
+        await socket.close()
+        await server.stop()
+    }
+
+    @Test("whatever is counted, the page can be read, and label values that aren't listed become one")
+    func hostileNames() throws {
+        let registry = PrometheusRegistry()
+        for value in ["plain", "with \"quotes\"", "back\\slash", "two\nlines", "\u{1F600}", ""] {
+            registry.makeCounter(label: "1 odd name-\u{e9}", dimensions: [("odd label", value)]).increment(by: 1)
+            registry.makeCounter(label: "roost_socket_closes_total", dimensions: [("code", value), ("more", value)]).increment(
+                by: 2)
+        }
+        registry.makeTimer(label: "roost_write_batch_seconds", dimensions: []).recordNanoseconds(3_000_000)
+        registry.makeTimer(label: "roost_write_batch_seconds", dimensions: []).recordNanoseconds(60_000_000_000)
+        registry.makeRecorder(label: "some_gauge", dimensions: [], aggregate: false).record(-.infinity)
+        registry.makeRecorder(label: "some_size", dimensions: [], aggregate: true).record(Int64(7))
+        let page = try MetricsText(PrometheusPage(registry.samples).text)
+        #expect(page.value("roost_socket_closes_total", ["code": "other"]) == 12)
+        #expect(page.samples.filter { $0.name == "_1_odd_name__" }.count == 6)
+        #expect(page.value("_1_odd_name__", ["odd_label": "two\nlines"]) == 1)
+        #expect(page.value("some_gauge") == -.infinity)
+        let buckets = ["0.0025", "0.005", "10", "+Inf"].map { page.value("roost_write_batch_seconds_bucket", ["le": $0]) }
+        #expect(buckets == [0, 1, 1, 2] && page.value("roost_write_batch_seconds_sum") == 60.003)
+    }
+
+    @Test(
+        "the reader of these tests refuses what Prometheus would, and what it would let pass",
+        arguments: [
+            "# TYPE a counter\na 1\n", "# HELP a h\na 1\n", "# HELP a h\n# TYPE a counter\nb 1\n",
+            "# HELP a h\n# TYPE a counter\na 1",
+            "# HELP a h\n# TYPE a counter\na 1\na 1\n", "# HELP a h\n# TYPE a counter\na{x=\"\n\"} 1\n",
+            "# HELP a h\n# TYPE a counter\na{x=\"\\q\"} 1\n", "# HELP a h\n# TYPE a counter\na -1\n",
+            "# HELP a h\n# TYPE a counter\na inf\n", "# HELP a h\n# TYPE a counter\na{1x=\"\"} 1\n",
+            "# HELP a \n# TYPE a counter\na 1\n",
+            "# HELP a h\n# TYPE a counter\na{x=\"1\",x=\"2\"} 1\n", "# HELP a h\n# TYPE a counter\n\na 1\n",
+            "# HELP a h\n# TYPE a histogram\na_bucket{le=\"1\"} 1\na_sum 1\na_count 1\n",
+            "# HELP a h\n# TYPE a histogram\na_bucket{le=\"1\"} 2\na_bucket{le=\"+Inf\"} 1\na_sum 1\na_count 1\n",
+            "# HELP a h\n# TYPE a histogram\na_bucket{le=\"+Inf\"} 2\na_sum 1\na_count 1\n",
+            "# HELP a h\n# TYPE a gauge\na 1\n# HELP a h\n# TYPE a gauge\na{x=\"\"} 1\n",
+        ])
+    func strictness(text: String) {
+        #expect(throws: MetricsText.Malformed.self) { try MetricsText(text) }
+    }
+}
