@@ -34,7 +34,8 @@ final class AskedChannels: ChannelSource {
         guard isLoaded else { return nil }
         let now = chat.driver.environment.now()
         let placed = views.values.map { (place: query.place(of: $0), view: $0) }
-        return placed.sorted { $0.place.isBefore($1.place) }.map { ChannelItem($0.view, now: now) }
+        let sorted = placed.sorted { query.isReversed ? $1.place.isBefore($0.place) : $0.place.isBefore($1.place) }
+        return sorted.map { ChannelItem($0.view, now: now) }
     }
 
     var hasMore: Bool { nextCursor != nil }

@@ -38,8 +38,12 @@ struct ChannelOrder {
     /// The sum over all channels.
     private(set) var unreadCount: Int
 
-    init(_ places: [ChannelPlace] = []) {
-        self.places = places.sorted { $0.isBefore($1) }
+    /// Whether the list stands the other way round than its sort usually does.
+    private let isReversed: Bool
+
+    init(_ places: [ChannelPlace] = [], isReversed: Bool = false) {
+        self.isReversed = isReversed
+        self.places = places.sorted { isReversed ? $1.isBefore($0) : $0.isBefore($1) }
         byID = Dictionary(places.map { ($0.id, $0) }, uniquingKeysWith: { first, _ in first })
         unreadCount = places.reduce(0) { $0 + $1.unreadCount }
     }
@@ -75,7 +79,8 @@ struct ChannelOrder {
         var (low, high) = (0, places.count)
         while low < high {
             let middle = (low + high) / 2
-            if places[middle].isBefore(place) { low = middle + 1 } else { high = middle }
+            let isBefore = isReversed ? place.isBefore(places[middle]) : places[middle].isBefore(place)
+            if isBefore { low = middle + 1 } else { high = middle }
         }
         return low
     }

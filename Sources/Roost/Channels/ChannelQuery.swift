@@ -15,6 +15,9 @@ extension QueryChannels {
         (membership ?? .member) == .member && exactUsers == nil && includingUsers == nil && includeDeleted != true
     }
 
+    /// Whether the list stands the other way round than its sort usually does (ST-09).
+    var isReversed: Bool { effectiveOrder != effectiveSort.usualOrder }
+
     /// The places of the channels in the store that the query holds, or of one of them, in no order.
     func places(in database: Database, only id: ChannelID? = nil) throws -> [ChannelPlace] {
         var conditions = storeConditions

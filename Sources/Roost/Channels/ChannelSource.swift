@@ -24,7 +24,7 @@ final class StoredChannels: ChannelSource {
     private let query: ChannelQuery
     private let pageSize: Int
     private let driver: SyncDriver
-    private var order = ChannelOrder()
+    private var order: ChannelOrder
     /// The rows that are shown. A row that changed is taken out, to be read again.
     private var rows: [ChannelID: ChannelItem] = [:]
     private var limit: Int
@@ -35,6 +35,7 @@ final class StoredChannels: ChannelSource {
         self.pageSize = pageSize
         self.driver = driver
         limit = pageSize
+        order = ChannelOrder(isReversed: query.isReversed)
     }
 
     var hasMore: Bool { order.places.count > limit }
@@ -44,7 +45,7 @@ final class StoredChannels: ChannelSource {
         let (query, store) = (query, try await driver.prepare().store)
         // Past some share of all channels, reading all of them takes less than looking up each.
         if change.isEverything || items == nil || change.channels.count > max(100, order.places.count / 8) {
-            order = try await store.read { ChannelOrder(try query.places(in: $0)) }
+            order = try await store.read { ChannelOrder(try query.places(in: $0), isReversed: query.isReversed) }
             rows = [:]
         } else {
             let places = try await store.read { database in

@@ -19,11 +19,14 @@ extension LiveChannel {
     ///   - states: members in any of these states; `.muted` and `.banned` are for who may list them. Nil for all members.
     ///   - roles: only members with one of these roles; at most 10. Nil for all.
     ///   - sort: who came first, who came last, or the ids.
+    ///   - order: the direction of the sort `.userId`; goes with no other (ST-09).
     ///   - pageSize: members that one page adds, 1 to 100.
     public func members(
-        states: [MemberFilter]? = nil, roles: [ChannelRole]? = nil, sort: MemberSort = .firstCreated, pageSize: Int = 30
+        states: [MemberFilter]? = nil, roles: [ChannelRole]? = nil, sort: MemberSort = .firstCreated, order: SortDirection? = nil,
+        pageSize: Int = 30
     ) -> MemberList {
-        MemberList(.list(ListMembers(channel: id, states: states, roles: roles, sort: sort)), pageSize: pageSize, in: chat)
+        MemberList(
+            .list(ListMembers(channel: id, states: states, roles: roles, sort: sort, order: order)), pageSize: pageSize, in: chat)
     }
 
     /// The members whose name or id matches a text as a live collection, the newest membership first (MN-14, MN-15, R16).
@@ -31,7 +34,7 @@ extension LiveChannel {
     /// Case and diacritics don't count. The server is asked again, a moment later, when members come or go.
     /// - Parameters:
     ///   - text: 1 to 128 characters.
-    ///   - states: as for ``members(states:roles:sort:pageSize:)``; who may not find the banned has a list with a refusal (MN-18).
+    ///   - states: as for ``members(states:roles:sort:order:pageSize:)``; who may not find the banned has a list with a refusal (MN-18).
     public func searchMembers(
         _ text: String, states: [MemberFilter]? = nil, roles: [ChannelRole]? = nil, pageSize: Int = 30
     ) -> MemberList {

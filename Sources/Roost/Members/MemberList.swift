@@ -41,7 +41,7 @@ public final class MemberList {
         self.question = question
         self.pageSize = min(max(1, pageSize), Limits.memberPage.most)
         switch question {
-        case .list(let list): roster = MemberRoster(sort: list.sort ?? .firstCreated, roles: list.roles)
+        case .list(let list): roster = MemberRoster(sort: list.sort ?? .firstCreated, order: list.order, roles: list.roles)
         case .search(let search): roster = MemberRoster(sort: .lastCreated, roles: search.roles)
         }
         let (driver, channel) = (chat.driver, channel)

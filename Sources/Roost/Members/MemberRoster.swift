@@ -8,6 +8,7 @@ extension MemberEntry: Identifiable {
 /// The rows of a member list, put together from pages of the server and from what events tell. It doesn't matter which comes first.
 struct MemberRoster {
     private let sort: MemberSort
+    private let order: SortDirection
     private let roles: Set<ChannelRole>?
     private var entries: [UserID: MemberEntry] = [:]
     /// The newest row that events told of each: a page may be older.
@@ -16,8 +17,9 @@ struct MemberRoster {
     private var end: Member?
     private(set) var nextCursor: String?
 
-    init(sort: MemberSort, roles: [ChannelRole]?) {
+    init(sort: MemberSort, order: SortDirection? = nil, roles: [ChannelRole]?) {
         self.sort = sort
+        self.order = order ?? sort.usualOrder
         self.roles = roles.map(Set.init)
     }
 
@@ -74,7 +76,7 @@ struct MemberRoster {
         switch sort {
         case .firstCreated: (left.joinedSeq, left.userId) < (right.joinedSeq, right.userId)
         case .lastCreated: (left.joinedSeq, left.userId) > (right.joinedSeq, right.userId)
-        case .userId: left.userId < right.userId
+        case .userId: order == .ascending ? left.userId < right.userId : left.userId > right.userId
         }
     }
 }

@@ -54,6 +54,8 @@ public struct QueryChannels: Operation {
     public var includingUsersMatch: UserMatch?
     /// `lastMessage` for the caller's own channels, `created` for others when left out.
     public var sort: ChannelSort?
+    /// The direction of the sort; each key has its own when left out (ST-09).
+    public var order: SortDirection?
     /// 1 to 100, 20 when left out.
     public var limit: Int?
     /// From a page before: `nextCursor` for the next page, `previousCursor` for the one before.
@@ -62,7 +64,7 @@ public struct QueryChannels: Operation {
     public init(
         membership: MembershipFilter? = nil, types: [ChannelType]? = nil, includingTags: [String]? = nil,
         excludingTags: [String]? = nil, includeDeleted: Bool? = nil, hidden: HiddenFilter? = nil, sort: ChannelSort? = nil,
-        limit: Int? = nil, cursor: String? = nil
+        order: SortDirection? = nil, limit: Int? = nil, cursor: String? = nil
     ) {
         self.membership = membership
         self.types = types
@@ -71,6 +73,7 @@ public struct QueryChannels: Operation {
         self.includeDeleted = includeDeleted
         self.hidden = hidden
         self.sort = sort
+        self.order = order
         self.limit = limit
         self.cursor = cursor
     }
@@ -123,6 +126,8 @@ public struct QueryChannels: Operation {
 
     /// The sort that holds when none is asked for.
     public var effectiveSort: ChannelSort { sort ?? ((membership ?? .member) == .member ? .lastMessage : .created) }
+    /// The direction that holds when none is asked for: that of the sort.
+    public var effectiveOrder: SortDirection { order ?? effectiveSort.usualOrder }
 }
 
 /// Which channels a query looks at (AM-33).
@@ -151,7 +156,7 @@ public enum UserMatch: String, Codable, CaseIterable, Sendable, WireEnumeration 
     case all, any
 }
 
-/// The order of a list of channels.
+/// What a list of channels is sorted by. Each key has a usual direction, which ``QueryChannels/order`` can turn round.
 public enum ChannelSort: String, Codable, CaseIterable, Sendable, WireEnumeration {
     /// The newest message first; a channel without messages by its creation.
     case lastMessage
@@ -163,4 +168,15 @@ public enum ChannelSort: String, Codable, CaseIterable, Sendable, WireEnumeratio
     case name
     /// Channels with unread messages first, among each the newest message first.
     case unreadFirst
+
+    /// The direction in which the key sorts unless another is asked for.
+    public var usualOrder: SortDirection { self == .name ? .ascending : .descending }
+}
+
+/// The direction of a sorted list (ST-09).
+public enum SortDirection: String, Codable, CaseIterable, Sendable, WireEnumeration {
+    /// The oldest, the smallest or A first.
+    case ascending
+    /// The newest, the largest or Z first.
+    case descending
 }

@@ -14,6 +14,9 @@ public enum MemberSort: String, Codable, CaseIterable, Sendable, WireEnumeration
     case lastCreated
     /// In the order of the ids.
     case userId
+
+    /// The direction in which the key sorts unless another is asked for.
+    public var usualOrder: SortDirection { self == .lastCreated ? .descending : .ascending }
 }
 
 /// The members of a channel, paged (AM-39, AM-42, SB-22, EM-21).
@@ -34,19 +37,22 @@ public struct ListMembers: Operation {
     public var roles: [ChannelRole]?
     /// `firstCreated` when left out.
     public var sort: MemberSort?
+    /// The direction of the sort `userId`; `ascending` when left out (ST-09). The other sorts name their own.
+    public var order: SortDirection?
     /// 1 to 100, 30 when left out.
     public var limit: Int?
     /// From a page before: `nextCursor` for the next page, `previousCursor` for the one before.
     public var cursor: String?
 
     public init(
-        channel: ChannelID, states: [MemberFilter]? = nil, roles: [ChannelRole]? = nil, sort: MemberSort? = nil, limit: Int? = nil,
-        cursor: String? = nil
+        channel: ChannelID, states: [MemberFilter]? = nil, roles: [ChannelRole]? = nil, sort: MemberSort? = nil,
+        order: SortDirection? = nil, limit: Int? = nil, cursor: String? = nil
     ) {
         self.channel = channel
         self.states = states
         self.roles = roles
         self.sort = sort
+        self.order = order
         self.limit = limit
         self.cursor = cursor
     }
@@ -54,9 +60,15 @@ public struct ListMembers: Operation {
     public func validate() throws(RoostError) {
         try channel.validate(field: "channel")
         try Limits.check(states: states, roles: roles)
+        guard order == nil || sort == .userId else {
+            throw .invalidArgument("order", "goes with the sort userId: firstCreated and lastCreated are the two orders of joining")
+        }
         _ = try Limits.page(limit, Limits.memberPage)
         try Limits.check(cursor, length: Limits.cursorLength, field: "cursor")
     }
+
+    /// The direction that holds when none is asked for: that of the sort.
+    public var effectiveOrder: SortDirection { order ?? (sort ?? .firstCreated).usualOrder }
 }
 
 /// The members whose name or id matches a text, the newest membership first (MN-14, MN-15).

@@ -10,6 +10,7 @@ extension ChannelRole: ExpressibleByArgument {}
 extension MembershipFilter: ExpressibleByArgument {}
 extension HiddenFilter: ExpressibleByArgument {}
 extension ChannelSort: ExpressibleByArgument {}
+extension SortDirection: ExpressibleByArgument {}
 extension MemberFilter: ExpressibleByArgument {}
 extension MemberSort: ExpressibleByArgument {}
 

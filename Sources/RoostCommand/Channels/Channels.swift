@@ -28,6 +28,7 @@ struct Channels: AsyncParsableCommand {
         @Flag(help: "Only with unread messages.") var unread = false
         @Flag(help: "Deleted ones too, where the user may see them.") var deleted = false
         @Option(help: "The order. (default: lastMessage for the user's own, else created)") var sort: ChannelSort?
+        @Option(help: "The direction of the order. (default: ascending for name, else descending)") var order: SortDirection?
         @OptionGroup var page: PageOptions
         @OptionGroup var options: CallOptions
 
@@ -41,7 +42,7 @@ struct Channels: AsyncParsableCommand {
         private func operation(limit: Int?, cursor: String?) -> QueryChannels {
             var query = QueryChannels(
                 membership: membership, types: type.orNil, includingTags: tag.orNil, excludingTags: withoutTag.orNil,
-                includeDeleted: deleted ? true : nil, hidden: hidden, sort: sort, limit: limit, cursor: cursor)
+                includeDeleted: deleted ? true : nil, hidden: hidden, sort: sort, order: order, limit: limit, cursor: cursor)
             query.nameContains = name
             query.unreadOnly = unread ? true : nil
             query.includingUsers = user.orNil

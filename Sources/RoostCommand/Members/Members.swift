@@ -27,6 +27,7 @@ struct Members: AsyncParsableCommand {
         @Argument(help: "The channel's id.") var channel: ChannelID
         @OptionGroup var filters: Filters
         @Option(help: "The order. (default: firstCreated)") var sort: MemberSort?
+        @Option(help: "The direction of --sort userId. (default: ascending)") var order: SortDirection?
         @OptionGroup var page: PageOptions
         @OptionGroup var options: CallOptions
 
@@ -34,8 +35,8 @@ struct Members: AsyncParsableCommand {
             try await options.run { connection in
                 let found = try await page.read(through: connection) { limit, cursor in
                     ListMembers(
-                        channel: channel, states: filters.state.orNil, roles: filters.role.orNil, sort: sort, limit: limit,
-                        cursor: cursor)
+                        channel: channel, states: filters.state.orNil, roles: filters.role.orNil, sort: sort, order: order,
+                        limit: limit, cursor: cursor)
                 }
                 try page.show(found, with: options, none: "No such members.", MemberText.table)
             }

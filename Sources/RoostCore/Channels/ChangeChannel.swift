@@ -137,6 +137,7 @@ extension DeleteChannel: Handled {
         _ = try context.end(try context.transaction.rows(waiting) { try Invitation(reading: &$0) }, as: .withdrawn, in: &access)
 
         let seq = access.counters.advance(at: context.now)
+        access.counters.memberCount = 0
         // The set of members may have another channel now.
         try context.transaction.perform(
             """

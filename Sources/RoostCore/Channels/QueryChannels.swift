@@ -12,7 +12,7 @@ extension QueryChannels: Handled {
         let name = try Cursor.name(of: query)
         let walk = Walk(
             query: name, cursor: try Cursor(cursor, query: name, shape: effectiveSort.shape),
-            limit: try Limits.page(limit, Limits.channelPage), isDescending: effectiveSort.isDescending)
+            limit: try Limits.page(limit, Limits.channelPage), isDescending: effectiveOrder == .descending)
         // A part of which nothing is left when it is folded is in no name.
         if let nameContains, NameSearch(nameContains) == nil { return Page(items: []) }
 
@@ -55,8 +55,6 @@ extension QueryChannels: Handled {
 }
 
 extension ChannelSort {
-    var isDescending: Bool { self != .name }
-
     /// What the order goes by, the id last: so that no two channels have the same place.
     func columns(id: SQL) -> [SQL] {
         switch self {

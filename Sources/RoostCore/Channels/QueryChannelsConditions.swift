@@ -83,7 +83,7 @@ extension QueryChannels {
         if let exactUsers {
             // The caller is one of the members anyway, named or not (D-24).
             let others = Set(exactUsers).subtracting([user])
-            all.append("h.member_count = \(others.count + 1)")
+            all.append(memberCount(is: others.count + 1))
             if !others.isEmpty { all.append(Self.memberCount(among: others, is: others.count)) }
         }
         if let includingUsers {
@@ -93,6 +93,16 @@ extension QueryChannels {
                     ? "EXISTS (\(Self.members(among: users)))" : Self.memberCount(among: users, is: users.count))
         }
         return all
+    }
+
+    /// A deleted channel has no members, and is found by those that it had.
+    private func memberCount(is count: Int) -> SQL {
+        guard includeDeleted == true else { return "h.member_count = \(count)" }
+        return """
+            CASE WHEN h.is_deleted = 0 THEN h.member_count = \(count) ELSE
+            (SELECT COUNT(*) FROM (SELECT 1 FROM members o WHERE o.channel_id = m.channel_id AND o.state = 'member'
+                                   LIMIT \(count + 1)) AS present) = \(count) END
+            """
     }
 
     private static func members(among users: Set<UserID>) -> SQL {

@@ -5,7 +5,7 @@ extension ListMembers: Handled {
 
     public func handle(in context: inout Context) throws -> Page<MemberEntry> {
         let access = try context.require(.memberList, in: channel)
-        let listing = try context.members(of: access, states: states, roles: roles, sort: sort ?? .firstCreated)
+        let listing = try context.members(of: access, states: states, roles: roles, sort: sort ?? .firstCreated, order: effectiveOrder)
         var query = self
         query.limit = nil
         query.cursor = nil
@@ -25,10 +25,9 @@ extension GetMember: Handled {
 
     public func handle(in context: inout Context) throws -> MemberEntry {
         let access = try context.require(.memberList, in: channel)
-        let listing = try context.members(of: access, states: nil, roles: nil, sort: .userId)
+        let listing = try context.members(of: access, states: nil, roles: nil, sort: .userId, order: .ascending)
         let online = context.presence.onlineMembers(of: access.channelId)
-        // A deleted channel has no members.
-        guard access.deletedAt == nil, let entry = try listing.entry(of: user, online: online, in: context.transaction) else {
+        guard let entry = try listing.entry(of: user, online: online, in: context.transaction) else {
             throw RoostError.notFound("user")
         }
         return entry

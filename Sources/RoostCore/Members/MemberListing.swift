@@ -6,8 +6,9 @@ struct MemberListing {
     let states: Set<MemberFilter>
     let roles: [ChannelRole]?
     let sort: MemberSort
+    let order: SortDirection
     let now: Timestamp
-    /// A deleted channel has no members: its list tells who they were.
+    /// A deleted channel has no members, as its `memberCount` says; only bans outlive it.
     let isDeleted: Bool
     /// Whether the caller may know who is muted and who is banned (D-28).
     let showsMuted: Bool
@@ -17,20 +18,22 @@ struct MemberListing {
 
     var columns: [SQL] { sort == .userId ? ["m.user_id"] : ["m.joined_seq", "m.user_id"] }
     var shape: [SortKey.Kind] { sort == .userId ? [.text] : [.integer, .text] }
-    var isDescending: Bool { sort == .lastCreated }
+    var isDescending: Bool { order == .descending }
 
     /// Whether a row is wanted.
     var conditions: SQL {
         var ways: [SQL] = []
-        if states.contains(.member) { ways.append("m.state = 'member'") }
-        if states.contains(.muted) { ways.append("(m.state = 'member' AND m.muted_until > \(now))") }
+        if states.contains(.member), !isDeleted { ways.append("m.state = 'member'") }
+        if states.contains(.muted), !isDeleted { ways.append("(m.state = 'member' AND m.muted_until > \(now))") }
         if states.contains(.banned) { ways.append("m.banned_until > \(now)") }
         let ofRoles: [SQL] = roles.map { ["m.role IN (\(list: $0.map(\.rawValue)))"] } ?? []
+        if ways.isEmpty { ways.append("1 = 0") }
         return (["(\(ways.joined(by: " OR ")))"] + ofRoles + further).allOf
     }
 
     /// Reads the rows in the order of the list, along the indexes that hold them with as few others as can be.
     func sources(in transaction: any Transaction) -> [Walk.Source<UserID>] {
+        if isDeleted, !states.contains(.banned) { return [] }
         // Those that aren't mere members are few in most channels, and stand in indexes of their own.
         if let roles, !roles.contains(.member) {
             return Set(roles).sorted().map { role in
@@ -111,13 +114,13 @@ struct MemberListing {
 extension Context {
     /// A list of members for the caller. Throws for states that the caller may not list (D-28, MN-18).
     func members(
-        of access: ChannelAccess, states: [MemberFilter]?, roles: [ChannelRole]?, sort: MemberSort, searching: Bool = false
+        of access: ChannelAccess, states: [MemberFilter]?, roles: [ChannelRole]?, sort: MemberSort, order: SortDirection, searching: Bool = false
     ) throws -> MemberListing {
         let states = Set(states ?? [.member])
         if states.contains(.muted) { try require(.memberListMuted, in: access) }
         if states.contains(.banned) { try require(searching ? .memberSearchBanned : .memberListBanned, in: access) }
         return MemberListing(
-            channel: access.channelId, states: states, roles: roles, sort: sort, now: now,
+            channel: access.channelId, states: states, roles: roles, sort: sort, order: order, now: now,
             isDeleted: access.deletedAt != nil, showsMuted: refusal(of: .memberListMuted, in: access) == nil,
             showsBanned: refusal(of: .memberListBanned, in: access) == nil)
     }

@@ -66,6 +66,23 @@ struct QueryFilterTests {
         return "\(settings.map(\.name)) \(membership) as \(user), \(role): \(answer) instead of \(expected)"
     }
 
+    @Test("AM-34 deleted channels: one's own from before, and for admins all that they may find, by membership")
+    func deletedByMembership() throws {
+        let world = try CoreWorld()
+        for channel in ["own", "other"] as [ChannelID] {
+            try world.channel(channel, type: .messaging, owner: channel == "own" ? "ann" : "bob")
+            try world.perform(DeleteChannel(channel: channel), as: channel == "own" ? "ann" : "bob")
+        }
+        func found(_ membership: MembershipFilter, _ role: AppRole) throws -> [ChannelID] {
+            let query = QueryChannels(membership: membership, includeDeleted: true, sort: .name)
+            return try world.perform(query, as: "ann", role: role).items.map(\.channel.channelId).sorted()
+        }
+        let lists = try AppRole.allCases.filter { $0 == .user || $0 == .admin }.map { role in
+            try MembershipFilter.allCases.map { try found($0, role) }
+        }
+        #expect(lists == [[["own"], ["own"], []], [["own"], ["other", "own"], ["other"]]])
+    }
+
     @Test(
         "R09 AM-20 AM-32 AM-34 SB-24 D-10 SB-30 SB-31 SB-32 D-24 each filter of the own channels answers as all channels do when one looks at each",
         arguments: Seeds.first(2))

@@ -89,7 +89,10 @@ struct QueryOracle {
     mutating func expected(_ query: QueryChannels, as user: UserID, role: AppRole) throws -> [ChannelID] {
         let seen = try seen[[user.rawValue, role.rawValue]] ?? look(as: user, role: role)
         self.seen[[user.rawValue, role.rawValue]] = seen
-        return seen.filter { wants($0, query, user) }.sorted { precedes($0, $1, query.effectiveSort) }.map(\.view.channel.channelId)
+        return seen.filter { wants($0, query, user) }.sorted { one, other in
+            query.effectiveOrder == query.effectiveSort.usualOrder
+                ? precedes(one, other, query.effectiveSort) : precedes(other, one, query.effectiveSort)
+        }.map(\.view.channel.channelId)
     }
 
     /// Every channel as somebody sees it. Nothing changes between two questions.

@@ -7,13 +7,15 @@ import Testing
 @Suite("Queries of channels: paging")
 struct QueryPagingTests {
     @Test(
-        "SB-23 AM-33 pages of any size give the list that one page gives, onward and back", arguments: Seeds.first(2),
-        ChannelSort.allCases)
-    func pages(seed: UInt64, sort: ChannelSort) throws {
+        "SB-23 AM-33 ST-09 pages of any size give the list that one page gives, onward and back, in either direction of each sort",
+        arguments: Seeds.first(2), ChannelSort.allCases.flatMap { sort in [nil, .ascending, .descending].map { (direction: SortDirection?) in (sort, direction) } })
+    func pages(seed: UInt64, by order: (sort: ChannelSort, direction: SortDirection?)) throws {
+        let sort = order.sort
         var oracle = try QueryOracle(seed: seed, channels: 40)
         for membership in MembershipFilter.allCases where membership == .member || (sort != .lastMessage && sort != .unreadFirst) {
             let query = QueryChannels(
-                membership: membership, includeDeleted: true, hidden: membership == .member ? .all : nil, sort: sort)
+                membership: membership, includeDeleted: true, hidden: membership == .member ? .all : nil, sort: sort,
+                order: order.direction)
             for role in [AppRole.user, .admin] {
                 let whole = try oracle.answer(query, as: "ann", role: role)
                 let expected = try oracle.expected(query, as: "ann", role: role)
@@ -51,8 +53,8 @@ struct QueryPagingTests {
     @Test(
         "SB-23 while channels move by new messages, none that stays where it is is skipped or shown twice",
         arguments: Seeds.first(6),
-        [ChannelSort.lastMessage, .unreadFirst, .lastActivity])
-    func moving(seed: UInt64, sort: ChannelSort) throws {
+        [ChannelSort.lastMessage, .unreadFirst, .lastActivity].flatMap { sort in SortDirection.allCases.map { (direction: SortDirection) in (sort, direction) } })
+    func moving(seed: UInt64, by order: (sort: ChannelSort, direction: SortDirection)) throws {
         let world = try CoreWorld()
         var random = SeededGenerator(seed: seed)
         for user in ["ann", "bob"] as [UserID] { try world.user(user) }
@@ -61,7 +63,7 @@ struct QueryPagingTests {
             world.advance(milliseconds: 1)
             try world.channel(channel, owner: "ann", members: ["bob"])
         }
-        var query = QueryChannels(sort: sort, limit: 4)
+        var query = QueryChannels(sort: order.sort, order: order.direction, limit: 4)
         var seen: [ChannelID] = []
         var moved: Set<ChannelID> = []
         let before = try world.perform(query.with { $0.limit = 100 }, as: "bob").items.map(\.channel.channelId)
@@ -105,7 +107,7 @@ struct QueryPagingTests {
         #expect(cursor != nil)
         let others: [QueryChannels] = [
             query.with { $0.sort = .created }, query.with { $0.membership = .all }, query.with { $0.types = [.community] },
-            query.with { $0.includeDeleted = false }, query.with { $0.nameContains = "x" },
+            query.with { $0.includeDeleted = false }, query.with { $0.nameContains = "x" }, query.with { $0.order = .ascending },
         ]
         let refusal = RoostError(.invalidArgument, "cursor isn't a cursor of this query.", field: "cursor")
         for other in others { #expect(try world.refusal(other.with { $0.cursor = cursor }, as: "ann") == refusal) }

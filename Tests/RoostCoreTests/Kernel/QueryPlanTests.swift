@@ -44,11 +44,16 @@ struct QueryPlanTests {
     private static let operations: [(any Handled, AppRole)] = {
         var all: [(any Handled, AppRole)] = []
         for sort in ChannelSort.allCases {
-            for set in filters + ownFilters { all.append((QueryChannels(sort: sort).with(set), .user)) }
+            for order in SortDirection.allCases {
+                for set in filters + ownFilters { all.append((QueryChannels(sort: sort, order: order).with(set), .user)) }
+            }
             guard sort != .lastMessage, sort != .unreadFirst else { continue }
             for membership in [MembershipFilter.all, .notMember] {
                 for role in [AppRole.user, .moderator, .admin] {
-                    for set in filters { all.append((QueryChannels(membership: membership, sort: sort).with(set), role)) }
+                    for order in SortDirection.allCases {
+                        let query = QueryChannels(membership: membership, sort: sort, order: order)
+                        for set in filters { all.append((query.with(set), role)) }
+                    }
                 }
             }
         }
@@ -59,6 +64,8 @@ struct QueryPlanTests {
                 for sort in MemberSort.allCases {
                     all.append((ListMembers(channel: "large", states: states, roles: roles, sort: sort), .admin))
                 }
+                all.append(
+                    (ListMembers(channel: "large", states: states, roles: roles, sort: .userId, order: .descending), .admin))
                 for text in ["b", "bulk", "bulk 77", "nobody", "bulk-299999", "´"] {
                     all.append((SearchMembers(channel: "large", text: text, states: states, roles: roles), .admin))
                 }

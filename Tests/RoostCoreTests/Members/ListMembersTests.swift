@@ -38,6 +38,29 @@ struct ListMembersTests {
         #expect(lists == [first, first, first.reversed(), first.sorted()])
     }
 
+    @Test("ST-09 AM-39 a list by ids goes both ways; the sorts by joining name their own direction", arguments: [1, 2, 5])
+    func directions(limit: Int) throws {
+        let world = try world()
+        for order in SortDirection.allCases {
+            var list = ListMembers(channel: "general", sort: .userId, order: order, limit: limit)
+            var pages: [[String]] = []
+            repeat {
+                let page = try world.perform(list, as: "ann")
+                pages.append(page.items.map(\.member.userId.rawValue))
+                list.cursor = page.nextCursor
+            } while list.cursor != nil
+            let sorted = ["ann", "bob", "cid", "dan", "eve"]
+            #expect(pages.flatMap { $0 } == (order == .ascending ? sorted : sorted.reversed()))
+        }
+        for sort in [nil, .firstCreated, .lastCreated] as [MemberSort?] {
+            let refusal = try world.refusal(ListMembers(channel: "general", sort: sort, order: .ascending), as: "ann")
+            #expect([refusal?.code.rawValue, refusal?.field] == ["invalid_argument", "order"])
+        }
+        let first = try world.perform(ListMembers(channel: "general", sort: .userId, limit: 1), as: "ann")
+        let turned = ListMembers(channel: "general", sort: .userId, order: .descending, limit: 1, cursor: first.nextCursor)
+        #expect(try world.refusal(turned, as: "ann")?.field == "cursor")
+    }
+
     @Test("D-21 D-28 R15 several states give the members in any of them, to who may list them")
     func states() throws {
         let world = try world()
@@ -168,13 +191,28 @@ struct ListMembersTests {
         #expect(try world.refusal(GetMember(channel: "general", user: "bob"), as: "dan") == .notFound("user"))
     }
 
-    @Test("AM-34 the list of a deleted channel tells who its members were, who are none any more")
+    @Test("AM-09 AM-34 a deleted channel has no members: counter, list and search agree, for those who were some and for admins")
     func deleted() throws {
         let world = try world()
         try world.perform(DeleteChannel(channel: "general"), as: "ann")
-        let items = try world.perform(ListMembers(channel: "general", sort: .userId), as: "bob").items
-        #expect(
-            items.map { "\($0.member.userId) \($0.member.state)" } == ["ann none", "bob none", "cid none", "dan none", "eve none"])
+        for (user, role) in [("bob", .user), ("root", .admin)] as [(UserID, AppRole)] {
+            try world.user(user)
+            let view = try world.perform(GetChannel(channel: "general"), as: user, role: role)
+            let listed = try world.perform(ListMembers(channel: "general", sort: .userId), as: user, role: role)
+            let found = try world.perform(SearchMembers(channel: "general", text: "ann"), as: user, role: role)
+            let muted = try world.perform(ListMembers(channel: "general", states: [.member, .muted]), as: "root", role: .admin)
+            #expect([view.channel.counters.memberCount, listed.items.count, found.items.count, muted.items.count] == [0, 0, 0, 0])
+        }
+        let destroyed = world.events().last { $0.kind == .channelDestroyed }
+        #expect(destroyed?.rows.channel?.counters.memberCount == 0)
+        // A ban isn't a membership, and outlives the channel.
+        let banned = try world.perform(ListMembers(channel: "general", states: [.member, .banned]), as: "root", role: .admin)
+        #expect(banned.items.map(\.member.userId) == ["fay"])
+        var own = QueryChannels(includeDeleted: true)
+        own.exactUsers = ["ann", "cid", "dan", "eve"]
+        #expect(try world.perform(own, as: "bob").items.map(\.channel.channelId) == ["general"])
+        own.exactUsers = ["ann", "cid", "dan"]
+        #expect(try world.perform(own, as: "bob").items == [])
     }
 
     @Test("AM-39 a list that passes many rows answers a short page and goes on from there")

@@ -38,7 +38,8 @@ struct StreamTests {
         let wrong = try world.rows(
             """
             SELECT h.channel_id FROM channel_heads h JOIN channels c ON c.channel_id = h.channel_id
-            WHERE member_count <> (SELECT COUNT(*) FROM members m WHERE m.channel_id = h.channel_id AND m.state = 'member')
+            WHERE member_count <> (SELECT COUNT(*) FROM members m
+                                   WHERE m.channel_id = h.channel_id AND m.state = 'member' AND h.is_deleted = 0)
                 OR c.is_ephemeral = 0 AND (message_count <> (SELECT COUNT(*) FROM messages s WHERE s.channel_id = h.channel_id)
                 OR message_count <> (SELECT COALESCE(MAX(ordinal), 0) FROM messages s WHERE s.channel_id = h.channel_id)
                 OR (SELECT COUNT(DISTINCT ordinal) FROM messages s WHERE s.channel_id = h.channel_id) <> message_count

@@ -42,12 +42,15 @@ struct StoredChannelsTests {
         query = ChannelQuery(hidden: .all)
         query.ids = ["c1", "c2", "group:c3", "live:c4"]
         queries.append(query)
+        for sort in [ChannelSort.lastMessage, .name, .unreadFirst] {
+            queries.append(ChannelQuery(hidden: .all, sort: sort, order: sort.usualOrder == .ascending ? .descending : .ascending))
+        }
         return queries
     }()
 
     @Test(
-        "AM-30 AM-32 AM-33 AM-34 SB-24 SB-27 SB-29 SB-30 R08 R09 A live list is what its query holds, after every change",
-        arguments: 0..<12)
+        "AM-30 AM-32 AM-33 AM-34 SB-24 SB-27 SB-29 SB-30 ST-09 R08 R09 A live list is what its query holds, after every change",
+        arguments: 0..<15)
     func random(number: Int) async throws {
         let query = Self.queries[number]
         let chat = chat()
@@ -195,7 +198,10 @@ struct RandomChannels {
 
 extension QueryChannels {
     /// What the query holds of some channels, told as its fields are documented and without the store's help.
-    fileprivate func evaluated(on views: [ChannelView]) -> [ChannelView] { views.filter(holds).sorted(by: isBefore) }
+    fileprivate func evaluated(on views: [ChannelView]) -> [ChannelView] {
+        let sorted = views.filter(holds).sorted(by: isBefore)
+        return effectiveOrder == effectiveSort.usualOrder ? sorted : sorted.reversed()
+    }
 
     private func isBefore(_ left: ChannelView, _ right: ChannelView) -> Bool {
         let (a, b) = (left.channel, right.channel)

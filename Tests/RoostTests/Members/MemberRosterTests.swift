@@ -32,6 +32,11 @@ struct MemberRosterTests {
         operators.add(page([member("ann", 1, role: .owner)]), isFirst: true)
         operators.apply([member("bob", 2, role: .operator, at: 3), member("ann", 1, role: .member, at: 4)])
         #expect(operators.sorted.map(\.id) == ["bob"])
+
+        var backwards = MemberRoster(sort: .userId, order: .descending, roles: nil)
+        backwards.add(page([member("dan", 1), member("cat", 2)], next: "more"), isFirst: true)
+        backwards.apply([member("eve", 9), member("bob", 8)])
+        #expect(backwards.sorted.map(\.id) == ["eve", "dan", "cat"])
     }
 
     @Test("AM-39 Who stands behind the pages that were loaded comes with the page")
