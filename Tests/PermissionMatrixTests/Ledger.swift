@@ -126,7 +126,11 @@ enum Ledger {
 
     /// A deleted channel is still read, left and deleted again by those who were in it, and by admins; nobody else knows of it any more (AM-34).
     private static func whenDeleted(_ right: Right, _ kind: Kind, _ role: AppRole, _ relation: Relation) -> Outcome {
-        guard relation.isInside || (isAdmin(role) && kind.type != .conversation) else { return .refused(.notFound) }
+        guard relation.isInside || (isAdmin(role) && kind.type != .conversation) else {
+            // Whose invitation was withdrawn with the channel is told what they would be told without the deletion (ledger §8.3).
+            let isAnswer = right == .accept || right == .decline
+            return .refused(relation == .invited && isAnswer ? .notInvited : .notFound)
+        }
         guard insiders.contains(right) else { return .refused(.notPermitted) }
         // With the channel its invitations and bans are gone.
         return whenActive(right, kind, role, relation.isInside ? relation : .left)

@@ -20,6 +20,8 @@ struct ChannelAccess {
     var own: OwnMember?
     /// The caller's invitation while it waits for an answer.
     var invitation: Invitation?
+    /// Whether an invitation of the caller was declined or withdrawn. Looked up for who answers one that isn't there any more.
+    var hadInvitation = false
 
     /// The caller's row among the members.
     struct OwnMember {
@@ -69,6 +71,20 @@ extension Transaction {
         if let access = try accessByID(channel, of: user) { return access }
         guard let alias = channel.alias, let access = try accessByID(alias.channel, of: user), access.type == alias.type else {
             return nil
+        }
+        return access
+    }
+
+    /// A channel as a user stands to it, with what only some permissions ask about.
+    func access(to channel: ChannelID, of user: UserID, for permission: Permission) throws -> ChannelAccess? {
+        guard var access = try access(to: channel, of: user) else { return nil }
+        if permission == .invitationAnswer, !access.isMember, access.invitation == nil {
+            let sql: SQL = """
+                SELECT 1 FROM invitations
+                WHERE channel_id = \(access.channelId) AND user_id = \(user)
+                AND state IN (\(InvitationState.declined), \(InvitationState.withdrawn)) LIMIT 1
+                """
+            access.hadInvitation = try first(sql) { _ in true } ?? false
         }
         return access
     }

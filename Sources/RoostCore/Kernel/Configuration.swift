@@ -23,7 +23,7 @@ extension ExplainPermission: Handled {
         guard Permission.ofChannel.contains(permission) else {
             throw RoostError.invalidArgument("permission", "must concern a channel")
         }
-        guard let access = try context.transaction.access(to: channel, of: subject.user) else {
+        guard let access = try context.transaction.access(to: channel, of: subject.user, for: permission) else {
             throw RoostError.notFound("channel")
         }
         let refusal = Permissions.refusal(of: permission, for: subject, in: access, now: context.now)

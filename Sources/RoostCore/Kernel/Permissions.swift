@@ -91,7 +91,10 @@ public enum Permissions {
     static func refusal(
         of permission: Permission, for caller: Caller, in channel: ChannelAccess, now: Timestamp
     ) -> RoostError? {
-        guard isVisible(channel, to: caller, for: permission, now: now) else { return .notFound("channel") }
+        guard isVisible(channel, to: caller, for: permission, now: now) else {
+            // Who was invited knew of the channel then. The answer tells nothing of what became of it since.
+            return permission == .invitationAnswer && channel.hadInvitation ? notInvited : .notFound("channel")
+        }
         if caller.role == .guest, !ofGuests.contains(permission) { return notPermitted(permission, "isn't for guests") }
         if let until = channel.own?.bannedUntil, until > now, !caller.isAdmin, permission != .memberLeave {
             return RoostError(
@@ -241,7 +244,9 @@ extension Context {
 
     /// Looks a channel up as the caller stands to it, and throws unless the caller has the permission in it.
     func require(_ permission: Permission, in channel: ChannelID) throws -> ChannelAccess {
-        guard let access = try transaction.access(to: channel, of: caller.user) else { throw RoostError.notFound("channel") }
+        guard let access = try transaction.access(to: channel, of: caller.user, for: permission) else {
+            throw RoostError.notFound("channel")
+        }
         try require(permission, in: access)
         return access
     }

@@ -144,6 +144,6 @@ import Testing
         #expect(world.events(to: .user("eve")).last?.rows.invitations?.map(\.state) == [.withdrawn])
         #expect(world.events(to: .user("bob")).last?.rows.invitations?.map(\.state) == [.withdrawn])
         #expect(try world.perform(ListMyInvitations(), as: "eve").items == [])
-        #expect(try world.code(AcceptInvitation(channel: "general"), as: "eve") == .notFound)
+        #expect(try world.code(AcceptInvitation(channel: "general"), as: "eve") == .notInvited)
     }
 }

@@ -71,9 +71,23 @@ import Testing
             world.code(DeclineInvitation(channel: "group"), as: "cid"), world.code(AcceptInvitation(channel: "group"), as: "cid"),
             world.code(JoinChannel(channel: "group"), as: "cid"),
         ]
-        #expect(codes == [.notFound, .notFound, .inviteRequired])
+        #expect(codes == [.notInvited, .notInvited, .inviteRequired])
         #expect(try invite(["cid"], as: "ann", in: world).map(\.outcome) == [.invited])
         #expect(try world.perform(AcceptInvitation(channel: "group"), as: "cid").membership?.state == .member)
+    }
+
+    @Test("SB-10 SB-07 operators who are asked first come as operators when they accept; automatic acceptance tells the inviter once")
+    func askedOperators() throws {
+        let world = try CoreWorld()
+        for user in ["ann", "bob", "cid"] as [UserID] { try world.user(user) }
+        try world.perform(UpdatePreferences(autoAcceptInvitations: false), as: "bob")
+        let create = CreateChannel(channel: "trip", type: .group).with { $0.operators = ["bob", "cid"] }
+        let told = try world.told { try world.perform(create, as: "ann") }
+        let toAnn = told.compactMap { if case .event(let event, .user("ann")) = $0 { event } else { nil } }
+        let ended = toAnn.flatMap { event in (event.rows.invitations ?? []).map { "\(event.kind.rawValue) \($0.userId) \($0.state)" } }
+        #expect(Set(ended) == ["invitation.accepted cid accepted", "invitation.sent bob pending"])
+        #expect(try world.perform(AcceptInvitation(channel: "trip"), as: "bob").membership?.role == .operator)
+        #expect(try world.perform(GetMember(channel: "trip", user: "cid"), as: "ann").member.role == .operator)
     }
 
     @Test("R14 who isn't invited has nothing to accept or decline")
@@ -94,8 +108,32 @@ import Testing
         #expect(byBob.map(\.outcome) == [.withdrawn, .refused, .notInvited])
         let byAnn = try world.perform(WithdrawInvitations(channel: "group", users: ["dan"]), as: "ann").results
         #expect(byAnn.map(\.outcome) == [.withdrawn])
-        #expect(try world.code(AcceptInvitation(channel: "group"), as: "cid") == .notFound)
+        #expect(try world.code(AcceptInvitation(channel: "group"), as: "cid") == .notInvited)
         #expect(world.events(to: .user("cid")).last?.kind == .invitationWithdrawn)
+    }
+
+    @Test("SB-16 answering an invitation that ended is not_invited in a private channel too, and strangers learn nothing by it")
+    func endedInvitations() throws {
+        let world = try world()
+        _ = try invite(["cid", "dan"], in: world)
+        try world.perform(DeclineInvitation(channel: "group"), as: "cid")
+        try world.perform(WithdrawInvitations(channel: "group", users: ["dan"]), as: "bob")
+        func answers(_ user: UserID) throws -> [RoostError?] {
+            let own = try world.refusal(DeclineInvitation(channel: "group"), as: user)
+            let explained = try? world.perform(ExplainPermission(channel: "group", permission: .invitationAnswer), as: user)
+            return [own, try world.refusal(AcceptInvitation(channel: "group"), as: user), explained?.refusal]
+        }
+        let (cid, dan, stranger) = (try answers("cid"), try answers("dan"), try answers("eve"))
+        #expect(cid.map { $0?.code } == [.notInvited, .notInvited, .notInvited] && dan == cid)
+        let nowhere = try world.refusal(DeclineInvitation(channel: "nowhere"), as: "eve")
+        #expect(stranger == [nowhere, nowhere, nil])
+        for user in ["cid", "dan"] as [UserID] {
+            #expect(try world.code(GetChannel(channel: "group"), as: user) == .notFound)
+            #expect(try world.code(ListInvitations(channel: "group"), as: user) == .notFound)
+        }
+        // Nor does it tell what became of the channel since.
+        try world.perform(DeleteChannel(channel: "group"), as: "ann")
+        #expect(try answers("cid") == cid)
     }
 
     @Test(
