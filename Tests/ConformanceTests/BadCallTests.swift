@@ -159,7 +159,7 @@ import Testing
             SendMessage(channel: "general", clientId: ClientID(letters($0)), text: "x")
         },
         Limit(field: "tags", most: Limits.messageTags) {
-            SendMessage(channel: "general", clientId: "c", text: "x", tags: Array(repeating: "t", count: $0))
+            SendMessage(channel: "general", clientId: "c", text: "x", tags: (0..<$0).map { "t\($0)" })
         },
         Limit(field: "metadata", most: Limits.metadataSizeBytes) { size in
             SendMessage(channel: "general", clientId: "c", text: "x", metadata: ["k": .string(letters(size - 8))])

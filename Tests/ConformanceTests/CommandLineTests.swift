@@ -1,5 +1,7 @@
 import Foundation
 import RoostAPI
+import RoostCore
+import RoostDatabase
 import RoostTestSupport
 import Testing
 
@@ -116,17 +118,28 @@ import Testing
 
     @Test("what others write can't steer the terminal: names and welcome texts come without control characters")
     func safety() async throws {
-        let server = try await TestServer()
-        let ann = try await server.token("ann")
-        let (bob, json) = (try await server.token("bob"), ["Content-Type: application/json"])
-        _ = try await server.request(
+        let earlier = try await TestServer()
+        let ann = try await earlier.token("ann")
+        let (bob, json) = (try await earlier.token("bob"), ["Content-Type: application/json"])
+        _ = try await earlier.request(
             "PATCH", "/v1/me/preferences", token: bob, body: #"{"autoAcceptInvitations":false}"#, headers: json)
-        _ = try await server.request("PATCH", "/v1/me", token: ann, body: #"{"displayName":"A\u001b[2Jnn\u202e"}"#, headers: json)
-        _ = try await server.request(
-            "POST", "/v1/channels", token: ann, body: #"{"channel":"team","type":"community","displayName":"T\u001b]0;x\u0007"}"#,
-            headers: json)
-        _ = try await server.request(
+        let name = try await earlier.request(
+            "PATCH", "/v1/me", token: ann, body: #"{"displayName":"A\u001b[2Jnn\u202e"}"#, headers: json)
+        #expect([String(name.status), name.code] == ["400", "invalid_argument"])
+        _ = try await earlier.request(
+            "POST", "/v1/channels", token: ann, body: #"{"channel":"team","displayName":"T"}"#, headers: json)
+        _ = try await earlier.request(
             "POST", "/v1/channels/team/invitations", token: ann, body: #"{"users":["bob"],"welcome":"w\u001b[31m"}"#, headers: json)
+        try await earlier.stop()
+        // Such names are refused, and can stand in a database from before.
+        do {
+            let database = try SQLiteDatabase(directory: earlier.directory)
+            try database.write(lane: 0) { transaction in
+                _ = try transaction.execute("UPDATE users SET display_name = \("A\u{1b}[2Jnn\u{202e}") WHERE user_id = 'ann'")
+                _ = try transaction.execute("UPDATE channels SET display_name = \("T\u{1b}]0;x\u{7}")")
+            }
+        }
+        let server = try await TestServer(directory: earlier.directory)
         var output = ""
         for words in ["members invitations --as bob", "members list team --as ann", "channels get team --as ann"] {
             output += try await CommandRun.roost(words, on: server).output

@@ -13,6 +13,15 @@ extension Store {
             }
             try database.execute(sql: streams + channels + rows)
         }
+        // The keys by which names are found and sorted fold more letters than those of "2".
+        migrator.registerMigration("3") { database in
+            let tables = [
+                "state", "positions", "channels", "channel_attributes", "memberships", "capabilities", "messages", "members",
+                "invitations", "users", "preferences",
+            ]
+            for table in tables { try database.execute(sql: "DROP TABLE IF EXISTS \(table)") }
+            try database.execute(sql: streams + channels + rows)
+        }
         return migrator
     }
 

@@ -14,7 +14,8 @@ public struct CreateChannel: Operation {
 
     /// Unique and unchangeable; made by the server when left out (AM-13).
     public var channel: ChannelID?
-    public var type: ChannelType
+    /// `community` when left out (AM-14).
+    public var type: ChannelType?
     public var displayName: String?
     public var avatarFileId: String?
     public var coverUrl: String?
@@ -37,7 +38,7 @@ public struct CreateChannel: Operation {
     public var idempotencyKey: String?
 
     public init(
-        channel: ChannelID? = nil, type: ChannelType = .community, displayName: String? = nil, avatarFileId: String? = nil,
+        channel: ChannelID? = nil, type: ChannelType? = nil, displayName: String? = nil, avatarFileId: String? = nil,
         tags: [String]? = nil, metadata: JSONValue? = nil, users: [UserID]? = nil
     ) {
         self.channel = channel
@@ -50,9 +51,9 @@ public struct CreateChannel: Operation {
     }
 
     public func validate() throws(RoostError) {
-        try channel?.validate(field: "channel")
-        try type.validate(field: "type")
-        try Limits.check(displayName, length: Limits.displayNameLength, field: "displayName")
+        try channel?.validateNew(field: "channel")
+        try type?.validate(field: "type")
+        try Limits.check(displayName: displayName)
         try Limits.check(avatarFileId, length: Limits.fileIDLength, field: "avatarFileId")
         try Limits.check(coverUrl: coverUrl)
         try Limits.check(customType, length: Limits.customTypeLength, field: "customType")
@@ -128,7 +129,7 @@ public struct UpdateChannel: Operation {
 
     public func validate() throws(RoostError) {
         try channel.validate(field: "channel")
-        try Limits.check(displayName, length: Limits.displayNameLength, field: "displayName")
+        try Limits.check(displayName: displayName)
         try Limits.check(avatarFileId, length: Limits.fileIDLength, field: "avatarFileId")
         try Limits.check(coverUrl: coverUrl)
         try Limits.check(customType, length: Limits.customTypeLength, field: "customType")

@@ -11,7 +11,7 @@ package enum NameKey {
             .precomposedStringWithCanonicalMapping
         var key = ""
         var bytes = 0
-        for letter in folded.prefix(Limits.displayNameLength) {
+        for letter in folded.plainLetters.prefix(Limits.displayNameLength) {
             let isControl = letter.unicodeScalars.contains { $0.properties.generalCategory == .control }
             let letter = isControl ? " " : letter
             bytes += letter.utf8.count
@@ -30,4 +30,26 @@ package enum NameKey {
     }
 
     package static func words(of key: String) -> [Substring] { key.split { !($0.isLetter || $0.isNumber) } }
+}
+
+extension String {
+    /// The text with letters that Unicode doesn't take apart, such as `ø`, in the basic letters that people type for them.
+    fileprivate var plainLetters: String {
+        guard unicodeScalars.contains(where: { Self.plain[$0] != nil }) else { return self }
+        var result = ""
+        for scalar in unicodeScalars {
+            if let letters = Self.plain[scalar] { result += letters } else { result.unicodeScalars.append(scalar) }
+        }
+        return result
+    }
+
+    /// Lowercase letters with a stroke, a hook or a bar, and letters that are two in one.
+    private static let plain: [Unicode.Scalar: String] = [
+        "\u{DF}": "ss", "\u{1E9E}": "ss", "æ": "ae", "œ": "oe", "ĳ": "ij", "þ": "th", "ŋ": "ng", "ð": "d", "ĸ": "k", "ə": "e", "ı": "i",
+        "ȷ": "j", "ø": "o", "ɵ": "o", "ł": "l", "ƚ": "l", "ɫ": "l", "ⱡ": "l", "đ": "d", "ɖ": "d", "ɗ": "d", "ħ": "h", "ⱨ": "h", "ŧ": "t",
+        "ƭ": "t", "ʈ": "t", "ⱦ": "t", "ƀ": "b", "ɓ": "b", "ƃ": "b", "ƈ": "c", "ȼ": "c", "ɇ": "e", "ɛ": "e", "ƒ": "f", "ǥ": "g",
+        "ɠ": "g", "ɨ": "i", "ɩ": "i", "ɉ": "j", "ƙ": "k", "ⱪ": "k", "ɲ": "n", "ƞ": "n", "ɔ": "o", "ƥ": "p", "ᵽ": "p", "ɍ": "r", "ɽ": "r",
+        "ʂ": "s", "ȿ": "s", "ʉ": "u", "ʊ": "u", "ʋ": "v", "ⱳ": "w", "ɏ": "y", "ƴ": "y", "ƶ": "z", "ȥ": "z", "ɀ": "z", "ʒ": "z", "ⱥ": "a",
+        "ς": "σ",
+    ]
 }

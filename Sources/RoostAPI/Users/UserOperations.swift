@@ -21,7 +21,7 @@ public struct UpsertUser: Operation {
 
     public func validate() throws(RoostError) {
         try user.validate(field: "user")
-        try Limits.check(displayName, length: Limits.displayNameLength, field: "displayName")
+        try Limits.check(displayName: displayName)
         try Limits.check(avatarFileId, length: Limits.fileIDLength, field: "avatarFileId")
         try Limits.check(metadata: metadata)
     }
@@ -92,7 +92,7 @@ public struct UpdateMe: Operation {
     }
 
     public func validate() throws(RoostError) {
-        try Limits.check(displayName, length: Limits.displayNameLength, field: "displayName")
+        try Limits.check(displayName: displayName)
         try Limits.check(avatarFileId, length: Limits.fileIDLength, field: "avatarFileId")
         try Limits.check(metadata: metadata)
     }

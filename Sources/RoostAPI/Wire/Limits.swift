@@ -92,7 +92,7 @@ extension Limits {
         }
     }
 
-    /// Throws when there are too many tags, or one is empty or too long.
+    /// Throws when there are too many tags, one stands twice, or one is empty or too long.
     public static func check(tags: [String]?, count: Int) throws(RoostError) {
         guard let tags else { return }
         guard tags.count <= count else { throw .limitExceeded("tags", limit: count, unit: "tags") }
@@ -100,6 +100,7 @@ extension Limits {
             guard !tag.isEmpty else { throw .invalidArgument("tags", "must not hold an empty tag") }
             try check(tag, length: tagLength, field: "tags")
         }
+        guard Set(tags).count == tags.count else { throw .invalidArgument("tags", "must hold each tag once") }
     }
 
     /// Throws when the metadata isn't an object, is nested too deep or too large.

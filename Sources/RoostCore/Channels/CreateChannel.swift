@@ -6,11 +6,21 @@ extension CreateChannel: Handled {
         let users = Set(users ?? []).union(operators ?? []).union([caller.user])
         guard let channel else { return Scope(users: users) }
         var scope = Scope.channel(channel, users: users)
-        scope.channels.insert(ChannelID("\(type):\(channel)"))
+        scope.channels.insert(ChannelID("\(kind):\(channel)"))
         return scope
     }
 
     public func handle(in context: inout Context) throws -> ChannelView {
+        // A request that leaves the type out is the same as one that names the type which then holds.
+        var typed = self
+        typed.type = kind
+        return try typed.create(in: &context)
+    }
+
+    private var kind: ChannelType { type ?? .community }
+
+    private func create(in context: inout Context) throws -> ChannelView {
+        let type = kind
         guard let typePolicy = try context.transaction.policy(of: type) else {
             throw RoostError.invalidArgument("type", "isn't a channel type: see types.list")
         }
@@ -121,23 +131,23 @@ extension CreateChannel: Handled {
             return nil
         }
         let members = context.caller.role == .service ? others : others + [context.caller.user]
-        return DistinctKey.of(type, members: members)
+        return DistinctKey.of(kind, members: members)
     }
 
     private func forbidden(_ field: String, _ reason: String) -> RoostError {
         RoostError(
-            .kindForbids, "Channels of the type \(type) \(reason).", field: field, rule: "\(field): channels of \(type) \(reason)")
+            .kindForbids, "Channels of the type \(kind) \(reason).", field: field, rule: "\(field): channels of \(kind) \(reason)")
     }
 
     /// `general` of the type `messaging` and `messaging:general` are one name (ST-03): a channel can't take what another answers to.
     private func refuseTakenAlias(of id: ChannelID, in transaction: any Transaction) throws {
         if let alias = id.alias, try transaction.policy(of: alias.type) != nil {
-            guard alias.type == type else {
-                throw RoostError.invalidArgument("channel", "begins with the name of another type than \(type)")
+            guard alias.type == kind else {
+                throw RoostError.invalidArgument("channel", "begins with the name of another type than \(kind)")
             }
-            if try transaction.type(of: alias.channel) == type { throw RoostError.channelExists }
+            if try transaction.type(of: alias.channel) == kind { throw RoostError.channelExists }
         }
-        if try transaction.type(of: ChannelID("\(type):\(id)")) != nil { throw RoostError.channelExists }
+        if try transaction.type(of: ChannelID("\(kind):\(id)")) != nil { throw RoostError.channelExists }
     }
 
     // MARK: Writing
@@ -151,7 +161,7 @@ extension CreateChannel: Handled {
             INSERT INTO channels (channel_id, type, is_distinct, distinct_key, discovery, joining, policy, is_ephemeral, display_name,
                                   name_key, avatar_file_id, cover_url, custom_type, data, metadata, metadata_version,
                                   metadata_updated_by, tags, created_by, change_seq, created_at, updated_at)
-            VALUES (\(id), \(type), \(plan.distinctKey != nil), \(plan.distinctKey), \(plan.policy.discovery), \(plan.policy.join),
+            VALUES (\(id), \(kind), \(plan.distinctKey != nil), \(plan.distinctKey), \(plan.policy.discovery), \(plan.policy.join),
                     \(try StoredJSON.encode(policy)), \(isEphemeral ?? false), \(displayName?.orNothing),
                     \(NameSearch.key(of: displayName)), \(avatarFileId?.orNothing), \(coverUrl?.orNothing), \(customType?.orNothing),
                     \(data?.orNothing), \(try StoredJSON.encode(metadata)), \(metadata == nil ? 0 : 1),

@@ -17,6 +17,7 @@ public enum Migrations {
     public static let steps: [Step] = [
         Step(name: "0001 foundation", statements: foundation), Step(name: "0002 stays", statements: stays),
         Step(name: "0003 channels of every kind", statements: channelsOfEveryKind, fill: indexNames),
+        Step(name: "0004 letters and emptied channels", statements: emptiedChannels, fill: foldLetters),
     ]
 
     /// Brings the tables up to date. Whoever calls it keeps others from doing so at the same time.

@@ -84,7 +84,12 @@ struct NameSearch {
 extension Transaction {
     /// Has a name found by its parts, in the place of the one that was found before.
     func indexName(_ kind: NameSearch.Kind, id: String, before: String?, after: String?) throws {
-        let (old, new) = (NameSearch.grams(of: NameSearch.key(of: before)), NameSearch.grams(of: NameSearch.key(of: after)))
+        try indexKey(kind, id: id, before: NameSearch.key(of: before), after: NameSearch.key(of: after))
+    }
+
+    /// The same, by the keys of the names.
+    func indexKey(_ kind: NameSearch.Kind, id: String, before: String, after: String) throws {
+        let (old, new) = (NameSearch.grams(of: before), NameSearch.grams(of: after))
         for gram in old.subtracting(new).sorted() {
             try perform("DELETE FROM name_grams WHERE kind = \(kind) AND gram = \(gram) AND id = \(id)")
         }

@@ -76,6 +76,7 @@ extension Context {
         -> User
     {
         let before = try transaction.user(id)
+        if before == nil { try id.validateNew(field: "user") }
         var after = before ?? User(userId: id, createdAt: now, updatedAt: now)
         after.displayName = (displayName ?? after.displayName)?.orNothing
         after.avatarFileId = (avatarFileId ?? after.avatarFileId)?.orNothing
@@ -99,8 +100,14 @@ extension Context {
     }
 
     /// Makes sure that the caller exists: a user exists from the first use of a token that names them.
-    public mutating func admitCaller(displayName: String?) throws {
+    ///
+    /// - Parameters:
+    ///   - displayName: of a new user.
+    ///   - field: where the user was named: what is refused when nobody can have that id.
+    /// - Throws: `invalid_argument` with that field.
+    public mutating func admitCaller(displayName: String?, field: String = "sub") throws {
         guard try !transaction.userExists(caller.user) else { return }
+        try caller.user.validateNew(field: field)
         _ = try writeProfile(of: caller.user, displayName: displayName, avatarFileId: nil, metadata: nil)
     }
 

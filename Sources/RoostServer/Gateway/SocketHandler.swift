@@ -246,6 +246,10 @@ final class SocketHandler: ChannelInboundHandler {
     private func connected(_ result: Result<[UInt8], RoostError>, caller: Caller, tokenExpiresAt: Timestamp) {
         guard case .authenticating = state else { return }
         switch result {
+        case .failure(let error) where error.code == .invalidArgument:
+            // The token names somebody new with an id that nobody can have.
+            refuse(.unlawfulUser(error))
+            close(CloseCode.unauthenticated, RoostError.Code.unauthenticated.rawValue)
         case .failure(let error):
             refuse(error)
             close(CloseCode.tryAgainLater, "come back later")

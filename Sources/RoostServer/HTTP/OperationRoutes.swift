@@ -61,22 +61,33 @@ struct OperationRoutes: Sendable {
         metrics.authenticated(over: .http)
         guard let user = try RequestHeaders.actAs(of: request, role: verified.role) else {
             let caller = Caller(user: verified.user, role: verified.role)
-            try await admit(caller, displayName: verified.displayName)
+            do {
+                try await admit(caller, displayName: verified.displayName)
+            } catch let error as RoostError where error.code == .invalidArgument {
+                throw RoostError.unlawfulUser(error)
+            }
             return caller
         }
         // With the user's own rights, whatever the backend's are.
         let caller = Caller(user: user)
-        try await admit(caller, displayName: nil)
+        try await admit(caller, displayName: nil, field: RequestHeaders.actAs)
         return caller
     }
 
-    private func admit(_ caller: Caller, displayName: String?) async throws {
+    private func admit(_ caller: Caller, displayName: String?, field: String = "sub") async throws {
         guard !admission.isAdmitted(caller.user) else { return }
         try await engine.perform(OperationName.connect, for: caller, scope: .user(caller.user), isReadOnly: false) { context in
-            try context.admitCaller(displayName: displayName)
+            try context.admitCaller(displayName: displayName, field: field)
             return []
         }
         admission.admit(caller.user)
+    }
+}
+
+extension RoostError {
+    /// A token that names somebody new by an id that nobody can have.
+    static func unlawfulUser(_ refusal: RoostError) -> RoostError {
+        RoostError(.unauthenticated, "The token names no lawful user: \(refusal.message)", field: refusal.field)
     }
 }
 

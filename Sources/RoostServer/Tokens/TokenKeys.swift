@@ -55,7 +55,7 @@ public struct TokenKeys: Sendable {
             let expiresAt = min(claims.exp.value.timeIntervalSince1970, 253_402_300_799)
             return .success(
                 VerifiedToken(
-                    user: user, role: claims.role ?? .user, displayName: claims.name,
+                    user: user, role: claims.role ?? .user, displayName: Limits.displayName(fromClaim: claims.name),
                     expiresAt: Timestamp(milliseconds: Int64(expiresAt * 1000))))
         } catch let error as JWTError where error.errorType == .claimVerificationFailure && error.failedClaim is ExpirationClaim {
             return .failure(RoostError(.tokenExpired, "The token is over. Get another."))

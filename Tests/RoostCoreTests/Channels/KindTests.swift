@@ -12,6 +12,16 @@ import Testing
         return world
     }
 
+    @Test("AM-14 D-15 a channel that names no type is a community, and the same request with the type is the same request")
+    func defaultType() throws {
+        let world = try CoreWorld()
+        try world.user("ann")
+        let made = try world.perform(CreateChannel(channel: "general").with { $0.idempotencyKey = "k" }, as: "ann").channel
+        let named = CreateChannel(channel: "general", type: .community).with { $0.idempotencyKey = "k" }
+        #expect([made.type, try world.perform(named, as: "ann").channel.type] == [.community, .community])
+        #expect(try world.code(CreateChannel(channel: "community:general"), as: "ann") == .alreadyExists)
+    }
+
     @Test("AM-05 AM-20 D-16 D-27 the types of the ledger exist, each with its policy")
     func types() throws {
         let types = try world().perform(ListChannelTypes(), as: "ann").map(\.type.rawValue)
@@ -163,6 +173,26 @@ import Testing
         #expect(try world.code(WatchChannel(channel: "stream"), as: "guest", role: .guest, connection: 2) == nil)
         #expect(
             try world.code(SendMessage(channel: "stream", clientId: "1", text: "x"), as: "guest", role: .guest) == .notPermitted)
+    }
+
+    @Test("D-39 a guest who was added reads and leaves, and is refused invitations.list, reading.unread and all that writes")
+    func guestMembers() throws {
+        let world = try world()
+        try world.channel("room", type: .messaging, owner: "ann", members: ["guest"])
+        func code(_ operation: some Handled) throws -> RoostError.Code? { try world.code(operation, as: "guest", role: .guest) }
+        let allowed = try [
+            code(ListMessages(channel: "room")), code(GetChannel(channel: "room")), code(ListMembers(channel: "room")),
+            code(UpdateMe(displayName: "G")), code(UpdatePreferences(autoAcceptInvitations: false)), code(GetTotalUnread()),
+        ]
+        #expect(allowed == [nil, nil, nil, nil, nil, nil])
+        let refused = try [
+            code(ListInvitations(channel: "room")), code(GetUnread(channel: "room")), code(MarkRead(channel: "room")),
+            code(SendMessage(channel: "room", clientId: "1", text: "x")), code(InviteMembers(channel: "room", users: ["eve"])),
+            code(HideChannel(channel: "room")),
+        ]
+        #expect(refused == Array(repeating: .notPermitted, count: 6))
+        #expect(try code(LeaveChannel(channel: "room")) == nil)
+        #expect(try code(ListMessages(channel: "room")) == .notFound)
     }
 
     @Test("R03 what a type has fixed no channel has otherwise, and what only types decide no channel decides")

@@ -24,6 +24,16 @@ struct SearchMembersTests {
         try world.perform(SearchMembers(channel: "general", text: text), as: user).items.map(\.member.userId.rawValue)
     }
 
+    @Test("MN-14 ids are found by how they begin, letter by letter and with case")
+    func ids() throws {
+        let world = try CoreWorld()
+        try world.channel("general", owner: "Ann-7", members: ["Ødegård"])
+        let found = try ["Ann", "ann", "Øde", "odegard"].map { text in
+            try world.perform(SearchMembers(channel: "general", text: text), as: "Ann-7").items.map(\.member.userId.rawValue)
+        }
+        #expect(found == [["Ann-7"], [], ["Ødegård"], []])
+    }
+
     @Test(
         "MN-14 MN-15 R16 a text finds names by any part, or by the beginning of a word where it is short, and ids by their beginning; the newest first",
         arguments: [

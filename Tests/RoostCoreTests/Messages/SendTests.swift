@@ -14,13 +14,13 @@ struct SendTests {
         world.advance(milliseconds: 5)
         let operation = SendMessage(
             channel: "general", clientId: "c", text: "hi \u{1} 👩‍👩‍👧‍👦", customType: "t", data: "{}", metadata: ["k": [1, 2.5]],
-            tags: ["a", "a"],
+            tags: ["b", "a"],
             parentId: parent)
         let message = try world.perform(operation, as: "bob")
         let expected = Message(
             messageId: message.messageId, channelId: "general", seq: 3, changeSeq: 3, sender: "bob", clientId: "c",
             text: operation.text,
-            customType: "t", data: "{}", metadata: ["k": [1, 2.5]], tags: ["a", "a"], parentId: parent, createdAt: world.now)
+            customType: "t", data: "{}", metadata: ["k": [1, 2.5]], tags: ["b", "a"], parentId: parent, createdAt: world.now)
         #expect(message == expected)
         #expect(try world.perform(ListMessages(channel: "general"), as: "ann").messages.last == expected)
         let counters = ChannelCounters(seq: 3, memberCount: 2, messageCount: 2, lastActivity: world.now, lastMessageAt: world.now)

@@ -1,0 +1,83 @@
+import Foundation
+
+/// Which characters ids and names can't have: those that nobody sees, and those that change the direction of the text around them. With
+/// either, two texts look the same, or one reads as what it isn't.
+
+extension Identifier {
+    /// Throws `invalid_argument` with the field's name when the string isn't fit for something new.
+    ///
+    /// Stricter than ``validate(field:)``, which also takes the ids that are there already: no invisible characters, none that change the
+    /// direction of text, no space but U+0020, and none at either end.
+    public func validateNew(field: String) throws(RoostError) {
+        try validate(field: field)
+        for scalar in rawValue.unicodeScalars {
+            guard !scalar.isInvisible else {
+                throw .invalidArgument(field, "must not contain invisible characters, such as \(scalar.codePoint)")
+            }
+            guard !scalar.properties.isWhitespace || scalar == " " else {
+                throw .invalidArgument(field, "must not contain other spaces than U+0020, such as \(scalar.codePoint)")
+            }
+        }
+        guard rawValue.first != " ", rawValue.last != " " else {
+            throw .invalidArgument(field, "must not begin or end with a space")
+        }
+    }
+}
+
+extension Limits {
+    /// Throws unless a text can be the display name of a user or a channel; an empty one takes the name away.
+    ///
+    /// Joiners (U+200C, U+200D), variation selectors and the tags of flags are part of how some languages and emoji are written, and allowed
+    /// where they stand between visible characters.
+    public static func check(displayName: String?, field: String = "displayName") throws(RoostError) {
+        guard let displayName else { return }
+        try check(displayName, length: displayNameLength, field: field)
+        if displayName.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) { return }
+        let scalars = displayName.unicodeScalars
+        guard scalars.first?.properties.isWhitespace != true, scalars.last?.properties.isWhitespace != true else {
+            throw .invalidArgument(field, "must not begin or end with white space")
+        }
+        var isAfterVisible = false
+        for scalar in scalars {
+            let isJoining = scalar.joins
+            guard !scalar.isInvisible || (isJoining && isAfterVisible) else {
+                throw .invalidArgument(field, "must not contain invisible characters, such as \(scalar.codePoint)")
+            }
+            isAfterVisible = !scalar.properties.isWhitespace && !scalar.isJoiner
+        }
+        guard scalars.last?.isJoiner != true else {
+            throw .invalidArgument(field, "must not end with an invisible character")
+        }
+    }
+
+    /// A name as it comes in a token, without what a display name can't have: nobody is locked out because of their name.
+    package static func displayName(fromClaim name: String?) -> String? {
+        guard let name else { return nil }
+        var kept = String.UnicodeScalarView()
+        for scalar in name.unicodeScalars where !scalar.isInvisible || scalar.joins { kept.append(scalar) }
+        let trimmed = String(kept).trimmingCharacters(in: .whitespacesAndNewlines)
+        return (try? check(displayName: trimmed)) == nil ? nil : trimmed
+    }
+}
+
+extension Unicode.Scalar {
+    /// Whether it shows nothing by itself, or only changes how its neighbours are shown.
+    fileprivate var isInvisible: Bool {
+        switch properties.generalCategory {
+        case .control, .format, .lineSeparator, .paragraphSeparator: true
+        default: properties.isDefaultIgnorableCodePoint || properties.isNoncharacterCodePoint
+        }
+    }
+
+    /// Whether it joins or varies visible characters, as scripts and emoji need it.
+    fileprivate var joins: Bool {
+        isJoiner || properties.isVariationSelector || (0xE0020...0xE007F).contains(value)
+    }
+
+    fileprivate var isJoiner: Bool { value == 0x200C || value == 0x200D }
+
+    fileprivate var codePoint: String {
+        let digits = String(value, radix: 16, uppercase: true)
+        return "U+" + String(repeating: "0", count: max(0, 4 - digits.count)) + digits
+    }
+}

@@ -1,0 +1,37 @@
+import RoostAPI
+
+/// The step 0004.
+extension Migrations {
+    /// A deleted channel has no members, and its counter says so.
+    @Sendable static func emptiedChannels(_ dialect: Dialect) -> [SQL] {
+        ["UPDATE channel_heads SET member_count = 0 WHERE is_deleted = 1"]
+    }
+
+    /// Has the names that are there found by the basic letters for `ø`, `ł` and their like, which the keys of step 0003 don't hold.
+    @Sendable static func foldLetters(_ transaction: any Transaction) throws {
+        let users = try staleNames("SELECT user_id, display_name, name_key FROM users WHERE display_name IS NOT NULL", transaction)
+        for name in users {
+            try transaction.perform("UPDATE users SET name_key = \(name.key) WHERE user_id = \(name.id)")
+            try transaction.indexKey(.user, id: name.id, before: name.oldKey, after: name.key)
+        }
+        let channels = try staleNames(
+            "SELECT channel_id, display_name, name_key FROM channels WHERE display_name IS NOT NULL", transaction)
+        for name in channels {
+            try transaction.perform("UPDATE channels SET name_key = \(name.key) WHERE channel_id = \(name.id)")
+            try transaction.indexKey(.channel, id: name.id, before: name.oldKey, after: name.key)
+        }
+    }
+
+    /// Only names whose key is another now are kept in memory: they are few.
+    private static func staleNames(
+        _ sql: SQL, _ transaction: any Transaction
+    ) throws -> [(id: String, key: String, oldKey: String)] {
+        var stale: [(id: String, key: String, oldKey: String)] = []
+        try transaction.each(sql) { row in
+            let (id, name, oldKey) = (row.string(), row.string(), row.string())
+            let key = NameSearch.key(of: name)
+            if key != oldKey { stale.append((id, key, oldKey)) }
+        }
+        return stale
+    }
+}

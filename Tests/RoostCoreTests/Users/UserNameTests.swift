@@ -1,0 +1,70 @@
+import RoostAPI
+import RoostCore
+import RoostDatabase
+import RoostTestSupport
+import Testing
+
+@Suite("Users: ids and names")
+struct UserNameTests {
+    @Test("AM-13 nobody new has an id with invisible characters, whoever names them; users who are there keep theirs")
+    func newUsers() throws {
+        let world = try CoreWorld()
+        let before = try world.dump()
+        let upserted = try world.refusal(UpsertUser(user: "ann\u{200B}", displayName: "Ann"), as: "root", role: .admin)
+        #expect([upserted?.code.rawValue, upserted?.field] == ["invalid_argument", "user"])
+        #expect(throws: RoostError.self) { try world.user("bob\u{202E}") }
+        #expect(try world.dump() == before)
+
+        try world.user("old")
+        try world.execute("UPDATE users SET user_id = \("old ")")
+        try world.execute("UPDATE user_heads SET user_id = \("old ")")
+        try world.user("old ")
+        #expect(try world.perform(UpdateMe(displayName: "Old"), as: "old ").displayName == "Old")
+        #expect(try world.perform(UpsertUser(user: "old ", displayName: "Older"), as: "root", role: .admin).displayName == "Older")
+    }
+
+    @Test(
+        "MN-14 X-21 names are found by the basic letters that people type for those that Unicode doesn't take apart",
+        arguments: [
+            ("Ødegård", "odegard"), ("Ødegård", "ØDEG"), ("Weiß", "weiss"), ("Æsir", "aes"), ("Łódź", "lodz"), ("Đorđe", "dorde"),
+            ("Işık", "isik"), ("Œuvre", "oeuvre"), ("Þór", "thor"), ("Sigurður", "sigurdur"), ("Ħamrun", "hamrun"), ("Øs", "os"),
+        ])
+    func folding(name: String, text: String) throws {
+        let world = try CoreWorld()
+        try world.user("one", displayName: name)
+        try world.channel("general", owner: "one")
+        try world.perform(UpdateChannel(channel: "general", displayName: name), as: "one")
+        let members = try world.perform(SearchMembers(channel: "general", text: text), as: "one").items.map(\.member.userId)
+        var query = QueryChannels()
+        query.nameContains = text
+        let own = try world.perform(query, as: "one").items.map(\.channel.channelId)
+        query.membership = .all
+        let all = try world.perform(query, as: "one").items.map(\.channel.channelId)
+        #expect(members == ["one"] && own == ["general"] && all == ["general"])
+    }
+
+    @Test("MN-14 AM-09 a database from before finds its names by basic letters too, and its deleted channels have no members")
+    func migration() throws {
+        let world = try CoreWorld()
+        try world.user("one", displayName: "Ødegård")
+        try world.channel("general", owner: "one")
+        try world.channel("gone", owner: "one")
+        try world.perform(DeleteChannel(channel: "gone"), as: "one")
+        let names = try world.rows("SELECT name FROM migrations WHERE name LIKE \("0004 letters%")") { $0.string() }
+        #expect(names.count == 1)
+        // As the version before left it.
+        try world.execute("DELETE FROM migrations WHERE name LIKE \("0004 letters%")")
+        try world.execute("UPDATE users SET name_key = \("ødegard") WHERE user_id = \("one")")
+        try world.execute("DELETE FROM name_grams")
+        for gram in ["øde", "deg", "ega", "gar", "ard", "^ø", "^ød"] {
+            try world.execute("INSERT INTO name_grams (kind, gram, id) VALUES (\("user"), \(gram), \("one"))")
+        }
+        try world.execute("UPDATE channel_heads SET member_count = 1 WHERE channel_id = \("gone")")
+        try world.database.write(lane: 0) { try Migrations.apply(in: $0) }
+
+        let found = try world.perform(SearchMembers(channel: "general", text: "odegard"), as: "one").items.map(\.member.userId)
+        let grams = try world.rows("SELECT gram FROM name_grams WHERE kind = \("user")") { $0.string() }
+        #expect(found == ["one"] && !grams.contains { $0.contains("ø") } && grams.contains("ode"))
+        #expect(try world.perform(GetChannel(channel: "gone"), as: "one").channel.counters.memberCount == 0)
+    }
+}
