@@ -54,10 +54,11 @@ let package = Package(
         .systemLibrary(name: "CNATS", pkgConfig: "libnats", providers: [.apt(["libnats-dev"]), .brew(["cnats"])]),
         .target(name: "RoostAPI", swiftSettings: settings),
         .target(name: "RoostCore", dependencies: ["RoostAPI", server("Crypto", "swift-crypto")], swiftSettings: settings),
+        .target(name: "CPageVFS", linkerSettings: [.linkedLibrary("sqlite3")]),
         .target(
             name: "RoostDatabase",
             dependencies: [
-                "RoostAPI", "RoostCore",
+                "RoostAPI", "RoostCore", "CPageVFS",
                 .target(name: "CPostgres", condition: .when(traits: ["Cluster"])),
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "GRDBSQLite", package: "GRDB.swift"),

@@ -10,7 +10,9 @@ struct MapTests {
     private static let imports: [String: Set<String>] = [
         "RoostAPI": ["Foundation"],
         "RoostCore": ["RoostAPI", "Foundation", "Crypto"],
-        "RoostDatabase": ["RoostAPI", "RoostCore", "Foundation", "Synchronization", "GRDB", "GRDBSQLite", "CPostgres"],
+        "RoostDatabase": [
+            "RoostAPI", "RoostCore", "Foundation", "Dispatch", "Synchronization", "GRDB", "GRDBSQLite", "CPageVFS", "CPostgres",
+        ],
         "RoostServer": [
             "RoostAPI", "RoostCore", "RoostDatabase", "Foundation", "Dispatch", "Synchronization", "Logging", "NIO", "Hummingbird",
             "HummingbirdCore", "HTTPTypes", "JWTKit", "Crypto", "Metrics", "CoreMetrics", "ServiceLifecycle", "CNATS",

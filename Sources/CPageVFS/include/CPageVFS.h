@@ -1,0 +1,71 @@
+#ifndef ROOST_PAGE_VFS_H
+#define ROOST_PAGE_VFS_H
+
+#include <sqlite3.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/// Pages of a Roost database have this size, and end in a checksum of 8 bytes.
+#define ROOST_PAGE_SIZE 4096
+#define ROOST_RESERVED_BYTES 8
+
+/// Registers a VFS that stands on another one, and adds a checksum to each page that is written to a database file and verifies it when
+/// the page is read. A page that is read from the write-ahead log is held against the checksum of its frame. What doesn't match is
+/// SQLITE_IOERR_DATA, and never reaches SQLite. Does nothing if the name is registered already.
+///
+/// - base: the VFS to stand on; NULL for the system's own.
+/// - is_default: whether connections that name no VFS go through it.
+int roost_vfs_register(const char *name, const char *base, int is_default);
+
+/// 64 bits of the bytes and the seed. Every change of up to 8 bytes in a row that are aligned changes it.
+uint64_t roost_checksum(const void *bytes, size_t count, uint64_t seed);
+
+/// Whether a page of a database file carries the checksum that belongs to it. The first page has the number 1.
+int roost_page_is_intact(const void *page, uint32_t number);
+
+/// Whether the pages of a connection's main file carry checksums, which are verified.
+int roost_has_checksums(sqlite3 *connection);
+
+/// Whether the main file of a connection goes through the VFS above.
+int roost_uses_vfs(sqlite3 *connection);
+
+/// Asks for the bytes at the end of each page that checksums need. It holds for a file that is new, and for others after VACUUM.
+int roost_reserve_bytes(sqlite3 *connection);
+
+/// Keeps the newest count of frames in the write-ahead log in `*frames`, which has to outlive the connection. Turns automatic checkpoints
+/// off.
+void roost_count_log_frames(sqlite3 *connection, int *frames);
+
+/// Leaves the log as it is when the connection closes.
+void roost_keep_log_on_close(sqlite3 *connection, int keeps);
+
+/// Sets a number in the header of the database file, in a transaction of its own or in the one that is open.
+int roost_set_generation(sqlite3 *connection, uint32_t generation);
+int roost_set_application_id(sqlite3 *connection, int32_t id);
+
+/// The last damage that this thread has met, and forgets it: 0 for none, 1 for a page of a database file, 2 for one of a log.
+int roost_take_damage(uint32_t *page);
+
+/// Damaged pages that were met since the process began.
+uint64_t roost_damage_count(void);
+
+/// What a write-ahead log holds, read past SQLite, which ends at the first frame that doesn't match and says nothing.
+typedef struct {
+    /// 0: no file. 1: nothing in it. 2: its header is damaged. 3: a log.
+    int state;
+    /// They tell this log from those that were written to the same file before.
+    uint32_t salts[2];
+    /// Frames from the start that match their checksums, up to the last one that ends a transaction.
+    int64_t committed_frames;
+    /// Frames further on that belong to this log, match the checksum of the frame before them, and end a transaction.
+    int64_t commits_behind;
+    /// Whether a matching frame of this log stands behind the last of those.
+    int has_frames_behind;
+} roost_log_report;
+
+/// Reads a log.
+///
+/// - Returns: 0, or an error number.
+int roost_examine_log(const char *path, roost_log_report *report);
+
+#endif
