@@ -20,6 +20,31 @@ public protocol Database: Sendable {
 
     /// Runs the body on a snapshot of what is committed.
     func read<T>(_ body: (any Transaction) throws -> T) throws -> T
+
+    /// Work that a lane owes its engine between two transactions: with SQLite, a checkpoint if one is due.
+    ///
+    /// - Returns: what was done; nil if nothing was due.
+    /// - Throws: ``DatabaseFailure`` of the kind `fatal` if it is no longer known what is on disk.
+    func maintain(lane: Int) throws -> Maintenance?
+
+    /// Ends it in good order, once nobody uses it any more. With SQLite the one file is then everything.
+    func close() throws
+}
+
+extension Database {
+    public func maintain(lane: Int) throws -> Maintenance? { nil }
+    public func close() throws {}
+}
+
+/// A checkpoint: the write-ahead log was written into the database file.
+public struct Maintenance: Sendable {
+    /// Frames of the log, which are pages.
+    public let logFrames: Int
+    /// How many of them are in the database file.
+    public let framesDone: Int
+    /// False if readers held it up.
+    public let isComplete: Bool
+    public let nanoseconds: UInt64
 }
 
 /// A transaction in which each operation of a batch can fail on its own.
@@ -51,6 +76,8 @@ public struct DatabaseFailure: Error, CustomStringConvertible {
         case statement
         /// The transaction is lost: the disk is full, the file can't be written, the server is gone. The next one may succeed.
         case transaction
+        /// A page that an operation needs is damaged. Others may not need it.
+        case damage
         /// It is no longer known what is on disk: after a failed fsync only starting anew, from what the disk really holds, is safe.
         case fatal
     }

@@ -1,10 +1,13 @@
 public import Foundation
+import Synchronization
 
 /// Keeps a data directory to one process: two of them writing one SQLite file would damage it.
 ///
-/// The lock is the kernel's (`flock`), so that it ends with the process, however that ends.
+/// The locks are the kernel's (`flock`), so that they end with the process, however that ends. One is on the file `roost.lock`, which tells
+/// whose it is; the other is on the directory itself, and holds if the file is removed.
 public final class DirectoryLock: Sendable {
-    private let descriptor: Int32
+    /// Of the directory and of the file; empty when they are given back.
+    private let descriptors: Mutex<[Int32]>
 
     /// Another process has the directory open.
     public struct Held: Error, CustomStringConvertible {
@@ -18,19 +21,40 @@ public final class DirectoryLock: Sendable {
 
     public init(directory: URL) throws {
         let path = directory.appending(path: "roost.lock").path
-        descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+        let directoryDescriptor = open(directory.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard directoryDescriptor >= 0 else { throw DatabaseFailure.system("Can't open \(directory.path)") }
+        let descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else {
-            throw DatabaseFailure(message: "Can't open \(path): \(String(cString: strerror(errno))).", kind: .fatal)
+            let failure = DatabaseFailure.system("Can't open \(path)")
+            close(directoryDescriptor)
+            throw failure
         }
-        guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
-            let process = (try? String(contentsOfFile: path, encoding: .utf8))?.trimmingCharacters(in: .whitespacesAndNewlines)
+        guard flock(directoryDescriptor, LOCK_EX | LOCK_NB) == 0, flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
+            let text = (try? String(contentsOfFile: path, encoding: .utf8))?.trimmingCharacters(in: .whitespacesAndNewlines) ?? ""
             close(descriptor)
-            throw Held(directory: directory.path, process: process ?? "unknown")
+            close(directoryDescriptor)
+            throw Held(directory: directory.path, process: text.isEmpty ? "unknown" : text)
         }
+        descriptors = Mutex([directoryDescriptor, descriptor])
         let text = Array("\(getpid())\n".utf8)
         ftruncate(descriptor, 0)
         _ = text.withUnsafeBytes { pwrite(descriptor, $0.baseAddress, $0.count, 0) }
     }
 
-    deinit { close(descriptor) }
+    /// Has the directory's entries on disk.
+    func syncDirectory() throws {
+        let result = descriptors.withLock { $0.first.map { fsync($0) } }
+        guard result == 0 else { throw DatabaseFailure.system("Can't sync the data directory") }
+    }
+
+    /// Lets others have the directory.
+    func release() {
+        descriptors.withLock { descriptors in
+            // The file's lock goes last: who waits for the directory waits for that one.
+            for descriptor in descriptors { close(descriptor) }
+            descriptors = []
+        }
+    }
+
+    deinit { release() }
 }

@@ -1,3 +1,4 @@
+import CPageVFS
 public import Foundation
 import GRDB
 import GRDBSQLite
@@ -6,55 +7,131 @@ import Synchronization
 
 /// Roost's rows in one SQLite file.
 ///
-/// - One process: a lock file keeps a second one away. One writer connection; checkpoints happen only there, for the others are read-only.
-/// - `journal_mode = WAL` and `synchronous = FULL`: a commit returns after fsync. GRDB sets NORMAL when it opens a file in WAL mode, so FULL
-///   is set afterwards, and ``durability()`` reads it back.
+/// - One process: locks keep a second one away. One writer connection; checkpoints happen only there, for the others are read-only.
+/// - `journal_mode = WAL` and `synchronous = FULL`: a commit returns after fsync. ``durability()`` reads both back.
+/// - Every page carries a checksum (`CPageVFS`): a damaged one is an error of the operation that needs it, and never an answer.
+/// - Checkpoints are run by ``maintain(lane:)`` and not by SQLite, which would pass over their failures.
+/// - The file, its log and `roost.state` are held against each other at each start ([0031](docs/decisions/0031-files-that-know-each-other.md)).
 /// - Readers are connections of their own and not GRDB's pool, which looks at the schema's version before each read.
 public final class SQLiteDatabase: Database {
-    private let writer: DatabaseQueue
+    let writer: DatabaseQueue
     /// The readers that nobody uses at the moment, and how many those are.
     private let freeReaders = Mutex<[DatabaseQueue]>([])
     private let freeReaderCount = DispatchSemaphore(value: 0)
     private let lock: DirectoryLock
+    let files: DataFiles
+    let marks: StorageMarks
+    private let watch = Mutex(FileWatch())
+    private let isClosed = Atomic<Bool>(false)
+    let checkpoints: Mutex<Checkpoints>
+    private let logFrames: LogFrameCount
 
     /// Readers beside the writer.
     public let readerCount = 2
     public let laneCount = 1
+    /// Sentences for the operator on what the start found and did.
+    public let notes: [String]
+    /// What is lost, where the server was told to go on: empty otherwise.
+    public let losses: [String]
 
-    /// Opens the database in a directory, which is made when it isn't there, and brings its tables up to date.
+    /// Frames of the log at which it is written into the database: 16 MB. Off most commits, and the file still small.
+    static let checkpointFrames: Int32 = 4000
+
+    /// Opens the database in a directory, which is made if it isn't there, and brings its tables up to date.
     ///
-    /// - Throws: ``DirectoryLock/Held`` when another process has it open.
-    public init(directory: URL) throws {
+    /// - Parameter acceptsDataLoss: goes on where the files say that something is lost, with a new epoch.
+    /// - Throws: ``DirectoryLock/Held`` if another process has it open; ``DamagedFiles`` if the files don't belong together.
+    public convenience init(directory: URL, acceptsDataLoss: Bool = false) throws {
+        try self.init(directory: directory, acceptsDataLoss: acceptsDataLoss, base: nil)
+    }
+
+    /// - Parameter base: the VFS that the files are reached through, nil for the system's. Tests have one that fails.
+    package init(directory: URL, acceptsDataLoss: Bool, base: String?) throws {
         try FileManager.default.createDirectory(
             at: directory, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
         lock = try DirectoryLock(directory: directory)
-        let path = directory.appending(path: "roost.sqlite").path
-        var configuration = Self.configuration(label: "roost.writer")
-        configuration.journalMode = .wal
-        writer = try DatabaseQueue(path: path, configuration: configuration)
-        try writer.writeWithoutTransaction { database in
-            try database.execute(sql: "PRAGMA synchronous = FULL")
-            // A checkpoint each 16 MB of the log: off most commits, and the file still small.
-            try database.execute(sql: "PRAGMA wal_autocheckpoint = 4000")
+        files = DataFiles(directory: directory)
+        var start = try SQLiteStart(files: files, acceptsDataLoss: acceptsDataLoss, lock: lock, base: base)
+        do {
+            writer = try start.open()
+            try start.identify()
+        } catch {
+            throw SQLiteStart.explained(error, files)
         }
-        try write(lane: 0) { try $0.migrate() }
-        var readOnly = Self.configuration(label: "roost.reader")
-        readOnly.readonly = true
-        for _ in 0..<readerCount {
-            let reader = try DatabaseQueue(path: path, configuration: readOnly)
-            freeReaders.withLock { $0.append(reader) }
-            freeReaderCount.signal()
+        marks = StorageMarks(state: start.state, file: start.stateFile, logPath: files.log)
+        logFrames = start.logFrames
+        checkpoints = Mutex(Checkpoints(generation: start.state.generation))
+        notes = start.notes
+        losses = start.losses
+        do {
+            try finishStart(start.state, base: base)
+        } catch {
+            // What was found stays as it was found, as far as that can be.
+            isClosed.store(true, ordering: .releasing)
+            marks.stop()
+            throw SQLiteStart.explained(error, files)
         }
     }
 
-    private static func configuration(label: String) -> Configuration {
-        var configuration = Configuration()
-        configuration.label = label
-        configuration.prepareDatabase { database in
-            try database.execute(sql: "PRAGMA cache_size = -65536")
-            try database.execute(sql: "PRAGMA temp_store = MEMORY")
+    /// Makes the tables, has all of the log in the database, and opens the readers.
+    private func finishStart(_ state: StorageState, base: String?) throws {
+        try marks.begin()
+        try write(lane: 0) { transaction in
+            try transaction.migrate()
+            if state.nextLineage != nil { try transaction.renewEpoch(to: UUID().uuidString.lowercased()) }
         }
-        return configuration
+        try writer.writeWithoutTransaction { database in
+            let connection = database.sqliteConnection
+            let id = state.applicationIDs.last ?? state.applicationID
+            guard roost_set_application_id(connection, id) == SQLITE_OK else { throw Self.failure(connection) }
+            if roost_has_checksums(connection) == 0 {
+                // Every page is written anew, with room for its checksum.
+                try database.execute(sql: "VACUUM")
+            }
+            guard try checkpoint(database, SQLITE_CHECKPOINT_TRUNCATE).isComplete else {
+                throw DatabaseFailure(message: "\(files.database) is in use by another program.", kind: .fatal)
+            }
+            guard roost_has_checksums(connection) == 1 else {
+                throw DatabaseFailure(message: "The pages of \(files.database) have got no checksums.", kind: .fatal)
+            }
+            try Self.requireWhole(database, files.database)
+        }
+        try marks.started()
+        for _ in 0..<readerCount {
+            let reader = try DatabaseQueue(
+                path: SQLiteStart.uri(files.database, base: base), configuration: SQLiteStart.readerConfiguration())
+            freeReaders.withLock { $0.append(reader) }
+            freeReaderCount.signal()
+        }
+        try watch.withLock { watch in
+            try watch.add(files.database, noticesChanges: true)
+            try watch.add(files.log)
+            try watch.add(files.lock)
+            try watch.add(files.state)
+        }
+        if !losses.isEmpty { try requireIntegrity() }
+    }
+
+    /// The file is as long as its header says. A shorter one was cut off.
+    private static func requireWhole(_ database: GRDB.Database, _ path: String) throws {
+        let pages = try Int64.fetchOne(database, sql: "PRAGMA page_count") ?? 0
+        let size = DataFiles.size(of: path) ?? 0
+        guard size == pages * DatabaseHeader.pageSizeBytes else {
+            throw DamagedFiles("\(path) has \(size) bytes where \(pages) pages are needed: it was cut off.", canBeAccepted: false)
+        }
+    }
+
+    /// Pieces that don't belong together can make a database that contradicts itself.
+    private func requireIntegrity() throws {
+        let found = try writer.writeWithoutTransaction { try String.fetchOne($0, sql: "PRAGMA integrity_check(1)") }
+        guard found == "ok" else {
+            throw DamagedFiles("\(files.database) contradicts itself (\(found ?? "no answer")).", canBeAccepted: false)
+        }
+    }
+
+    static func failure(_ connection: OpaquePointer?) -> DatabaseFailure {
+        let message = sqlite3_errmsg(connection).map { String(cString: $0) } ?? ""
+        return DatabaseFailure(sqliteCode: sqlite3_extended_errcode(connection), message: message)
     }
 
     /// The writer's journal mode and its level of `synchronous`, as SQLite itself tells them: `wal` and 2 for FULL.
@@ -64,6 +141,8 @@ public final class SQLiteDatabase: Database {
             return (mode, try Int.fetchOne(database, sql: "PRAGMA synchronous") ?? -1)
         }
     }
+
+    // MARK: Writing and reading
 
     public func write<T>(lane: Int, _ body: (any WriteTransaction) throws -> T) throws -> T {
         try writer.writeWithoutTransaction { database in
@@ -84,6 +163,8 @@ public final class SQLiteDatabase: Database {
                     _ = try? transaction.execute("ROLLBACK")
                     throw error
                 }
+                try watch.withLock { try $0.check() }
+                marks.committed(logFrames: logFrames.value)
                 return result
             }
         }
@@ -93,7 +174,7 @@ public final class SQLiteDatabase: Database {
         freeReaderCount.wait()
         defer { freeReaderCount.signal() }
         guard let reader = freeReaders.withLock({ $0.popLast() }) else {
-            throw DatabaseFailure(message: "There is no reader.", kind: .transaction)
+            throw DatabaseFailure(message: "The database is closed.", kind: .transaction)
         }
         defer { freeReaders.withLock { $0.append(reader) } }
         return try reader.unsafeRead { database in
@@ -105,18 +186,152 @@ public final class SQLiteDatabase: Database {
             }
         }
     }
+
+    // MARK: Checkpoints
+
+    public func maintain(lane: Int) throws -> Maintenance? {
+        if let failure = marks.failure { throw failure }
+        let frames = logFrames.value
+        guard checkpoints.withLock({ $0.isDue(frames: frames) }) else { return nil }
+        return try writer.writeWithoutTransaction { database in
+            try checkpoint(database, SQLITE_CHECKPOINT_PASSIVE)
+        }
+    }
+
+    /// Writes the log into the database file, as far as no reader is in the way, and has the file on disk.
+    ///
+    /// - Throws: a fatal failure, as a commit does whose fsync fails: what the file holds isn't known any more.
+    @discardableResult
+    private func checkpoint(_ database: GRDB.Database, _ mode: Int32) throws -> Maintenance {
+        let connection = database.sqliteConnection
+        let started = DispatchTime.now()
+        try setGeneration(connection)
+        var (frames, done): (Int32, Int32) = (0, 0)
+        let code = sqlite3_wal_checkpoint_v2(connection, "main", mode, &frames, &done)
+        guard code == SQLITE_OK || code & 255 == SQLITE_BUSY else {
+            let failure = Self.failure(connection)
+            throw DatabaseFailure(message: "The log couldn't be written into the database. \(failure.message)", kind: .fatal)
+        }
+        watch.withLock { $0.noteChange(of: files.database) }
+        let isComplete = code == SQLITE_OK && frames == done
+        if let completed = checkpoints.withLock({ $0.end(isComplete: isComplete, frames: frames) }) {
+            try marks.completed(generation: completed)
+        }
+        return Maintenance(
+            logFrames: Int(max(0, frames)), framesDone: Int(max(0, done)), isComplete: isComplete,
+            nanoseconds: DispatchTime.now().uptimeNanoseconds - started.uptimeNanoseconds)
+    }
+
+    /// Writes the checkpoint's number as the log's last commit: the file has it if all of the log is in the file, and not before.
+    private func setGeneration(_ connection: OpaquePointer?) throws {
+        let next = checkpoints.withLock { $0.begin() }
+        guard roost_set_generation(connection, next) == SQLITE_OK else {
+            throw DatabaseFailure(message: Self.failure(connection).message, kind: .fatal)
+        }
+        marks.committed(logFrames: logFrames.value)
+    }
+
+    // MARK: Closing
+
+    /// Writes the log into the database file, so that this file alone is everything, and closes it. Does nothing the second time.
+    public func close() throws {
+        guard !isClosed.exchange(true, ordering: .acquiringAndReleasing) else { return }
+        defer { lock.release() }
+        for _ in 0..<readerCount {
+            freeReaderCount.wait()
+            try? freeReaders.withLock { $0.popLast() }?.close()
+        }
+        // Whoever still reads is refused instead of waiting for ever.
+        for _ in 0..<readerCount { freeReaderCount.signal() }
+        marks.stop()
+        try writer.writeWithoutTransaction { database in
+            try watch.withLock { try $0.check() }
+            let last = try checkpoint(database, SQLITE_CHECKPOINT_TRUNCATE)
+            guard last.isComplete else {
+                throw DatabaseFailure(message: "The log couldn't be written into the database: it is in use.", kind: .fatal)
+            }
+            try marks.closed()
+            roost_keep_log_on_close(database.sqliteConnection, 0)
+        }
+        try writer.close()
+    }
+
+    deinit { try? close() }
+}
+
+/// When checkpoints are due, and which is the last that is complete.
+struct Checkpoints {
+    /// The last that is complete.
+    private(set) var generation: UInt32
+    /// The last that was tried.
+    private var begun: UInt32
+    private var dueAtFrames = SQLiteDatabase.checkpointFrames
+    private var lastFrames: Int32 = 0
+
+    init(generation: UInt32) {
+        self.generation = generation
+        begun = generation
+    }
+
+    mutating func isDue(frames: Int32) -> Bool {
+        // The log has begun anew.
+        if frames < lastFrames { dueAtFrames = SQLiteDatabase.checkpointFrames }
+        lastFrames = frames
+        return frames >= dueAtFrames
+    }
+
+    /// The number of the next checkpoint. Each try has its own.
+    mutating func begin() -> UInt32 {
+        begun &+= 1
+        return begun
+    }
+
+    /// The number of the checkpoint if it is complete.
+    mutating func end(isComplete: Bool, frames: Int32) -> UInt32? {
+        // A log that readers hold up is tried again when it has grown by some more.
+        dueAtFrames = max(SQLiteDatabase.checkpointFrames, frames &+ SQLiteDatabase.checkpointFrames / 4)
+        lastFrames = max(0, frames)
+        guard isComplete else { return nil }
+        generation = begun
+        return begun
+    }
+}
+
+/// The count that SQLite keeps up to date at each commit. The memory belongs to it for as long as the connection lives.
+final class LogFrameCount: @unchecked Sendable {  // the writer's queue alone touches the memory
+    let memory: UnsafeMutablePointer<Int32>
+
+    init() {
+        memory = .allocate(capacity: 1)
+        memory.initialize(to: 0)
+    }
+
+    var value: Int32 { memory.pointee }
+
+    deinit { memory.deallocate() }
 }
 
 extension DatabaseFailure {
+    /// Extended codes of SQLite that mean damage: a page that doesn't match its checksum, and a file system that found some.
+    private static let damageCodes: Set<Int32> = [SQLITE_IOERR | 32 << 8, SQLITE_IOERR | 33 << 8]
+
     /// Tells SQLite's errors apart. `SQLITE_IOERR` has all failures of the disk, fsync among them.
     init(sqliteCode code: Int32, message: String) {
+        var place = ""
+        let isDamage = Self.damageCodes.contains(code) || code & 255 == SQLITE_CORRUPT || code & 255 == SQLITE_NOTADB
+        if isDamage {
+            var page: UInt32 = 0
+            let kind = roost_take_damage(&page)
+            if kind != 0 { place = " Page \(page) of the \(kind == 2 ? "log" : "database") doesn't match its checksum." }
+        }
         let kind: Kind =
             switch code & 255 {
-            case SQLITE_IOERR, SQLITE_CORRUPT, SQLITE_NOTADB: .fatal
+            case _ where isDamage: .damage
+            case SQLITE_IOERR: .fatal
             case SQLITE_FULL, SQLITE_BUSY, SQLITE_LOCKED, SQLITE_READONLY, SQLITE_NOMEM, SQLITE_CANTOPEN: .transaction
             default: .statement
             }
-        self.init(message: "SQLite error \(code): \(message)", kind: kind)
+        self.init(message: "SQLite error \(code): \(message).\(place)", kind: kind)
     }
 
     /// Runs the body, and names GRDB's errors as failures of the database.

@@ -29,6 +29,11 @@ final class SQLiteTransaction: WriteTransaction {
             if progress == .written { _ = try run("RELEASE operation") { _ in } }
             return result
         } catch {
+            // After a failure of the disk SQLite has taken the whole transaction back: what follows would commit on its own.
+            guard sqlite3_get_autocommit(database.sqliteConnection) == 0 else {
+                if let failure = error as? DatabaseFailure, failure.kind != .statement { throw failure }
+                throw DatabaseFailure(message: "SQLite took the transaction back: \(error)", kind: .transaction)
+            }
             if progress == .written {
                 _ = try run("ROLLBACK TO operation") { _ in }
                 _ = try run("RELEASE operation") { _ in }

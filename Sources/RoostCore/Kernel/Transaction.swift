@@ -118,6 +118,11 @@ extension Transaction {
         try setting("epoch", orNew: new)
     }
 
+    /// Gives this state of the database another name, where it has one: clients that know more than it resync.
+    public func renewEpoch(to new: String) throws {
+        try execute("UPDATE settings SET value = \(new) WHERE name = 'epoch'")
+    }
+
     /// What was written down once for all nodes.
     public func setting(_ name: String) throws -> String? {
         try first("SELECT value FROM settings WHERE name = \(name)") { $0.string() }

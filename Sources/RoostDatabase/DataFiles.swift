@@ -1,0 +1,106 @@
+import CPageVFS
+public import Foundation
+
+/// The files of a data directory on SQLite, by their paths.
+public struct DataFiles: Sendable {
+    public let directory: URL
+
+    public init(directory: URL) { self.directory = directory }
+
+    public var database: String { directory.appending(path: "roost.sqlite").path }
+    public var log: String { database + "-wal" }
+    var logIndex: String { database + "-shm" }
+    public var state: String { directory.appending(path: "roost.state").path }
+    public var lock: String { directory.appending(path: "roost.lock").path }
+    public var secret: String { directory.appending(path: "token-secret").path }
+
+    /// All of them but the secret, which others see to.
+    var own: [String] { [database, log, logIndex, state, lock] }
+
+    /// Files that others than their owner may read or change, with their modes.
+    public var exposed: [(path: String, mode: Int)] {
+        (own + [secret]).compactMap { path in
+            Self.mode(of: path).flatMap { $0 & 0o077 == 0 ? nil : (path, $0) }
+        }
+    }
+
+    /// Takes the files away from everybody but their owner.
+    ///
+    /// - Returns: a sentence for each that was open to others.
+    func close() throws -> [String] {
+        try own.compactMap { path in
+            guard let mode = Self.mode(of: path), mode & 0o077 != 0 else { return nil }
+            guard chmod(path, 0o600) == 0 else { throw DatabaseFailure.system("\(path) is open to others and can't be closed") }
+            return "\(path) had mode \(String(mode, radix: 8)), so that others could open it. It has mode 600 now."
+        }
+    }
+
+    /// Makes an empty file that only its owner may open, before somebody makes it with another mode. Does nothing if it is there.
+    func makeDatabase() throws {
+        let descriptor = open(database, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+        guard descriptor >= 0 else { throw DatabaseFailure.system("Can't open \(database)") }
+        Foundation.close(descriptor)
+    }
+
+    /// Who may open a file, as the last nine bits of its mode; nil if it isn't there.
+    public static func mode(of path: String) -> Int? {
+        var status = stat()
+        return stat(path, &status) == 0 ? Int(status.st_mode & 0o777) : nil
+    }
+
+    static func size(of path: String) -> Int64? {
+        var status = stat()
+        return stat(path, &status) == 0 ? Int64(status.st_size) : nil
+    }
+}
+
+/// The first bytes of a SQLite file that Roost looks at before SQLite does.
+struct DatabaseHeader: Equatable {
+    static let pageSizeBytes = Int64(ROOST_PAGE_SIZE)
+
+    let isSQLite: Bool
+    let pageSize: Int
+    let reservedBytes: Int
+    let pageCount: Int64
+    /// `user_version`: completed checkpoints.
+    let generation: UInt32
+    /// `application_id`: the server whose file it is, 0 for one of version 0.1.
+    let applicationID: Int32
+
+    /// Nil if the file is shorter than a header.
+    init?(path: String) {
+        guard let file = FileHandle(forReadingAtPath: path), let data = try? file.read(upToCount: 100), data.count == 100 else {
+            return nil
+        }
+        let bytes = [UInt8](data)
+        func number(_ index: Int) -> UInt32 { bytes[index..<index + 4].reduce(0) { $0 << 8 | UInt32($1) } }
+        isSQLite = bytes.starts(with: Array("SQLite format 3\0".utf8))
+        pageSize = Int(bytes[16]) << 8 | Int(bytes[17])
+        reservedBytes = Int(bytes[20])
+        pageCount = Int64(number(28))
+        generation = number(60)
+        applicationID = Int32(bitPattern: number(68))
+    }
+
+    /// Whether pages carry checksums.
+    var hasChecksums: Bool { reservedBytes == Int(ROOST_RESERVED_BYTES) }
+}
+
+/// Roost won't start with the files as they are: one is missing, older, damaged or another server's.
+public struct DamagedFiles: Error, CustomStringConvertible {
+    /// What is wrong, as a sentence.
+    public let found: String
+    /// Whether `--accept-data-loss` helps.
+    public let canBeAccepted: Bool
+
+    public init(_ found: String, canBeAccepted: Bool = true) {
+        self.found = found
+        self.canBeAccepted = canBeAccepted
+    }
+
+    public var description: String {
+        let advice = "The server doesn't start, so that nothing is lost in silence. Put the file back, or restore a backup: roost restore."
+        guard canBeAccepted else { return "\(found) \(advice)" }
+        return "\(found) \(advice) To go on with what is there, and without what is missing: roost serve --accept-data-loss."
+    }
+}

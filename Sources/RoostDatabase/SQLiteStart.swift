@@ -1,0 +1,124 @@
+import CPageVFS
+import Foundation
+import GRDB
+import GRDBSQLite
+import RoostCore
+
+/// The start of a database on SQLite, up to its first commit:
+/// 1. Files that others could open are closed to them.
+/// 2. The files are held against each other (``StorageExamination``). What is refused here changes nothing.
+/// 3. SQLite opens the database through the VFS that verifies pages, and reads the log.
+struct SQLiteStart {
+    let files: DataFiles
+    let stateFile: StateFile
+    let logFrames = LogFrameCount()
+    private let lock: DirectoryLock
+    private let base: String?
+    private var examination: StorageExamination
+    private(set) var state: StorageState
+    private(set) var notes: [String]
+
+    var losses: [String] { examination.losses }
+
+    init(files: DataFiles, acceptsDataLoss: Bool, lock: DirectoryLock, base: String?) throws {
+        self.files = files
+        self.lock = lock
+        self.base = base
+        notes = try files.close()
+        examination = try StorageExamination(files: files, acceptsDataLoss: acceptsDataLoss)
+        state = examination.state
+        if examination.setsLogAside { try Self.setAside(files.log, &notes) }
+        stateFile = try StateFile(path: files.state)
+        if state.phase == .new {
+            // Before the database: a kill between the two must not look like a database without its state.
+            state.sequence += 1
+            try stateFile.write(state)
+        }
+        try files.makeDatabase()
+        try lock.syncDirectory()
+    }
+
+    private static func setAside(_ path: String, _ notes: inout [String]) throws {
+        let aside = "\(path).set-aside-\(Int(Date().timeIntervalSince1970))-\(getpid())"
+        guard rename(path, aside) == 0 || errno == ENOENT else { throw DatabaseFailure.system("Can't rename \(path)") }
+        notes.append("\(path) doesn't belong to the database. It is kept as \(aside).")
+    }
+
+    // MARK: Opening
+
+    private static let vfs = "roost"
+    /// Whether SQLite takes a path with the name of a VFS. Where it doesn't, ours has to be everybody's.
+    private static let takesURI = sqlite3_compileoption_used("USE_URI") == 1
+
+    static func uri(_ path: String, base: String?) -> String {
+        guard takesURI else { return path }
+        let allowed = CharacterSet.urlPathAllowed.subtracting(CharacterSet(charactersIn: "?#;%"))
+        return "file:\(path.addingPercentEncoding(withAllowedCharacters: allowed) ?? path)?vfs=\(name(over: base))"
+    }
+
+    private static func name(over base: String?) -> String { base.map { "\(vfs)-\($0)" } ?? vfs }
+
+    static func configuration(label: String) -> Configuration {
+        var configuration = Configuration()
+        configuration.label = label
+        configuration.prepareDatabase { database in
+            try database.execute(sql: "PRAGMA cache_size = -65536")
+            try database.execute(sql: "PRAGMA temp_store = MEMORY")
+        }
+        return configuration
+    }
+
+    static func readerConfiguration() -> Configuration {
+        var configuration = configuration(label: "roost.reader")
+        configuration.readonly = true
+        return configuration
+    }
+
+    /// Opens the writer. Nothing is written into a database that is there.
+    func open() throws -> DatabaseQueue {
+        guard roost_vfs_register(Self.name(over: base), base, Self.takesURI ? 0 : 1) == SQLITE_OK else {
+            throw DatabaseFailure(message: "SQLite refused the VFS that verifies pages.", kind: .fatal)
+        }
+        var configuration = Self.configuration(label: "roost.writer")
+        let logFrames = logFrames
+        configuration.prepareDatabase { database in
+            let connection = database.sqliteConnection
+            // Until everything is in order, what was found is left as it was found.
+            roost_keep_log_on_close(connection, 1)
+            roost_count_log_frames(connection, logFrames.memory)
+            guard roost_reserve_bytes(connection) == SQLITE_OK else { throw SQLiteDatabase.failure(connection) }
+        }
+        let writer = try DatabaseQueue(path: Self.uri(files.database, base: base), configuration: configuration)
+        try writer.writeWithoutTransaction { database in
+            guard roost_uses_vfs(database.sqliteConnection) == 1 else {
+                throw DatabaseFailure(message: "SQLite doesn't use the VFS that verifies pages.", kind: .fatal)
+            }
+            let mode = try String.fetchOne(database, sql: "PRAGMA journal_mode = WAL")
+            guard mode == "wal" else { throw DatabaseFailure(message: "SQLite refused a write-ahead log.", kind: .fatal) }
+            try database.execute(sql: "PRAGMA synchronous = FULL")
+            // Freed pages are overwritten: their content is gone, and each page of the file has been written once.
+            try database.execute(sql: "PRAGMA secure_delete = ON")
+        }
+        return writer
+    }
+
+    /// What the database becomes part of, once it is open and before its first commit.
+    mutating func identify() throws {
+        state.nextLineage = losses.isEmpty ? state.nextLineage : UUID().uuidString.lowercased()
+        state.generation = DatabaseHeader(path: files.database)?.generation ?? 0
+        // The log's name in the directory is on disk before anything that relies on it.
+        try lock.syncDirectory()
+    }
+
+    /// What SQLite says of a damaged file, as a sentence that tells what to do.
+    static func explained(_ error: any Error, _ files: DataFiles) -> any Error {
+        let failure =
+            (error as? DatabaseFailure)
+            ?? (error as? DatabaseError).map {
+                DatabaseFailure(sqliteCode: $0.extendedResultCode.rawValue, message: $0.message ?? "")
+            }
+        guard let failure else { return error }
+        guard failure.kind == .damage else { return failure }
+        return DamagedFiles("\(files.database) is damaged. \(failure.message)", canBeAccepted: false)
+    }
+}

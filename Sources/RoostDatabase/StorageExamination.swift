@@ -1,0 +1,175 @@
+import CPageVFS
+import Foundation
+
+/// A look at the files of a data directory before SQLite opens them: do they belong together, and is each of them whole?
+///
+/// SQLite takes a missing log for one that isn't needed, ends at the first damaged frame of one, and takes an empty file for a new database,
+/// all without a word. What a kill at any moment or a power cut leaves behind passes here; see docs/decisions/0031.
+struct StorageExamination {
+    let files: DataFiles
+    let acceptsDataLoss: Bool
+    /// What the server would have refused, had it not been told to go on.
+    private(set) var losses: [String] = []
+    /// The log can't be applied to the database that is there.
+    private(set) var setsLogAside = false
+    private(set) var state: StorageState
+    /// The database was there before.
+    private(set) var isKnown = false
+
+    /// - Throws: ``DamagedFiles``.
+    init(files: DataFiles, acceptsDataLoss: Bool) throws {
+        self.files = files
+        self.acceptsDataLoss = acceptsDataLoss
+        state = StorageState(server: UUID().uuidString.lowercased(), lineage: UUID().uuidString.lowercased())
+        let hasDatabase = (DataFiles.size(of: files.database) ?? 0) > 0
+        let log = try Self.log(files.log)
+        switch StateFile.read(path: files.state) {
+        case .state(let known):
+            state = known
+            try examine(hasDatabase: hasDatabase, log)
+        case .damaged:
+            try refuse("\(files.state) is damaged, so that nobody can tell whether the other files are complete.")
+            if hasDatabase { try examineHeader() } else { setsLogAside = log.state != 0 }
+        case .missing:
+            try examineWithoutState(hasDatabase: hasDatabase, log)
+        }
+        if !setsLogAside { try examine(log) }
+    }
+
+    /// Notes a loss, or refuses it.
+    mutating func refuse(_ found: String) throws {
+        guard acceptsDataLoss else { throw DamagedFiles(found) }
+        losses.append(found)
+    }
+
+    private static func log(_ path: String) throws -> roost_log_report {
+        var report = roost_log_report()
+        let code = roost_examine_log(path, &report)
+        guard code == 0 else {
+            throw DatabaseFailure(message: "Can't read \(path): \(String(cString: strerror(code))).", kind: .fatal)
+        }
+        return report
+    }
+
+    // MARK: The database file
+
+    private mutating func examineWithoutState(hasDatabase: Bool, _ log: roost_log_report) throws {
+        if hasDatabase {
+            try examineHeader()
+            // Version 0.1 had no such file, and marked no database.
+            guard let header = DatabaseHeader(path: files.database), header.applicationID != 0 else { return }
+            try refuse(
+                "\(files.state) is missing beside a database, so that nobody can tell whether the database is the newest one.")
+        } else if FileManager.default.fileExists(atPath: files.secret) || log.state > 1 {
+            let rest = log.state > 1 ? files.log : files.secret
+            try refuse("\(files.database) is missing or empty beside \(rest): a server has been here before.")
+            setsLogAside = log.state != 0
+        }
+    }
+
+    /// The file looks like a database of Roost.
+    private mutating func examineHeader() throws {
+        isKnown = true
+        guard let header = DatabaseHeader(path: files.database), header.isSQLite else {
+            throw DamagedFiles("\(files.database) isn't a database: its header is damaged.", canBeAccepted: false)
+        }
+        // Any other size would be another program's, and checksums are made for this one.
+        guard header.pageSize == Int(DatabaseHeader.pageSizeBytes) else {
+            throw DamagedFiles("\(files.database) is damaged: its header gives a page size of \(header.pageSize).", canBeAccepted: false)
+        }
+        // A file from before the checksums is converted; any other number would turn them off.
+        guard header.hasChecksums || (header.reservedBytes == 0 && header.applicationID == 0) else {
+            throw DamagedFiles("\(files.database) is damaged: its header has no checksums any more.", canBeAccepted: false)
+        }
+    }
+
+    private mutating func examine(hasDatabase: Bool, _ log: roost_log_report) throws {
+        // Killed in its first start: whatever is there was made by it, and nobody was told anything yet.
+        if state.phase == .new {
+            if hasDatabase { try examineHeader() }
+            return
+        }
+        guard hasDatabase else {
+            try refuse("\(files.database) is missing or empty, and \(files.state) says that a server has been here before.")
+            (isKnown, setsLogAside) = (false, log.state != 0)
+            state = StorageState(server: state.server, lineage: state.lineage, sequence: state.sequence)
+            return
+        }
+        try examineHeader()
+        guard let header = DatabaseHeader(path: files.database) else { return }
+        guard state.applicationIDs.contains(header.applicationID) else {
+            try refuse("\(files.database) is another server's than \(files.state), or from before data was lost or restored.")
+            setsLogAside = log.state != 0
+            return
+        }
+        guard header.generation >= state.generation else {
+            try refuse(
+                "\(files.database) is an older copy: it holds checkpoint \(header.generation), and \(state.generation) were completed.")
+            setsLogAside = log.state != 0
+            return
+        }
+        try examinePhase(header, log)
+    }
+
+    private mutating func examinePhase(_ header: DatabaseHeader, _ log: roost_log_report) throws {
+        let size = DataFiles.size(of: files.database) ?? 0
+        switch state.phase {
+        case .new: break
+        case .closed:
+            guard header.generation == state.generation else {
+                throw DamagedFiles("\(files.database) and \(files.state) don't belong together.", canBeAccepted: false)
+            }
+            guard log.state < 2 else {
+                try refuse("\(files.log) is older than \(files.database): the server had written it into the database when it stopped.")
+                setsLogAside = true
+                return
+            }
+            guard size == header.pageCount * DatabaseHeader.pageSizeBytes else {
+                throw DamagedFiles(
+                    "\(files.database) has \(size) bytes where its header says \(header.pageCount) pages: it was cut off.",
+                    canBeAccepted: false)
+            }
+        case .open:
+            guard log.state > 0 else {
+                try refuse("\(files.log) is missing, and the server was killed: what stood in it isn't in \(files.database) yet.")
+                return
+            }
+            // The log begins anew after a checkpoint only, which the database tells.
+            guard header.generation == state.generation else { return }
+            guard let known = state.logSalts else { return try examinePast(log) }
+            guard log.state == 3, UInt64(log.salts.0) << 32 | UInt64(log.salts.1) == known else {
+                try refuse("\(files.log) isn't the one that the server wrote last, or its header is damaged.")
+                setsLogAside = log.state == 3
+                return
+            }
+            guard log.committed_frames >= state.logFrames else {
+                return try refuse(
+                    "\(files.log) ends after frame \(log.committed_frames), and \(state.logFrames) were on disk: what is missing was acknowledged.")
+            }
+        }
+    }
+
+    /// After a checkpoint there is the log that it has written into the database, none, or the next one, whose first salt is one higher.
+    private mutating func examinePast(_ log: roost_log_report) throws {
+        guard let past = state.pastSalts, log.state == 3 else { return }
+        let first = UInt32(truncatingIfNeeded: past >> 32)
+        let isPast = UInt64(log.salts.0) << 32 | UInt64(log.salts.1) == past
+        guard isPast || (1...2).contains(log.salts.0 &- first) else {
+            try refuse("\(files.log) isn't the one that the server wrote last.")
+            setsLogAside = true
+            return
+        }
+    }
+
+    // MARK: The log
+
+    /// A transaction is written after the one before it is on disk. So a failing machine tears at most the last one, and whatever else
+    /// doesn't match was damaged later.
+    private mutating func examine(_ log: roost_log_report) throws {
+        if log.state == 2 { return try refuse("\(files.log) is damaged: its header doesn't match its checksum.") }
+        let committed = log.commits_behind + (log.has_frames_behind != 0 ? 1 : 0)
+        guard log.state == 3, committed > 1 else { return }
+        try refuse(
+            "\(files.log) is damaged after frame \(log.committed_frames): at least \(committed - 1) transactions behind it would be lost.")
+    }
+}

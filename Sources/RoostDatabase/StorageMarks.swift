@@ -1,0 +1,121 @@
+import Dispatch
+import Foundation
+import Synchronization
+
+/// Keeps `roost.state` up to date while a server runs: at once when a checkpoint is complete, and within a second after a commit, beside the
+/// lane, so that no commit waits for it.
+final class StorageMarks: Sendable {
+    private struct Values {
+        var state: StorageState
+        /// A mark is due that takes in what was committed meanwhile.
+        var isPending = false
+        var isStopped = false
+        /// The log may begin anew with the next commit, or has: its salts are read at each until they are others.
+        var awaitsNewLog = true
+        var failure: DatabaseFailure?
+    }
+
+    private let values: Mutex<Values>
+    private let file: StateFile
+    private let logPath: String
+    /// Everything is written here, so that the newest state is written last.
+    private let queue = DispatchQueue(label: "roost.state")
+
+    /// How long a commit may be unmarked.
+    private static let delay = DispatchTimeInterval.seconds(1)
+
+    init(state: StorageState, file: StateFile, logPath: String) {
+        values = Mutex(Values(state: state))
+        self.file = file
+        self.logPath = logPath
+    }
+
+    var state: StorageState { values.withLock { $0.state } }
+    /// Why the state couldn't be written, if it couldn't.
+    var failure: DatabaseFailure? { values.withLock { $0.failure } }
+
+    /// Writes down that the database is open, before the first commit.
+    func begin() throws {
+        try change { $0.phase = $0.phase == .new ? .new : .open }
+    }
+
+    /// The database is as the state says: from here on a start holds one against the other.
+    func started() throws {
+        try change { state in
+            state.phase = .open
+            if let lineage = state.nextLineage { (state.lineage, state.nextLineage) = (lineage, nil) }
+        }
+    }
+
+    /// A transaction is on disk, and with it so many frames of the log.
+    func committed(logFrames: Int32) {
+        let isFirst = values.withLock { values in
+            if values.awaitsNewLog, let salts = salts() {
+                values.awaitsNewLog = salts == values.state.pastSalts
+                if !values.awaitsNewLog { (values.state.logSalts, values.state.pastSalts) = (salts, nil) }
+            }
+            values.state.logFrames = values.state.logSalts == nil ? 0 : Int64(logFrames)
+            defer { values.isPending = true }
+            return !values.isPending && !values.isStopped
+        }
+        guard isFirst else { return }
+        queue.asyncAfter(deadline: .now() + Self.delay) { [self] in
+            let isStopped = values.withLock { values in
+                values.isPending = false
+                return values.isStopped
+            }
+            if !isStopped { try? writeNow() }
+        }
+    }
+
+    /// A checkpoint is complete: the log's frames are all in the database, and the next commit may begin it anew.
+    func completed(generation: UInt32) throws {
+        values.withLock { $0.awaitsNewLog = true }
+        try change { state in
+            state.generation = generation
+            (state.pastSalts, state.logSalts) = (state.logSalts ?? state.pastSalts, nil)
+            state.logFrames = 0
+        }
+    }
+
+    /// The log is empty, and nothing will be written any more.
+    func closed() throws { try change { $0.phase = .closed } }
+
+    /// Writes a mark of what is committed now.
+    func mark() throws { try change { _ in } }
+
+    func stop() {
+        values.withLock { $0.isStopped = true }
+        // What has begun comes to its end.
+        queue.sync {}
+    }
+
+    func change(_ body: (inout StorageState) -> Void) throws {
+        values.withLock { body(&$0.state) }
+        try queue.sync { try writeNow() }
+    }
+
+    /// On the queue.
+    private func writeNow() throws {
+        let state = values.withLock { values in
+            values.state.sequence += 1
+            return values.state
+        }
+        do {
+            try file.write(state)
+        } catch {
+            let failure = error as? DatabaseFailure ?? DatabaseFailure(message: "\(error)", kind: .fatal)
+            values.withLock { $0.failure = failure }
+            throw failure
+        }
+    }
+
+    private func salts() -> UInt64? {
+        let descriptor = open(logPath, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { return nil }
+        defer { close(descriptor) }
+        var bytes = [UInt8](repeating: 0, count: 8)
+        guard bytes.withUnsafeMutableBytes({ pread(descriptor, $0.baseAddress, $0.count, 16) }) == bytes.count else { return nil }
+        return bytes.reduce(0) { $0 << 8 | UInt64($1) }
+    }
+}

@@ -1,0 +1,166 @@
+import CPageVFS
+import Foundation
+
+/// What the file `roost.state` says of the other files of a data directory, so that a start notices if one of them is missing, older or
+/// another server's.
+///
+/// Everything in it is a lower bound of what is on disk: it is written after that, never before. So it can be behind, by a second or by what
+/// a power cut takes, and that is no sign of damage; the other files can't be behind it.
+struct StorageState: Equatable {
+    enum Phase: String {
+        /// The first start hasn't come to its end.
+        case new
+        /// A server is running, or ended without closing the database.
+        case open
+        /// The log was written into the database file, and nothing has been written since.
+        case closed
+    }
+
+    /// The server whose files these are.
+    var server: String
+    /// Changes when data is lost and accepted, and when a backup is restored: what is from before doesn't belong to what is after.
+    var lineage: String
+    /// The lineage that the database is being given, or has already.
+    var nextLineage: String?
+    var phase = Phase.new
+    /// Checkpoints that were completed: the database file holds this number or a higher one.
+    var generation: UInt32 = 0
+    /// The salts of the log; nil while that is empty or unknown. SQLite takes others each time that it begins the log anew.
+    var logSalts: UInt64?
+    /// The salts of the log that the last complete checkpoint wrote into the database, as long as those of the next aren't known.
+    var pastSalts: UInt64?
+    /// Frames of that log that are known to be on disk.
+    var logFrames: Int64 = 0
+    /// Grows with each writing of the file.
+    var sequence: Int64 = 0
+
+    /// The number that stands in the header of the database file, so that a file of another server, or of another lineage, is known before it
+    /// is opened.
+    var applicationID: Int32 { Self.applicationID(server: server, lineage: lineage) }
+
+    /// The numbers that the database file may have.
+    var applicationIDs: [Int32] {
+        [applicationID] + (nextLineage.map { [Self.applicationID(server: server, lineage: $0)] } ?? [])
+    }
+
+    private static func applicationID(server: String, lineage: String) -> Int32 {
+        let bytes = Array("\(server) \(lineage)".utf8)
+        let sum = bytes.withUnsafeBytes { roost_checksum($0.baseAddress, $0.count, 0) }
+        // Never 0, which is what a database has that nobody marked.
+        return Int32(bitPattern: UInt32(truncatingIfNeeded: sum) | 1)
+    }
+}
+
+extension StorageState {
+    private static let title = "Roost's storage state, version 1"
+
+    /// The state as the lines of one slot, with a checksum in the last.
+    var slot: [UInt8] {
+        var text = """
+            \(Self.title)
+            server \(server)
+            lineage \(lineage)
+            next \(nextLineage ?? "none")
+            phase \(phase.rawValue)
+            generation \(generation)
+            salts \(logSalts.map { String($0) } ?? "none")
+            past \(pastSalts.map { String($0) } ?? "none")
+            frames \(logFrames)
+            sequence \(sequence)
+
+            """
+        text += "checksum \(Self.checksum(of: text))\n"
+        var bytes = Array(text.utf8)
+        bytes += [UInt8](repeating: UInt8(ascii: "\n"), count: max(0, StateFile.slotSizeBytes - bytes.count))
+        return bytes
+    }
+
+    /// Nil if the slot isn't whole.
+    init?(slot: [UInt8]) {
+        let text = String(decoding: slot, as: UTF8.self)
+        guard let end = text.range(of: "checksum "), text.hasPrefix(Self.title) else { return nil }
+        let given = text[end.upperBound...].prefix { !$0.isNewline }
+        guard given == Self.checksum(of: String(text[..<end.lowerBound])),
+            text[end.upperBound...].dropFirst(given.count).allSatisfy({ $0 == "\n" })
+        else { return nil }
+        var values: [Substring: Substring] = [:]
+        for line in text[..<end.lowerBound].split(separator: "\n").dropFirst() {
+            let parts = line.split(separator: " ", maxSplits: 1)
+            if parts.count == 2 { values[parts[0]] = parts[1] }
+        }
+        guard let server = values["server"], let lineage = values["lineage"],
+            let phase = values["phase"].flatMap({ Phase(rawValue: String($0)) }),
+            let generation = values["generation"].flatMap({ UInt32($0) }), let frames = values["frames"].flatMap({ Int64($0) }),
+            let sequence = values["sequence"].flatMap({ Int64($0) })
+        else { return nil }
+        self.init(
+            server: String(server), lineage: String(lineage),
+            nextLineage: values["next"].flatMap { $0 == "none" ? nil : String($0) }, phase: phase, generation: generation,
+            logSalts: values["salts"].flatMap { UInt64($0) }, pastSalts: values["past"].flatMap { UInt64($0) }, logFrames: frames,
+            sequence: sequence)
+    }
+
+    private static func checksum(of text: String) -> String {
+        let bytes = Array(text.utf8)
+        return String(bytes.withUnsafeBytes { roost_checksum($0.baseAddress, $0.count, 1) }, radix: 16)
+    }
+}
+
+/// The file `roost.state`: two slots, written in turn, so that one is whole whenever the machine fails.
+final class StateFile: Sendable {
+    static let slotSizeBytes = 1024
+    /// Slots stand in disk blocks of their own.
+    private static let slotPlaces: [off_t] = [0, 4096]
+
+    private let descriptor: Int32
+    let path: String
+
+    /// Opens the file, which is made if it isn't there.
+    init(path: String) throws {
+        self.path = path
+        descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+        guard descriptor >= 0 else { throw DatabaseFailure.system("Can't open \(path)") }
+    }
+
+    deinit { close(descriptor) }
+
+    /// What the file says.
+    enum Content: Equatable {
+        case missing
+        /// There is a file, and no slot of it is whole.
+        case damaged
+        case state(StorageState)
+    }
+
+    static func read(path: String) -> Content {
+        guard let data = FileManager.default.contents(atPath: path) else {
+            return FileManager.default.fileExists(atPath: path) ? .damaged : .missing
+        }
+        // A first start that was killed before it wrote anything.
+        if data.isEmpty { return .missing }
+        let bytes = [UInt8](data)
+        let states = slotPlaces.compactMap { place -> StorageState? in
+            let start = Int(place)
+            guard bytes.count >= start + slotSizeBytes else { return nil }
+            return StorageState(slot: Array(bytes[start..<start + slotSizeBytes]))
+        }
+        guard let newest = states.max(by: { $0.sequence < $1.sequence }) else { return .damaged }
+        return .state(newest)
+    }
+
+    /// Writes the state over the older slot, and waits until it is on disk.
+    func write(_ state: StorageState) throws {
+        let slot = state.slot
+        let place = Self.slotPlaces[Int(state.sequence & 1)]
+        guard slot.count == Self.slotSizeBytes,
+            slot.withUnsafeBytes({ pwrite(descriptor, $0.baseAddress, $0.count, place) }) == slot.count, fdatasync(descriptor) == 0
+        else { throw DatabaseFailure.system("Can't write \(path)") }
+    }
+}
+
+extension DatabaseFailure {
+    /// A call of the system that failed: with what `errno` says.
+    static func system(_ what: String) -> DatabaseFailure {
+        DatabaseFailure(message: "\(what): \(String(cString: strerror(errno))).", kind: .fatal)
+    }
+}
