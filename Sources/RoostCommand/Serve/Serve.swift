@@ -11,11 +11,14 @@ struct Serve: AsyncParsableCommand {
 
     @OptionGroup var flags: SettingFlags
     @Flag(help: "Also make the demo's people and channels, once.") var demo = false
+    @Flag(
+        help: "Start although files are missing, older, damaged or another server's, once it has said which. What is lost stays lost.")
+    var acceptDataLoss = false
 
     func run() async throws {
         let settings = try await Settings.load(flags)
         let isDemo = demo
-        try await ServerRun(settings: settings).run { address, isFirst in
+        try await ServerRun(settings: settings, acceptsDataLoss: acceptDataLoss).run { address, isFirst in
             let announcement = Announcement(settings: settings, address: address)
             Output.lines(isFirst ? announcement.first : announcement.later)
             if isDemo { try await DemoWorld(address: address, directory: settings.dataDirectory).make() }

@@ -9,6 +9,7 @@ import UnixSignals
 /// One server in this process, from its start to its end, with failures that tell what to do.
 struct ServerRun {
     let settings: Settings
+    var acceptsDataLoss = false
 
     /// Runs until SIGTERM or SIGINT.
     ///
@@ -25,9 +26,13 @@ struct ServerRun {
         let logger = Logger(label: "roost")
         let isFirst = !FileManager.default.fileExists(atPath: SecretFile(directory: settings.dataDirectory).url.path)
         OpenFileLimit.raise(for: settings.whole(.connectionsMax), logger: logger)
+        // Whatever is made here holds what people wrote: nobody else opens it.
+        umask(0o077)
         do {
             try prepareDirectory()
-            let server = try await RoostServer(configuration: settings.server, metrics: metrics, logger: logger) { port in
+            var configuration = settings.server
+            configuration.acceptsDataLoss = acceptsDataLoss
+            let server = try await RoostServer(configuration: configuration, metrics: metrics, logger: logger) { port in
                 // The server begins to serve when this returns: what is to be done with it is done beside it.
                 Task {
                     do {

@@ -58,7 +58,10 @@ final class Engine: Sendable {
         for (number, queue) in lanes.enumerated() {
             threads.start("roost-lane-\(number + 1)") { [self] in
                 var ids: IDGenerator?
-                while let batch = queue.next() { write(batch, lane: number, &ids) }
+                while let batch = queue.next() {
+                    write(batch, lane: number, &ids)
+                    maintain(lane: number)
+                }
             }
         }
         for number in 1...max(1, database.readerCount) {
@@ -137,21 +140,58 @@ final class Engine: Sendable {
             metrics.committed(batch.count, since: started)
             for (job, outcome) in zip(batch, outcomes) { metrics.ran(job.operation, refusal: outcome.refusal) }
             publish(zip(batch, outcomes))
+        } catch let failure as DatabaseFailure where failure.kind == .damage && batch.count > 1 {
+            // One of them needs a damaged page. The others may not: each gets a transaction of its own.
+            ids = nil
+            for job in batch { write([job], lane: lane, &ids) }
         } catch {
             ids = nil
             lost(batch, error)
         }
     }
 
-    private func lost(_ batch: [Job], _ error: any Error) {
-        if (error as? DatabaseFailure)?.kind == .fatal {
-            // Nobody knows what is on disk after a failed fsync. Nothing of this batch was acknowledged; a new process reads what is there.
-            logger.critical(
-                "The disk failed. The server ends now, so that nothing is acknowledged that isn't stored.",
-                metadata: ["error": "\(error)"])
-            exit(74)
+    /// What the lane owes the database between two batches, after what was committed is answered.
+    private func maintain(lane: Int) {
+        do {
+            guard let done = try database.maintain(lane: lane) else { return }
+            metrics.checkpointed(done)
+            if !done.isComplete, done.logFrames > Self.logFramesMax, losses.isNews() {
+                logger.warning(
+                    "The write-ahead log grows, since it is being read without a pause.", metadata: ["pages": "\(done.logFrames)"])
+            }
+        } catch {
+            end(error)
         }
+    }
+
+    /// Pages of the log past which its growth is told: 64 MB.
+    private static let logFramesMax = 16_000
+
+    /// Nobody knows what is on disk after a failed fsync. Nothing that isn't on disk was acknowledged; a new process reads what is there.
+    private func end(_ error: any Error) -> Never {
+        logger.critical(
+            "The disk failed. The server ends now, so that nothing is acknowledged that isn't stored.", metadata: ["error": "\(error)"])
+        exit(74)
+    }
+
+    /// What is answered to an operation that needs a damaged page.
+    private func damaged(_ failure: DatabaseFailure) -> RoostError {
+        metrics.damaged()
+        if losses.isNews() {
+            logger.error("A page of the database is damaged. Restore a backup.", metadata: ["error": "\(failure)"])
+        }
+        return RoostError(.internalError, "What this needs is damaged on the server's disk. Its log says where.")
+    }
+
+    private func lost(_ batch: [Job], _ error: any Error) {
+        let failure = error as? DatabaseFailure
+        if failure?.kind == .fatal { end(error) }
         metrics.lost(batch.count)
+        if let failure, failure.kind == .damage {
+            let refusal = damaged(failure)
+            for job in batch { metrics.refused(job.operation, refusal) }
+            return publish(zip(batch, batch.map { _ in Outcome(result: .failure(refusal), notices: []) }))
+        }
         if losses.isNews() {
             logger.error("Operations were refused, since they couldn't be stored.", metadata: ["error": "\(error)"])
         }
@@ -226,6 +266,13 @@ final class Engine: Sendable {
                     answer(job, outcome.result)
                 }
             }
+        } catch let failure as DatabaseFailure where failure.kind == .damage && answered < batch.count {
+            // The snapshot is gone with the failure. The operations behind the one that met it get another.
+            let refusal = damaged(failure)
+            metrics.refused(batch[answered].operation, refusal)
+            answer(batch[answered], .failure(refusal))
+            let rest = Array(batch.dropFirst(answered + 1))
+            if !rest.isEmpty { read(rest) }
         } catch {
             logger.error("A read failed.", metadata: ["error": "\(error)"])
             // What a rule throws is its own answer above: here the database failed, and may be back soon.

@@ -60,6 +60,12 @@ enum MetricCatalog {
         .counter("roost_read_operations_total", "Operations that only read, and were answered."),
         .histogram(
             "roost_read_batch_seconds", "How long the reads of one snapshot took.", buckets: secondsBuckets),
+        .counter("roost_checkpoints_total", "Checkpoints: the write-ahead log was written into roost.sqlite."),
+        .counter(
+            "roost_checkpoints_incomplete_total",
+            "Checkpoints that couldn't write all of the log, since it was being read or the disk was full."),
+        .histogram("roost_checkpoint_seconds", "How long a checkpoint took. Writes wait meanwhile.", buckets: secondsBuckets),
+        .counter("roost_database_damage_total", "Operations that needed a damaged page, and were refused. Restore a backup."),
         .gauge("roost_database_bytes", "The size of the file roost.sqlite."),
         .gauge(
             "roost_database_log_bytes",

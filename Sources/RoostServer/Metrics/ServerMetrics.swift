@@ -1,6 +1,7 @@
 import Dispatch
 import Metrics
 import RoostAPI
+import RoostDatabase
 import Synchronization
 
 /// What the engine, the sockets and HTTP count. What is counted for each event and each receiver isn't here: the hub's shards count it without a lock.
@@ -10,6 +11,10 @@ final class ServerMetrics: Sendable {
     private let losses = Counter(label: "roost_write_operations_lost_total")
     private let batchTime = Metrics.Timer(label: "roost_write_batch_seconds")
     private let batchSize = Recorder(label: "roost_write_batch_size")
+    private let damages = Counter(label: "roost_database_damage_total")
+    private let checkpoints = Counter(label: "roost_checkpoints_total")
+    private let incompleteCheckpoints = Counter(label: "roost_checkpoints_incomplete_total")
+    private let checkpointTime = Metrics.Timer(label: "roost_checkpoint_seconds")
     private let reads = Counter(label: "roost_read_operations_total")
     private let readTime = Metrics.Timer(label: "roost_read_batch_seconds")
     private let writeWait = Metrics.Timer(label: "roost_queue_wait_seconds", dimensions: [("queue", "write")])
@@ -55,6 +60,15 @@ final class ServerMetrics: Sendable {
 
     /// Operations that were refused because the database failed.
     func lost(_ count: Int) { losses.increment(by: Int64(count)) }
+
+    /// An operation needed a damaged page.
+    func damaged() { damages.increment() }
+
+    func checkpointed(_ done: Maintenance) {
+        checkpoints.increment()
+        if !done.isComplete { incompleteCheckpoints.increment() }
+        checkpointTime.recordNanoseconds(Int64(clamping: done.nanoseconds))
+    }
 
     func read(_ count: Int, since start: DispatchTime) {
         reads.increment(by: Int64(count))

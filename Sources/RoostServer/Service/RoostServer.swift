@@ -25,6 +25,9 @@ public struct RoostServer: Service {
         /// What carries events between the nodes of a cluster, as `nats://host:4222`. Only with a PostgreSQL database; without one a node hears
         /// of the others' events by comparing with the database.
         public var bus: String?
+        /// Starts although the files of the data directory say that something is lost, with a new epoch. For one start, by an operator who
+        /// has read what is lost.
+        public var acceptsDataLoss = false
         /// Transactions that write to PostgreSQL at the same time; SQLite has one.
         public var laneCount = 4
         /// What holds for the whole app. All nodes of a cluster need the same.
@@ -54,6 +57,7 @@ public struct RoostServer: Service {
     private let configuration: Configuration
     private let logger: Logger
     private let group: MultiThreadedEventLoopGroup
+    private let database: any Database
     private let engine: Engine
     private let hub: Hub
     private let cluster: ClusterNode?
@@ -65,7 +69,7 @@ public struct RoostServer: Service {
     /// - Parameters:
     ///   - metrics: what `/metrics` shows beside the server's own counts.
     ///   - onRunning: called with the port once the server listens.
-    /// - Throws: `DirectoryLock.Held` when another server uses the directory; `DatabaseFailure`; `SecretFile.Unusable`; ``Unsupported``;
+    /// - Throws: `DirectoryLock.Held` when another server uses the directory; `DamagedFiles` when its files don't belong together; `DatabaseFailure`; `SecretFile.Unusable`; ``Unsupported``;
     ///   ``Definitions/Unusable``; `RoostError` for options outside their limits.
     public init(
         configuration: Configuration, metrics: PrometheusRegistry? = nil, logger: Logger,
@@ -76,7 +80,7 @@ public struct RoostServer: Service {
         try configuration.options.validate()
         let definitions = try configuration.channelTypes.map { try Definitions(file: $0) }
         let storage = try Storage(configuration, logger: logger)
-        let database = storage.database
+        database = storage.database
         let tokens = await TokenKeys(secret: try storage.tokenSecret())
         let epoch = try database.write(lane: 0) { try $0.epoch(orNew: UUID().uuidString.lowercased()) }
 
@@ -142,15 +146,16 @@ public struct RoostServer: Service {
         }
         readiness.setServing(false)
         await hub.waitUntilEmpty(atMost: configuration.drainWindow + .seconds(2))
-        let (engine, cluster) = (engine, cluster)
-        await withCheckedContinuation { continuation in
+        let (engine, cluster, database) = (engine, cluster, database)
+        let closing: Result<Void, any Error> = await withCheckedContinuation { continuation in
             DispatchQueue.global().async {
                 engine.stop()
                 cluster?.stop()
-                continuation.resume()
+                continuation.resume(returning: Result { try database.close() })
             }
         }
         try? await group.shutdownGracefully()
         try outcome.get()
+        try closing.get()
     }
 }

@@ -7,6 +7,8 @@ import RoostDatabase
 /// The engines that a configuration names: where the rows are, and what carries events between nodes.
 struct Storage {
     let database: any Database
+    /// Where the rows are in the data directory.
+    private let file: SQLiteDatabase?
     private let configuration: RoostServer.Configuration
     private let logger: Logger
 
@@ -15,12 +17,20 @@ struct Storage {
         self.logger = logger
         if let address = configuration.database {
             database = try Self.postgreSQL(address, configuration, logger: logger)
+            file = nil
         } else {
             guard configuration.bus == nil else {
                 throw RoostServer.Unsupported(
                     "A bus is for several nodes, and they need a database that they share. Name one with --database postgres://…")
             }
-            database = try SQLiteDatabase(directory: configuration.dataDirectory)
+            let file = try SQLiteDatabase(
+                directory: configuration.dataDirectory, acceptsDataLoss: configuration.acceptsDataLoss)
+            for note in file.notes { logger.warning("\(note)") }
+            for loss in file.losses { logger.error("Data is lost, which --accept-data-loss accepts. \(loss)") }
+            if configuration.acceptsDataLoss, file.losses.isEmpty {
+                logger.warning("Nothing is lost: leave --accept-data-loss away, or the next loss goes unnoticed.")
+            }
+            (database, self.file) = (file, file)
         }
     }
 
@@ -58,26 +68,48 @@ struct Storage {
 
     // MARK: The secret
 
-    /// The secret of the data directory; made on the first run of the first node. All nodes of a cluster must have the same, or a client whose
-    /// token one of them takes would be refused by another: the database holds its fingerprint.
+    /// The secret of the data directory; made on the first run. The database holds its fingerprint: all nodes of a cluster must have the same,
+    /// or a client whose token one of them takes would be refused by another, and a database goes with the secret that it was used with.
     func tokenSecret() throws -> Data {
         let file = SecretFile(directory: configuration.dataDirectory)
-        guard configuration.database != nil else { return try file.readOrMake().secret }
-        let known = try database.read { try $0.setting("token-secret") }
-        if known != nil, !FileManager.default.fileExists(atPath: file.url.path) { throw WrongSecret(path: file.url.path) }
+        try file.requirePrivate()
+        let known = try database.read { try $0.setting(Self.fingerprintName) }
+        let accepts = self.file != nil && configuration.acceptsDataLoss
+        if known != nil, !FileManager.default.fileExists(atPath: file.url.path) {
+            guard accepts else { throw WrongSecret(path: file.url.path, isOfCluster: self.file == nil, isMissing: true) }
+            logger.error("The token secret is missing, which --accept-data-loss accepts. A new one is made: all tokens end.")
+        }
         let secret = try file.readOrMake().secret
-        let fingerprint = HMAC<SHA256>.authenticationCode(for: Data("roost token secret".utf8), using: SymmetricKey(data: secret))
-        let own = Data(fingerprint).base64EncodedString()
-        let held = try database.write(lane: 0) { try $0.setting("token-secret", orNew: own) }
-        guard held == own else { throw WrongSecret(path: file.url.path) }
+        let own = Self.fingerprint(of: secret)
+        let held = try database.write(lane: 0) { transaction in
+            let held = try transaction.setting(Self.fingerprintName, orNew: own)
+            guard held != own, accepts else { return held }
+            try transaction.execute("UPDATE settings SET value = \(own) WHERE name = \(Self.fingerprintName)")
+            return own
+        }
+        guard held == own else { throw WrongSecret(path: file.url.path, isOfCluster: self.file == nil, isMissing: false) }
         return secret
+    }
+
+    static let fingerprintName = "token-secret"
+
+    /// What the database knows of a secret. The secret can't be found from it.
+    static func fingerprint(of secret: Data) -> String {
+        let code = HMAC<SHA256>.authenticationCode(for: Data("roost token secret".utf8), using: SymmetricKey(data: secret))
+        return Data(code).base64EncodedString()
     }
 
     struct WrongSecret: Error, CustomStringConvertible {
         let path: String
+        let isOfCluster: Bool
+        let isMissing: Bool
         var description: String {
-            "The nodes of a cluster sign and check tokens with one secret, and this one's isn't theirs. "
-                + "Copy the file token-secret from the data directory of another node to \(path)."
+            if isOfCluster {
+                return "The nodes of a cluster sign and check tokens with one secret, and this one's isn't theirs. "
+                    + "Copy the file token-secret from the data directory of another node to \(path)."
+            }
+            return (isMissing ? "The token secret \(path) is missing" : "The token secret \(path) isn't the one that the database was used with")
+                + ": all tokens would end. Put the right one back. To go on with another: roost serve --accept-data-loss."
         }
     }
 }

@@ -1,4 +1,5 @@
 public import Foundation
+import RoostDatabase
 
 /// The secret that signs tokens, as a file in the data directory that only its owner may read.
 public struct SecretFile: Sendable {
@@ -16,9 +17,36 @@ public struct SecretFile: Sendable {
         let text = Data(bytes).base64EncodedString() + "\n"
         try FileManager.default.createDirectory(
             at: url.deletingLastPathComponent(), withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
-        guard FileManager.default.createFile(atPath: url.path, contents: Data(text.utf8), attributes: [.posixPermissions: 0o600])
-        else { throw Unusable(path: url.path, reason: "can't be written") }
+        try write(text)
         return (Data(bytes), true)
+    }
+
+    /// Writes the file as a whole, and waits until it and its name are on disk: tokens are signed with it from now on.
+    func write(_ text: String) throws {
+        func refusal(_ what: String) -> Unusable { Unusable(path: url.path, reason: "\(what): \(String(cString: strerror(errno)))") }
+        let new = url.appendingPathExtension("new").path
+        let bytes = Array(text.utf8)
+        unlink(new)
+        let file = open(new, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+        guard file >= 0 else { throw refusal("can't be written") }
+        defer { close(file) }
+        guard bytes.withUnsafeBytes({ Foundation.write(file, $0.baseAddress, $0.count) }) == bytes.count, fsync(file) == 0,
+            rename(new, url.path) == 0
+        else { throw refusal("can't be written") }
+        let directory = open(url.deletingLastPathComponent().path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard directory >= 0 else { throw refusal("can't be kept") }
+        defer { close(directory) }
+        guard fsync(directory) == 0 else { throw refusal("can't be kept") }
+    }
+
+    /// Refuses a file that others than its owner may read or change: whoever has read it can make every token.
+    func requirePrivate() throws {
+        guard let mode = DataFiles.mode(of: url.path) else { return }
+        guard mode & 0o077 == 0 else {
+            throw Unusable(
+                path: url.path,
+                reason: "has mode \(String(mode, radix: 8)), so that others can open it. Type: chmod 600 \(url.path)")
+        }
     }
 
     /// The secret of a server that has run before.
