@@ -118,6 +118,7 @@ let package = Package(
         .executableTarget(
             name: "example-distinct-invite-hide", dependencies: ["Roost"], path: "Examples/DistinctInviteHide",
             swiftSettings: settings),
+        .target(name: "CFaultVFS", path: "Tests/CFaultVFS", linkerSettings: [.linkedLibrary("sqlite3")]),
         .target(
             name: "RoostTestSupport",
             dependencies: [
@@ -131,7 +132,8 @@ let package = Package(
         .testTarget(name: "TidyTests", dependencies: ["RoostAPI", "RoostCore"], swiftSettings: settings),
         .testTarget(name: "RoostAPITests", dependencies: ["RoostAPI"], swiftSettings: settings),
         .testTarget(
-            name: "RoostCoreTests", dependencies: ["RoostAPI", "RoostCore", "RoostDatabase", "RoostTestSupport"],
+            name: "RoostCoreTests",
+            dependencies: ["RoostAPI", "RoostCore", "RoostDatabase", "RoostTestSupport", "CPageVFS", "CFaultVFS"],
             swiftSettings: settings),
         .testTarget(
             name: "ConvergenceTests", dependencies: ["RoostAPI", "RoostCore", "RoostDatabase", "RoostTestSupport"],

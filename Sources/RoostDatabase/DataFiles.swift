@@ -24,6 +24,19 @@ public struct DataFiles: Sendable {
         }
     }
 
+    /// Why a server wouldn't start with these files, as sentences; nil if it would. To ask while none runs: the files of one that runs change.
+    public func refusal() -> String? {
+        do {
+            _ = try StorageExamination(files: self, acceptsDataLoss: false)
+            return nil
+        } catch {
+            return "\(error)"
+        }
+    }
+
+    /// Whether the pages of the database carry checksums; nil if there is no database.
+    public var hasChecksums: Bool? { DatabaseHeader(path: database)?.hasChecksums }
+
     /// Takes the files away from everybody but their owner.
     ///
     /// - Returns: a sentence for each that was open to others.

@@ -22,7 +22,9 @@ public final class SQLiteDatabase: Database {
     let files: DataFiles
     let marks: StorageMarks
     private let watch = Mutex(FileWatch())
-    private let isClosed = Atomic<Bool>(false)
+    let isClosed = Atomic<Bool>(false)
+    /// One copy is made at a time, and closing waits for it.
+    let copying = DispatchSemaphore(value: 1)
     let checkpoints: Mutex<Checkpoints>
     private let logFrames: LogFrameCount
 
@@ -147,6 +149,7 @@ public final class SQLiteDatabase: Database {
     public func write<T>(lane: Int, _ body: (any WriteTransaction) throws -> T) throws -> T {
         try writer.writeWithoutTransaction { database in
             try DatabaseFailure.translating {
+                try watch.withLock { try $0.checkLog(files.log, frames: logFrames.value) }
                 let transaction = SQLiteTransaction(database)
                 try transaction.execute("BEGIN IMMEDIATE")
                 let result: T
@@ -205,15 +208,24 @@ public final class SQLiteDatabase: Database {
     private func checkpoint(_ database: GRDB.Database, _ mode: Int32) throws -> Maintenance {
         let connection = database.sqliteConnection
         let started = DispatchTime.now()
-        try setGeneration(connection)
         var (frames, done): (Int32, Int32) = (0, 0)
+        func held() -> Maintenance {
+            // What is in the log stays there until there is room.
+            _ = checkpoints.withLock { $0.end(isComplete: false, frames: logFrames.value) }
+            return Maintenance(
+                logFrames: Int(logFrames.value), framesDone: Int(max(0, done)), isComplete: false,
+                nanoseconds: DispatchTime.now().uptimeNanoseconds - started.uptimeNanoseconds)
+        }
+        guard try setGeneration(connection) else { return held() }
         let code = sqlite3_wal_checkpoint_v2(connection, "main", mode, &frames, &done)
+        watch.withLock { $0.noteChange(of: files.database) }
+        if code & 255 == SQLITE_FULL { return held() }
         guard code == SQLITE_OK || code & 255 == SQLITE_BUSY else {
             let failure = Self.failure(connection)
             throw DatabaseFailure(message: "The log couldn't be written into the database. \(failure.message)", kind: .fatal)
         }
-        watch.withLock { $0.noteChange(of: files.database) }
         let isComplete = code == SQLITE_OK && frames == done
+        if isComplete, mode == SQLITE_CHECKPOINT_TRUNCATE { logFrames.reset() }
         if let completed = checkpoints.withLock({ $0.end(isComplete: isComplete, frames: frames) }) {
             try marks.completed(generation: completed)
         }
@@ -223,12 +235,23 @@ public final class SQLiteDatabase: Database {
     }
 
     /// Writes the checkpoint's number as the log's last commit: the file has it if all of the log is in the file, and not before.
-    private func setGeneration(_ connection: OpaquePointer?) throws {
+    ///
+    /// - Returns: false if the disk has no room for it.
+    private func setGeneration(_ connection: OpaquePointer?) throws -> Bool {
         let next = checkpoints.withLock { $0.begin() }
-        guard roost_set_generation(connection, next) == SQLITE_OK else {
-            throw DatabaseFailure(message: Self.failure(connection).message, kind: .fatal)
-        }
+        let code = roost_set_generation(connection, next)
+        if code & 255 == SQLITE_FULL { return false }
+        guard code == SQLITE_OK else { throw DatabaseFailure(message: Self.failure(connection).message, kind: .fatal) }
         marks.committed(logFrames: logFrames.value)
+        return true
+    }
+
+    /// Writes down now what is committed. Tests don't wait a second for it.
+    package func markNow() throws { try marks.mark() }
+
+    /// Runs a checkpoint now, as ``maintain(lane:)`` does if one is due.
+    package func checkpointNow() throws {
+        try writer.writeWithoutTransaction { _ = try checkpoint($0, SQLITE_CHECKPOINT_PASSIVE) }
     }
 
     // MARK: Closing
@@ -236,7 +259,12 @@ public final class SQLiteDatabase: Database {
     /// Writes the log into the database file, so that this file alone is everything, and closes it. Does nothing the second time.
     public func close() throws {
         guard !isClosed.exchange(true, ordering: .acquiringAndReleasing) else { return }
-        defer { lock.release() }
+        // A copy that is being made ends at its next step.
+        copying.wait()
+        defer {
+            copying.signal()
+            lock.release()
+        }
         for _ in 0..<readerCount {
             freeReaderCount.wait()
             try? freeReaders.withLock { $0.popLast() }?.close()
@@ -307,6 +335,8 @@ final class LogFrameCount: @unchecked Sendable {  // the writer's queue alone to
     }
 
     var value: Int32 { memory.pointee }
+    /// The log was emptied.
+    func reset() { memory.pointee = 0 }
 
     deinit { memory.deallocate() }
 }

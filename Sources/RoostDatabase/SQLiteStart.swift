@@ -35,6 +35,8 @@ struct SQLiteStart {
             try stateFile.write(state)
         }
         try files.makeDatabase()
+        // Read while SQLite hasn't the file open: closing a descriptor of it would take SQLite's locks away.
+        state.generation = DatabaseHeader(path: files.database)?.generation ?? 0
         try lock.syncDirectory()
     }
 
@@ -74,11 +76,16 @@ struct SQLiteStart {
         return configuration
     }
 
-    /// Opens the writer. Nothing is written into a database that is there.
-    func open() throws -> DatabaseQueue {
-        guard roost_vfs_register(Self.name(over: base), base, Self.takesURI ? 0 : 1) == SQLITE_OK else {
+    /// Makes the VFS known that verifies pages.
+    static func register(base: String?) throws {
+        guard roost_vfs_register(name(over: base), base, takesURI ? 0 : 1) == SQLITE_OK else {
             throw DatabaseFailure(message: "SQLite refused the VFS that verifies pages.", kind: .fatal)
         }
+    }
+
+    /// Opens the writer. Nothing is written into a database that is there.
+    func open() throws -> DatabaseQueue {
+        try Self.register(base: base)
         var configuration = Self.configuration(label: "roost.writer")
         let logFrames = logFrames
         configuration.prepareDatabase { database in
@@ -105,7 +112,6 @@ struct SQLiteStart {
     /// What the database becomes part of, once it is open and before its first commit.
     mutating func identify() throws {
         state.nextLineage = losses.isEmpty ? state.nextLineage : UUID().uuidString.lowercased()
-        state.generation = DatabaseHeader(path: files.database)?.generation ?? 0
         // The log's name in the directory is on disk before anything that relies on it.
         try lock.syncDirectory()
     }

@@ -68,4 +68,12 @@ typedef struct {
 /// - Returns: 0, or an error number.
 int roost_examine_log(const char *path, roost_log_report *report);
 
+/// Reads a database file past SQLite: how many pages it has, the first that doesn't match its checksum or 0, and a checksum over all.
+///
+/// - Returns: 0, or an error number.
+int roost_read_pages(const char *path, int64_t *pages, int64_t *damaged, uint64_t *checksum);
+
+/// Lets other threads go first, where threads have priorities of their own.
+void roost_lower_priority(void);
+
 #endif

@@ -123,6 +123,9 @@ extension Transaction {
         try execute("UPDATE settings SET value = \(new) WHERE name = 'epoch'")
     }
 
+    /// Takes a setting away, so that the next to ask gives its value.
+    public func forget(_ name: String) throws { try execute("DELETE FROM settings WHERE name = \(name)") }
+
     /// What was written down once for all nodes.
     public func setting(_ name: String) throws -> String? {
         try first("SELECT value FROM settings WHERE name = \(name)") { $0.string() }

@@ -58,6 +58,7 @@ public struct RoostServer: Service {
     private let logger: Logger
     private let group: MultiThreadedEventLoopGroup
     private let database: any Database
+    private let file: SQLiteDatabase?
     private let engine: Engine
     private let hub: Hub
     private let cluster: ClusterNode?
@@ -69,8 +70,8 @@ public struct RoostServer: Service {
     /// - Parameters:
     ///   - metrics: what `/metrics` shows beside the server's own counts.
     ///   - onRunning: called with the port once the server listens.
-    /// - Throws: `DirectoryLock.Held` when another server uses the directory; `DamagedFiles` when its files don't belong together; `DatabaseFailure`; `SecretFile.Unusable`; ``Unsupported``;
-    ///   ``Definitions/Unusable``; `RoostError` for options outside their limits.
+    /// - Throws: `DirectoryLock.Held` when another server uses the directory; `DamagedFiles` when its files don't belong together;
+    ///   `DatabaseFailure`; `SecretFile.Unusable`; ``Unsupported``; ``Definitions/Unusable``; `RoostError` for options outside their limits.
     public init(
         configuration: Configuration, metrics: PrometheusRegistry? = nil, logger: Logger,
         onRunning: @escaping @Sendable (_ port: Int) async -> Void = { _ in }
@@ -80,7 +81,7 @@ public struct RoostServer: Service {
         try configuration.options.validate()
         let definitions = try configuration.channelTypes.map { try Definitions(file: $0) }
         let storage = try Storage(configuration, logger: logger)
-        database = storage.database
+        (database, file) = (storage.database, storage.file)
         let tokens = await TokenKeys(secret: try storage.tokenSecret())
         let epoch = try database.write(lane: 0) { try $0.epoch(orNew: UUID().uuidString.lowercased()) }
 
@@ -133,6 +134,7 @@ public struct RoostServer: Service {
     /// Serves until it is told to stop. Can be called once.
     public func run() async throws {
         let readiness = readiness
+        let control = await listenToCommands()
         let outcome: Result<Void, any Error>
         do {
             try await withGracefulShutdownHandler {
@@ -154,8 +156,34 @@ public struct RoostServer: Service {
                 continuation.resume(returning: Result { try database.close() })
             }
         }
+        if let control {
+            try? await control.close()
+            unlink(ControlSocket.path(in: configuration.dataDirectory))
+        }
         try? await group.shutdownGracefully()
         try outcome.get()
         try closing.get()
+    }
+
+    /// Backups are asked for through the data directory. Nil where the rows aren't in it.
+    private func listenToCommands() async -> (any NIOCore.Channel)? {
+        guard let file else { return nil }
+        let (directory, logger) = (configuration.dataDirectory, logger)
+        do {
+            return try await ControlSocket.listen(in: directory, group: group) { request in
+                do {
+                    let secret = request.withSecret ? SecretFile(directory: directory).url : nil
+                    let backup = try Backup.make(of: file, secret: secret, in: URL(filePath: request.backup, directoryHint: .isDirectory))
+                    logger.notice("A backup was made and read back.", metadata: ["directory": "\(request.backup)"])
+                    return .init(backup: backup)
+                } catch {
+                    logger.error("A backup failed.", metadata: ["directory": "\(request.backup)", "error": "\(error)"])
+                    return .init(error: "\(error)")
+                }
+            }
+        } catch {
+            logger.warning("Nobody can ask for backups: the socket can't be opened.", metadata: ["error": "\(error)"])
+            return nil
+        }
     }
 }

@@ -8,7 +8,7 @@ import RoostDatabase
 struct Storage {
     let database: any Database
     /// Where the rows are in the data directory.
-    private let file: SQLiteDatabase?
+    let file: SQLiteDatabase?
     private let configuration: RoostServer.Configuration
     private let logger: Logger
 

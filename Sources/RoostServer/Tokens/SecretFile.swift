@@ -54,9 +54,14 @@ public struct SecretFile: Sendable {
         guard let text = try? String(contentsOf: url, encoding: .utf8) else {
             throw Unusable(path: url.path, reason: "can't be read")
         }
+        return try Self.secret(in: text, path: url.path)
+    }
+
+    /// The secret that a file's text stands for.
+    static func secret(in text: String, path: String) throws -> Data {
         guard let secret = Data(base64Encoded: text.trimmingCharacters(in: .whitespacesAndNewlines)),
             secret.count >= TokenKeys.secretSizeBytesMin
-        else { throw Unusable(path: url.path, reason: "doesn't hold at least \(TokenKeys.secretSizeBytesMin) bytes in base 64") }
+        else { throw Unusable(path: path, reason: "doesn't hold at least \(TokenKeys.secretSizeBytesMin) bytes in base 64") }
         return secret
     }
 

@@ -1,0 +1,86 @@
+import ArgumentParser
+import Foundation
+import RoostServer
+
+/// `roost backup`: has the running server copy its database, and read the copy back.
+struct BackupCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "backup",
+        abstract: "Make a backup of a running server.",
+        discussion: """
+            The server copies its database into a new directory on its machine while it goes on serving, and reads every page back. When this \
+            ends with 0 the backup is complete and on disk. Run it as the user who runs the server.
+
+            See docs/operations/backup.md, also for PostgreSQL.
+            """)
+
+    @Argument(help: "The new directory for the backup.") var directory: String
+    @Option(help: "The server's data directory. Default: \(Setting.data.standard). Environment: ROOST_DATA.") var data: String?
+    @Flag(help: "Put the token secret into the backup too. Whoever reads it can make every token.") var withSecret = false
+    @Flag(help: "Print JSON.") var json = false
+
+    func run() async throws {
+        let data = data ?? ProcessInfo.processInfo.environment["ROOST_DATA"] ?? "\(Setting.data.standard)"
+        let target = URL(filePath: directory, directoryHint: .isDirectory).standardizedFileURL
+        let answer: ControlSocket.Answer
+        do {
+            answer = try await ControlSocket.ask(
+                .init(backup: target.path, withSecret: withSecret), in: URL(filePath: data, directoryHint: .isDirectory))
+        } catch {
+            throw Failure(
+                "No server on SQLite answers in \(data). Start it, run this as its user, or name its directory with --data.")
+        }
+        if let error = answer.error { throw Failure(error.safe()) }
+        guard let backup = answer.backup else { throw Failure("The server gave no answer. Its log says why.") }
+        guard !json else { return try Output.json(backup) }
+        Output.lines(BackupText.lines(of: backup, in: target.path))
+    }
+}
+
+/// `roost restore`: makes a data directory from a backup.
+struct RestoreCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "restore",
+        abstract: "Make a data directory from a backup.",
+        discussion: """
+            The directory must be new. The server that is started on it has another epoch, so that clients that know more than the backup \
+            drop that and take the server's state.
+            """)
+
+    @Argument(help: "The directory of the backup.") var backup: String
+    @Option(help: "The new data directory.") var data: String
+    @Option(help: "The file with the token secret, if the backup has none.") var secret: String?
+    @Flag(help: "Make a new token secret: all tokens end.") var newSecret = false
+    @Flag(help: "Only read the backup and tell whether it is whole.") var check = false
+
+    func run() async throws {
+        guard secret == nil || !newSecret else { throw ValidationError("--secret and --new-secret exclude each other.") }
+        let from = URL(filePath: backup, directoryHint: .isDirectory)
+        let directory = URL(filePath: data, directoryHint: .isDirectory)
+        do {
+            if check {
+                return Output.lines(BackupText.lines(of: try Backup.verify(from), in: from.path))
+            }
+            let source: Backup.Secret = newSecret ? .new : secret.map { .file(URL(filePath: $0)) } ?? .backup
+            let restored = try Backup.restore(from, to: directory, secret: source)
+            Output.lines(
+                BackupText.lines(of: restored, in: from.path) + ["", "Restored into \(directory.path). Next: roost serve --data \(data)"])
+        } catch let failure as Failure {
+            throw failure
+        } catch {
+            throw Failure("\(error)".safe())
+        }
+    }
+}
+
+private enum BackupText {
+    static func lines(of backup: Backup, in path: String) -> [String] {
+        [
+            "backup    \(path)",
+            "made      \(backup.madeAt), version \(backup.version)",
+            "database  \(backup.pages) pages, checksum \(backup.checksum), read back",
+            "rows      \(backup.rows(in: "messages")) messages, \(backup.rows(in: "channels")) channels, \(backup.rows(in: "users")) users",
+            "secret    \(backup.hasSecret ? "in it" : "not in it: keep a copy of token-secret elsewhere")",
+        ]
+    }
+}

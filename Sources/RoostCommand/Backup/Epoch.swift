@@ -1,0 +1,34 @@
+import ArgumentParser
+import Foundation
+import RoostServer
+
+/// `roost epoch renew`: after a PostgreSQL database lost commits.
+struct Epoch: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "epoch", abstract: "The name of a database's state, by which clients know whether theirs belongs to it.",
+        subcommands: [Renew.self])
+
+    struct Renew: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "renew",
+            abstract: "Give a PostgreSQL database a new epoch, with all nodes stopped.",
+            discussion: """
+                For a database that was restored from a backup, or that a standby has taken over which was behind. Every client forgets what \
+                it holds, keeps its unsent messages, and begins afresh. roost restore does this by itself for SQLite.
+                """)
+
+        @OptionGroup var flags: SettingFlags
+
+        func run() async throws {
+            let address = try await Settings.load(flags).text(.database)
+            guard address != "sqlite" else {
+                throw Failure("Name the database with --database postgres://… For SQLite, roost restore gives a new epoch by itself.")
+            }
+            do {
+                Output.line("The epoch is \(try EpochRenewal.run(url: address)) now. Start the nodes.")
+            } catch {
+                throw Failure("\(error)".safe())
+            }
+        }
+    }
+}

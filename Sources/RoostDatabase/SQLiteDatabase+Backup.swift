@@ -1,0 +1,156 @@
+import CPageVFS
+import Foundation
+import GRDB
+import GRDBSQLite
+import Synchronization
+
+/// What a copy of the database holds.
+public struct DatabaseCopy: Codable, Equatable, Sendable {
+    public let pages: Int64
+    /// 64 bits over all pages, in hexadecimal.
+    public let checksum: String
+    /// Rows of each table.
+    public let rows: [String: Int64]
+}
+
+extension SQLiteDatabase {
+    /// Pages that a step copies, which the writer waits for at most.
+    private static let pagesInStep: Int32 = 32
+    /// Between two steps the writer has the disk: 32 MB a second are copied at most.
+    private static let pause: TimeInterval = 0.004
+    /// Steps after which the copy is brought to disk, so that no commit has to wait for much of it.
+    private static let stepsInSync = 32
+
+    /// Copies the database as it is when this returns into a new file, while operations go on.
+    ///
+    /// SQLite's own backup runs on the writer's connection, between two transactions, a few pages at a time: what is written meanwhile goes
+    /// into the copy too, and no reader holds up a checkpoint. A damaged page ends it.
+    /// - Throws: ``DatabaseFailure``.
+    public func copy(to path: String) throws {
+        copying.wait()
+        defer { copying.signal() }
+        guard !isClosed.load(ordering: .acquiring) else {
+            throw DatabaseFailure(message: "The server is shutting down.", kind: .transaction)
+        }
+        let descriptor = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+        guard descriptor >= 0 else { throw DatabaseFailure.system("Can't make \(path)") }
+        defer { Foundation.close(descriptor) }
+        roost_lower_priority()
+        var opened: OpaquePointer?
+        let flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX
+        guard sqlite3_open_v2(SQLiteStart.uri(path, base: nil), &opened, flags, nil) == SQLITE_OK, let copy = opened else {
+            defer { sqlite3_close(opened) }
+            throw Self.failure(opened)
+        }
+        defer { sqlite3_close(copy) }
+        // The file is synced as a whole when it is complete, and thrown away if it never is.
+        for pragma in ["PRAGMA journal_mode = OFF", "PRAGMA synchronous = OFF"] {
+            guard sqlite3_exec(copy, pragma, nil, nil, nil) == SQLITE_OK else { throw Self.failure(copy) }
+        }
+        try run(Backup(copy), into: descriptor)
+        guard fsync(descriptor) == 0 else { throw DatabaseFailure.system("Can't sync \(path)") }
+    }
+
+    /// SQLite's backup, which the writer's queue alone touches.
+    private final class Backup: @unchecked Sendable {  // used on the writer's queue alone
+        let copy: OpaquePointer
+        var process: OpaquePointer?
+        init(_ copy: OpaquePointer) { self.copy = copy }
+    }
+
+    private func run(_ backup: Backup, into descriptor: Int32) throws {
+        try writer.writeWithoutTransaction { database in
+            backup.process = sqlite3_backup_init(backup.copy, "main", database.sqliteConnection, "main")
+            guard backup.process != nil else { throw Self.failure(backup.copy) }
+        }
+        var code = SQLITE_OK
+        var steps = 0
+        var stepsMax = Int.max
+        repeat {
+            (code, stepsMax) = writer.unsafeReentrantStep(backup.process, Self.pagesInStep)
+            steps += 1
+            if steps.isMultiple(of: Self.stepsInSync) { fdatasync(descriptor) }
+            if code == SQLITE_OK || code == SQLITE_BUSY || code == SQLITE_LOCKED { Thread.sleep(forTimeInterval: Self.pause) }
+        } while (code == SQLITE_OK || code == SQLITE_BUSY || code == SQLITE_LOCKED) 
+            && steps < stepsMax && !isClosed.load(ordering: .acquiring)
+        let failure = writer.writeWithoutTransaction { _ -> DatabaseFailure? in
+            let ended = sqlite3_backup_finish(backup.process)
+            backup.process = nil
+            if code == SQLITE_DONE, ended == SQLITE_OK { return nil }
+            return DatabaseFailure(
+                sqliteCode: code == SQLITE_DONE ? ended : code, message: "The database couldn't be copied")
+        }
+        if let failure { throw failure }
+    }
+
+    /// Reads a copy back: every page's checksum, every table and index, and the counters against a recount.
+    ///
+    /// - Throws: ``DamagedFiles`` if anything doesn't match.
+    public static func verify(copy path: String) throws -> DatabaseCopy {
+        try SQLiteStart.register(base: nil)
+        let (pages, checksum) = try readPages(of: path)
+        var configuration = Configuration()
+        configuration.label = "roost.copy"
+        let queue = try DatabaseQueue(path: SQLiteStart.uri(path, base: nil), configuration: configuration)
+        defer { try? queue.close() }
+        do {
+            let rows = try queue.writeWithoutTransaction { database in
+                let found = try String.fetchOne(database, sql: "PRAGMA integrity_check(1)")
+                guard found == "ok" else { throw DamagedFiles("\(path) contradicts itself: \(found ?? "")", canBeAccepted: false) }
+                return try countRows(database, path)
+            }
+            return DatabaseCopy(pages: pages, checksum: checksum, rows: rows)
+        } catch let error as DatabaseError {
+            throw DamagedFiles("\(path) can't be read: \(error.message ?? "")", canBeAccepted: false)
+        }
+    }
+
+    /// A copy stands on its own, without a log beside it: it is taken out of the mode that needs one.
+    public static func seal(copy path: String) throws {
+        try SQLiteStart.register(base: nil)
+        let queue = try DatabaseQueue(path: SQLiteStart.uri(path, base: nil), configuration: Configuration())
+        let mode = try queue.writeWithoutTransaction { try String.fetchOne($0, sql: "PRAGMA journal_mode = DELETE") }
+        try queue.close()
+        guard mode == "delete" else { throw DatabaseFailure(message: "\(path) is in use.", kind: .fatal) }
+    }
+
+    private static func readPages(of path: String) throws -> (pages: Int64, checksum: String) {
+        var (pages, damaged, sum): (Int64, Int64, UInt64) = (0, 0, 0)
+        let code = roost_read_pages(path, &pages, &damaged, &sum)
+        guard code == 0 else { throw DatabaseFailure(message: "Can't read \(path): \(String(cString: strerror(code))).", kind: .fatal) }
+        guard damaged == 0 else {
+            throw DamagedFiles("Page \(damaged) of \(path) doesn't match its checksum.", canBeAccepted: false)
+        }
+        return (pages, String(sum, radix: 16))
+    }
+
+    private static func countRows(_ database: GRDB.Database, _ path: String) throws -> [String: Int64] {
+        let tables = try String.fetchAll(database, sql: "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")
+        var rows: [String: Int64] = [:]
+        for table in tables where !table.hasPrefix("sqlite_") {
+            // A table's name can't be bound: the query builder quotes it.
+            rows[table] = Int64(try Table(table).fetchCount(database))
+        }
+        return rows
+    }
+
+    /// Every page of a database that no server has open, read and compared with its checksum.
+    ///
+    /// - Returns: how many there are, and the first damaged one.
+    public static func examinePages(of path: String) throws -> (pages: Int64, damaged: Int64?) {
+        var (pages, damaged, sum): (Int64, Int64, UInt64) = (0, 0, 0)
+        let code = roost_read_pages(path, &pages, &damaged, &sum)
+        guard code == 0 else { throw DatabaseFailure(message: "Can't read \(path): \(String(cString: strerror(code))).", kind: .fatal) }
+        return (pages, damaged == 0 ? nil : damaged)
+    }
+}
+
+extension DatabaseQueue {
+    /// One step of a backup, and how many there may be in all: a backup begins anew whenever a transaction is taken back.
+    fileprivate func unsafeReentrantStep(_ process: OpaquePointer?, _ pages: Int32) -> (code: Int32, stepsMax: Int) {
+        writeWithoutTransaction { _ in
+            let code = sqlite3_backup_step(process, pages)
+            return (code, 1000 + 10 * Int(sqlite3_backup_pagecount(process)) / Int(max(1, pages)))
+        }
+    }
+}

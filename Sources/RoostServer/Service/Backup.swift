@@ -1,0 +1,174 @@
+import Crypto
+public import Foundation
+import RoostCore
+public import RoostDatabase
+
+/// A backup of a server on SQLite: a directory with a copy of the database, and with what tells whether it is complete.
+///
+/// `backup.json` is written last. A directory without it isn't a backup.
+public struct Backup: Codable, Sendable {
+    /// Grows if a later version writes backups that this one can't read.
+    public var format = 1
+    public let version: String
+    public let madeAt: String
+    public let epoch: String
+    public let database: DatabaseCopy
+    /// Whether the token secret is in the directory too.
+    public let hasSecret: Bool
+
+    /// Rows of a table of the copy.
+    public func rows(in table: String) -> Int64 { database.rows[table] ?? 0 }
+    public var pages: Int64 { database.pages }
+    public var checksum: String { database.checksum }
+
+    static let databaseName = "roost.sqlite"
+    static let manifestName = "backup.json"
+    static let secretName = "token-secret"
+
+    /// Why a backup can't be made or used, and what to do.
+    public struct Unusable: Error, CustomStringConvertible {
+        public let description: String
+        init(_ description: String) { self.description = description }
+    }
+
+    // MARK: Making
+
+    /// Makes a backup in a new directory, reads it back, and only then gives the directory its name.
+    ///
+    /// - Throws: ``Unusable`` if the directory is there; `DatabaseFailure`; `DamagedFiles` if the copy isn't what it should be.
+    static func make(of database: SQLiteDatabase, secret: URL?, in directory: URL) throws -> Backup {
+        let manager = FileManager.default
+        guard directory.path.hasPrefix("/") else { throw Unusable("The directory of a backup must begin with a slash.") }
+        guard !manager.fileExists(atPath: directory.path) else {
+            throw Unusable("\(directory.path) is there already. A backup never overwrites anything: name another directory.")
+        }
+        let partial = directory.deletingLastPathComponent().appending(
+            path: ".\(directory.lastPathComponent).partial-\(UUID().uuidString.prefix(8))", directoryHint: .isDirectory)
+        do {
+            try manager.createDirectory(
+                at: partial, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+            let file = partial.appending(path: databaseName).path
+            try database.copy(to: file)
+            try SQLiteDatabase.seal(copy: file)
+            let copy = try SQLiteDatabase.verify(copy: file)
+            if let secret { try manager.copyItem(at: secret, to: partial.appending(path: secretName)) }
+            let backup = Backup(
+                version: RoostVersion.current, madeAt: Date.now.ISO8601Format(),
+                epoch: try database.read { try $0.setting("epoch") } ?? "", database: copy, hasSecret: secret != nil)
+            let encoder = JSONEncoder()
+            encoder.outputFormatting = [.prettyPrinted, .sortedKeys]
+            try Durable.write(encoder.encode(backup), to: partial.appending(path: manifestName))
+            for name in [databaseName, secretName] { try Durable.syncIfThere(partial.appending(path: name)) }
+            try Durable.syncIfThere(partial)
+            // Of two that were made at the same time, one fails here: a directory with something in it isn't replaced.
+            guard rename(partial.path, directory.path) == 0 else {
+                throw Unusable("\(directory.path) can't be made: \(String(cString: strerror(errno))).")
+            }
+            try Durable.syncIfThere(directory.deletingLastPathComponent())
+            return backup
+        } catch {
+            try? manager.removeItem(at: partial)
+            throw error
+        }
+    }
+
+    // MARK: Using
+
+    /// Reads a backup and every page of its database.
+    public static func verify(_ directory: URL) throws -> Backup {
+        let manifest = directory.appending(path: manifestName)
+        guard let data = FileManager.default.contents(atPath: manifest.path),
+            let backup = try? JSONDecoder().decode(Backup.self, from: data)
+        else { throw Unusable("\(directory.path) isn't a complete backup: it has no readable \(manifestName).") }
+        guard backup.format == 1 else {
+            throw Unusable("\(directory.path) was made by a newer version of Roost (\(backup.version)). Restore it with that one.")
+        }
+        let found = try SQLiteDatabase.verify(copy: directory.appending(path: databaseName).path)
+        guard found == backup.database else {
+            throw Unusable("\(directory.path) isn't what it was when it was made: its database was changed or damaged.")
+        }
+        return backup
+    }
+
+    /// Where the secret of a restored server comes from.
+    public enum Secret: Sendable {
+        case backup
+        case file(URL)
+        /// A new one. All tokens end.
+        case new
+    }
+
+    /// Makes a data directory from a backup, with a new epoch: clients that know more than the backup resync.
+    ///
+    /// - Throws: ``Unusable`` if the data directory isn't new, the backup isn't whole, or the secret isn't its database's.
+    public static func restore(_ backup: URL, to directory: URL, secret: Secret) throws -> Backup {
+        let manager = FileManager.default
+        let there = (try? manager.contentsOfDirectory(atPath: directory.path)) ?? []
+        guard there.isEmpty, !manager.fileExists(atPath: directory.path) || manager.isWritableFile(atPath: directory.path) else {
+            throw Unusable("\(directory.path) isn't empty. A backup is restored into a new directory.")
+        }
+        let verified = try verify(backup)
+        let secretText = try text(of: secret, in: backup, verified)
+        try manager.createDirectory(at: directory, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+        do {
+            let file = directory.appending(path: databaseName)
+            try manager.copyItem(at: backup.appending(path: databaseName), to: file)
+            try manager.setAttributes([.posixPermissions: 0o600], ofItemAtPath: file.path)
+            try Durable.syncIfThere(file)
+            // A database without its state: the server that it becomes has a lineage and an epoch of its own.
+            let database = try SQLiteDatabase(directory: directory, acceptsDataLoss: true)
+            try database.write(lane: 0) { transaction in
+                let known = try transaction.setting(Storage.fingerprintName)
+                guard let secretText else { return try transaction.forget(Storage.fingerprintName) }
+                let given = try SecretFile.secret(in: secretText, path: "The secret")
+                guard known == nil || known == Storage.fingerprint(of: given) else {
+                    throw Unusable("The secret isn't the one that this database was used with: all tokens would end. To have that: --new-secret.")
+                }
+            }
+            try database.close()
+            if let secretText { try SecretFile(directory: directory).write(secretText) }
+            return verified
+        } catch {
+            // The directory was empty, and what is in it now is ours.
+            for name in (try? manager.contentsOfDirectory(atPath: directory.path)) ?? [] {
+                try? manager.removeItem(at: directory.appending(path: name))
+            }
+            throw error
+        }
+    }
+
+    private static func text(of secret: Secret, in backup: URL, _ verified: Backup) throws -> String? {
+        let file: URL
+        switch secret {
+        case .new: return nil
+        case .file(let given): file = given
+        case .backup:
+            guard verified.hasSecret else {
+                throw Unusable(
+                    "The backup has no token secret. Name the file with --secret, or make a new one with --new-secret, which ends all tokens.")
+            }
+            file = backup.appending(path: secretName)
+        }
+        guard let text = try? String(contentsOf: file, encoding: .utf8) else { throw Unusable("\(file.path) can't be read.") }
+        _ = try SecretFile.secret(in: text, path: file.path)
+        return text
+    }
+}
+
+/// Files that are on disk when the call returns.
+enum Durable {
+    static func write(_ data: Data, to url: URL) throws {
+        try data.write(to: url)
+        try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: url.path)
+        try syncIfThere(url)
+    }
+
+    static func syncIfThere(_ url: URL) throws {
+        let descriptor = open(url.path, O_RDONLY | O_CLOEXEC)
+        if descriptor < 0, errno == ENOENT { return }
+        defer { close(descriptor) }
+        guard descriptor >= 0, fsync(descriptor) == 0 else {
+            throw Backup.Unusable("\(url.path) can't be brought to disk: \(String(cString: strerror(errno))).")
+        }
+    }
+}

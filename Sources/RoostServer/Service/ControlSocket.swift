@@ -1,0 +1,91 @@
+public import Foundation
+import Logging
+import NIOCore
+import NIOPosix
+import RoostDatabase
+
+/// What the command line asks of the server whose data directory it may open: a socket in that directory, which nobody else reaches.
+///
+/// One line of JSON is asked, and one is answered.
+public enum ControlSocket {
+    public struct Request: Codable, Sendable {
+        /// The directory that a backup is made in.
+        public var backup: String
+        public var withSecret: Bool
+        public init(backup: String, withSecret: Bool) { (self.backup, self.withSecret) = (backup, withSecret) }
+    }
+
+    public struct Answer: Codable, Sendable {
+        public var backup: Backup?
+        public var error: String?
+    }
+
+    static let name = "roost.control"
+    static let requestSizeBytesMax = 16_384
+
+    /// The socket's path. Where it would be longer than the system takes, it goes through the directory's descriptor.
+    static func path(in directory: URL) -> String { directory.appending(path: name).path }
+
+    /// Listens until the channel is closed.
+    static func listen(
+        in directory: URL, group: any EventLoopGroup, _ handle: @escaping @Sendable (Request) -> Answer
+    ) async throws -> any Channel {
+        let path = path(in: directory)
+        unlink(path)
+        let channel = try await ServerBootstrap(group: group)
+            .childChannelInitializer { channel in
+                channel.eventLoop.makeCompletedFuture { try channel.pipeline.syncOperations.addHandler(Handler(handle)) }
+            }
+            .bind(unixDomainSocketPath: path).get()
+        chmod(path, 0o600)
+        return channel
+    }
+
+    /// Asks the server that runs on a data directory.
+    public static func ask(_ request: Request, in directory: URL) async throws -> Answer {
+        let channel = try await ClientBootstrap(group: .singletonMultiThreadedEventLoopGroup)
+            .connect(unixDomainSocketPath: path(in: directory)) { channel in
+                channel.eventLoop.makeCompletedFuture {
+                    try NIOAsyncChannel<ByteBuffer, ByteBuffer>(wrappingChannelSynchronously: channel)
+                }
+            }
+        let line = try JSONEncoder().encode(request) + Data("\n".utf8)
+        var answer = ByteBuffer()
+        try await channel.executeThenClose { inbound, outbound in
+            try await outbound.write(ByteBuffer(bytes: line))
+            for try await piece in inbound { answer.writeImmutableBuffer(piece) }
+        }
+        return try JSONDecoder().decode(Answer.self, from: Data(answer.readableBytesView))
+    }
+
+    private final class Handler: ChannelInboundHandler {
+        typealias InboundIn = ByteBuffer
+        typealias OutboundOut = ByteBuffer
+
+        private let handle: @Sendable (Request) -> Answer
+        private var received = ByteBuffer()
+        private var isAsked = false
+
+        init(_ handle: @escaping @Sendable (Request) -> Answer) { self.handle = handle }
+
+        func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+            guard !isAsked else { return }
+            received.writeImmutableBuffer(unwrapInboundIn(data))
+            guard received.readableBytes <= ControlSocket.requestSizeBytesMax else { return context.close(promise: nil) }
+            guard received.readableBytesView.last == UInt8(ascii: "\n") else { return }
+            isAsked = true
+            guard let request = try? JSONDecoder().decode(Request.self, from: Data(received.readableBytesView)) else {
+                return context.close(promise: nil)
+            }
+            let (handle, channel) = (handle, context.channel)
+            // It takes as long as it takes: not on the event loop, and not on a thread of the concurrency runtime.
+            Thread.detachNewThread {
+                let answer = handle(request)
+                let bytes = (try? JSONEncoder().encode(answer)) ?? Data()
+                channel.writeAndFlush(ByteBuffer(bytes: bytes)).whenComplete { _ in channel.close(promise: nil) }
+            }
+        }
+
+        func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }
+    }
+}

@@ -1,0 +1,196 @@
+import Foundation
+import Roost
+import RoostAPI
+import RoostCore
+import RoostDatabase
+import RoostServer
+import RoostTestSupport
+import Testing
+
+/// A backup that a running server makes, and a server that is started from it.
+@MainActor @Suite struct BackupTests {
+    private func text(_ error: any Error) -> String { "\(error)" }
+
+    @Test("I24 a backup made while people write holds a whole state, and a server restored from it has exactly that")
+    func backupUnderLoad() async throws {
+        let server = try await TestServer()
+        let socket = try await server.socket("ann")
+        try await socket.call(CreateChannel(channel: "general"))
+        for number in 1...200 {
+            try await socket.call(
+                SendMessage(channel: "general", clientId: ClientID("a\(number)"), text: String(repeating: "a", count: 4000)))
+        }
+        let target = TemporaryDirectory.make()
+        async let answered = ControlSocket.ask(.init(backup: target.path, withSecret: true), in: server.directory)
+        var sent = 200
+        let made: ControlSocket.Answer
+        do {
+            // Writing goes on until the backup is there.
+            let writer = try await server.socket("ann")
+            let writing = Task {
+                var number = 200
+                while !Task.isCancelled {
+                    number += 1
+                    try await writer.call(
+                        SendMessage(channel: "general", clientId: ClientID("a\(number)"), text: String(repeating: "b", count: 4000)))
+                }
+                return number
+            }
+            made = try await answered
+            writing.cancel()
+            sent = (try? await writing.value) ?? sent
+            await writer.close()
+        }
+        let backup = try #require(made.backup, "\(made.error ?? "")")
+        #expect(try Backup.verify(target).database == backup.database)
+        let stored = Int(backup.database.rows["messages"] ?? 0)
+        #expect((200...max(200, sent)).contains(stored))
+        let before = try await socket.call(ListMessages(channel: "general", after: 0, limit: 100)).messages
+        await socket.close()
+        try await server.stop()
+
+        let restored = TemporaryDirectory.make()
+        _ = try Backup.restore(target, to: restored, secret: .backup)
+        let second = try await TestServer(directory: restored)
+        let reader = try await second.socket("ann")
+        let channel = try await reader.call(GetChannel(channel: "general")).channel
+        #expect(channel.counters.messageCount == stored)
+        #expect(try await reader.call(ListMessages(channel: "general", after: 0, limit: 100)).messages == before)
+        await reader.close()
+        try await second.stop()
+        for directory in [target, restored, server.directory] { try? FileManager.default.removeItem(at: directory) }
+    }
+
+    @Test("I20 R33 a client that kept messages which the restored server doesn't have drops them, and goes on")
+    func clientsResync() async throws {
+        let server = try await TestServer()
+        let port = server.port
+        let store = TemporaryDirectory.make()
+        var configuration = Chat.Configuration()
+        configuration.directory = store
+        configuration.backoff = .milliseconds(10)...(.milliseconds(100))
+        let tokens = Tokens(token: try await server.token("ann"))
+        let ann = Chat(url: server.url, user: "ann", configuration: configuration) { tokens.token }
+        try await ann.connect()
+        let general = try await ann.createChannel("general")
+        for number in 1...5 { try await general.sendConfirmed(MessageDraft(text: "kept \(number)")) }
+        let target = TemporaryDirectory.make()
+        let made = try await ControlSocket.ask(.init(backup: target.path, withSecret: true), in: server.directory)
+        #expect(made.error == nil)
+        for number in 1...20 { try await general.sendConfirmed(MessageDraft(text: "gone \(number)")) }
+        let list = general.messages()
+        try await wait("25 messages") { list.items.count == 25 }
+        try await server.stop()
+
+        let restored = TemporaryDirectory.make()
+        _ = try Backup.restore(target, to: restored, secret: .backup)
+        let second = try await TestServer(directory: restored) { $0.port = port }
+        try await wait("the 5 that the backup has") { list.items.map(\.text) == (1...5).map { "kept \($0)" } }
+        try await general.sendConfirmed(MessageDraft(text: "after"))
+        try await wait("6 messages") { list.items.map(\.text) == (1...5).map { "kept \($0)" } + ["after"] }
+        await ann.disconnect()
+        try await second.stop()
+        for directory in [target, restored, server.directory, store] { try? FileManager.default.removeItem(at: directory) }
+    }
+
+    @Test("R20 a backup overwrites nothing, and one that is incomplete, damaged or changed isn't restored")
+    func refusals() async throws {
+        let server = try await TestServer()
+        let target = TemporaryDirectory.make()
+        try FileManager.default.createDirectory(at: target, withIntermediateDirectories: true)
+        let refused = try await ControlSocket.ask(.init(backup: target.path, withSecret: false), in: server.directory)
+        #expect(refused.backup == nil && refused.error?.contains("is there already") == true)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: target.path) == [])
+        try FileManager.default.removeItem(at: target)
+        #expect(try await ControlSocket.ask(.init(backup: target.path, withSecret: false), in: server.directory).error == nil)
+        let secret = SecretFile(directory: server.directory).url
+        let new = TemporaryDirectory.make()
+        #expect(throws: Backup.Unusable.self, "no secret in it") { try Backup.restore(target, to: new, secret: .backup) }
+        #expect(throws: Backup.Unusable.self, "a directory in use") { try Backup.restore(target, to: server.directory, secret: .new) }
+        let other = try TestSecret.make()
+        #expect(throws: Backup.Unusable.self, "another secret") { try Backup.restore(target, to: new, secret: .file(other)) }
+        let left = (try? FileManager.default.contentsOfDirectory(atPath: new.path)) ?? []
+        #expect(left == [])
+
+        let file = target.appending(path: "roost.sqlite")
+        let whole = try Data(contentsOf: file)
+        for place in stride(from: 5, to: whole.count, by: whole.count / 12) {
+            var bytes = whole
+            bytes[place] ^= 4
+            try bytes.write(to: file)
+            #expect(throws: (any Error).self, "bit at \(place)") { try Backup.restore(target, to: new, secret: .file(secret)) }
+        }
+        try whole.prefix(whole.count / 2).write(to: file)
+        #expect(throws: (any Error).self, "cut off") { try Backup.restore(target, to: new, secret: .file(secret)) }
+        try whole.write(to: file)
+        let restored = try Backup.restore(target, to: new, secret: .file(secret))
+        #expect(restored.hasSecret == false)
+        try FileManager.default.removeItem(at: target.appending(path: "backup.json"))
+        #expect(throws: Backup.Unusable.self, "no manifest") { try Backup.verify(target) }
+        try await server.stop()
+        for directory in [target, new, server.directory] { try? FileManager.default.removeItem(at: directory) }
+    }
+
+    @Test("R21 the secret goes with its database: missing, another's or open to others is refused, and said with what to do")
+    func secretIsBound() async throws {
+        let server = try await TestServer()
+        try await server.stop()
+        let file = SecretFile(directory: server.directory).url
+        let right = try Data(contentsOf: file)
+        func refusal() async -> String {
+            do {
+                try await TestServer(directory: server.directory).stop()
+                return "none"
+            } catch {
+                return "\(error)"
+            }
+        }
+        chmod(file.path, 0o644)
+        #expect(await refusal().contains("chmod 600"))
+        try FileManager.default.removeItem(at: file)
+        #expect(await refusal().contains("is missing"))
+        try Data(contentsOf: TestSecret.make()).write(to: file)
+        chmod(file.path, 0o600)
+        #expect(await refusal().contains("isn't the one"))
+        try right.write(to: file)
+        chmod(file.path, 0o600)
+        #expect(await refusal() == "none")
+        // With a secret beside it, a database that is gone isn't taken for a first start.
+        for name in ["roost.sqlite", "roost.state"] { try FileManager.default.removeItem(at: server.directory.appending(path: name)) }
+        #expect(await refusal().contains("--accept-data-loss"))
+        try? FileManager.default.removeItem(at: server.directory)
+    }
+
+    @Test("I1 after SIGTERM the data directory's one file is the whole database")
+    func stopLeavesOneFile() async throws {
+        let server = try await TestServer()
+        let socket = try await server.socket("ann")
+        try await socket.call(CreateChannel(channel: "general"))
+        for number in 1...50 { try await socket.call(SendMessage(channel: "general", clientId: ClientID("\(number)"), text: "hi")) }
+        await socket.close()
+        try await server.stop()
+        let names = try FileManager.default.contentsOfDirectory(atPath: server.directory.path).sorted()
+        #expect(names == ["roost.lock", "roost.sqlite", "roost.state", "token-secret"])
+        #expect(try SQLiteDatabase.verify(copy: server.directory.appending(path: "roost.sqlite").path).rows["messages"] == 50)
+        try? FileManager.default.removeItem(at: server.directory)
+    }
+
+    private func wait(_ what: String, until condition: @MainActor () -> Bool) async throws {
+        let deadline = ContinuousClock.now + .seconds(20)
+        while !condition() {
+            guard ContinuousClock.now < deadline else { throw Missed(what) }
+            try await Task.sleep(for: .milliseconds(5))
+        }
+    }
+}
+
+private struct Tokens: Sendable { let token: String }
+
+private enum TestSecret {
+    /// A file with a secret of no server.
+    static func make() throws -> URL {
+        let directory = TemporaryDirectory.make()
+        _ = try SecretFile(directory: directory).readOrMake()
+        return SecretFile(directory: directory).url
+    }
+}

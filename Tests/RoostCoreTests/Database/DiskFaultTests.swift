@@ -1,0 +1,176 @@
+import CFaultVFS
+import CPageVFS
+import Foundation
+import RoostCore
+import RoostDatabase
+import RoostTestSupport
+import Testing
+
+/// A disk that fails, files that disappear under a running server, and who may open them.
+@Suite("Disk faults")
+struct DiskFaultTests {
+    @Test("I1 a checkpoint whose fsync of the database file fails ends the process, as a failed commit does")
+    func checkpointFsync() throws {
+        try inDirectory { directory in
+            let database = try open(directory)
+            try insert("before", into: database)
+            let fault = fault_begin("\(directory.lastPathComponent)/roost.sqlite", Int32(fault_sync.rawValue), 10 | 4 << 8, 0, 0)
+            // Past the size at which the log is due.
+            for number in 0..<20 { try insert("big \(number)", String(repeating: "x", count: 1_000_000), into: database) }
+            #expect(kind { _ = try database.maintain(lane: 0) } == .fatal)
+            #expect(fault_end(fault) > 0)
+        }
+    }
+
+    @Test("I1 a commit whose fsync of the log fails ends the process")
+    func commitFsync() throws {
+        try inDirectory { directory in
+            let database = try open(directory)
+            let fault = fault_begin("\(directory.lastPathComponent)/roost.sqlite-wal", Int32(fault_sync.rawValue), 10 | 4 << 8, 0, 0)
+            #expect(kind { try insert("lost", into: database) } == .fatal)
+            #expect(fault_end(fault) > 0)
+        }
+    }
+
+    @Test("I1 a log that can't grow refuses its transaction, half of it written or not, and nothing else", arguments: [false, true])
+    func fullDisk(isShort: Bool) throws {
+        try inDirectory { directory in
+            let database = try open(directory)
+            try insert("before", into: database)
+            for passes in Int32(0)..<12 {
+                let fault = fault_begin(
+                    "\(directory.lastPathComponent)/roost.sqlite-wal", Int32(fault_write.rawValue), 13, passes, isShort ? 1 : 0)
+                #expect(kind { try insert("lost", String(repeating: "x", count: 30_000), into: database) } == .transaction)
+                #expect(fault_end(fault) > 0)
+                try insert("after \(passes)", into: database)
+            }
+            try database.markNow()
+            // As a kill would leave it.
+            let copy = directory.deletingLastPathComponent().appending(path: "\(directory.lastPathComponent)-copy")
+            defer { try? FileManager.default.removeItem(at: copy) }
+            try FileManager.default.copyItem(at: directory, to: copy)
+            let again = try SQLiteDatabase(directory: copy)
+            let names = try again.read { try $0.rows("SELECT name FROM settings") { $0.string() } }
+            #expect(Set(names) == Set(["before"] + (0..<12).map { "after \($0)" }))
+        }
+    }
+
+    @Test("I1 a full disk holds a checkpoint up, and doesn't end the server")
+    func fullDiskAtCheckpoint() throws {
+        try inDirectory { directory in
+            let database = try open(directory)
+            for number in 0..<20 { try insert("big \(number)", String(repeating: "x", count: 1_000_000), into: database) }
+            let fault = fault_begin("\(directory.lastPathComponent)/roost.sqlite", Int32(fault_write.rawValue), 13, 0, 0)
+            #expect(try database.maintain(lane: 0)?.isComplete == false)
+            #expect(fault_end(fault) > 0)
+            for number in 20..<30 { try insert("big \(number)", String(repeating: "x", count: 1_000_000), into: database) }
+            #expect(try database.maintain(lane: 0)?.isComplete == true)
+        }
+    }
+
+    @Test(
+        "I1 a file that is removed, replaced, cut off or written over under a running server ends it before the next ack",
+        arguments: ["roost.sqlite", "roost.sqlite-wal", "roost.lock", "roost.state"], ["removed", "replaced"])
+    func filesUnderServer(name: String, how: String) throws {
+        try inDirectory { directory in
+            let database = try SQLiteDatabase(directory: directory)
+            try insert("before", into: database)
+            let file = directory.appending(path: name)
+            let data = try Data(contentsOf: file)
+            try FileManager.default.removeItem(at: file)
+            if how == "replaced" { try data.write(to: file) }
+            #expect(kind { try insert("after", into: database) } == .fatal)
+        }
+    }
+
+    @Test("I1 a log that another program cuts off in place ends the server before the next ack")
+    func logInPlace() throws {
+        try inDirectory { directory in
+            let database = try SQLiteDatabase(directory: directory)
+            try insert("before", into: database)
+            let file = try FileHandle(forUpdating: directory.appending(path: "roost.sqlite-wal"))
+            try file.truncate(atOffset: 0)
+            try file.close()
+            #expect(kind { try insert("after", into: database) } == .fatal)
+        }
+    }
+
+    @Test(
+        "I1 a database file that another program writes over in place ends the server before the next ack",
+        arguments: ["cut off", "written over"])
+    func fileInPlace(how: String) throws {
+        try inDirectory { directory in
+            let database = try SQLiteDatabase(directory: directory)
+            try insert("before", into: database)
+            let file = try FileHandle(forUpdating: directory.appending(path: "roost.sqlite"))
+            if how == "cut off" { try file.truncate(atOffset: 4096) } else { try file.write(contentsOf: Data("SQLite".utf8)) }
+            try file.close()
+            #expect(kind { try insert("after", into: database) } == .fatal)
+        }
+    }
+
+    @Test("I1 a second server doesn't start in the directory although the lock file was removed")
+    func lockFileRemoved() throws {
+        try inDirectory { directory in
+            let database = try SQLiteDatabase(directory: directory)
+            try FileManager.default.removeItem(at: directory.appending(path: "roost.lock"))
+            #expect(throws: DirectoryLock.Held.self) { try SQLiteDatabase(directory: directory) }
+            withExtendedLifetime(database) {}
+        }
+    }
+
+    @Test("I1 after closing, the one file is everything: no log, and every row in it")
+    func oneFile() throws {
+        try inDirectory { directory in
+            let database = try SQLiteDatabase(directory: directory)
+            for number in 0..<50 { try insert("row \(number)", into: database) }
+            try database.close()
+            let names = try FileManager.default.contentsOfDirectory(atPath: directory.path).sorted()
+            #expect(names == ["roost.lock", "roost.sqlite", "roost.state"])
+            #expect(try SQLiteDatabase.examinePages(of: directory.appending(path: "roost.sqlite").path).damaged == nil)
+            try FileManager.default.removeItem(at: directory.appending(path: "roost.state"))
+            let alone = try SQLiteDatabase(directory: directory, acceptsDataLoss: true)
+            #expect(try alone.read { try $0.rows("SELECT name FROM settings WHERE name LIKE 'row%'") { $0.string() } }.count == 50)
+        }
+    }
+
+    @Test("R21 in a directory that is open to others the files aren't, and files that were are closed, with a word")
+    func modes() throws {
+        try inDirectory { directory in
+            try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o755])
+            let files = DataFiles(directory: directory)
+            let first = try SQLiteDatabase(directory: directory)
+            try insert("row", into: first)
+            #expect(files.exposed.map(\.path) == [] && first.notes == [])
+            try first.close()
+            for path in [files.database, files.state] { chmod(path, 0o644) }
+            #expect(files.exposed.map(\.path) == [files.database, files.state])
+            let second = try SQLiteDatabase(directory: directory)
+            #expect(files.exposed.map(\.path) == [] && second.notes.count == 2)
+        }
+    }
+
+    private func open(_ directory: URL) throws -> SQLiteDatabase {
+        #expect(fault_vfs_register() == 0)
+        return try SQLiteDatabase(directory: directory, acceptsDataLoss: false, base: "faults")
+    }
+
+    private func insert(_ name: String, _ value: String = "", into database: SQLiteDatabase) throws {
+        try database.write(lane: 0) { _ = try $0.execute("INSERT INTO settings (name, value) VALUES (\(name), \(value))") }
+    }
+
+    private func kind(_ body: () throws -> Void) -> DatabaseFailure.Kind? {
+        do {
+            try body()
+            return nil
+        } catch {
+            return (error as? DatabaseFailure)?.kind
+        }
+    }
+
+    private func inDirectory(_ body: (URL) throws -> Void) throws {
+        let directory = TemporaryPlace.make()
+        defer { try? FileManager.default.removeItem(at: directory) }
+        try body(directory)
+    }
+}
