@@ -43,6 +43,31 @@ struct DamageTests {
         }
     }
 
+    @Test("I1 a power cut in the middle of a commit starts, whichever of its sectors came to the disk")
+    func tornCommitStarts() throws {
+        let scene = try Scene()
+        defer { scene.remove() }
+        let name = "roost.sqlite-wal"
+        let whole = try Data(contentsOf: scene.torn.appending(path: name))
+        var before = try Data(contentsOf: scene.killed.appending(path: name))
+        before.append(Data(count: max(0, whole.count - before.count)))
+        let start = try #require(zip(whole, before).enumerated().first { $1.0 != $1.1 }?.offset)
+        for seed in UInt64(1)...40 {
+            var random = SeededGenerator(seed: seed)
+            var bytes = whole
+            // Each sector behind what was acknowledged is there, or still holds what was there before.
+            var place = start
+            while place < bytes.count {
+                let end = min(bytes.count, (place / 512 + 1) * 512)
+                if random.once(in: 2) { bytes.replaceSubrange(place..<end, with: before[place..<end]) }
+                place = end
+            }
+            let torn = bytes
+            let end = try scene.end(of: Damage(name: "torn") { try torn.write(to: $0.appending(path: name)) }, from: scene.torn)
+            #expect(end.kind == "harmless", "seed \(seed): \(end.detail)")
+        }
+    }
+
     @Test("I20 with --accept-data-loss the server starts without its log, has a new epoch, and says what is lost")
     func acceptedLoss() throws {
         let scene = try Scene()

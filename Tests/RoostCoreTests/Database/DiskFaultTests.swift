@@ -150,6 +150,37 @@ struct DiskFaultTests {
         }
     }
 
+    @Test("I24 a database of version 0.1, without checksums, gets them at the first start and keeps its rows")
+    func convertsOldDatabase() throws {
+        try inDirectory { directory in
+            let path = directory.appending(path: "roost.sqlite").path
+            let made = try SQLiteDatabase(directory: directory)
+            for number in 0..<100 { try insert("row \(number)", String(repeating: "x", count: 9000), into: made) }
+            let tables = try made.read { try $0.rows("SELECT name FROM sqlite_master WHERE type = 'table'") { $0.string() } }
+            let schema = try made.read { transaction in
+                try transaction.rows("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY type DESC") { $0.string() }
+            }
+            try made.close()
+            for name in ["roost.state", "roost.lock"] { try FileManager.default.removeItem(at: directory.appending(path: name)) }
+            let source = directory.appending(path: "source").path
+            try FileManager.default.moveItem(atPath: path, toPath: source)
+            // As SQLite makes one by itself.
+            var connection: OpaquePointer?
+            #expect(sqlite3_open(path, &connection) == 0)
+            let copying = ["ATTACH '\(source)' AS source"] + schema + tables.map { "INSERT INTO \($0) SELECT * FROM source.\($0)" }
+            for sql in ["PRAGMA journal_mode = WAL"] + copying { #expect(sqlite3_exec(connection, sql, nil, nil, nil) == 0, "\(sql)") }
+            sqlite3_close(connection)
+            try FileManager.default.removeItem(atPath: source)
+            #expect(try SQLiteDatabase.examinePages(of: path).damaged != nil)
+
+            let database = try SQLiteDatabase(directory: directory)
+            #expect(database.losses == [])
+            #expect(try database.read { try $0.rows("SELECT name FROM settings WHERE name LIKE 'row%'") { $0.string() } }.count == 100)
+            try database.close()
+            #expect(try SQLiteDatabase.examinePages(of: path).damaged == nil)
+        }
+    }
+
     private func open(_ directory: URL) throws -> SQLiteDatabase {
         #expect(fault_vfs_register() == 0)
         return try SQLiteDatabase(directory: directory, acceptsDataLoss: false, base: "faults")
