@@ -131,5 +131,7 @@ enum AdvisoryLock {
     static let kind: Int64 = 0x526F_6F73
     /// Held while the tables are brought up to date. The numbers below it are those of the id generators.
     static let migration: Int64 = 1024
+    /// Shared by all transactions that write, and held alone by one that changes somebody's access.
+    static let access: Int64 = 1025
 }
 #endif

@@ -174,6 +174,14 @@ final class PostgreSQLTransaction: WriteTransaction {
 
 extension Dialect {
     /// Text is compared by its bytes, as SQLite and Swift's `utf8` compare it, whatever language the database is made for.
-    static let postgreSQL = Dialect(text: "TEXT COLLATE \"C\"", clusteredTable: "", rowLock: "FOR UPDATE")
+    static let postgreSQL = Dialect(
+        text: "TEXT COLLATE \"C\"", clusteredTable: "", rowLock: "FOR UPDATE",
+        accessLock: AccessLock(
+            shared: ["SELECT pg_advisory_xact_lock_shared(\(AdvisoryLock.kind), \(AdvisoryLock.access))"],
+            // Whoever writes queues behind it meanwhile, so that it gives up before they would notice, and tries again.
+            exclusive: [
+                "SELECT set_config('lock_timeout', '1s', true)",
+                "SELECT pg_advisory_xact_lock(\(AdvisoryLock.kind), \(AdvisoryLock.access))",
+            ]))
 }
 #endif

@@ -52,6 +52,10 @@ extension Case {
     static let ofUsers: [Case] = [
         Case("of a member", as: "root", role: .admin, UpsertUser(user: "bob", displayName: "Bob", metadata: ["k": 1])),
         Case("of a new user", as: "root", role: .admin, UpsertUser(user: "fay")),
+        Case("of nobody's device", as: "root", role: .admin, RevokeToken(tokenId: "unused")),
+        Case("of a user without a device", as: "root", role: .admin, DeactivateUser(user: "gus")),
+        Case("of a member", as: "root", role: .admin, RevokeUserTokens(user: "bob")),
+        Case("of an active user", as: "root", role: .admin, ReactivateUser(user: "bob")),
         Case("by a member", as: "ann", UpdateMe(displayName: "Ann", avatarFileId: "f")),
         Case("to be asked", as: "ann", UpdatePreferences(autoAcceptInvitations: false)),
         Case("not to be asked", as: "dan", UpdatePreferences(autoAcceptInvitations: true)),

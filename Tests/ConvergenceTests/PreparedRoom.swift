@@ -21,6 +21,8 @@ struct PreparedRoom {
     init() throws {
         let world = try CoreWorld()
         for user in Self.users { try world.user(user) }
+        // Who has no device: nobody is there to be shut out.
+        try world.user("gus")
         try world.perform(UpdatePreferences(autoAcceptInvitations: false), as: "dan")
         for channel in ["general", "other", "left", "club", "cold"] as [ChannelID] {
             try world.channel(channel, owner: "ann", members: ["bob", "cid"])

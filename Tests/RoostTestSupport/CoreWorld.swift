@@ -40,15 +40,16 @@ public final class CoreWorld {
     /// Performs an operation and answers as the server would. Throws `RoostError` when it is refused.
     @discardableResult
     public func perform<O: Handled>(
-        _ operation: O, as user: UserID, role: AppRole = .user, connection: Int64? = nil
+        _ operation: O, as user: UserID, role: AppRole = .user, connection: Int64? = nil, token: TokenIdentity? = nil
     ) throws -> O.Response {
         try operation.validate()
-        let caller = Caller(user: user, role: role, connection: connection.map(ConnectionID.init(rawValue:)))
+        let caller = Caller(user: user, role: role, connection: connection.map(ConnectionID.init(rawValue:)), token: token)
         var told: [Notice] = []
         func run(_ transaction: any Transaction) throws -> O.Response {
             var context = Context(
                 transaction: transaction, caller: caller, now: now, ids: ids, presence: presence, options: options)
             defer { ids = context.ids }
+            try context.requireAccess()
             let response = try operation.handle(in: &context)
             told = context.notices
             try Self.check(told, against: O.isReadOnly ? Scope() : operation.scope(for: caller), of: O.name)
@@ -88,10 +89,10 @@ public final class CoreWorld {
 
     /// The refusal of an operation; nil when it was performed.
     public func refusal(
-        _ operation: some Handled, as user: UserID, role: AppRole = .user, connection: Int64? = nil
+        _ operation: some Handled, as user: UserID, role: AppRole = .user, connection: Int64? = nil, token: TokenIdentity? = nil
     ) throws -> RoostError? {
         do {
-            _ = try perform(operation, as: user, role: role, connection: connection)
+            _ = try perform(operation, as: user, role: role, connection: connection, token: token)
             return nil
         } catch let error as RoostError {
             return error
@@ -100,11 +101,11 @@ public final class CoreWorld {
 
     /// The code of a refusal; nil when the operation was performed.
     public func code(
-        _ operation: some Handled, as user: UserID, role: AppRole = .user, connection: Int64? = nil
+        _ operation: some Handled, as user: UserID, role: AppRole = .user, connection: Int64? = nil, token: TokenIdentity? = nil
     ) throws
         -> RoostError.Code?
     {
-        try refusal(operation, as: user, role: role, connection: connection)?.code
+        try refusal(operation, as: user, role: role, connection: connection, token: token)?.code
     }
 
     /// Writes on the first lane. An engine can run the body again, which then begins with the same ids.
@@ -205,6 +206,8 @@ public enum CoreTables {
         // How far the ids have come isn't anybody's state: trying what is there already takes one.
         ("settings", "SELECT * FROM settings WHERE name <> 'ids' ORDER BY 1"),
         ("users", "SELECT * FROM users ORDER BY 1"),
+        ("revoked_tokens", "SELECT * FROM revoked_tokens ORDER BY 1"),
+        ("access_head", "SELECT * FROM access_head ORDER BY 1"),
         ("user_heads", "SELECT * FROM user_heads ORDER BY 1"),
         ("channels", "SELECT * FROM channels ORDER BY 1"),
         ("channel_heads", "SELECT * FROM channel_heads ORDER BY 1"),

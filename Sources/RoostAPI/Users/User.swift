@@ -7,10 +7,12 @@ public struct User: Codable, Hashable, Sendable {
     public var metadata: JSONValue?
     public var createdAt: Timestamp
     public var updatedAt: Timestamp
+    /// Since when the user is shut out; absent for an active user. Only admins are told.
+    public var deactivatedAt: Timestamp?
 
     public init(
         userId: UserID, displayName: String? = nil, avatarFileId: String? = nil, metadata: JSONValue? = nil,
-        createdAt: Timestamp, updatedAt: Timestamp
+        createdAt: Timestamp, updatedAt: Timestamp, deactivatedAt: Timestamp? = nil
     ) {
         self.userId = userId
         self.displayName = displayName
@@ -18,6 +20,7 @@ public struct User: Codable, Hashable, Sendable {
         self.metadata = metadata
         self.createdAt = createdAt
         self.updatedAt = updatedAt
+        self.deactivatedAt = deactivatedAt
     }
 }
 

@@ -4,17 +4,30 @@ public struct AppOptions: Codable, Hashable, Sendable {
     public var channelsPerUser: Int
     /// Whether who joins sees what was written before (SB-14, D-11).
     public var showsHistoryToNewMembers: Bool
+    /// Seconds for which a token may be good at most: from its `iat` to its `exp`, or from now where it doesn't say when it was issued.
+    public var tokenLifetimeSecondsMax: Int
 
-    public init(channelsPerUser: Int = 2000, showsHistoryToNewMembers: Bool = true) {
+    public init(
+        channelsPerUser: Int = 2000, showsHistoryToNewMembers: Bool = true,
+        tokenLifetimeSecondsMax: Int = AppOptions.tokenLifetimeSecondsStandard
+    ) {
         self.channelsPerUser = channelsPerUser
         self.showsHistoryToNewMembers = showsHistoryToNewMembers
+        self.tokenLifetimeSecondsMax = tokenLifetimeSecondsMax
     }
+
+    /// 30 days.
+    public static let tokenLifetimeSecondsStandard = 30 * 86_400
 
     /// Throws when a number is outside its limits.
     public func validate() throws(RoostError) {
         guard channelsPerUser >= 1 else { throw .invalidArgument("channelsPerUser", "must be 1 or more") }
         guard channelsPerUser <= Limits.channelsPerUserMost else {
             throw .limitExceeded("channelsPerUser", limit: Limits.channelsPerUserMost, unit: "channels")
+        }
+        guard tokenLifetimeSecondsMax >= 1 else { throw .invalidArgument("tokenLifetimeSecondsMax", "must be 1 or more") }
+        guard tokenLifetimeSecondsMax <= Limits.tokenLifetimeSecondsMost else {
+            throw .limitExceeded("tokenLifetimeSecondsMax", limit: Limits.tokenLifetimeSecondsMost, unit: "seconds")
         }
     }
 }

@@ -99,6 +99,10 @@ public enum CloseCode: UInt16, CaseIterable, Sendable {
     case tokenExpired = 4002
     /// No token within the time allowed.
     case authenticationTimeout = 4003
+    /// The token was revoked. Get another and connect anew.
+    case tokenRevoked = 4004
+    /// The user is deactivated: no token lets them in until an admin reactivates them. Don't connect anew by yourself.
+    case userDeactivated = 4005
     /// The client didn't read what was sent. Connect anew and resume: nothing is lost.
     case resume = 4008
     /// The server can't take the connection now: it has too much to do, or stops. Come back later.

@@ -50,6 +50,10 @@ public enum Limits {
     public static let durationSeconds = 3_155_760_000
     /// Hours for which an idempotency key is kept (SB-12).
     public static let idempotencyKeyHours = 24
+    /// Seconds that a token may be good: an app's option goes up to these ten years.
+    public static let tokenLifetimeSecondsMost = 3650 * 86_400
+    /// Single tokens whose revocation is remembered at one time.
+    public static let revokedTokens = 100_000
     /// Members of a channel where its type sets no lower number (AM-01).
     public static let membersPerChannel = 300_000
     /// Rows of a page: the default and the most.
@@ -191,6 +195,6 @@ extension Limits {
         "historyPage": historyPage.most, "memberPage": memberPage.most, "channelPage": channelPage.most,
         "frameSizeBytes": frameSizeBytes, "messageSizeBytes": messageSizeBytes, "bodySizeBytes": bodySizeBytes,
         "jsonValues": jsonValues, "rateLimitMessages": rateLimitMessages, "rateLimitWindowSeconds": rateLimitWindowSeconds,
-        "idempotencyKeyHours": idempotencyKeyHours,
+        "idempotencyKeyHours": idempotencyKeyHours, "revokedTokens": revokedTokens,
     ]
 }

@@ -4,6 +4,7 @@ public enum Operations {
         GetConfiguration.self, ListChannelTypes.self, PutChannelType.self, DeleteChannelType.self,
         ListRoles.self, PutRole.self, DeleteRole.self, ExplainPermission.self,
         UpsertUser.self, GetUser.self, GetUsers.self, GetMe.self, UpdateMe.self, GetPreferences.self, UpdatePreferences.self,
+        DeactivateUser.self, ReactivateUser.self, RevokeUserTokens.self, RevokeToken.self,
         CreateChannel.self, GetChannel.self, QueryChannels.self, UpdateChannel.self, DeleteChannel.self,
         FreezeChannel.self, UnfreezeChannel.self, SilenceChannel.self, UnsilenceChannel.self, SetRateLimit.self,
         RemoveRateLimit.self, HideChannel.self, UnhideChannel.self,

@@ -7,6 +7,8 @@ public struct RoostError: Error, Codable, Hashable, Sendable {
     public enum Code: String, Codable, CaseIterable, Sendable, WireEnumeration {
         case unauthenticated
         case tokenExpired = "token_expired"
+        case tokenRevoked = "token_revoked"
+        case userDeactivated = "user_deactivated"
         case notConnected = "not_connected"
         case invalidArgument = "invalid_argument"
         case limitExceeded = "limit_exceeded"
@@ -88,8 +90,8 @@ public struct RoostError: Error, Codable, Hashable, Sendable {
     /// The HTTP status that carries this code.
     public var status: Int {
         switch code {
-        case .unauthenticated, .tokenExpired: 401
-        case .notPermitted, .notMember, .notInvited, .notMessageOwner, .kindForbids, .inviteRequired, .banned, .muted, .frozen,
+        case .unauthenticated, .tokenExpired, .tokenRevoked: 401
+        case .userDeactivated, .notPermitted, .notMember, .notInvited, .notMessageOwner, .kindForbids, .inviteRequired, .banned, .muted, .frozen,
             .channelMuted, .sendNotAllowed:
             403
         case .notFound, .unknownOperation: 404

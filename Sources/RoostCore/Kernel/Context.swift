@@ -6,15 +6,34 @@ public struct Caller: Hashable, Sendable {
     public var role: AppRole
     /// Nil for HTTP, where there is none.
     public var connection: ConnectionID?
+    /// The token that the call was made with; nil for what the server does by itself.
+    public var token: TokenIdentity?
 
-    public init(user: UserID, role: AppRole = .user, connection: ConnectionID? = nil) {
+    public init(user: UserID, role: AppRole = .user, connection: ConnectionID? = nil, token: TokenIdentity? = nil) {
         self.user = user
         self.role = role
         self.connection = connection
+        self.token = token
     }
 
     /// Whether the caller may do what no channel type forbids to all: the console, and the app's own backend.
     public var isAdmin: Bool { role == .admin || role == .service }
+}
+
+/// What revocations go by: whose token it is, when it was issued, and its name.
+public struct TokenIdentity: Hashable, Sendable {
+    /// The user that the token names; another than the caller's where a backend acts for somebody.
+    public var user: UserID
+    /// The claim `iat`.
+    public var issuedAt: Timestamp?
+    /// The claim `jti`.
+    public var id: String?
+
+    public init(user: UserID, issuedAt: Timestamp? = nil, id: String? = nil) {
+        self.user = user
+        self.issuedAt = issuedAt
+        self.id = id
+    }
 }
 
 /// The number of a connection, unique in the process that holds it.
@@ -98,6 +117,8 @@ public enum Notice: Hashable, Sendable {
     /// A connection watches a channel, after this seq.
     case watching(ConnectionID, UserID, ChannelID, at: Seq)
     case stoppedWatching(ConnectionID, UserID, ChannelID)
+    /// From here on the connections that these shut out get nothing more, and end.
+    case accessChanged([AccessChange])
 }
 
 /// Who receives an event. A value: no rule knows how it gets there.

@@ -18,6 +18,7 @@ public enum Migrations {
         Step(name: "0001 foundation", statements: foundation), Step(name: "0002 stays", statements: stays),
         Step(name: "0003 channels of every kind", statements: channelsOfEveryKind, fill: indexNames),
         Step(name: "0004 letters and emptied channels", statements: emptiedChannels, fill: foldLetters),
+        Step(name: "0005 access", statements: access),
     ]
 
     /// Brings the tables up to date. Whoever calls it keeps others from doing so at the same time.

@@ -12,6 +12,9 @@ public struct Scope: Hashable, Sendable {
     /// as they are found, so that in rare cases two transactions wait for one another and the database has one of them begin anew.
     public var findsUsers = false
 
+    /// Whose access the operation changes: nothing that these asked for commits beside it, on any node.
+    public var access: Set<AccessSubject> = []
+
     public init(channels: Set<ChannelID> = [], users: Set<UserID> = []) {
         self.channels = channels
         self.users = users
@@ -36,6 +39,7 @@ public struct Scope: Hashable, Sendable {
     public mutating func formUnion(_ other: Scope) {
         channels.formUnion(other.channels)
         users.formUnion(other.users)
+        access.formUnion(other.access)
     }
 
     /// Locks the heads until the transaction ends. Nothing to do where there is one writer. A head that isn't there yet isn't locked: of two

@@ -46,11 +46,28 @@ public struct Dialect: Sendable {
     public var clusteredTable: SQL
     /// Stands at the end of a `SELECT` whose rows stay locked until the transaction ends; nil where there is only one writer.
     public var rowLock: SQL?
+    /// What a transaction that writes begins with, so that a change of somebody's access waits for all that are under way, and those that come
+    /// wait for it; nil where there is only one writer.
+    public var accessLock: AccessLock?
 
-    public init(text: SQL, clusteredTable: SQL, rowLock: SQL?) {
+    public init(text: SQL, clusteredTable: SQL, rowLock: SQL?, accessLock: AccessLock? = nil) {
         self.text = text
         self.clusteredTable = clusteredTable
         self.rowLock = rowLock
+        self.accessLock = accessLock
+    }
+
+    /// The statements that take a lock which is held until the transaction ends.
+    public struct AccessLock: Sendable {
+        /// By everybody who writes: any number at the same time.
+        public var shared: [SQL]
+        /// By who changes somebody's access: alone.
+        public var exclusive: [SQL]
+
+        public init(shared: [SQL], exclusive: [SQL]) {
+            self.shared = shared
+            self.exclusive = exclusive
+        }
     }
 }
 

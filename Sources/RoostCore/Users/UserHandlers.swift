@@ -5,8 +5,10 @@ extension UpsertUser: Handled {
 
     public func handle(in context: inout Context) throws -> User {
         try context.require(.userManage)
-        return try context.writeProfile(
+        var written = try context.writeProfile(
             of: user, displayName: displayName, avatarFileId: avatarFileId, metadata: metadata)
+        written.deactivatedAt = try context.transaction.deactivation(of: user)
+        return written
     }
 }
 
@@ -23,7 +25,7 @@ extension UpdateMe: Handled {
 extension GetUser: Handled {
     public func handle(in context: inout Context) throws -> User {
         try context.require(.userRead)
-        guard let found = try context.transaction.user(user) else { throw RoostError.notFound("user") }
+        guard let found = try context.user(user) else { throw RoostError.notFound("user") }
         return found
     }
 }
@@ -31,8 +33,7 @@ extension GetUser: Handled {
 extension GetUsers: Handled {
     public func handle(in context: inout Context) throws -> [User] {
         try context.require(.userRead)
-        let transaction = context.transaction
-        return try Set(users).sorted().compactMap { try transaction.user($0) }
+        return try Set(users).sorted().compactMap { try context.user($0) }
     }
 }
 
@@ -69,6 +70,14 @@ extension UpdatePreferences: Handled {
 }
 
 extension Context {
+    /// A user as the caller may see them.
+    fileprivate func user(_ id: UserID) throws -> User? {
+        var found = try transaction.user(id)
+        // Others can't tell who is deactivated.
+        if found != nil, caller.isAdmin { found?.deactivatedAt = try transaction.deactivation(of: id) }
+        return found
+    }
+
     /// Creates a user, or replaces what is given. Writing what is there already makes no change.
     fileprivate mutating func writeProfile(
         of id: UserID, displayName: String?, avatarFileId: String?, metadata: JSONValue?

@@ -68,6 +68,8 @@ final class ClusterNode: Delivery {
             let (items, attachments) = StreamItem.items(of: operation.notices)
             return Relay.LocalOperation(items: items, attachments: attachments, answer: operation.answer)
         }
+        let access = committed.flatMap(\.notices).filter { if case .accessChanged = $0 { true } else { false } }
+        hub.deliver(access.map(EventFrames.Step.change))
         // What is committed is never dropped: the engine's own queues bound it.
         inbox.put(.committed(operations), isUrgent: true)
         let packets = Packet.encode(operations.lazy.flatMap(\.items))

@@ -32,6 +32,8 @@ final class Engine: Sendable {
     private let logger: Logger
     private let lanes: [WorkQueue]
     private let reads: WorkQueue
+    private let access: AccessGate
+    private let stopping = DispatchSemaphore(value: 0)
     private let threads = Threads()
     private let metrics: ServerMetrics
     private let losses = LogPause()
@@ -44,8 +46,9 @@ final class Engine: Sendable {
     init(
         database: any Database, hub: Hub, delivery: (any Delivery)? = nil, options: AppOptions = .init(),
         configuration: Configuration = .init(), metrics: ServerMetrics = .init(), logger: Logger
-    ) {
+    ) throws {
         self.database = database
+        access = try AccessGate(database)
         self.hub = hub
         self.delivery = delivery ?? hub
         self.options = options
@@ -69,10 +72,21 @@ final class Engine: Sendable {
                 while let batch = reads.next() { read(batch) }
             }
         }
+        if database.laneCount > 1 || delivery != nil { threads.start("roost-access") { [self] in watchAccess() } }
     }
 
     /// Operations that wait: those that may write, over all lanes, and those that only read.
     var queueLengths: (writes: Int, reads: Int) { (lanes.reduce(0) { $0 + $1.length }, reads.length) }
+
+    /// Where others write too, every transaction learns whom they have shut out. A server that has nothing to do looks for it.
+    private func watchAccess() {
+        while stopping.wait(timeout: .now() + Self.accessPause) == .timedOut {
+            try? submit(read: Job(caller: Caller(user: ""), run: { _ in [] }, destination: .waiting { _ in }))
+        }
+    }
+
+    /// How long a socket may outlive its right to be there on a server without operations.
+    private static let accessPause = DispatchTimeInterval.milliseconds(300)
 
     /// Queues an operation that may write. Throws `overloaded` when the queue is full, `unavailable` when the engine stops.
     func submit(write job: Job) throws(RoostError) {
@@ -111,6 +125,7 @@ final class Engine: Sendable {
 
     /// Finishes what waits, then ends the threads. Blocks.
     func stop() {
+        stopping.signal()
         for lane in lanes { lane.close() }
         reads.close()
         threads.wait()
@@ -129,6 +144,7 @@ final class Engine: Sendable {
             // The body can run more than once, and begins with the same generator each time.
             let (outcomes, generator) = try database.write(lane: lane) { transaction in
                 var ids = try held ?? IDGenerator(node: transaction.idGenerator, continuing: transaction)
+                endSockets(try access.begin(transaction, writing: scope))
                 try scope.lock(in: transaction)
                 let outcomes = try batch.map { job in
                     try outcome(of: job, ids: &ids, now: .now) { rule in try transaction.attempt { try rule(transaction) } }
@@ -218,6 +234,7 @@ final class Engine: Sendable {
                 var context = Context(
                     transaction: transaction, caller: job.caller, now: now, ids: ids, presence: delivery.presence, options: options)
                 defer { ids = context.ids }
+                try access.admit(context)
                 let payload = try job.run(&context)
                 notices = context.notices
                 return payload
@@ -233,9 +250,17 @@ final class Engine: Sendable {
         }
     }
 
+    /// Other nodes have shut somebody out.
+    private func endSockets(_ changes: [AccessChange]) {
+        if !changes.isEmpty { hub.deliver([.change(.accessChanged(changes))]) }
+    }
+
     private func publish(_ answered: some Sequence<(Job, Outcome)>) {
         var eventCount = 0
         defer { metrics.made(events: eventCount) }
+        for (_, outcome) in answered {
+            for case .accessChanged(let changes) in outcome.notices { access.learn(changes) }
+        }
         delivery.deliver(
             answered.map { job, outcome in
                 for case .event in outcome.notices { eventCount += 1 }
@@ -259,6 +284,7 @@ final class Engine: Sendable {
         do {
             try database.read { transaction in
                 var ids = IDGenerator()
+                endSockets(try access.begin(transaction, writing: nil))
                 for job in batch {
                     let outcome = try outcome(of: job, ids: &ids, now: .now) { rule in try rule(transaction) }
                     answered += 1

@@ -42,6 +42,8 @@ final class HubShard {
     private var channels: [ChannelID: [ConnectionID: Receiver]] = [:]
     /// Sockets with something written since the last flush.
     private var unflushed: [SocketHandler] = []
+    /// Sockets that end when what was delivered together has reached them.
+    private var ending: [SocketHandler] = []
     private(set) var deliveryCount: Int64 = 0
     /// Bytes of events and replies that were given to sockets.
     private(set) var sentByteCount: Int64 = 0
@@ -203,7 +205,26 @@ final class HubShard {
                 unsubscribe(connection, from: channel)
             }
             presence.stoppedWatching(user, [channel])
+        case .accessChanged(let changes): endAccess(changes)
         }
+    }
+
+    /// Those who are shut out get replies to what they did before, and nothing else. The sockets that aren't subscribed yet are looked at as well.
+    private func endAccess(_ changes: [AccessChange]) {
+        let bySubject = Dictionary(changes.map { ($0.subject, $0) }, uniquingKeysWith: { _, last in last })
+        for socket in sockets.values where socket.endIfRefused(by: bySubject) {
+            if ending.isEmpty {
+                let box = NIOLoopBound(self, eventLoop: eventLoop)
+                eventLoop.execute { box.value.closeEnded() }
+            }
+            ending.append(socket)
+        }
+    }
+
+    private func closeEnded() {
+        let ended = ending
+        ending = []
+        for socket in ended { socket.closeEnded() }
     }
 
     private func connections(of user: UserID) -> [(ConnectionID, Subscriber)] {

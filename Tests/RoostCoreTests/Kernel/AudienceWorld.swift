@@ -97,6 +97,8 @@ final class AudienceWorld {
         case .connected(let id, let user, let streams): connections[id] = Connection(user: user, joined: Set(streams.channels.keys))
         case .watching(let id, _, let channel, _): connections[id]?.watched.insert(channel)
         case .stoppedWatching(let id, _, let channel): connections[id]?.watched.remove(channel)
+        case .accessChanged(let changes):
+            for case .user(let user, true, _) in changes { connections = connections.filter { $0.value.user != user } }
         case .floor: break
         }
     }

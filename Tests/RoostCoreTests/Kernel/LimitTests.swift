@@ -63,6 +63,7 @@ struct LimitTests {
         Case("users.upsert metadata bytes", Limits.metadataSizeBytes) { n, _ in UpsertUser(user: "eve", metadata: object(bytes: n))
         },
         Case("users.upsert metadata levels", Limits.metadataDepth) { n, _ in UpsertUser(user: "eve", metadata: object(levels: n)) },
+        Case("tokens.revoke tokenId", Limits.identifierLength) { n, _ in RevokeToken(tokenId: text(n)) },
         Case("users.updateMe displayName", Limits.displayNameLength) { n, _ in UpdateMe(displayName: text(n)) },
         Case("users.updateMe avatarFileId", Limits.fileIDLength) { n, _ in UpdateMe(avatarFileId: text(n)) },
         Case("users.updateMe metadata bytes", Limits.metadataSizeBytes) { n, _ in UpdateMe(metadata: object(bytes: n)) },

@@ -96,6 +96,7 @@ final class SimulatedHub {
             if subscribers[connection]?.watched.insert(channel).inserted == true { presence.startedWatching(user, channel) }
         case .stoppedWatching(let connection, let user, let channel):
             if subscribers[connection]?.watched.remove(channel) != nil { presence.stoppedWatching(user, [channel]) }
+        case .accessChanged: break
         }
     }
 

@@ -80,7 +80,7 @@ extension Relay {
         case .stoppedWatching(let connection, _, let channel):
             cancel(in: channel) { if case .watcher(connection, _) = $0 { true } else { false } }
             emit(.change(notice))
-        case .event, .joined, .floor, .left, .destroyed: break
+        case .event, .joined, .floor, .left, .destroyed, .accessChanged: break
         }
     }
 

@@ -1,0 +1,101 @@
+/// Shuts a user out: every request and socket of theirs is refused as `user_deactivated`, whatever token it has.
+///
+/// Memberships, messages and counters stay, and others go on writing to channels that the user is in. Deactivating a deactivated user changes
+/// nothing.
+public struct DeactivateUser: Operation {
+    public typealias Response = User
+    public static let name = "users.deactivate"
+    public static let method = HTTPMethod.post
+    public static let path = "/v1/users/{user}/deactivate"
+    public static let permission = Permission.userManage
+    public static let summary = "Shut a user out; memberships and messages stay. For admins."
+
+    public var user: UserID
+    public init(user: UserID) { self.user = user }
+    public func validate() throws(RoostError) { try user.validate(field: "user") }
+}
+
+/// Lets a deactivated user in again, with tokens that weren't revoked. Reactivating an active user changes nothing.
+public struct ReactivateUser: Operation {
+    public typealias Response = User
+    public static let name = "users.reactivate"
+    public static let method = HTTPMethod.post
+    public static let path = "/v1/users/{user}/reactivate"
+    public static let permission = Permission.userManage
+    public static let summary = "Let a deactivated user in again. For admins."
+
+    public var user: UserID
+    public init(user: UserID) { self.user = user }
+    public func validate() throws(RoostError) { try user.validate(field: "user") }
+}
+
+/// From when on a user's tokens are good.
+public struct TokenRevocation: Codable, Hashable, Sendable {
+    public var userId: UserID
+    /// Tokens of the user that were issued before this moment are refused, and tokens that don't say when.
+    public var before: Timestamp
+
+    public init(userId: UserID, before: Timestamp) {
+        self.userId = userId
+        self.before = before
+    }
+}
+
+/// Revokes all tokens of a user that were issued before a moment, by their claim `iat`. A token without `iat` counts as older than any moment.
+///
+/// Sockets that hold such a token are closed. The moment only moves forward: an earlier one changes nothing.
+public struct RevokeUserTokens: Operation {
+    public typealias Response = TokenRevocation
+    public static let name = "users.revokeTokens"
+    public static let method = HTTPMethod.post
+    public static let path = "/v1/users/{user}/revokeTokens"
+    public static let permission = Permission.userManage
+    public static let summary = "Revoke a user's tokens issued before a moment. For admins."
+
+    public var user: UserID
+    /// Not later than now, which it is when left out.
+    public var before: Timestamp?
+
+    public init(user: UserID, before: Timestamp? = nil) {
+        self.user = user
+        self.before = before
+    }
+
+    public func validate() throws(RoostError) { try user.validate(field: "user") }
+}
+
+/// A single token that is refused.
+public struct RevokedToken: Codable, Hashable, Sendable {
+    public var tokenId: String
+    /// Until when that is remembered: the token's own end, or the longest that it can be valid.
+    public var expiresAt: Timestamp
+
+    public init(tokenId: String, expiresAt: Timestamp) {
+        self.tokenId = tokenId
+        self.expiresAt = expiresAt
+    }
+}
+
+/// Revokes a single token by its claim `jti`. Sockets that hold it are closed. Revoking it twice is revoking it once.
+public struct RevokeToken: Operation {
+    public typealias Response = RevokedToken
+    public static let name = "tokens.revoke"
+    public static let method = HTTPMethod.post
+    public static let path = "/v1/tokens/revoke"
+    public static let permission = Permission.userManage
+    public static let summary = "Revoke one token by its jti. For admins."
+
+    public var tokenId: String
+    /// When the token ends, its claim `exp`; the longest lifetime of a token from now when left out. The server forgets the revocation then.
+    public var expiresAt: Timestamp?
+
+    public init(tokenId: String, expiresAt: Timestamp? = nil) {
+        self.tokenId = tokenId
+        self.expiresAt = expiresAt
+    }
+
+    public func validate() throws(RoostError) {
+        guard !tokenId.isEmpty else { throw .invalidArgument("tokenId", "must not be empty") }
+        try Limits.check(tokenId, length: Limits.identifierLength, field: "tokenId")
+    }
+}

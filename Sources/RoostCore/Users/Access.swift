@@ -1,0 +1,212 @@
+public import RoostAPI
+
+/// What somebody's access can hang on: a user, or a single token.
+public enum AccessSubject: Hashable, Sendable {
+    case user(UserID)
+    case token(String)
+}
+
+/// How the access of a user, or of whoever holds a token, stands after a change.
+public enum AccessChange: Hashable, Sendable {
+    /// Tokens issued before ``validFrom`` are revoked.
+    case user(UserID, isDeactivated: Bool, validFrom: Timestamp?)
+    case revoked(token: String, until: Timestamp)
+
+    public var subject: AccessSubject {
+        switch self {
+        case .user(let user, _, _): .user(user)
+        case .revoked(let token, _): .token(token)
+        }
+    }
+
+    /// Why it shuts a caller out; nil when it doesn't.
+    public func refusal(of caller: Caller) -> RoostError? {
+        switch self {
+        case .user(let user, let isDeactivated, let validFrom):
+            if isDeactivated, caller.user == user || caller.token?.user == user { return .userDeactivated }
+            guard let validFrom, let token = caller.token, token.user == user else { return nil }
+            return token.issuedAt.map { $0 >= validFrom } ?? false ? nil : .tokenRevoked
+        case .revoked(let token, _): return caller.token?.id == token ? .tokenRevoked : nil
+        }
+    }
+}
+
+extension RoostError {
+    /// The same for the user's own token and for a backend that acts for them.
+    static let userDeactivated = RoostError(.userDeactivated, "The user is deactivated.")
+    static let tokenRevoked = RoostError(.tokenRevoked, "The token was revoked. Get another.")
+}
+
+extension Caller {
+    /// All that the caller's access hangs on.
+    public var accessSubjects: [AccessSubject] {
+        var subjects = [AccessSubject.user(user)]
+        guard let token else { return subjects }
+        if token.user != user { subjects.append(.user(token.user)) }
+        if let id = token.id { subjects.append(.token(id)) }
+        return subjects
+    }
+}
+
+extension Transaction {
+    /// How a subject's access stands; nil where it never changed.
+    public func access(of subject: AccessSubject) throws -> AccessChange? {
+        switch subject {
+        case .user(let user):
+            let sql: SQL =
+                "SELECT deactivated_at, tokens_valid_from FROM users WHERE user_id = \(user) AND access_revision > 0"
+            return try first(sql) { row in
+                .user(user, isDeactivated: row.optionalInt64() != nil, validFrom: row.optionalTimestamp())
+            }
+        case .token(let token):
+            return try first("SELECT expires_at FROM revoked_tokens WHERE token_id = \(token)") { row in
+                .revoked(token: token, until: row.timestamp())
+            }
+        }
+    }
+
+    /// Why a caller is shut out; nil for one who isn't.
+    public func accessRefusal(of caller: Caller) throws -> RoostError? {
+        for subject in caller.accessSubjects {
+            if let refusal = try access(of: subject)?.refusal(of: caller) { return refusal }
+        }
+        return nil
+    }
+
+    /// The number of the newest change of anybody's access.
+    public func accessRevision() throws -> Int64 {
+        try first("SELECT revision FROM access_head WHERE id = 1") { $0.int64() } ?? 0
+    }
+
+    /// The changes after a number, each subject as it stands now.
+    public func eachAccessChange(after revision: Int64, _ body: (AccessChange) -> Void) throws {
+        let users: SQL = """
+            SELECT user_id, deactivated_at, tokens_valid_from FROM users
+            WHERE access_revision > 0 AND access_revision > \(revision)
+            """
+        try each(users) { row in
+            body(.user(row.identifier(), isDeactivated: row.optionalInt64() != nil, validFrom: row.optionalTimestamp()))
+        }
+        try each("SELECT token_id, expires_at FROM revoked_tokens WHERE revision > \(revision)") { row in
+            body(.revoked(token: row.string(), until: row.timestamp()))
+        }
+    }
+
+    func deactivation(of user: UserID) throws -> Timestamp? {
+        try first("SELECT deactivated_at FROM users WHERE user_id = \(user)") { $0.optionalTimestamp() } ?? nil
+    }
+
+    fileprivate func nextAccessRevision() throws -> Int64 {
+        let sql: SQL = """
+            INSERT INTO access_head (id, revision) VALUES (1, 1)
+            ON CONFLICT (id) DO UPDATE SET revision = access_head.revision + 1 RETURNING revision
+            """
+        guard let revision = try first(sql, { $0.int64() }) else { throw DamagedDatabase(what: "access without a number") }
+        return revision
+    }
+}
+
+extension DeactivateUser: Handled {
+    public func scope(for caller: Caller) -> Scope { .access(.user(user)) }
+
+    public func handle(in context: inout Context) throws -> User { try context.setDeactivation(of: user, to: context.now) }
+}
+
+extension ReactivateUser: Handled {
+    public func scope(for caller: Caller) -> Scope { .access(.user(user)) }
+
+    public func handle(in context: inout Context) throws -> User { try context.setDeactivation(of: user, to: nil) }
+}
+
+extension RevokeUserTokens: Handled {
+    public func scope(for caller: Caller) -> Scope { .access(.user(user)) }
+
+    public func handle(in context: inout Context) throws -> TokenRevocation {
+        try context.require(.userManage)
+        let before = before ?? context.now
+        guard before <= context.now else { throw RoostError.invalidArgument("before", "must not be later than now") }
+        guard try context.transaction.userExists(user) else { throw RoostError.notFound("user") }
+        var isDeactivated = false
+        if case .user(_, let deactivated, let validFrom) = try context.transaction.access(of: .user(user)) {
+            if let validFrom, validFrom >= before { return TokenRevocation(userId: user, before: validFrom) }
+            isDeactivated = deactivated
+        }
+        try context.transaction.perform(
+            """
+            UPDATE users SET tokens_valid_from = \(before), access_revision = \(try context.transaction.nextAccessRevision())
+            WHERE user_id = \(user)
+            """)
+        context.tell(.accessChanged([.user(user, isDeactivated: isDeactivated, validFrom: before)]))
+        return TokenRevocation(userId: user, before: before)
+    }
+}
+
+extension RevokeToken: Handled {
+    public func scope(for caller: Caller) -> Scope { .access(.token(tokenId)) }
+
+    public func handle(in context: inout Context) throws -> RevokedToken {
+        try context.require(.userManage)
+        // A token that is taken now ends within the longest lifetime; its clock may be ahead by the leeway that all are given.
+        let longest = context.now.after(seconds: context.options.tokenLifetimeSecondsMax + TokenLeeway.seconds)
+        let end = expiresAt ?? longest
+        guard end > context.now else { throw RoostError.invalidArgument("expiresAt", "must be later than now") }
+        if case .revoked(_, let until) = try context.transaction.access(of: .token(tokenId)), until >= end {
+            return RevokedToken(tokenId: tokenId, expiresAt: until)
+        }
+        let transaction = context.transaction
+        try transaction.perform("DELETE FROM revoked_tokens WHERE expires_at <= \(context.now)")
+        let count = try transaction.first("SELECT COUNT(*) FROM revoked_tokens", { $0.int() }) ?? 0
+        guard count < Limits.revokedTokens else {
+            throw RoostError(
+                .limitExceeded,
+                "At most \(Limits.revokedTokens) single tokens can be revoked at one time. Revoke all tokens of a user instead.",
+                field: "tokenId", limit: Int64(Limits.revokedTokens))
+        }
+        try transaction.perform(
+            """
+            INSERT INTO revoked_tokens (token_id, expires_at, revision)
+            VALUES (\(tokenId), \(end), \(try transaction.nextAccessRevision()))
+            ON CONFLICT (token_id) DO UPDATE SET expires_at = excluded.expires_at, revision = excluded.revision
+            """)
+        context.tell(.accessChanged([.revoked(token: tokenId, until: end)]))
+        return RevokedToken(tokenId: tokenId, expiresAt: end)
+    }
+}
+
+/// How far the clock of whoever signs tokens may be ahead of the server's.
+public enum TokenLeeway {
+    public static let seconds = 60
+}
+
+extension Scope {
+    fileprivate static func access(_ subject: AccessSubject) -> Scope {
+        var scope = Scope()
+        scope.access = [subject]
+        return scope
+    }
+}
+
+extension Context {
+    /// Throws when the caller is shut out. Asked in the transaction of the operation, so that no change of access comes between.
+    public func requireAccess() throws {
+        if let refusal = try transaction.accessRefusal(of: caller) { throw refusal }
+    }
+
+    /// Deactivates a user, or reactivates one. Who is one already stays as they are.
+    fileprivate mutating func setDeactivation(of id: UserID, to deactivatedAt: Timestamp?) throws -> User {
+        try require(.userManage)
+        guard var user = try transaction.user(id) else { throw RoostError.notFound("user") }
+        user.deactivatedAt = try transaction.deactivation(of: id)
+        guard (user.deactivatedAt == nil) != (deactivatedAt == nil) else { return user }
+        var validFrom: Timestamp?
+        if case .user(_, _, let from) = try transaction.access(of: .user(id)) { validFrom = from }
+        try transaction.perform(
+            """
+            UPDATE users SET deactivated_at = \(deactivatedAt), access_revision = \(try transaction.nextAccessRevision())
+            WHERE user_id = \(id)
+            """)
+        user.deactivatedAt = deactivatedAt
+        tell(.accessChanged([.user(id, isDeactivated: deactivatedAt != nil, validFrom: validFrom)]))
+        return user
+    }
+}

@@ -1,0 +1,176 @@
+import RoostAPI
+import RoostCore
+import RoostDatabase
+import RoostTestSupport
+import Testing
+
+/// Who is shut out, and by what.
+@Suite struct AccessTests {
+    private func world() throws -> CoreWorld {
+        let world = try CoreWorld()
+        try world.channel("general", owner: "ann", members: ["bob"])
+        return world
+    }
+
+    private func code(_ world: CoreWorld, as user: UserID, issuedAt: Timestamp?, id: String? = nil) throws -> RoostError.Code? {
+        try world.code(GetMe(), as: user, token: TokenIdentity(user: user, issuedAt: issuedAt, id: id))
+    }
+
+    @Test("X-01 a deactivated user is refused everywhere, and everything of theirs stays")
+    func deactivation() throws {
+        let world = try world()
+        try world.send("before", to: "general", as: "bob")
+        let deactivated = try world.perform(DeactivateUser(user: "bob"), as: "root", role: .admin)
+        #expect(deactivated.deactivatedAt == world.now)
+        for operation in [
+            GetMe(), SendMessage(channel: "general", clientId: "x", text: "x"), Resume(after: 0, channels: [:]),
+            UpdateMe(displayName: "x"), LeaveChannel(channel: "general"), QueryChannels(),
+        ] as [any Handled] {
+            let refusal = try world.refusal(operation, as: "bob")
+            #expect(refusal?.code == .userDeactivated && refusal?.status == 403, "\(type(of: operation).name)")
+        }
+        // Others write to the channel, which still has its member.
+        try world.send("after", to: "general", as: "ann")
+        #expect(try world.perform(ListMembers(channel: "general"), as: "ann").items.map(\.member.userId).contains("bob"))
+
+        let again = try world.perform(ReactivateUser(user: "bob"), as: "root", role: .admin)
+        #expect(again.deactivatedAt == nil)
+        #expect(try world.perform(GetUnread(channel: "general"), as: "bob").unreadCount == 1)
+    }
+
+    @Test("I22 deactivating and reactivating twice changes nothing the second time")
+    func twice() throws {
+        let world = try world()
+        for operation in [DeactivateUser(user: "bob"), ReactivateUser(user: "bob")] as [any Handled] {
+            _ = try world.refusal(operation, as: "root", role: .admin)
+            let before = try world.dump()
+            world.advance(milliseconds: 1000)
+            var refusal: RoostError?
+            let told = try world.told { refusal = try world.refusal(operation, as: "root", role: .admin) }
+            #expect(told == [] && refusal == nil)
+            #expect(try world.dump() == before)
+        }
+    }
+
+    @Test("X-01 only admins see who is deactivated")
+    func visibility() throws {
+        let world = try world()
+        try world.perform(DeactivateUser(user: "bob"), as: "root", role: .admin)
+        #expect(try world.perform(GetUser(user: "bob"), as: "ann").deactivatedAt == nil)
+        #expect(try world.perform(GetUsers(users: ["bob"]), as: "ann").map(\.deactivatedAt) == [nil])
+        #expect(try world.perform(GetUser(user: "bob"), as: "root", role: .service).deactivatedAt == world.now)
+        #expect(try world.perform(GetUsers(users: ["ann", "bob"]), as: "root", role: .admin).map(\.deactivatedAt) == [nil, world.now])
+        // Nor does a profile that an admin changes tell anybody.
+        let told = try world.told {
+            let written = try world.perform(UpsertUser(user: "bob", displayName: "Bob"), as: "root", role: .admin)
+            #expect(written.deactivatedAt == world.now)
+        }
+        for case .event(let event, _) in told { #expect(event.rows.users?.map(\.deactivatedAt) == [nil]) }
+    }
+
+    @Test("AM-40 a deactivated user can be added to a channel, and finds it there after reactivation")
+    func adding() throws {
+        let world = try world()
+        try world.user("cat")
+        try world.perform(DeactivateUser(user: "cat"), as: "root", role: .admin)
+        try world.perform(AddMembers(channel: "general", users: ["cat"]), as: "ann")
+        try world.perform(ReactivateUser(user: "cat"), as: "root", role: .admin)
+        #expect(try world.perform(GetMember(channel: "general", user: "cat"), as: "cat").member.userId == "cat")
+    }
+
+    @Test("X-01 a backend that acts for a deactivated user is refused, and one that is deactivated acts for nobody")
+    func actingFor() throws {
+        let world = try world()
+        try world.user("backend")
+        let token = TokenIdentity(user: "backend", issuedAt: world.now)
+        #expect(try world.code(GetMe(), as: "bob", token: token) == nil)
+        try world.perform(DeactivateUser(user: "bob"), as: "root", role: .admin)
+        #expect(try world.code(GetMe(), as: "bob", token: token) == .userDeactivated)
+        try world.perform(DeactivateUser(user: "backend"), as: "root", role: .admin)
+        #expect(try world.code(GetMe(), as: "ann", token: token) == .userDeactivated)
+        try world.perform(ReactivateUser(user: "backend"), as: "root", role: .admin)
+        world.advance(milliseconds: 1)
+        try world.perform(RevokeUserTokens(user: "backend"), as: "root", role: .admin)
+        #expect(try world.code(GetMe(), as: "ann", token: token) == .tokenRevoked)
+    }
+
+    @Test("X-01 a user's tokens issued before a moment are refused, those without iat too, and newer ones are not")
+    func beforeAMoment() throws {
+        let world = try world()
+        let old = world.now
+        world.advance(milliseconds: 5000)
+        let answer = try world.perform(RevokeUserTokens(user: "bob"), as: "root", role: .admin)
+        #expect(answer == TokenRevocation(userId: "bob", before: world.now))
+        #expect(try code(world, as: "bob", issuedAt: old) == .tokenRevoked)
+        #expect(try code(world, as: "bob", issuedAt: nil) == .tokenRevoked)
+        #expect(try code(world, as: "bob", issuedAt: world.now) == nil)
+        #expect(try code(world, as: "ann", issuedAt: nil) == nil)
+        // The moment doesn't go back.
+        let before = try world.dump()
+        #expect(try world.perform(RevokeUserTokens(user: "bob", before: old), as: "root", role: .admin) == answer)
+        #expect(try world.dump() == before)
+        // It survives being deactivated and reactivated.
+        try world.perform(DeactivateUser(user: "bob"), as: "root", role: .admin)
+        try world.perform(ReactivateUser(user: "bob"), as: "root", role: .admin)
+        #expect(try code(world, as: "bob", issuedAt: old) == .tokenRevoked)
+        #expect(try code(world, as: "bob", issuedAt: world.now) == nil)
+    }
+
+    @Test("X-01 a single token is refused until it would have ended, and then forgotten")
+    func singleToken() throws {
+        let world = try world()
+        let end = Timestamp(milliseconds: world.now.milliseconds + 60_000)
+        let revoked = try world.perform(RevokeToken(tokenId: "t1", expiresAt: end), as: "root", role: .service)
+        #expect(revoked == RevokedToken(tokenId: "t1", expiresAt: end))
+        let longest = try world.perform(RevokeToken(tokenId: "t2"), as: "root", role: .admin).expiresAt
+        #expect(longest == world.now.after(seconds: AppOptions().tokenLifetimeSecondsMax + 60))
+        #expect(try code(world, as: "bob", issuedAt: world.now, id: "t1") == .tokenRevoked)
+        #expect(try code(world, as: "bob", issuedAt: world.now, id: "T1") == nil)
+        #expect(try code(world, as: "bob", issuedAt: world.now) == nil)
+        let before = try world.dump()
+        #expect(try world.perform(RevokeToken(tokenId: "t1", expiresAt: end), as: "root", role: .admin) == revoked)
+        #expect(try world.dump() == before)
+        world.advance(milliseconds: 60_000)
+        try world.perform(RevokeToken(tokenId: "t3"), as: "root", role: .admin)
+        #expect(try world.rows("SELECT token_id FROM revoked_tokens ORDER BY 1") { $0.string() } == ["t2", "t3"])
+    }
+
+    @Test("X-01 what can't be revoked names its field, and changes nothing")
+    func refusals() throws {
+        let world = try world()
+        let before = try world.dump()
+        let later = Timestamp(milliseconds: world.now.milliseconds + 1)
+        let tries: [(any Handled, RoostError.Code, String)] = [
+            (DeactivateUser(user: "nobody"), .notFound, "user"), (ReactivateUser(user: "nobody"), .notFound, "user"),
+            (RevokeUserTokens(user: "nobody"), .notFound, "user"), (DeactivateUser(user: ""), .invalidArgument, "user"),
+            (RevokeUserTokens(user: "bob", before: later), .invalidArgument, "before"),
+            (RevokeToken(tokenId: ""), .invalidArgument, "tokenId"),
+            (RevokeToken(tokenId: "a\u{0}"), .invalidArgument, "tokenId"),
+            (RevokeToken(tokenId: String(repeating: "x", count: 129)), .limitExceeded, "tokenId"),
+            (RevokeToken(tokenId: "t", expiresAt: world.now), .invalidArgument, "expiresAt"),
+        ]
+        for (operation, code, field) in tries {
+            let refusal = try world.refusal(operation, as: "root", role: .admin)
+            #expect([refusal?.code.rawValue, refusal?.field] == [code.rawValue, field], "\(operation)")
+            #expect(try world.code(operation, as: "ann") != nil)
+        }
+        #expect(try world.dump() == before)
+    }
+
+    @Test("X-01 every change of access has a number, by which another node finds it")
+    func revisions() throws {
+        let world = try world()
+        func changes(after revision: Int64) throws -> [AccessChange] {
+            var changes: [AccessChange] = []
+            try world.database.read { try $0.eachAccessChange(after: revision) { changes.append($0) } }
+            return changes
+        }
+        try world.perform(DeactivateUser(user: "bob"), as: "root", role: .admin)
+        try world.perform(RevokeToken(tokenId: "t1"), as: "root", role: .admin)
+        #expect(try world.database.read { try $0.accessRevision() } == 2)
+        #expect(try changes(after: 1).map(\.subject) == [.token("t1")])
+        try world.perform(ReactivateUser(user: "bob"), as: "root", role: .admin)
+        #expect(try changes(after: 2) == [.user("bob", isDeactivated: false, validFrom: nil)])
+        #expect(try changes(after: 3) == [])
+    }
+}
