@@ -126,7 +126,8 @@ extension Sync {
         log(.warning, "The server refused the connection: \(error.code.rawValue): \(error.message)")
         switch error.code {
         case .unauthenticated: token = nil
-        case .tokenExpired: return renewToken(error)
+        case .tokenExpired, .tokenRevoked: return renewToken(error)
+        case .userDeactivated: return shutOut(error)
         default: break
         }
         retryAfter = error.retryAfterMilliseconds.map(Self.wait) ?? retryAfter
@@ -137,12 +138,14 @@ extension Sync {
     private mutating func closed(_ code: UInt16?, _ reason: String) {
         switch code.flatMap(CloseCode.init(rawValue:)) {
         case .tokenExpired: renewToken(RoostError(.tokenExpired, "The token's time is over."))
+        case .tokenRevoked: renewToken(RoostError(.tokenRevoked, "The token was revoked."))
+        case .userDeactivated: shutOut(RoostError(.userDeactivated, "The user is deactivated."))
         case .unauthenticated: refused(RoostError(.unauthenticated, reason.isEmpty ? "The token was refused." : reason))
         default: lose("the connection was closed: \(code.map(String.init) ?? "no code") \(reason)")
         }
     }
 
-    /// An expired token is an everyday thing: another one is fetched at once, unless the last was expired from the start.
+    /// An expired or revoked token is an everyday thing: another one is fetched at once, unless the last was refused from the start.
     private mutating func renewToken(_ error: RoostError) {
         token = nil
         let wasWelcomed = isAuthenticated
@@ -150,6 +153,17 @@ extension Sync {
         guard wasWelcomed, attempts == 0 else { return wait(refusal: wasWelcomed ? nil : error) }
         attempts += 1
         beginConnecting()
+    }
+
+    /// No token lets a deactivated user in, so that nothing is tried until the app connects anew.
+    private mutating func shutOut(_ error: RoostError) {
+        token = nil
+        endConnection(error)
+        emit(.cancelTimer(.reconnect))
+        phase = .idle
+        attempts = 0
+        retryAfter = nil
+        set(.refused(error))
     }
 
     mutating func handshakeTimedOut() {

@@ -53,6 +53,45 @@ struct ConnectionTests {
         #expect(client.take().contains(.fetchToken))
     }
 
+    @Test("A revoked token is renewed at once as an expired one is; one that is refused from the start waits")
+    func revokedToken() async throws {
+        var client = try await Harness()
+        try await client.connectWithChannel()
+        _ = client.take()
+        try await client.feed(.transport(client.sync.connection, .closed(code: CloseCode.tokenRevoked.rawValue, reason: "")))
+        #expect(client.take().contains(.fetchToken))
+        try await client.feed(.token("another"))
+        try await client.feed(.transport(client.sync.connection, .opened))
+        _ = client.take()
+        try await client.receive(text: #"{"error":{"code":"token_revoked","message":"Revoked."}}"#)
+        let outputs = client.take()
+        #expect(timer(.reconnect, in: outputs) != nil && !outputs.contains(.fetchToken))
+        #expect(client.sync.status == .refused(RoostError(.tokenRevoked, "Revoked.")))
+    }
+
+    @Test("A deactivated user's client stops, whichever word of it comes first, until the app connects anew")
+    func deactivated() async throws {
+        for isFrameFirst in [true, false] {
+            var client = try await Harness()
+            try await client.connectWithChannel()
+            _ = client.take()
+            if isFrameFirst { try await client.receive(text: #"{"error":{"code":"user_deactivated","message":"No."}}"#) }
+            try await client.feed(
+                .transport(client.sync.connection, .closed(code: CloseCode.userDeactivated.rawValue, reason: "user_deactivated")))
+            let outputs = client.take()
+            #expect(timer(.reconnect, in: outputs) == nil && !outputs.contains(.fetchToken))
+            guard case .refused(let error) = client.sync.status, error.code == .userDeactivated else {
+                Issue.record("\(client.sync.status)")
+                continue
+            }
+            #expect(client.sync.phase == .idle)
+            try await client.feed(.timer(.reconnect))
+            #expect(!client.take().contains(.fetchToken))
+            try await client.feed(.start)
+            #expect(client.take().contains(.fetchToken))
+        }
+    }
+
     @Test("A token provider that hangs is given up and asked again later")
     func hangingProvider() async throws {
         var client = try await Harness()
