@@ -155,6 +155,7 @@ let package = Package(
             dependencies: [
                 "RoostAPI", "RoostCore", "RoostDatabase", "RoostServer", "Roost", "RoostTestSupport",
                 server("CoreMetrics", "swift-metrics"),
+                server("Crypto", "swift-crypto"), server("JWTKit", "jwt-kit"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOCore", package: "swift-nio"),
             ],

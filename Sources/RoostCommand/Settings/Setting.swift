@@ -75,6 +75,17 @@ extension Setting {
         name: "channel-types", kind: .text, standard: .text("none"),
         help:
             "A JSON file with channel types and roles of your own, put into the database at each start. See docs/channel-types.md.")
+    static let tokenKeys = Setting(
+        name: "token-keys", kind: .text, standard: .text("none"),
+        help: "A JWK set with further keys that tokens may be signed with (HS256, ES256, EdDSA, RS256), read anew when it changes.")
+    static let tokenIssuer = Setting(
+        name: "token-issuer", kind: .text, standard: .text("any"), help: "What the claim iss of every token must be.")
+    static let tokenAudience = Setting(
+        name: "token-audience", kind: .text, standard: .text("any"), help: "What the claim aud of every token must hold.")
+    static let tokenLifetimeMax = Setting(
+        name: "token-lifetime-max", kind: .whole(60...Limits.tokenLifetimeSecondsMost),
+        standard: .whole(AppOptions.tokenLifetimeSecondsStandard),
+        help: "Seconds for which a token may be good. The same on all nodes of a cluster.")
     static let channelsPerUser = Setting(
         name: "channels-per-user", kind: .whole(1...Limits.channelsPerUserMost), standard: .whole(AppOptions().channelsPerUser),
         help: "Channels that one user may be a member of. The same on all nodes of a cluster.")
@@ -85,7 +96,8 @@ extension Setting {
     /// Every setting, in the order in which they are shown.
     static let all = [
         data, database, bus, lanes, host, port, logLevel, drainWindow, connectionsMax, pingInterval, idleTimeout,
-        authenticationTimeout, eventLoops, channelTypes, channelsPerUser, historyForNewMembers,
+        authenticationTimeout, eventLoops, tokenKeys, tokenIssuer, tokenAudience, tokenLifetimeMax, channelTypes, channelsPerUser,
+        historyForNewMembers,
     ]
 
     /// The known name that is nearest to an unknown one, when one is near enough to be a slip.

@@ -16,6 +16,10 @@ struct SettingFlags: ParsableArguments {
     @Option(help: Setting.idleTimeout.flagHelp) var idleTimeout: String?
     @Option(help: Setting.authenticationTimeout.flagHelp) var authenticationTimeout: String?
     @Option(help: Setting.eventLoops.flagHelp) var eventLoops: String?
+    @Option(help: Setting.tokenKeys.flagHelp) var tokenKeys: String?
+    @Option(help: Setting.tokenIssuer.flagHelp) var tokenIssuer: String?
+    @Option(help: Setting.tokenAudience.flagHelp) var tokenAudience: String?
+    @Option(help: Setting.tokenLifetimeMax.flagHelp) var tokenLifetimeMax: String?
     @Option(help: Setting.channelTypes.flagHelp) var channelTypes: String?
     @Option(help: Setting.channelsPerUser.flagHelp) var channelsPerUser: String?
     @Option(help: Setting.historyForNewMembers.flagHelp) var historyForNewMembers: String?
@@ -26,7 +30,9 @@ struct SettingFlags: ParsableArguments {
             (Setting.data, data), (.database, database), (.bus, bus), (.lanes, lanes), (.host, host), (.port, port),
             (.logLevel, logLevel), (.drainWindow, drainWindow),
             (.connectionsMax, connectionsMax), (.pingInterval, pingInterval), (.idleTimeout, idleTimeout),
-            (.authenticationTimeout, authenticationTimeout), (.eventLoops, eventLoops), (.channelTypes, channelTypes),
+            (.authenticationTimeout, authenticationTimeout), (.eventLoops, eventLoops),
+            (.tokenKeys, tokenKeys), (.tokenIssuer, tokenIssuer), (.tokenAudience, tokenAudience),
+            (.tokenLifetimeMax, tokenLifetimeMax), (.channelTypes, channelTypes),
             (.channelsPerUser, channelsPerUser), (.historyForNewMembers, historyForNewMembers),
         ]
         return Dictionary(uniqueKeysWithValues: values.compactMap { setting, value in value.map { (setting.name, $0) } })

@@ -101,6 +101,10 @@ struct Settings: Sendable {
         configuration.idleTimeout = seconds(.idleTimeout)
         configuration.authenticationTimeout = seconds(.authenticationTimeout)
         if text(.channelTypes) != "none" { configuration.channelTypes = URL(filePath: text(.channelTypes)) }
+        if text(.tokenKeys) != "none" { configuration.tokenKeys = URL(filePath: text(.tokenKeys)) }
+        if text(.tokenIssuer) != "any" { configuration.tokenIssuer = text(.tokenIssuer) }
+        if text(.tokenAudience) != "any" { configuration.tokenAudience = text(.tokenAudience) }
+        configuration.options.tokenLifetimeSecondsMax = whole(.tokenLifetimeMax)
         configuration.options.channelsPerUser = whole(.channelsPerUser)
         configuration.options.showsHistoryToNewMembers = flag(.historyForNewMembers)
         if whole(.eventLoops) > 0 { configuration.eventLoopCount = whole(.eventLoops) }

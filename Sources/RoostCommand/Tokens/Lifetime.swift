@@ -4,9 +4,6 @@ import ArgumentParser
 struct Lifetime: ExpressibleByArgument {
     let seconds: Int
 
-    /// Ten years: whoever wants longer wants a token without an end, which doesn't exist.
-    static let secondsMax = 3650 * 86_400
-
     init?(argument: String) {
         let units: [Character: Int] = ["s": 1, "m": 60, "h": 3600, "d": 86_400]
         let unit = argument.last.flatMap { units[$0] }

@@ -22,22 +22,32 @@ struct Token: AsyncParsableCommand {
     var expires: Lifetime?
     @Option(help: "The display name that the user gets when this token is the first to name them.") var name: String?
     @Option(help: "The data directory of the server. Default: \(Setting.data.standard). Environment: ROOST_DATA.") var data: String?
-    @Flag(help: "Print JSON: the token, the user, the role and when it expires.") var json = false
+    @Flag(help: "Print JSON: the token, its id, the user, the role and when it expires.") var json = false
 
     func run() async throws {
         let seconds = expires?.seconds ?? 86_400
-        guard (1...Lifetime.secondsMax).contains(seconds) else {
-            throw Failure("--expires must be from 1 second to \(Lifetime.secondsMax / 86_400)d.")
-        }
-        let expiresAt = Date(timeIntervalSinceNow: TimeInterval(seconds))
         let data = data ?? ProcessInfo.processInfo.environment["ROOST_DATA"] ?? "\(Setting.data.standard)"
+        let longest = await Self.lifetimeSecondsMax(data: data)
+        guard (1...longest).contains(seconds) else {
+            throw Failure("--expires must be from 1 second to \(longest) seconds (the setting token-lifetime-max).")
+        }
+        let id = UUID().uuidString.lowercased()
+        let expiresAt = Date(timeIntervalSinceNow: TimeInterval(seconds))
         let mint = TokenMint(directory: URL(filePath: data, directoryHint: .isDirectory))
-        let token = try await mint.token(for: UserID(user), role: role, displayName: name, expiresAt: expiresAt)
+        let token = try await mint.token(for: UserID(user), role: role, displayName: name, expiresAt: expiresAt, id: id)
         guard json else { return Output.line(token) }
         try Output.json(
             Minted(
-                token: token, user: user, role: role,
+                token: token, tokenId: id, user: user, role: role,
                 expiresAt: Timestamp(milliseconds: Int64(expiresAt.timeIntervalSince1970 * 1000))))
+    }
+
+    /// What the directory's server takes, as far as its settings can be known from here.
+    private static func lifetimeSecondsMax(data: String) async -> Int {
+        guard let flags = try? SettingFlags.parse(["--data", data]), let settings = try? await Settings.load(flags) else {
+            return AppOptions.tokenLifetimeSecondsStandard
+        }
+        return settings.whole(.tokenLifetimeMax)
     }
 
     private static func role(_ name: String) throws -> AppRole {
@@ -47,6 +57,8 @@ struct Token: AsyncParsableCommand {
 
     private struct Minted: Encodable {
         let token: String
+        /// By this it can be revoked.
+        let tokenId: String
         let user: String
         let role: AppRole
         let expiresAt: Timestamp

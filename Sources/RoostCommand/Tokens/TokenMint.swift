@@ -9,7 +9,7 @@ struct TokenMint: Sendable {
     /// - Throws: a ``Failure`` for an unlawful user or name, and for a directory in which no server has run.
     func token(
         for user: UserID, role: AppRole = .user, displayName: String? = nil,
-        expiresAt: Date = Date(timeIntervalSinceNow: 3600)
+        expiresAt: Date = Date(timeIntervalSinceNow: 3600), id: String? = nil
     ) async throws -> String {
         do {
             try user.validate(field: "The user's id")
@@ -17,18 +17,28 @@ struct TokenMint: Sendable {
         } catch {
             throw Failure(error.message)
         }
+        _ = try secretFile()
+        do {
+            let keys = try await TokenKeys(directory: directory)
+            return try await keys.sign(.init(user: user, role: role, displayName: displayName, expiresAt: expiresAt, id: id))
+        } catch let error as SecretFile.Unusable {
+            throw Failure("\(error) Run this as the user who runs the server: it is readable for them alone.")
+        } catch let error as RoostError {
+            throw Failure(error.message)
+        } catch {
+            throw Failure("\(error)")
+        }
+    }
+
+    /// - Throws: a ``Failure`` for a directory in which no server has run.
+    func secretFile() throws -> SecretFile {
         let file = SecretFile(directory: directory)
         guard access(file.url.path, F_OK) == 0 || errno == EACCES else {
             throw Failure(
                 "There is no secret in \(directory.path). Start a server there first (roost serve --data \(directory.relativePath)), or name its directory with --data."
             )
         }
-        do {
-            let keys = await TokenKeys(secret: try file.read())
-            return try await keys.sign(.init(user: user, role: role, displayName: displayName, expiresAt: expiresAt))
-        } catch let error as SecretFile.Unusable {
-            throw Failure("\(error) Run this as the user who runs the server: it is readable for them alone.")
-        }
+        return file
     }
 
     /// The data directory that a command on the server's machine means when it names none: of the usual two, the one whose server runs,

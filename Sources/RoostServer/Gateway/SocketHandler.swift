@@ -30,7 +30,7 @@ final class SocketHandler: ChannelInboundHandler {
     struct Services: Sendable {
         let engine: Engine
         let hub: Hub
-        let tokens: TokenKeys
+        let tokens: TokenVerifier
         let greeting: Greeting
         let limits: Limits
         var metrics = ServerMetrics()
@@ -49,6 +49,10 @@ final class SocketHandler: ChannelInboundHandler {
     private let headerToken: String?
     private var state = State.unauthenticated
     private var assembler = FrameAssembler()
+    /// Whom the token names, from its verification on.
+    private var caller: Caller?
+    /// Why the caller is shut out, once they are.
+    private var accessRefusal: RoostError?
     private var callsUnderWay = 0
     private var isReadingPaused = false
 
@@ -212,7 +216,7 @@ final class SocketHandler: ChannelInboundHandler {
         case .failure(let error):
             services.metrics.authenticated(over: .socket, refusal: error)
             refuse(error)
-            close(error.code == .tokenExpired ? CloseCode.tokenExpired : .unauthenticated, error.code.rawValue)
+            close(CloseCode(refusing: error) ?? .unauthenticated, error.code.rawValue)
         case .success(let token):
             services.metrics.authenticated(over: .socket)
             connect(token, on: context.eventLoop)
@@ -221,7 +225,8 @@ final class SocketHandler: ChannelInboundHandler {
 
     /// Takes its place in the order of commits: what comes after it reaches this socket as an event.
     private func connect(_ token: VerifiedToken, on loop: any EventLoop) {
-        let caller = Caller(user: token.user, role: token.role, connection: address.connection)
+        let caller = Caller(user: token.user, role: token.role, connection: address.connection, token: token.identity)
+        self.caller = caller
         let connection = address.connection
         let greeting = services.greeting
         let handler = NIOLoopBound(self, eventLoop: loop)
@@ -252,6 +257,7 @@ final class SocketHandler: ChannelInboundHandler {
             close(CloseCode.unauthenticated, RoostError.Code.unauthenticated.rawValue)
         case .failure(let error):
             refuse(error)
+            if let code = CloseCode(refusing: error) { return close(code, error.code.rawValue) }
             close(CloseCode.tryAgainLater, "come back later")
         case .success(let welcome):
             state = .open(caller, tokenExpiresAt: tokenExpiresAt)
@@ -263,10 +269,32 @@ final class SocketHandler: ChannelInboundHandler {
         }
     }
 
+    /// Stops all events if one of the changes shuts the caller out; ``closeEnded()`` follows.
+    ///
+    /// - Returns: whether it does.
+    func endIfRefused(by changes: [AccessSubject: AccessChange]) -> Bool {
+        guard let caller, accessRefusal == nil else { return false }
+        for subject in caller.accessSubjects {
+            guard let refusal = changes[subject]?.refusal(of: caller) else { continue }
+            accessRefusal = refusal
+            return true
+        }
+        return false
+    }
+
+    /// Closes a socket whose caller is shut out.
+    func closeEnded() {
+        guard let error = accessRefusal else { return }
+        if case .closing = state { return }
+        refuse(error)
+        close(CloseCode(refusing: error) ?? .unauthenticated, error.code.rawValue)
+    }
+
     // MARK: Out
 
     /// Puts an event's bytes behind what waits already. ``flush()`` follows at the end of the loop's turn.
     func send(event: ByteBuffer) {
+        guard accessRefusal == nil else { return }
         switch state {
         case .open: break
         case .authenticating:
@@ -385,4 +413,17 @@ final class SocketHandler: ChannelInboundHandler {
 extension WebSocketOpcode {
     /// The four bits on the wire.
     fileprivate var wireValue: UInt8 { UInt8(webSocketOpcode: self) }
+}
+
+extension CloseCode {
+    /// What a socket is closed with whose token or user is refused; nil for other refusals.
+    fileprivate init?(refusing error: RoostError) {
+        switch error.code {
+        case .unauthenticated: self = .unauthenticated
+        case .tokenExpired: self = .tokenExpired
+        case .tokenRevoked: self = .tokenRevoked
+        case .userDeactivated: self = .userDeactivated
+        default: return nil
+        }
+    }
 }

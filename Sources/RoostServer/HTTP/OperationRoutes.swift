@@ -10,7 +10,7 @@ import Synchronization
 /// headers, its answer is the body.
 struct OperationRoutes: Sendable {
     let engine: Engine
-    let tokens: TokenKeys
+    let tokens: TokenVerifier
     let metrics: ServerMetrics
     let admission = Admission()
 
@@ -60,7 +60,7 @@ struct OperationRoutes: Sendable {
         }
         metrics.authenticated(over: .http)
         guard let user = try RequestHeaders.actAs(of: request, role: verified.role) else {
-            let caller = Caller(user: verified.user, role: verified.role)
+            let caller = Caller(user: verified.user, role: verified.role, token: verified.identity)
             do {
                 try await admit(caller, displayName: verified.displayName)
             } catch let error as RoostError where error.code == .invalidArgument {
@@ -69,7 +69,7 @@ struct OperationRoutes: Sendable {
             return caller
         }
         // With the user's own rights, whatever the backend's are.
-        let caller = Caller(user: user)
+        let caller = Caller(user: user, token: verified.identity)
         try await admit(caller, displayName: nil, field: RequestHeaders.actAs)
         return caller
     }

@@ -34,6 +34,12 @@ public struct RoostServer: Service {
         public var options = AppOptions()
         /// A JSON file with channel types and roles of the operator's own, put into the database at each start: see ``Definitions``. Nil for none.
         public var channelTypes: URL?
+        /// A JWK set (RFC 7517) with further keys that tokens may be signed with, read anew when it changes. Nil for none.
+        public var tokenKeys: URL?
+        /// What a token's claim `iss` must be; nil when it doesn't matter.
+        public var tokenIssuer: String?
+        /// What a token's claim `aud` must hold; nil when it doesn't matter.
+        public var tokenAudience: String?
         /// The address to listen on. The default serves this machine only.
         public var host = "127.0.0.1"
         /// The port; 0 for any free one.
@@ -62,6 +68,8 @@ public struct RoostServer: Service {
     private let engine: Engine
     private let hub: Hub
     private let cluster: ClusterNode?
+    private let tokens: TokenVerifier
+    private let tokenFiles: TokenKeyFiles
     private let readiness = Readiness()
     private let application: Application<RouterResponder<BasicRequestContext>>
 
@@ -82,7 +90,18 @@ public struct RoostServer: Service {
         let definitions = try configuration.channelTypes.map { try Definitions(file: $0) }
         let storage = try Storage(configuration, logger: logger)
         (database, file) = (storage.database, storage.file)
-        let tokens = await TokenKeys(secret: try storage.tokenSecret())
+        tokenFiles = TokenKeyFiles(
+            secret: try storage.tokenSecret(), directory: configuration.dataDirectory, file: configuration.tokenKeys)
+        let (keys, fingerprints) = try await tokenFiles.read()
+        if configuration.database != nil {
+            try database.write(lane: 0) { try $0.confirmTokenKeys(fingerprints) }
+        }
+        tokens = TokenVerifier(
+            keys,
+            rules: .init(
+                lifetimeSecondsMax: configuration.options.tokenLifetimeSecondsMax, issuer: configuration.tokenIssuer,
+                audience: configuration.tokenAudience),
+            logger: logger)
         let epoch = try database.write(lane: 0) { try $0.epoch(orNew: UUID().uuidString.lowercased()) }
 
         try definitions?.put(into: database, options: configuration.options)
@@ -91,7 +110,7 @@ public struct RoostServer: Service {
         hub = try await Hub(group: group)
         cluster = try storage.joinCluster(hub: hub, readiness: readiness)
         let counters = ServerMetrics()
-        engine = Engine(
+        engine = try Engine(
             database: database, hub: hub, delivery: cluster, options: configuration.options, metrics: counters, logger: logger)
 
         var limits = SocketHandler.Limits()
@@ -135,6 +154,16 @@ public struct RoostServer: Service {
     public func run() async throws {
         let readiness = readiness
         let control = await listenToCommands()
+        let watching = Task { [tokenFiles, tokens, engine, logger, configuration] in
+            await tokenFiles.watch(tokens, logger: logger) { fingerprints in
+                guard configuration.database != nil else { return }
+                try await engine.perform(OperationName.none, for: Caller(user: ""), scope: Scope(), isReadOnly: false) { context in
+                    try context.transaction.confirmTokenKeys(fingerprints)
+                    return []
+                }
+            }
+        }
+        defer { watching.cancel() }
         let outcome: Result<Void, any Error>
         do {
             try await withGracefulShutdownHandler {

@@ -1,6 +1,7 @@
 import Crypto
 import Foundation
 import Logging
+import RoostAPI
 import RoostCore
 import RoostDatabase
 
@@ -110,6 +111,19 @@ struct Storage {
             }
             return (isMissing ? "The token secret \(path) is missing" : "The token secret \(path) isn't the one that the database was used with")
                 + ": all tokens would end. Put the right one back. To go on with another: roost serve --accept-data-loss."
+        }
+    }
+}
+
+extension Transaction {
+    /// Writes down which secret a name means, and throws `RoostError` when another node of the cluster has another secret by that name. A name is
+    /// never given to another key, so that a node that was away can't take one for the other.
+    func confirmTokenKeys(_ fingerprints: [String: String]) throws {
+        for (name, own) in fingerprints.sorted(by: { $0.key < $1.key }) where try setting("token-key:\(name)", orNew: own) != own {
+            throw RoostError(
+                .alreadyExists,
+                "Another node has, or had, another key by the name \(name). Copy token-keys.json from its data directory, or give the new key a name of its own."
+            )
         }
     }
 }

@@ -1,86 +1,122 @@
 public import Foundation
-public import JWTKit
 public import RoostAPI
 
-/// Makes and checks the tokens with which clients say who they are: JSON Web Tokens signed with one secret.
+/// Makes and checks the tokens with which clients say who they are: JSON Web Tokens (RFC 7519).
 ///
-/// The algorithm is pinned: a token whose header names another one than `HS256`, `none` among them, is refused before its signature is looked
-/// at. `exp` is required. The secret is made on the first run and never leaves the data directory.
+/// A token without `kid` is signed with the secret of the data directory, one with `kid` by the key of that name, and none by any other. Each
+/// key has one algorithm; a token whose header names another one, `none` among them, is refused before its signature is looked at.
 public struct TokenKeys: Sendable {
     /// What a token says.
-    public struct Claims: JWTPayload, Sendable {
+    public struct Claims: Codable, Sendable {
         /// The user.
-        public var sub: SubjectClaim
-        public var exp: ExpirationClaim
-        public var nbf: NotBeforeClaim?
+        public var sub: String
+        public var exp: Double
+        public var nbf: Double?
+        /// When it was issued: what revocations go by.
+        public var iat: Double?
+        /// The token's own name, by which it can be revoked.
+        public var jti: String?
+        public var iss: String?
+        public var aud: Audience?
         public var role: AppRole?
         /// The display name that the user gets when the token is the first to name them.
         public var name: String?
 
-        public init(user: UserID, role: AppRole, displayName: String? = nil, expiresAt: Date) {
-            sub = SubjectClaim(value: user.rawValue)
-            exp = ExpirationClaim(value: expiresAt)
+        public init(
+            user: UserID, role: AppRole, displayName: String? = nil, expiresAt: Date, issuedAt: Date? = Date(), id: String? = nil
+        ) {
+            sub = user.rawValue
+            exp = Self.number(expiresAt)
+            iat = issuedAt.map(Self.number)
+            jti = id
             self.role = role
             name = displayName
         }
 
-        public func verify(using algorithm: some JWTAlgorithm) throws {
-            try exp.verifyNotExpired()
-            try nbf?.verifyNotBefore()
+        /// Seconds with their milliseconds: a token that is issued right after a revocation is newer than it.
+        private static func number(_ date: Date) -> Double { (date.timeIntervalSince1970 * 1000).rounded(.down) / 1000 }
+    }
+
+    /// For whom a token is: one text or several.
+    public struct Audience: Codable, Sendable {
+        public var values: [String]
+        public init(_ values: [String]) { self.values = values }
+
+        public init(from decoder: any Decoder) throws {
+            let container = try decoder.singleValueContainer()
+            values = try (try? [container.decode(String.self)]) ?? container.decode([String].self)
+        }
+
+        public func encode(to encoder: any Encoder) throws {
+            var container = encoder.singleValueContainer()
+            if values.count == 1 { try container.encode(values[0]) } else { try container.encode(values) }
         }
     }
 
-    private let keys: JWTKeyCollection
+    /// The secret of the data directory, unless it is retired.
+    private var tokenSecret: TokenKey?
+    /// Those that a token names.
+    private var named: [String: TokenKey] = [:]
+    private var signingKey: TokenKey?
 
     /// Bytes of a secret, at least: as many as the digest has (RFC 7518 §3.2).
     public static let secretSizeBytesMin = 32
 
-    public init(secret: Data) async {
-        keys = JWTKeyCollection()
-        await keys.add(hmac: HMACKey(from: secret), digestAlgorithm: .sha256)
+    public init(secret: Data) async { self.init(secret: secret, own: TokenKeySet(), others: TokenKeySet()) }
+
+    /// - Parameters:
+    ///   - own: the keys of the data directory.
+    ///   - others: those of the operator's file. A name that stands in both means the one of the data directory.
+    init(secret: Data, own: TokenKeySet, others: TokenKeySet) {
+        let key = TokenKey(id: nil, secret: secret)
+        tokenSecret = own.isTokenSecretRetired ? nil : key
+        named = others.keys.merging(own.keys) { _, own in own }
+        signingKey = own.signingName.flatMap { own.keys[$0] } ?? tokenSecret
     }
+
+    /// The secrets of the data directory that all nodes of a cluster must have alike, by their names.
+    var count: Int { named.count + (tokenSecret == nil ? 0 : 1) }
 
     /// Makes a token.
-    public func sign(_ claims: Claims) async throws -> String { try await keys.sign(claims) }
-
-    /// Checks a token. A failure is `token_expired` or `unauthenticated`, and tells nothing of the token.
-    func verify(_ token: String) async -> Result<VerifiedToken, RoostError> {
-        let refusal = RoostError(.unauthenticated, "The token is not valid.")
-        guard token.utf8.count <= 8192, Self.algorithm(of: token) == "HS256" else { return .failure(refusal) }
-        do {
-            let claims = try await keys.verify(token, as: Claims.self)
-            let user = UserID(claims.sub.value)
-            try user.validate(field: "sub")
-            try Limits.check(claims.name, length: Limits.displayNameLength, field: "name")
-            let expiresAt = min(claims.exp.value.timeIntervalSince1970, 253_402_300_799)
-            return .success(
-                VerifiedToken(
-                    user: user, role: claims.role ?? .user, displayName: Limits.displayName(fromClaim: claims.name),
-                    expiresAt: Timestamp(milliseconds: Int64(expiresAt * 1000))))
-        } catch let error as JWTError where error.errorType == .claimVerificationFailure && error.failedClaim is ExpirationClaim {
-            return .failure(RoostError(.tokenExpired, "The token is over. Get another."))
-        } catch let error as RoostError {
-            return .failure(RoostError(.unauthenticated, "The token names no lawful user: \(error.message)"))
-        } catch {
-            return .failure(refusal)
+    ///
+    /// - Throws: `RoostError` when the secret of the data directory is retired and no other key signs.
+    public func sign(_ claims: Claims) async throws -> String {
+        guard let signingKey else {
+            throw RoostError(.unavailable, "The token secret is retired, and no other key signs. See roost keys.")
         }
+        struct Header: Encodable {
+            let alg: String
+            let typ = "JWT"
+            let kid: String?
+        }
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = .sortedKeys
+        let header = Base64URL.encode(try encoder.encode(Header(alg: signingKey.algorithm.rawValue, kid: signingKey.id)))
+        let text = header + "." + Base64URL.encode(try encoder.encode(claims))
+        guard let signature = signingKey.sign(Data(text.utf8)) else {
+            throw RoostError(.unavailable, "A public key can't sign.")
+        }
+        return text + "." + Base64URL.encode(signature)
     }
 
-    /// The algorithm that a token's header names.
-    private static func algorithm(of token: String) -> String? {
-        struct Header: Decodable { let alg: String }
-        guard let first = token.split(separator: ".", omittingEmptySubsequences: false).first else { return nil }
-        var text = first.replacingOccurrences(of: "-", with: "+").replacingOccurrences(of: "_", with: "/")
-        text += String(repeating: "=", count: (4 - text.count % 4) % 4)
-        guard let data = Data(base64Encoded: text) else { return nil }
-        return try? JSONDecoder().decode(Header.self, from: data).alg
+    /// The claims of a token whose signature is good.
+    func claims(of token: String) throws(TokenRefusal) -> Claims {
+        let text = try TokenText(token)
+        let key: TokenKey
+        if let name = text.header.kid {
+            guard let found = named[name] else { throw TokenRefusal("there is no key with the kid \(name.prefix(64))") }
+            key = found
+        } else {
+            guard let tokenSecret else { throw TokenRefusal("it names no key, and the token secret is retired") }
+            key = tokenSecret
+        }
+        guard text.header.alg == key.algorithm.rawValue else {
+            throw TokenRefusal("its alg isn't that of its key, \(key.algorithm.rawValue)")
+        }
+        guard key.isSignature(text.signature, of: text.signed) else { throw TokenRefusal("its signature is wrong") }
+        guard let claims = try? JSONDecoder().decode(Claims.self, from: text.payload) else {
+            throw TokenRefusal("its claims sub and exp are missing, or one isn't of its type")
+        }
+        return claims
     }
-}
-
-/// Who a checked token names.
-struct VerifiedToken: Sendable {
-    let user: UserID
-    let role: AppRole
-    let displayName: String?
-    let expiresAt: Timestamp
 }

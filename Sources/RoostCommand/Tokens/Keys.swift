@@ -1,0 +1,79 @@
+import ArgumentParser
+import Foundation
+import RoostServer
+
+/// `roost keys`: the keys that a server's tokens are signed with. A running server takes a change within a second or two.
+struct Keys: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "List, add and remove the keys that tokens are signed with.",
+        discussion: """
+            To rotate without downtime: add a key, copy token-keys.json to the data directories of the other nodes if there are any, have \
+            roost token and your backend sign with the new key (its name goes into the header kid), and remove the old one when its last \
+            token has expired. A running server takes each step within two seconds.
+
+            No command prints a secret: they stand in token-keys.json and token-secret, readable by their owner only.
+            """,
+        subcommands: [List.self, Add.self, Use.self, Remove.self], defaultSubcommand: List.self)
+
+    struct Directory: ParsableArguments {
+        @Option(help: "The data directory of the server. Default: \(Setting.data.standard). Environment: ROOST_DATA.") var data: String?
+
+        /// - Throws: a ``Failure`` where no server has run.
+        func ring() throws -> TokenKeyRing {
+            let data = data ?? ProcessInfo.processInfo.environment["ROOST_DATA"] ?? "\(Setting.data.standard)"
+            let directory = URL(filePath: data, directoryHint: .isDirectory)
+            _ = try TokenMint(directory: directory).secretFile()
+            return TokenKeyRing(directory: directory)
+        }
+    }
+
+    struct List: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(abstract: "List the keys, without their secrets.")
+        @OptionGroup var directory: Directory
+        @Flag(help: "Print JSON.") var json = false
+
+        func run() async throws {
+            let entries = try await directory.ring().telling { try await $0.entries() }
+            if json { return try Output.json(entries) }
+            let rows = entries.map { [$0.kid, $0.algorithm, $0.signs ? "roost token signs with it" : ""] }
+            Output.lines(Output.table([["kid", "alg", ""]] + rows))
+        }
+    }
+
+    struct Add: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Add a new HS256 key, and print its name.",
+            discussion: "Tokens that name it are taken from then on. Nothing is signed with it before roost keys use.")
+        @Argument(help: "The key's name, which tokens carry as kid. One is made up unless it is given.") var kid: String?
+        @OptionGroup var directory: Directory
+
+        func run() async throws { Output.line(try await directory.ring().telling { try await $0.add(named: kid) }) }
+    }
+
+    struct Use: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(abstract: "Have roost token sign with a key.")
+        @Argument(help: "The key's name; \(TokenKeyRing.tokenSecretName) for the secret of tokens without kid.") var kid: String
+        @OptionGroup var directory: Directory
+
+        func run() async throws { try await directory.ring().telling { try await $0.use(kid) } }
+    }
+
+    struct Remove: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(abstract: "Remove a key: its tokens are refused from then on.")
+        @Argument(help: "The key's name; \(TokenKeyRing.tokenSecretName) for the secret of tokens without kid.") var kid: String
+        @OptionGroup var directory: Directory
+
+        func run() async throws { try await directory.ring().telling { try await $0.remove(kid) } }
+    }
+}
+
+extension TokenKeyRing {
+    /// Does something with the keys, with failures that tell what to do.
+    fileprivate func telling<T>(_ body: (TokenKeyRing) async throws -> T) async throws -> T {
+        do {
+            return try await body(self)
+        } catch {
+            throw Failure("\(error)")
+        }
+    }
+}

@@ -1,0 +1,78 @@
+import Foundation
+import Logging
+import RoostAPI
+
+/// The files that a server's keys come from: the key ring of its data directory, and the operator's own JWK set.
+///
+/// Looked at each second. A file that changed is read anew; one that can't be used, or isn't there any more, leaves the keys as they are,
+/// with an error in the log.
+struct TokenKeyFiles: Sendable {
+    private let secret: Data
+    private let ring: TokenKeyRing
+    private let file: URL?
+
+    init(secret: Data, directory: URL, file: URL?) {
+        self.secret = secret
+        ring = TokenKeyRing(directory: directory)
+        self.file = file
+    }
+
+    /// The keys as the files have them, and the fingerprints of the secrets that all nodes of a cluster must have alike.
+    func read() async throws -> (keys: TokenKeys, fingerprints: [String: String]) {
+        let own = try await ring.keys()
+        let others: TokenKeySet
+        if let file { others = try await TokenKeySet.read(file) } else { others = TokenKeySet() }
+        guard others.signingName == nil, !others.isTokenSecretRetired else {
+            throw TokenKeySet.Unusable("The members roostSigningKey and roostTokenSecret are for the file \(ring.url.path) only.")
+        }
+        if let twice = own.names.first(where: { others.keys[$0] != nil }) {
+            throw TokenKeySet.Unusable("The kid \(twice) stands in both files of keys, \(ring.url.path) and \(file?.path ?? "").")
+        }
+        return (TokenKeys(secret: secret, own: own, others: others), own.keys.compactMapValues(\.fingerprint))
+    }
+
+    /// Reads again whenever a file changes, until the task is cancelled.
+    ///
+    /// - Parameter confirm: throws when the other nodes of the cluster have other secrets by the same names.
+    func watch(
+        _ tokens: TokenVerifier, logger: Logger, confirm: @Sendable ([String: String]) async throws -> Void
+    ) async {
+        var known = marks
+        var lastFailure = ""
+        while (try? await Task.sleep(for: .seconds(1))) != nil {
+            let now = marks
+            guard now != known || !lastFailure.isEmpty else { continue }
+            do {
+                let (keys, fingerprints) = try await read()
+                try await confirm(fingerprints)
+                tokens.replace(keys)
+                known = now
+                lastFailure = ""
+                logger.notice("The token keys were read anew.", metadata: ["keys": "\(keys.count)"])
+            } catch {
+                // Said once, and tried until it is mended: what was changed in place may have been read in the middle.
+                if "\(error)" != lastFailure {
+                    logger.error("The token keys stay as they were.", metadata: ["error": "\(error)"])
+                }
+                lastFailure = "\(error)"
+            }
+        }
+    }
+
+    /// What changes when a file is written or replaced.
+    private struct Mark: Equatable {
+        var inode: Int?
+        var sizeBytes: Int?
+        var changedAt: Date?
+        var mode: Int?
+    }
+
+    private var marks: [Mark] {
+        [ring.url, file].compactMap { $0 }.map { file in
+            let attributes = try? FileManager.default.attributesOfItem(atPath: file.resolvingSymlinksInPath().path)
+            return Mark(
+                inode: (attributes?[.systemFileNumber] as? NSNumber)?.intValue, sizeBytes: (attributes?[.size] as? NSNumber)?.intValue,
+                changedAt: attributes?[.modificationDate] as? Date, mode: (attributes?[.posixPermissions] as? NSNumber)?.intValue)
+        }
+    }
+}

@@ -1,0 +1,165 @@
+public import Foundation
+import RoostAPI
+
+/// The keys of the server's own in the data directory, beside its secret: a JWK set that only its owner may read.
+///
+/// A running server reads it anew when it changes. Several commands at once change it one after another, and each change is on disk as a
+/// whole or not at all.
+public struct TokenKeyRing: Sendable {
+    public let url: URL
+    private let directory: URL
+
+    public init(directory: URL) {
+        self.directory = directory
+        url = directory.appending(path: "token-keys.json")
+    }
+
+    /// The secret that tokens without `kid` are signed with, as commands name it.
+    public static let tokenSecretName = "token-secret"
+
+    /// A key without its secret.
+    public struct Entry: Codable, Hashable, Sendable {
+        /// The name by which tokens choose it; `token-secret` for the key of tokens that choose none.
+        public let kid: String
+        public let algorithm: String
+        /// Whether `roost token` signs with it.
+        public let signs: Bool
+    }
+
+    /// Why a change wasn't made.
+    public struct Refusal: Error, CustomStringConvertible {
+        public let description: String
+        init(_ description: String) { self.description = description }
+    }
+
+    /// All keys that a server on this directory takes tokens of, those of the operator's own file not among them.
+    public func entries() async throws -> [Entry] {
+        let set = try await keys()
+        var entries = set.names.compactMap { set.keys[$0] }.map { key in
+            Entry(kid: key.id ?? "", algorithm: key.algorithm.rawValue, signs: key.id == set.signingName)
+        }
+        if !set.isTokenSecretRetired {
+            entries.insert(Entry(kid: Self.tokenSecretName, algorithm: "HS256", signs: set.signingName == nil), at: 0)
+        }
+        return entries
+    }
+
+    /// Adds a new secret. Tokens that name it are taken from then on; who signs with which key doesn't change.
+    ///
+    /// - Returns: its name.
+    public func add(named name: String?) async throws -> String {
+        try await change { document in
+            let name = name ?? Self.newName()
+            guard name != Self.tokenSecretName else { throw Refusal("\(name) is the name of the secret that is there already.") }
+            guard !document.keys.contains(where: { $0.kid == name }) else { throw Refusal("There is a key \(name) already.") }
+            var generator = SystemRandomNumberGenerator()
+            let secret = (0..<TokenKeys.secretSizeBytesMin).map { _ in UInt8.random(in: .min ... .max, using: &generator) }
+            document.keys.append(JSONWebKey(kty: "oct", kid: name, alg: "HS256", use: "sig", k: Base64URL.encode(Data(secret))))
+            return name
+        }
+    }
+
+    /// Has `roost token` sign with a key.
+    public func use(_ name: String) async throws {
+        try await change { document in
+            if name == Self.tokenSecretName {
+                document.roostTokenSecret = nil
+                document.roostSigningKey = nil
+                return
+            }
+            guard document.keys.contains(where: { $0.kid == name && $0.kty == "oct" }) else { throw Self.unknown(name) }
+            document.roostSigningKey = name
+        }
+    }
+
+    /// Removes a key: its tokens are refused from then on. The one that signs stays, and so the last one does.
+    public func remove(_ name: String) async throws {
+        try await change { document in
+            guard name != (document.roostSigningKey ?? Self.tokenSecretName) else {
+                throw Refusal("\(name) is the key that roost token signs with. Choose another first: roost keys use KID.")
+            }
+            if name == Self.tokenSecretName {
+                guard document.roostTokenSecret == nil else { throw Self.unknown(name) }
+                // The file of the secret stays: it is what ties the directory to its database.
+                document.roostTokenSecret = "retired"
+                return
+            }
+            let before = document.keys.count
+            document.keys.removeAll { $0.kid == name }
+            guard document.keys.count < before else { throw Self.unknown(name) }
+        }
+    }
+
+    /// The keys as they are now; none where there is no file.
+    func keys() async throws -> TokenKeySet {
+        FileManager.default.fileExists(atPath: url.path) ? try await TokenKeySet.read(url) : TokenKeySet()
+    }
+
+    private static func unknown(_ name: String) -> Refusal { Refusal("There is no key \(name). See roost keys list.") }
+
+    private static func newName() -> String {
+        var generator = SystemRandomNumberGenerator()
+        let number = UInt32.random(in: .min ... .max, using: &generator)
+        return "key-" + String(number, radix: 36)
+    }
+
+    // MARK: The file
+
+    private func change<T>(_ change: (inout TokenKeySet.Document) throws -> T) async throws -> T {
+        let lock = open(directory.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard lock >= 0 else { throw Refusal("The data directory \(directory.path) can't be opened.") }
+        defer { close(lock) }
+        guard flock(lock, LOCK_EX | LOCK_NB) == 0 else { throw Refusal("Another command changes the keys now. Try again.") }
+        _ = try await keys()
+        var document = TokenKeySet.Document(keys: [])
+        if let data = FileManager.default.contents(atPath: url.path) {
+            document = try JSONDecoder().decode(TokenKeySet.Document.self, from: data)
+        }
+        let result = try change(&document)
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.prettyPrinted, .sortedKeys]
+        let data = try encoder.encode(document)
+        // What is written can be read: a name that is too long, say, is refused here.
+        do {
+            _ = try await TokenKeySet(data)
+        } catch {
+            throw Refusal("The keys can't be changed so: \(error).")
+        }
+        try write(data, directory: lock)
+        return result
+    }
+
+    /// Beside the file, to the disk, then in its place.
+    private func write(_ data: Data, directory lock: Int32) throws {
+        let temporary = directory.appending(path: ".token-keys-\(getpid()).tmp").path
+        unlink(temporary)
+        let file = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+        guard file >= 0 else { throw Refusal("\(directory.path) can't be written: \(String(cString: strerror(errno))).") }
+        let isWritten = data.withUnsafeBytes { bytes in
+            var rest = UnsafeRawBufferPointer(rebasing: bytes[...])
+            while let start = rest.baseAddress, !rest.isEmpty {
+                let count = Foundation.write(file, start, rest.count)
+                guard count > 0 else { return false }
+                rest = UnsafeRawBufferPointer(rebasing: rest[count...])
+            }
+            return fsync(file) == 0
+        }
+        close(file)
+        guard isWritten, rename(temporary, url.path) == 0, fsync(lock) == 0 else {
+            let reason = String(cString: strerror(errno))
+            unlink(temporary)
+            throw Refusal("\(url.path) can't be written: \(reason).")
+        }
+    }
+}
+
+extension TokenKeys {
+    /// The keys of a data directory in which a server has run, as `roost token` signs with them.
+    ///
+    /// - Throws: `SecretFile.Unusable`, or a failure whose description says what is wrong with the file of keys.
+    public init(directory: URL) async throws {
+        self.init(
+            secret: try SecretFile(directory: directory).read(), own: try await TokenKeyRing(directory: directory).keys(),
+            others: TokenKeySet())
+    }
+}

@@ -1,0 +1,98 @@
+import Foundation
+import RoostAPI
+
+/// The keys of a file: a JWK set (RFC 7517 §5), read strictly. A file with anything in it that can't be used isn't used at all.
+struct TokenKeySet: Sendable {
+    /// By their names.
+    var keys: [String: TokenKey] = [:]
+    /// In the order of the file.
+    var names: [String] = []
+    /// The key that `roost token` signs with. Only in a file of the server's own.
+    var signingName: String?
+    /// Whether tokens without a key's name, signed with the secret of the data directory, are refused. Only in a file of the server's own.
+    var isTokenSecretRetired = false
+
+    static let sizeBytesMax = 262_144
+    static let keysMax = 100
+    static let nameLengthMax = 128
+
+    /// A set as JSON. Members that are unknown are passed over, as the RFC has it.
+    struct Document: Codable {
+        var keys: [JSONWebKey]
+        var roostSigningKey: String?
+        var roostTokenSecret: String?
+    }
+
+    /// Why a file of keys isn't used. The reason never holds a key.
+    struct Unusable: Error, CustomStringConvertible, Equatable {
+        var description: String
+        init(_ description: String) { self.description = description }
+    }
+
+    init() {}
+
+    init(_ data: Data) async throws(Unusable) {
+        guard data.count <= Self.sizeBytesMax else { throw Unusable("it has more than \(Self.sizeBytesMax) bytes") }
+        let duplicate: [String]?
+        do {
+            duplicate = try JSONScan(Array(data)).duplicate
+        } catch {
+            throw Unusable("it has too many values")
+        }
+        if let duplicate { throw Unusable("\(duplicate.joined(separator: ".")) is given more than once") }
+        guard let document = try? JSONDecoder().decode(Document.self, from: data) else {
+            throw Unusable(#"it isn't a JWK set: {"keys":[…]}"#)
+        }
+        guard document.keys.count <= Self.keysMax else { throw Unusable("it has more than \(Self.keysMax) keys") }
+        for (index, jwk) in document.keys.enumerated() { try await add(jwk, at: index) }
+        signingName = document.roostSigningKey
+        if let signingName, keys[signingName]?.isSecret != true {
+            throw Unusable("roostSigningKey names no HS256 key of the file")
+        }
+        guard document.roostTokenSecret == nil || document.roostTokenSecret == "retired" else {
+            throw Unusable("roostTokenSecret must be retired, or absent")
+        }
+        isTokenSecretRetired = document.roostTokenSecret != nil
+    }
+
+    private mutating func add(_ jwk: JSONWebKey, at index: Int) async throws(Unusable) {
+        // Keys for encryption stand beside those for signatures in the sets of many providers.
+        if jwk.use == "enc" { return }
+        guard let name = jwk.kid, !name.isEmpty, name.count <= Self.nameLengthMax else {
+            throw Unusable("key \(index + 1): kid must have 1 to \(Self.nameLengthMax) characters")
+        }
+        guard keys[name] == nil else { throw Unusable("the kid \(name) stands in it twice") }
+        do {
+            keys[name] = try await TokenKey(jwk, id: name)
+        } catch {
+            throw Unusable("key \(name): \(error)")
+        }
+        names.append(name)
+    }
+}
+
+extension TokenKeySet {
+    /// Reads a file. One with secrets must be readable by its owner only, and none may be written by others.
+    static func read(_ file: URL) async throws(Unusable) -> TokenKeySet {
+        let set: TokenKeySet
+        let path = file.resolvingSymlinksInPath().path
+        let attributes = try? FileManager.default.attributesOfItem(atPath: path)
+        do {
+            guard let size = (attributes?[.size] as? NSNumber)?.intValue, size <= sizeBytesMax,
+                attributes?[.type] as? FileAttributeType == .typeRegular, let data = FileManager.default.contents(atPath: path)
+            else { throw Unusable("it can't be read, or has more than \(sizeBytesMax) bytes") }
+            set = try await TokenKeySet(data)
+        } catch {
+            throw Unusable("The file of keys \(file.path) can't be used: \(error).")
+        }
+        // A mode that isn't known counts as one that is open to all.
+        let mode = (attributes?[.posixPermissions] as? NSNumber)?.intValue ?? 0o777
+        let forbidden = set.keys.values.contains(where: \.isSecret) ? 0o077 : 0o022
+        guard mode & forbidden == 0 else {
+            throw Unusable(
+                "The file of keys \(file.path) has mode \(String(mode, radix: 8)), so that others can \(forbidden == 0o077 ? "read" : "change") it. "
+                    + "Type: chmod \(forbidden == 0o077 ? "600" : "644") \(file.path)")
+        }
+        return set
+    }
+}

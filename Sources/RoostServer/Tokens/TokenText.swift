@@ -1,0 +1,103 @@
+import Foundation
+import RoostAPI
+
+/// A token taken apart, before anything in it is believed: the compact form of a JSON Web Signature (RFC 7515 §3.1), read strictly.
+///
+/// What one reader takes in one way and another in another way is refused: white space, padding, the other alphabet of base 64, bits that
+/// count for nothing, a fourth part, text that isn't UTF-8, and a member that stands twice in its object.
+struct TokenText {
+    /// What the signature is for: the header and the payload as they were sent.
+    let signed: Data
+    let signature: Data
+    let header: Header
+    /// The claims, as JSON.
+    let payload: Data
+
+    /// What a header may say that matters here. Everything else in it is passed over, as RFC 7515 has it.
+    struct Header: Decodable {
+        let alg: String
+        let kid: String?
+        /// Whether it names parameters that must be understood. There are none that this server understands.
+        let isCritical: Bool
+
+        private enum CodingKeys: String, CodingKey { case alg, kid, crit }
+
+        init(from decoder: any Decoder) throws {
+            let container = try decoder.container(keyedBy: CodingKeys.self)
+            alg = try container.decode(String.self, forKey: .alg)
+            kid = try container.decodeIfPresent(String.self, forKey: .kid)
+            isCritical = container.contains(.crit)
+        }
+    }
+
+    /// Bytes of a token: what fits into one line of a header.
+    static let sizeBytesMax = 8192
+
+    init(_ token: String) throws(TokenRefusal) {
+        guard token.utf8.count <= Self.sizeBytesMax else { throw TokenRefusal("it has more than \(Self.sizeBytesMax) bytes") }
+        let parts = token.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
+        guard parts.count == 3, let header = Base64URL.decode(parts[0]), let payload = Base64URL.decode(parts[1]),
+            let signature = Base64URL.decode(parts[2])
+        else { throw TokenRefusal("it isn't three parts in base 64 for URLs, without padding") }
+        signed = Data(token.utf8.prefix(parts[0].count + 1 + parts[1].count))
+        self.signature = signature
+        self.payload = payload
+        try Self.requirePlainJSON(header, "header")
+        try Self.requirePlainJSON(payload, "payload")
+        guard let read = try? JSONDecoder().decode(Header.self, from: header) else {
+            throw TokenRefusal("its header isn't a JSON object with alg")
+        }
+        guard !read.isCritical else { throw TokenRefusal("its header has crit, which names what this server doesn't know") }
+        self.header = read
+    }
+
+    private static func requirePlainJSON(_ data: Data, _ part: String) throws(TokenRefusal) {
+        guard String(validating: data, as: UTF8.self) != nil else { throw TokenRefusal("its \(part) isn't UTF-8") }
+        let scan: JSONScan
+        do {
+            scan = try JSONScan(Array(data))
+        } catch {
+            throw TokenRefusal("its \(part) has too many values")
+        }
+        if let duplicate = scan.duplicate {
+            throw TokenRefusal("its \(part) has \(duplicate.joined(separator: ".")) more than once")
+        }
+    }
+}
+
+/// Why a token isn't taken, for the server's log. It holds nothing of a token but names.
+struct TokenRefusal: Error, Equatable {
+    let reason: String
+    /// What the client is told.
+    var error = RoostError(.unauthenticated, "The token is not valid.")
+
+    init(_ reason: String) { self.reason = reason }
+
+    init(_ reason: String, telling error: RoostError) {
+        self.reason = reason
+        self.error = error
+    }
+}
+
+/// Base 64 with the alphabet for URLs and without padding (RFC 4648 §5), in its one canonical form.
+enum Base64URL {
+    static func decode(_ text: some Collection<UInt8>) -> Data? {
+        var standard: [UInt8] = []
+        standard.reserveCapacity(text.count + 3)
+        for byte in text {
+            switch byte {
+            case UInt8(ascii: "-"): standard.append(UInt8(ascii: "+"))
+            case UInt8(ascii: "_"): standard.append(UInt8(ascii: "/"))
+            case UInt8(ascii: "+"), UInt8(ascii: "/"), UInt8(ascii: "="): return nil
+            default: standard.append(byte)
+            }
+        }
+        while standard.count % 4 != 0 { standard.append(UInt8(ascii: "=")) }
+        guard let data = Data(base64Encoded: Data(standard)), encode(data).utf8.elementsEqual(text) else { return nil }
+        return data
+    }
+
+    static func encode(_ data: Data) -> String {
+        data.base64EncodedString().replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
+    }
+}

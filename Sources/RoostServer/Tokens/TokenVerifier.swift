@@ -1,0 +1,93 @@
+import Foundation
+import Logging
+import RoostAPI
+import RoostCore
+import Synchronization
+
+/// Checks tokens with the keys of this moment, and reads their files anew when these change.
+final class TokenVerifier: Sendable {
+    /// What holds for every token, whoever signed it.
+    struct Rules: Sendable {
+        var lifetimeSecondsMax = AppOptions.tokenLifetimeSecondsStandard
+        /// What the claim `iss` must be; nil when it doesn't matter.
+        var issuer: String?
+        /// What the claim `aud` must hold; nil when it doesn't matter.
+        var audience: String?
+    }
+
+    private let rules: Rules
+    private let keys: Mutex<TokenKeys>
+    private let logger: Logger
+    private let refusals = LogPause()
+
+    init(_ keys: TokenKeys, rules: Rules = Rules(), logger: Logger) {
+        self.keys = Mutex(keys)
+        self.rules = rules
+        self.logger = logger
+    }
+
+    func replace(_ keys: TokenKeys) { self.keys.withLock { $0 = keys } }
+
+    /// Checks a token. A failure is `token_expired` or `unauthenticated`, and tells nothing of a token that nobody signed.
+    func verify(_ token: String) async -> Result<VerifiedToken, RoostError> {
+        do {
+            let claims = try keys.withLock { $0 }.claims(of: token)
+            return .success(try check(claims, now: Date().timeIntervalSince1970))
+        } catch {
+            if error.error.code != .tokenExpired, refusals.isNews() {
+                logger.notice("A token was refused.", metadata: ["reason": "\(error.reason)"])
+            }
+            return .failure(error.error)
+        }
+    }
+
+    /// - Parameter now: Unix seconds.
+    func check(_ claims: TokenKeys.Claims, now: Double) throws(TokenRefusal) -> VerifiedToken {
+        let leeway = Double(TokenLeeway.seconds)
+        guard claims.exp > now else {
+            throw TokenRefusal("it has expired", telling: RoostError(.tokenExpired, "The token has expired. Get another."))
+        }
+        if let nbf = claims.nbf, nbf > now + leeway { throw Self.refusal("its nbf is later than now", "isn't valid yet") }
+        if let iat = claims.iat, iat > now + leeway { throw Self.refusal("its iat is later than now", "was issued in the future") }
+        let lifetime = claims.exp - (claims.iat ?? now)
+        guard lifetime <= Double(rules.lifetimeSecondsMax) else {
+            throw Self.refusal(
+                "its lifetime is longer than \(rules.lifetimeSecondsMax) s (token-lifetime-max)",
+                "is good for too long: a token has at most \(rules.lifetimeSecondsMax) s from its iat, or from now, to its exp")
+        }
+        if let issuer = rules.issuer, claims.iss != issuer { throw Self.refusal("its iss isn't the issuer", "has another issuer") }
+        if let audience = rules.audience, claims.aud?.values.contains(audience) != true {
+            throw Self.refusal("its aud doesn't name the audience", "is for another audience")
+        }
+        let user = UserID(claims.sub)
+        do {
+            try user.validate(field: "sub")
+            try Limits.check(claims.name, length: Limits.displayNameLength, field: "name")
+            try Limits.check(claims.jti, length: Limits.identifierLength, field: "jti")
+        } catch {
+            throw Self.refusal(error.message, "names no lawful user: \(error.message)")
+        }
+        return VerifiedToken(
+            user: user, role: claims.role ?? .user, displayName: Limits.displayName(fromClaim: claims.name), expiresAt: Self.timestamp(claims.exp),
+            identity: TokenIdentity(user: user, issuedAt: claims.iat.map(Self.timestamp), id: claims.jti))
+    }
+
+    private static func refusal(_ reason: String, _ told: String) -> TokenRefusal {
+        TokenRefusal(reason, telling: RoostError(.unauthenticated, "The token \(told)."))
+    }
+
+    /// Rounded, since a number of seconds with milliseconds isn't exact in binary.
+    private static func timestamp(_ seconds: Double) -> Timestamp {
+        Timestamp(milliseconds: Int64((min(max(seconds, 0), 253_402_300_799) * 1000).rounded()))
+    }
+}
+
+/// Who a checked token names.
+struct VerifiedToken: Sendable {
+    let user: UserID
+    let role: AppRole
+    let displayName: String?
+    let expiresAt: Timestamp
+    /// What revocations go by.
+    let identity: TokenIdentity
+}

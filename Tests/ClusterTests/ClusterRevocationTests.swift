@@ -1,0 +1,94 @@
+#if Cluster
+import Foundation
+import RoostAPI
+import RoostServer
+import RoostTestSupport
+import Testing
+
+extension RealClusterTests {
+    /// Users and tokens that are shut out on one node are on all of them.
+    @Suite struct ClusterRevocationTests {
+        private static func code(of socket: RawSocket) async throws -> UInt16 {
+            while true {
+                switch await socket.next() {
+                case .close(let code, _): return code
+                case .text, .ping: continue
+                case .end: throw Missed("a close")
+                }
+            }
+        }
+
+        @Test(
+            "R21 a deactivated user is refused on every node at once, and their sockets are closed within a second, without a bus too",
+            arguments: [true, false])
+        func deactivation(hasBus: Bool) async throws {
+            try await TestCluster.run(3) { cluster in
+                try await cluster.makeChannel("general", owner: "ann", members: ["bob", "cat"])
+                let admin = try await cluster.servers[0].socket("root", role: .admin)
+                var sockets: [(RawSocket, CloseCode)] = []
+                for place in 0..<3 {
+                    sockets.append((try await cluster.socket("bob", at: place), .userDeactivated))
+                    sockets.append((try await cluster.socket("cat", at: place), .tokenRevoked))
+                }
+                let stays = try await cluster.socket("ann", at: 2)
+                let token = try await cluster.servers[1].token("bob")
+                if !hasBus { await cluster.nats.stop() }
+                let started = ContinuousClock.now
+                try await admin.call(DeactivateUser(user: "bob"))
+                try await admin.call(RevokeUserTokens(user: "cat"))
+                // Nobody has told the other nodes yet: each operation's transaction asks.
+                for server in cluster.servers.dropFirst() {
+                    #expect(try await server.request("GET", "/v1/me", token: token).code == "user_deactivated")
+                    let send = #"{"clientId":"\#(server.port)","text":"x"}"#
+                    let answer = try await server.request("POST", "/v1/channels/general/messages", token: token, body: send)
+                    #expect(answer.code == "user_deactivated")
+                }
+                for (socket, code) in sockets { #expect(try await Self.code(of: socket) == code.rawValue) }
+                print("revocation to closed sockets, three nodes, bus \(hasBus): \(ContinuousClock.now - started)")
+                #expect(try await stays.call(GetMe()).userId == "ann")
+                await admin.close()
+            }
+        }
+
+        @Test("R21 an idle node closes the sockets of a token that another revoked")
+        func idle() async throws {
+            try await TestCluster.run(2) { cluster in
+                let admin = try await cluster.servers[0].socket("root", role: .admin)
+                let bob = try await cluster.socket("bob", at: 1)
+                let started = ContinuousClock.now
+                try await admin.call(RevokeUserTokens(user: "bob"))
+                #expect(try await Self.code(of: bob) == CloseCode.tokenRevoked.rawValue)
+                print("revocation to closed socket, idle node: \(ContinuousClock.now - started)")
+                await admin.close()
+            }
+        }
+
+        @Test("R21 of operations on three nodes and a deactivation that race, none is stored after it")
+        func race() async throws {
+            try await TestCluster.run(3) { cluster in
+                try await cluster.makeChannel("general", owner: "ann", members: ["bob"])
+                let admin = try await cluster.servers[0].socket("root", role: .admin)
+                let ann = try await cluster.socket("ann", at: 0)
+                var sockets: [RawSocket] = []
+                for place in 0..<3 { sockets.append(try await cluster.socket("bob", at: place)) }
+                func post(_ numbers: Range<Int>) async {
+                    for number in numbers {
+                        for (place, socket) in sockets.enumerated() {
+                            // The socket may be closed already.
+                            let id = ClientID("\(place)-\(number)")
+                            _ = try? await socket.post(SendMessage(channel: "general", clientId: id, text: "x"))
+                        }
+                    }
+                }
+                await post(0..<40)
+                try await admin.call(DeactivateUser(user: "bob"))
+                let stored = try await ann.call(GetChannel(channel: "general")).channel.counters.messageCount
+                await post(40..<60)
+                for socket in sockets { #expect(try await Self.code(of: socket) == CloseCode.userDeactivated.rawValue) }
+                #expect(try await ann.call(GetChannel(channel: "general")).channel.counters.messageCount == stored)
+                await admin.close()
+            }
+        }
+    }
+}
+#endif

@@ -1,0 +1,138 @@
+import Foundation
+import RoostAPI
+import RoostServer
+import RoostTestSupport
+import Testing
+
+/// The files of keys, and changing keys while a server runs.
+@Suite struct TokenKeyTests {
+    /// Waits until a token is answered so.
+    private static func wait(_ server: TestServer, until status: Int, for token: String) async throws {
+        let deadline = ContinuousClock.now + .seconds(20)
+        while try await server.request("GET", "/v1/me", token: token).status != status {
+            guard ContinuousClock.now < deadline else { throw Missed("status \(status)") }
+            try await Task.sleep(for: .milliseconds(50))
+        }
+    }
+
+    private static func prepared() throws -> (URL, URL, TokenForge) {
+        let directory = TemporaryDirectory.make()
+        let forge = try TokenForge(secret: try SecretFile(directory: directory).readOrMake().secret)
+        return (directory, directory.appending(path: "keys.json"), forge)
+    }
+
+    @Test("R21 a file of keys that changes is read anew, and one that is broken leaves the keys as they are")
+    func reading() async throws {
+        let (directory, file, forge) = try Self.prepared()
+        let keys = try forge.keys
+        try forge.write([try #require(keys["ec"])], to: file)
+        let server = try await TestServer(directory: directory) { $0.tokenKeys = file }
+        #expect(try await server.request("GET", "/v1/me", token: try forge.es256()).status == 200)
+        #expect(try await server.request("GET", "/v1/me", token: try forge.edDSA()).status == 401)
+        try forge.write([try #require(keys["ec"]), try #require(keys["ed"])], to: file)
+        try await Self.wait(server, until: 200, for: try forge.edDSA())
+        // Broken, then mended without EC: what was broken has changed nothing meanwhile.
+        try TokenForge.write(Data(#"{"keys":[{"#.utf8), to: file)
+        #expect(try await server.request("GET", "/v1/me", token: try forge.es256()).status == 200)
+        try forge.write([try #require(keys["ed"]), try #require(keys["shared"])], to: file)
+        try await Self.wait(server, until: 401, for: try forge.es256())
+        #expect(try await server.request("GET", "/v1/me", token: forge.shared()).status == 200)
+        #expect(try await server.request("GET", "/v1/me", token: forge.own()).status == 200)
+        try await server.stop()
+    }
+
+    @Test("R21 a file of keys with anything wrong in it stops the start, with the reason")
+    func refusals() async throws {
+        let (directory, file, forge) = try Self.prepared()
+        let keys = try forge.keys
+        let (oct, ec, rsa) = try (#require(keys["shared"]), #require(keys["ec"]), #require(keys["rsa"]))
+        func changed(_ key: [String: String], _ change: (inout [String: String]) -> Void) -> [String: String] {
+            var key = key
+            change(&key)
+            return key
+        }
+        let bad: [(keys: [[String: String]], reason: String)] = [
+            ([oct, changed(ec) { $0["kid"] = "shared" }], "the kid shared stands in it twice"),
+            ([changed(oct) { $0["kid"] = nil }], "key 1: kid must have"), ([changed(oct) { $0["kid"] = "" }], "key 1: kid must have"),
+            ([changed(oct) { $0["k"] = "c2hvcnQ" }], "k must be at least 32 bytes"),
+            ([changed(oct) { $0["alg"] = "HS512" }], "alg must be HS256"), ([changed(oct) { $0["alg"] = "none" }], "alg must be HS256"),
+            ([changed(rsa) { $0["alg"] = "HS256" }], "alg must be RS256"), ([changed(ec) { $0["alg"] = "ES384" }], "alg must be ES256"),
+            ([changed(ec) { $0["crv"] = "P-384" }], "isn't one of"), ([changed(ec) { $0["x"] = $0["y"] }], "point"),
+            ([changed(ec) { $0["d"] = $0["x"] }], "private key"), ([changed(rsa) { $0["d"] = "AQAB" }], "private key"),
+            ([changed(rsa) { $0["n"] = String($0["n"]?.prefix(340) ?? "") }], "2048"),
+            ([changed(rsa) { $0["kty"] = "DSA" }], "isn't one of"),
+            ((0...100).map { number in changed(oct) { $0["kid"] = "\(number)" } }, "more than 100 keys"),
+        ]
+        for (keys, reason) in bad {
+            try forge.write(keys, to: file)
+            #expect(try await Self.failure(directory, file).contains(reason), "\(reason)")
+        }
+        for (text, reason) in [
+            ("", "JWK set"), ("[]", "JWK set"), (#"{"keys":{}}"#, "JWK set"), (#"{"keys":[],"keys":[]}"#, "more than once"),
+            (#"{"keys":[],"roostTokenSecret":"retired"}"#, "token-keys.json only"),
+            (String(repeating: " ", count: 300_000), "262144 bytes"),
+        ] {
+            try TokenForge.write(Data(text.utf8), to: file)
+            #expect(try await Self.failure(directory, file).contains(reason), "\(reason)")
+        }
+        // Who may read a secret, and who may change a public key.
+        try forge.write([oct], to: file, mode: 0o640)
+        #expect(try await Self.failure(directory, file).contains("chmod 600"))
+        try forge.write([ec], to: file, mode: 0o664)
+        #expect(try await Self.failure(directory, file).contains("chmod 644"))
+        #expect(try await Self.failure(directory, directory.appending(path: "absent")).contains("can't be read"))
+        // Keys for encryption stand beside those for signatures in many providers' sets.
+        try forge.write([ec, ["kty": "RSA", "use": "enc", "alg": "RSA-OAEP"]], to: file, mode: 0o644)
+        let server = try await TestServer(directory: directory) { $0.tokenKeys = file }
+        try await server.stop()
+    }
+
+    private static func failure(_ directory: URL, _ file: URL) async throws -> String {
+        do {
+            let server = try await TestServer(directory: directory) { $0.tokenKeys = file }
+            try await server.stop()
+            return "it started"
+        } catch {
+            return "\(error)"
+        }
+    }
+
+    @Test("R21 roost keys rotates the secret of a running server without downtime, and prints no secret")
+    func rotation() async throws {
+        let server = try await TestServer()
+        func roost(_ words: String) async throws -> String {
+            let run = try await CommandRun.roost(words, on: server)
+            #expect(run.status == 0, "\(words): \(run.errors)")
+            return run.output.trimmingCharacters(in: .whitespacesAndNewlines)
+        }
+        let old = try await roost("token ann")
+        let kid = try await roost("keys add")
+        let listed = try JSONDecoder().decode([TokenKeyRing.Entry].self, from: Data(try await roost("keys list --json").utf8))
+        #expect(listed.map(\.kid) == ["token-secret", kid] && listed.map(\.signs) == [true, false])
+        // A key that is added doesn't sign yet.
+        #expect(try await roost("token ann").split(separator: ".")[0] == old.split(separator: ".")[0])
+        _ = try await roost("keys use \(kid)")
+        let new = try await roost("token ann")
+        try await Self.wait(server, until: 200, for: new)
+        #expect(try await server.request("GET", "/v1/me", token: old).status == 200)
+        // The old one ends for good, without a restart.
+        _ = try await roost("keys remove token-secret")
+        try await Self.wait(server, until: 401, for: old)
+        #expect(try await server.request("GET", "/v1/me", token: new).status == 200)
+
+        let file = server.directory.appending(path: "token-keys.json")
+        let mode = try FileManager.default.attributesOfItem(atPath: file.path)[.posixPermissions] as? Int
+        #expect(mode == 0o600)
+        let secret = try JSONDecoder().decode(JSONValue.self, from: Data(contentsOf: file))["keys"]
+        guard case .array(let keys)? = secret, let k = keys.first?["k"]?.text else { throw Missed("a key in the file") }
+        #expect(try await !roost("keys list").contains(k))
+        let refused = try await CommandRun.roost("keys remove \(kid)", on: server)
+        #expect(refused.status == 1 && refused.errors.contains("signs with"))
+        try await server.stop()
+
+        let restarted = try await TestServer(directory: server.directory)
+        #expect(try await restarted.request("GET", "/v1/me", token: new).status == 200)
+        #expect(try await restarted.request("GET", "/v1/me", token: old).status == 401)
+        try await restarted.stop()
+    }
+}
