@@ -13,8 +13,8 @@ struct RoostCommand: AsyncParsableCommand {
             """,
         version: RoostVersion.current,
         subcommands: [
-            Serve.self, Demo.self, Token.self, Keys.self, ChatCommand.self, Channels.self, Members.self, Doctor.self, BackupCommand.self, RestoreCommand.self, Epoch.self,
-            Config.self, Bench.self,
+            Serve.self, Demo.self, Token.self, Keys.self, ChatCommand.self, Channels.self, Members.self, Doctor.self,
+            BackupCommand.self, RestoreCommand.self, Epoch.self, Config.self, Bench.self,
         ])
 }
 

@@ -239,6 +239,7 @@ extension User: WireWritable {
         json.member("metadata", metadata)
         json.member("createdAt", createdAt)
         json.member("updatedAt", updatedAt)
+        json.member("deactivatedAt", deactivatedAt)
         json.endObject()
     }
 }
