@@ -37,6 +37,8 @@ final class Room {
         var joined: Set<ChannelID> = []
         /// Up to which seq messages aren't for the user.
         var floors: [ChannelID: Seq] = [:]
+        /// What the user is in a channel, where not an ordinary member.
+        var roles: [ChannelID: ChannelRole] = [:]
         /// Events that came while the client was catching up.
         var held: [Event]?
         /// The events that are late, and those of them that are still on their way.
@@ -81,12 +83,18 @@ final class Room {
 
     private func deliver(_ notice: Notice, to seat: inout Seat) {
         switch notice {
-        case .joined(seat.client.user, let channel, _): seat.joined.insert(channel)
+        case .joined(seat.client.user, let channel, _, let role):
+            seat.joined.insert(channel)
+            seat.roles[channel] = role
+        case .role(seat.client.user, let channel, let role, _): seat.roles[channel] = role
         case .floor(seat.client.user, let channel, let floor): seat.floors[channel] = max(floor, seat.floors[channel] ?? 0)
         case .left(seat.client.user, let channel), .destroyed(let channel): seat.joined.remove(channel)
         case .event(let event, let audience):
             switch audience {
-            case .channel(let channel): guard seat.joined.contains(channel) else { return }
+            case .channel(let channel, let readers):
+                guard seat.joined.contains(channel) else { return }
+                let isReader = readers.contain(.user, as: seat.roles[channel] ?? .member)
+                if !isReader { return bring(event.concealing(messagesUpTo: .max), to: &seat) }
             case .user(let user): guard seat.client.user == user else { return }
             }
             bring(event.without(messagesUpTo: seat.floors), to: &seat)

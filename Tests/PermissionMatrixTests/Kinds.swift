@@ -28,6 +28,7 @@ extension Kind {
             .listRestricted: Line("k k k k k b k k k  k y"),
             .demote: Line("k k k k k b k k k  k y"),
             .crown: Line("k k k k k b k k k  k y"),
+            .appoint: Line("k k k k k b k k k  k y"),
         ]) { $1 })
 
     /// A talk of fixed people, which not even admins see, without any moderation (AM-17, AM-18).
@@ -58,6 +59,8 @@ extension Kind {
             .moderate: Line("n n n k k n k k k  n n"),
             .demote: Line("n n n k k n k k k  n n"),
             .crown: Line("n n n k k n k k k  n n"),
+            .appoint: Line("n n n k k n k k k  n n"),
+            .setPolicy: Line("n n n k k n k k k  n n"),
             .delete: Line("n n n k k n k k k  n n"),
             .own: Line("n n n y y n y y y  n n"),
         ])
@@ -121,6 +124,7 @@ extension Kind {
             .moderate: Line("m m m p p b p p y  m y"),
             .demote: Line("m m m p p b p p y  m y"),
             .crown: Line("m m m p p b p p y  m y"),
+            .appoint: Line("m m m p p b p p y  m y"),
             .delete: Line("k k k k k b k k k  k k"),
         ]) { $1 })
 
@@ -162,7 +166,9 @@ extension Kind {
         .update: Line("m m m p p b y y y  y y"),
         .moderate: Line("m m m p p b p y y  y y"),
         .demote: Line("m m m p p b p p y  y y"),
-        .crown: Line("m m m p p b p p y  y y"),
+        .crown: Line("m m m p p b p p y  p y"),
+        .appoint: Line("m m m p p b p y y  y y"),
+        .setPolicy: Line("m m m p p b p p y  p y"),
         .delete: Line("m m m p p b p p y  m y"),
         .own: Line("m m m y y b y y y  m m"),
     ]
@@ -184,6 +190,8 @@ extension Kind {
         .moderate: Line("k k k k k b k k k  k k"),
         .demote: Line("k k k k k b k k k  k k"),
         .crown: Line("k k k k k b k k k  k k"),
+        .appoint: Line("k k k k k b k k k  k k"),
+        .setPolicy: Line("k k k k k b k k k  k k"),
         .delete: Line("k k k k k b k k k  k y"),
     ]) { $1 }
 

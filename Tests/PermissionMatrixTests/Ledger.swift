@@ -17,8 +17,10 @@ enum Right: String, CaseIterable, Sendable {
     case readHistory, watch
     case send, editOwn, editOthers, deleteOwn, deleteOthers
     case update, moderate
-    /// Taking an operator's role away, and making somebody the owner.
-    case demote, crown
+    /// Taking an operator's role away, making somebody the owner, and making somebody an operator.
+    case demote, crown, appoint
+    /// Making the channel differ from its type.
+    case setPolicy
     case delete
     /// What concerns the own membership: reading, hiding.
     case own

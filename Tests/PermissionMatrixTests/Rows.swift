@@ -46,6 +46,11 @@ enum Rows {
     private static let channels: [Row] = [
         Row(GetChannel.self, .find) { GetChannel(channel: $0.channel) },
         Row(UpdateChannel.self, .update) { UpdateChannel(channel: $0.channel, displayName: "x") },
+        Row(UpdateChannel.self, .setPolicy, "policy", beside: [.channelUpdatePolicy], decisive: .channelUpdatePolicy) {
+            var update = UpdateChannel(channel: $0.channel)
+            update.policy = PolicyChanges(maxMembers: 50)
+            return update
+        },
         Row(DeleteChannel.self, .delete) { DeleteChannel(channel: $0.channel) },
         Row(FreezeChannel.self, .moderate) { FreezeChannel(channel: $0.channel) },
         Row(UnfreezeChannel.self, .moderate) { UnfreezeChannel(channel: $0.channel) },
@@ -92,6 +97,9 @@ enum Rows {
         },
         Row(SetMemberRole.self, .crown, "owner", dependsOnMore: true) {
             SetMemberRole(channel: $0.channel, users: [target], role: .owner)
+        },
+        Row(SetMemberRole.self, .appoint, "operator", dependsOnMore: true) {
+            SetMemberRole(channel: $0.channel, users: [target], role: .operator)
         },
     ]
 

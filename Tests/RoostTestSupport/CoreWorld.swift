@@ -71,7 +71,7 @@ public final class CoreWorld {
     /// Throws when an operation moves a stream that its scope doesn't name: with several writers, another could move it at the same time.
     private static func check(_ notices: [Notice], against scope: Scope, of operation: String) throws {
         // A channel that the operation itself makes is nobody else's yet.
-        let made = notices.compactMap { if case .joined(_, let channel, at: 1) = $0 { channel } else { nil } }
+        let made = notices.compactMap { if case .joined(_, let channel, at: 1, as: _) = $0 { channel } else { nil } }
         for case .event(let event, _) in notices {
             let isNamed =
                 switch event.stream {

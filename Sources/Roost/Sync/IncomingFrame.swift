@@ -10,6 +10,7 @@ struct IncomingFrame: Decodable {
     var error: RoostError?
     var welcome: Welcome?
     var closing: ClosingFrame.Closing?
+    var unwatched: UnwatchedFrame.Unwatched?
     var event: IncomingEvent?
 
     /// What the client needs of the server's welcome.
@@ -31,7 +32,7 @@ struct IncomingFrame: Decodable {
         }
     }
 
-    private enum CodingKeys: String, CodingKey { case reply, error, welcome, closing, event }
+    private enum CodingKeys: String, CodingKey { case reply, error, welcome, closing, unwatched, event }
 
     init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: CodingKeys.self)
@@ -39,6 +40,7 @@ struct IncomingFrame: Decodable {
         error = try container.decodeIfPresent(LenientError.self, forKey: .error)?.error
         welcome = try container.decodeIfPresent(Welcome.self, forKey: .welcome)
         closing = try container.decodeIfPresent(ClosingFrame.Closing.self, forKey: .closing)
+        unwatched = try container.decodeIfPresent(UnwatchedFrame.Unwatched.self, forKey: .unwatched)
         event = container.contains(.event) ? try IncomingEvent(from: decoder) : nil
     }
 

@@ -100,6 +100,9 @@ extension Sync {
             welcomed(welcome)
         } else if let closing = frame.closing {
             retryAfter = Self.wait(milliseconds: closing.retryAfterMilliseconds)
+        } else if let unwatched = frame.unwatched {
+            watched.remove(unwatched.channel)
+            log(.notice, "\(unwatched.channel) isn't watched any more: the right to read it has ended.")
         } else if let error = frame.error {
             refused(error)
         }

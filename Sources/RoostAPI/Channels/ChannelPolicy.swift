@@ -58,6 +58,9 @@ public struct ChannelPolicy: Codable, Hashable, Sendable {
     public var send: Audience
     /// Who may change the channel's attributes.
     public var update: Audience
+    /// Who may make the channel differ from its type. The role `operator` grants changing whether it is public, and not the rest of the
+    /// policy.
+    public var updatePolicy: Audience
     /// Who may freeze, silence and throttle the channel and give roles.
     public var moderate: Audience
     public var delete: Audience
@@ -75,9 +78,37 @@ public struct ChannelPolicy: Codable, Hashable, Sendable {
     public static func preset(_ type: ChannelType) -> ChannelPolicy? { presets.first { $0.type == type } }
 }
 
+extension ChannelPolicy {
+    /// A policy that was written before ``updatePolicy`` existed leaves it to those whom it leaves changes of attributes to.
+    public init(from decoder: any Decoder) throws {
+        let values = try decoder.container(keyedBy: CodingKeys.self)
+        type = try values.decode(ChannelType.self, forKey: .type)
+        create = try values.decode(Audience.self, forKey: .create)
+        discovery = try values.decode(Audience.self, forKey: .discovery)
+        join = try values.decode(Audience.self, forKey: .join)
+        leave = try values.decode(Audience.self, forKey: .leave)
+        add = try values.decode(Audience.self, forKey: .add)
+        invite = try values.decode(Audience.self, forKey: .invite)
+        remove = try values.decode(Audience.self, forKey: .remove)
+        read = try values.decode(Audience.self, forKey: .read)
+        send = try values.decode(Audience.self, forKey: .send)
+        update = try values.decode(Audience.self, forKey: .update)
+        moderate = try values.decode(Audience.self, forKey: .moderate)
+        delete = try values.decode(Audience.self, forKey: .delete)
+        usersAtCreation = try values.decode(Entry.self, forKey: .usersAtCreation)
+        invitationAudience = try values.decode(InvitationAudience.self, forKey: .invitationAudience)
+        distinct = try values.decode(Distinctness.self, forKey: .distinct)
+        allowsEphemeral = try values.decode(Bool.self, forKey: .allowsEphemeral)
+        maxMembers = try values.decode(Int.self, forKey: .maxMembers)
+        fixed = try values.decode([PolicyName].self, forKey: .fixed)
+        updatePolicy = update == .nobody ? .nobody : .operators
+        if values.contains(.updatePolicy) { updatePolicy = try values.decode(Audience.self, forKey: .updatePolicy) }
+    }
+}
+
 /// The names of what a policy decides.
 public enum PolicyName: String, Codable, CaseIterable, Sendable, WireEnumeration {
-    case create, discovery, join, leave, add, invite, remove, read, send, update, moderate, delete
+    case create, discovery, join, leave, add, invite, remove, read, send, update, updatePolicy, moderate, delete
     case usersAtCreation, invitationAudience, distinct, allowsEphemeral, maxMembers
 }
 
@@ -88,47 +119,56 @@ extension ChannelPolicy {
     public static let presets: [ChannelPolicy] = [
         ChannelPolicy(
             type: .community, create: .everyone, discovery: .everyone, join: .everyone, leave: .members, add: .operators,
-            invite: .members, remove: .operators, read: .members, send: .members, update: .operators, moderate: .operators,
+            invite: .members, remove: .operators, read: .members, send: .members, update: .operators,
+            updatePolicy: .operators, moderate: .operators,
             delete: .owners, usersAtCreation: .added, invitationAudience: .concerned, distinct: .never, allowsEphemeral: false,
             maxMembers: Limits.membersPerChannel, fixed: []),
         ChannelPolicy(
             type: .live, create: .everyone, discovery: .members, join: .everyone, leave: .members, add: .operators,
-            invite: .members, remove: .operators, read: .members, send: .members, update: .operators, moderate: .operators,
+            invite: .members, remove: .operators, read: .members, send: .members, update: .operators,
+            updatePolicy: .operators, moderate: .operators,
             delete: .owners, usersAtCreation: .added, invitationAudience: .concerned, distinct: .never, allowsEphemeral: false,
             maxMembers: Limits.membersPerChannel, fixed: [.discovery]),
         ChannelPolicy(
             type: .broadcast, create: .admins, discovery: .everyone, join: .everyone, leave: .members, add: .operators,
-            invite: .members, remove: .operators, read: .members, send: .admins, update: .operators, moderate: .admins,
+            invite: .members, remove: .operators, read: .members, send: .admins, update: .operators,
+            updatePolicy: .operators, moderate: .admins,
             delete: .owners, usersAtCreation: .added, invitationAudience: .concerned, distinct: .never, allowsEphemeral: false,
             maxMembers: Limits.membersPerChannel, fixed: [.send, .moderate]),
         ChannelPolicy(
             type: .conversation, create: .everyone, discovery: .membersOnly, join: .nobody, leave: .nobody, add: .nobody,
-            invite: .nobody, remove: .nobody, read: .membersOnly, send: .membersOnly, update: .membersOnly, moderate: .nobody,
+            invite: .nobody, remove: .nobody, read: .membersOnly, send: .membersOnly, update: .membersOnly,
+            updatePolicy: .nobody, moderate: .nobody,
             delete: .nobody, usersAtCreation: .added, invitationAudience: .concerned, distinct: .always, allowsEphemeral: false,
             maxMembers: Limits.membersPerGroup, fixed: everything),
         ChannelPolicy(
             type: .standard, create: .nobody, discovery: .everyone, join: .nobody, leave: .nobody, add: .nobody, invite: .nobody,
-            remove: .nobody, read: .members, send: .nobody, update: .nobody, moderate: .nobody, delete: .admins,
+            remove: .nobody, read: .members, send: .nobody, update: .nobody,
+            updatePolicy: .nobody, moderate: .nobody, delete: .admins,
             usersAtCreation: .added, invitationAudience: .concerned, distinct: .never, allowsEphemeral: false,
             maxMembers: Limits.membersPerChannel, fixed: everything),
         ChannelPolicy(
             type: .private, create: .nobody, discovery: .members, join: .nobody, leave: .nobody, add: .nobody, invite: .nobody,
-            remove: .nobody, read: .members, send: .nobody, update: .nobody, moderate: .nobody, delete: .admins,
+            remove: .nobody, read: .members, send: .nobody, update: .nobody,
+            updatePolicy: .nobody, moderate: .nobody, delete: .admins,
             usersAtCreation: .added, invitationAudience: .concerned, distinct: .never, allowsEphemeral: false,
             maxMembers: Limits.membersPerChannel, fixed: everything),
         ChannelPolicy(
             type: .group, create: .everyone, discovery: .members, join: .invited, leave: .members, add: .operators,
-            invite: .members, remove: .operators, read: .members, send: .members, update: .operators, moderate: .operators,
+            invite: .members, remove: .operators, read: .members, send: .members, update: .operators,
+            updatePolicy: .operators, moderate: .operators,
             delete: .operators, usersAtCreation: .invited, invitationAudience: .members, distinct: .optional,
             allowsEphemeral: true, maxMembers: Limits.membersPerGroup, fixed: []),
         ChannelPolicy(
             type: .messaging, create: .everyone, discovery: .members, join: .invited, leave: .members, add: .operators,
-            invite: .members, remove: .operators, read: .members, send: .members, update: .operators, moderate: .operators,
+            invite: .members, remove: .operators, read: .members, send: .members, update: .operators,
+            updatePolicy: .operators, moderate: .operators,
             delete: .owners, usersAtCreation: .added, invitationAudience: .concerned, distinct: .optional,
             allowsEphemeral: false, maxMembers: Limits.membersPerGroup, fixed: []),
         ChannelPolicy(
             type: .livestream, create: .everyone, discovery: .everyone, join: .everyone, leave: .members, add: .operators,
-            invite: .members, remove: .operators, read: .everyone, send: .everyone, update: .operators, moderate: .operators,
+            invite: .members, remove: .operators, read: .everyone, send: .everyone, update: .operators,
+            updatePolicy: .operators, moderate: .operators,
             delete: .owners, usersAtCreation: .added, invitationAudience: .concerned, distinct: .never, allowsEphemeral: true,
             maxMembers: Limits.membersPerChannel, fixed: []),
     ]

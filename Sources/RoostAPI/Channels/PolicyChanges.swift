@@ -11,6 +11,7 @@ public struct PolicyChanges: Codable, Hashable, Sendable {
     public var read: ChannelPolicy.Audience?
     public var send: ChannelPolicy.Audience?
     public var update: ChannelPolicy.Audience?
+    public var updatePolicy: ChannelPolicy.Audience?
     public var moderate: ChannelPolicy.Audience?
     public var delete: ChannelPolicy.Audience?
     public var usersAtCreation: ChannelPolicy.Entry?
@@ -37,9 +38,9 @@ public struct PolicyChanges: Codable, Hashable, Sendable {
     /// What makes a channel private: members find it, and an invitation is the way in (SB-03).
     public static let isPrivate = PolicyChanges(discovery: .members, join: .invited)
 
-    /// What only a type decides, not a channel: what matters at its creation, and whom invitations that wait were told to.
+    /// What only a type decides, not a channel: what matters at its creation, whom pending invitations were told to, and who may change all this.
     private static let ofTypes: Set<PolicyName> = [
-        .create, .usersAtCreation, .invitationAudience, .distinct, .allowsEphemeral,
+        .create, .updatePolicy, .usersAtCreation, .invitationAudience, .distinct, .allowsEphemeral,
     ]
 
     /// The names of what is given.
@@ -47,7 +48,7 @@ public struct PolicyChanges: Codable, Hashable, Sendable {
         let given: [(PolicyName, Bool)] = [
             (.create, create != nil), (.discovery, discovery != nil), (.join, join != nil), (.leave, leave != nil),
             (.add, add != nil), (.invite, invite != nil), (.remove, remove != nil), (.read, read != nil), (.send, send != nil),
-            (.update, update != nil), (.moderate, moderate != nil), (.delete, delete != nil),
+            (.update, update != nil), (.updatePolicy, updatePolicy != nil), (.moderate, moderate != nil), (.delete, delete != nil),
             (.usersAtCreation, usersAtCreation != nil), (.invitationAudience, invitationAudience != nil),
             (.distinct, distinct != nil), (.allowsEphemeral, allowsEphemeral != nil), (.maxMembers, maxMembers != nil),
         ]
@@ -90,6 +91,7 @@ public struct PolicyChanges: Codable, Hashable, Sendable {
         merged.read = newer.read ?? read
         merged.send = newer.send ?? send
         merged.update = newer.update ?? update
+        merged.updatePolicy = newer.updatePolicy ?? updatePolicy
         merged.moderate = newer.moderate ?? moderate
         merged.delete = newer.delete ?? delete
         merged.usersAtCreation = newer.usersAtCreation ?? usersAtCreation
@@ -115,6 +117,7 @@ extension ChannelPolicy {
         policy.read = changes.read ?? read
         policy.send = changes.send ?? send
         policy.update = changes.update ?? update
+        policy.updatePolicy = changes.updatePolicy ?? updatePolicy
         policy.moderate = changes.moderate ?? moderate
         policy.delete = changes.delete ?? delete
         policy.usersAtCreation = changes.usersAtCreation ?? usersAtCreation

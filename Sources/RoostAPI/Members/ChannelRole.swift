@@ -31,7 +31,7 @@ public struct ChannelRole: RawRepresentable, Codable, Hashable, Comparable, Send
 /// What a role may do in a channel beyond what the channel's type gives to all its members.
 public struct RoleDefinition: Codable, Hashable, Sendable {
     public var role: ChannelRole
-    /// Who has a higher rank may remove who has a lower one, and give roles below the own: 0 for members, 50 for operators, 100 for owners.
+    /// A member may remove members of a lower rank, and give roles up to their own: 0 for members, 50 for operators, 100 for owners.
     public var rank: Int
     /// What is granted where the type leaves it to operators. In the order of `Permission.allCases`.
     public var permissions: [Permission]
@@ -45,7 +45,7 @@ public struct RoleDefinition: Codable, Hashable, Sendable {
     /// The roles that every channel has. They can't be changed.
     public static let builtIn: [RoleDefinition] = [
         RoleDefinition(role: .owner, rank: 100, permissions: Permission.grantable),
-        RoleDefinition(role: .operator, rank: 50, permissions: Permission.grantable),
+        RoleDefinition(role: .operator, rank: 50, permissions: Permission.grantable.filter { $0 != .channelUpdatePolicy }),
         RoleDefinition(role: .member, rank: 0, permissions: []),
     ]
 
@@ -55,9 +55,9 @@ public struct RoleDefinition: Codable, Hashable, Sendable {
 extension Permission {
     /// What a role can grant: everything that a type may leave to its operators.
     public static let grantable: [Permission] = [
-        .channelUpdate, .channelDelete, .channelFreeze, .channelSilence, .channelRateLimit, .memberAdd, .memberInvite,
-        .memberRemove,
-        .memberSetRole, .memberListBanned, .memberListMuted, .memberSearchBanned, .messageSend, .messageSendWhileFrozen,
-        .messageEditOwn, .messageEditAny, .messageDeleteAny,
+        .channelWatch, .channelUpdate, .channelUpdatePolicy, .channelSetPublic, .channelDelete, .channelFreeze, .channelSilence,
+        .channelRateLimit, .memberLeave, .memberAdd, .memberInvite, .memberRemove, .memberSetRole, .memberListBanned,
+        .memberListMuted, .memberSearchBanned, .messageSend, .messageSendWhileFrozen, .messageEditOwn, .messageEditAny,
+        .messageDeleteOwn, .messageDeleteAny, .historyRead,
     ]
 }

@@ -10,12 +10,14 @@ extension Event {
 
     /// The event for who may not read messages up to a seq of the channel, which is their ``Membership/historyFloor``: without those messages.
     ///
-    /// All else stays as it is, its seq above all: whoever follows the stream finds no hole in it. Where no message is left, `messages` is absent.
+    /// All else stays as it is, its seq above all: whoever follows the stream finds no hole in it. Where no message is left, `messages` is
+    /// absent, and so is `actor`, which would tell who wrote.
     public func concealing(messagesUpTo floor: Seq) -> Event {
         guard let messages = rows.messages, messages.contains(where: { $0.seq <= floor }) else { return self }
         let shown = messages.filter { $0.seq > floor }
         var event = self
         event.rows.messages = shown.isEmpty ? nil : shown
+        if shown.isEmpty { event.actor = nil }
         return event
     }
 }

@@ -89,6 +89,28 @@ public struct ClosingFrame: Codable, Hashable, Sendable {
     public init(closing: Closing) { self.closing = closing }
 }
 
+/// A watch has ended on this connection, since its user may not read the channel any more.
+public struct UnwatchedFrame: Codable, Hashable, Sendable {
+    /// What an `unwatched` frame holds.
+    public struct Unwatched: Codable, Hashable, Sendable {
+        public var channel: ChannelID
+        public init(channel: ChannelID) { self.channel = channel }
+    }
+    public var unwatched: Unwatched
+    public init(unwatched: Unwatched) { self.unwatched = unwatched }
+}
+
+extension UnwatchedFrame: WireWritable {
+    public func write(to json: inout JSONBytes) {
+        json.beginObject()
+        json.key("unwatched")
+        json.beginObject()
+        json.member("channel", unwatched.channel)
+        json.endObject()
+        json.endObject()
+    }
+}
+
 /// The codes with which Roost closes a WebSocket, beside those of RFC 6455.
 public enum CloseCode: UInt16, CaseIterable, Sendable {
     /// The server stops; come back as the `closing` frame said (RFC 6455's registry: service restart).

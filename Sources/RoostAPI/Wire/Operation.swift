@@ -45,6 +45,8 @@ public enum Permission: String, Codable, CaseIterable, Sendable, WireEnumeration
     case channelRead = "channel.read"
     case channelWatch = "channel.watch"
     case channelUpdate = "channel.update"
+    case channelUpdatePolicy = "channel.updatePolicy"
+    case channelSetPublic = "channel.setPublic"
     case channelDelete = "channel.delete"
     case channelFreeze = "channel.freeze"
     case channelSilence = "channel.silence"

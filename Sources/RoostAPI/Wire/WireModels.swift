@@ -149,6 +149,7 @@ extension PolicyChanges: WireWritable {
         json.member("read", read)
         json.member("send", send)
         json.member("update", update)
+        json.member("updatePolicy", updatePolicy)
         json.member("moderate", moderate)
         json.member("delete", delete)
         json.member("usersAtCreation", usersAtCreation)

@@ -20,6 +20,8 @@ extension UpdateChannel: Handled {
         after.tags = tags ?? before.tags
         after.metadata = metadata ?? before.metadata
         let distinctKey = try newDistinctness(of: &after, in: context, access)
+        if isPublic != nil { try context.require(.channelSetPublic, in: access) }
+        if policy != nil { try context.require(.channelUpdatePolicy, in: access) }
         let policyChanges = try newPolicy(of: &after, in: context, &access)
         guard try !StoredJSON.isSame(after, before) || policyChanges else { return before }
 
@@ -36,8 +38,8 @@ extension UpdateChannel: Handled {
         after.updatedAt = context.now
         after.counters = access.counters
         try write(before, after, distinctKey, access, seq: seq, in: context)
-        context.tell(
-            kind, in: access.channelId, seq: seq,
+        try context.tell(
+            kind, in: access, seq: seq,
             Rows(channel: after, capabilities: policyChanges ? try context.capabilitiesByRole(in: access) : nil))
         return after
     }
@@ -117,6 +119,7 @@ extension UpdateChannel: Handled {
             access.policy = access.policy.applying(policy)
         }
         if after.policy?.names.isEmpty == true { after.policy = nil }
+        try context.requireGrantable(access.policy, over: before, in: access, field: policy == nil ? "isPublic" : "policy")
         after.isPublic = access.policy.discovery == .everyone && access.policy.join == .everyone
         return access.policy != before
     }
@@ -148,7 +151,7 @@ extension DeleteChannel: Handled {
         try context.transaction.update(access.counters, of: id)
         try context.transaction.perform("UPDATE channel_heads SET is_deleted = 1 WHERE channel_id = \(id)")
         // Nothing is written per member: that the channel is deleted ends all its memberships.
-        context.tell(.channelDestroyed, in: id, seq: seq, Rows(channel: try context.channel(id)))
+        try context.tell(.channelDestroyed, in: access, seq: seq, Rows(channel: try context.channel(id)))
         context.tell(.destroyed(id))
         return Done()
     }

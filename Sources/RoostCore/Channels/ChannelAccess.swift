@@ -65,6 +65,17 @@ struct ChannelAccess {
     }
 }
 
+extension ChannelAccess {
+    /// A channel that isn't there yet, as a member of it will stand to it.
+    init(creating policy: ChannelPolicy, as role: ChannelRole) {
+        let own = RoleDefinition.builtIn(role).map { OwnMember(role: role, definition: $0) }
+        let never = Timestamp(milliseconds: 0)
+        self.init(
+            channelId: "", type: policy.type, policy: policy, isDistinct: false, isEphemeral: false, isFrozen: false, mutedUntil: nil,
+            deletedAt: nil, counters: ChannelCounters(seq: 0, memberCount: 0, messageCount: 0, lastActivity: never), own: own)
+    }
+}
+
 extension Transaction {
     /// A channel as a user stands to it, by its id or as `type:id` (ST-03); nil when there is no such channel.
     func access(to channel: ChannelID, of user: UserID) throws -> ChannelAccess? {

@@ -86,7 +86,7 @@ extension Context {
         try transaction.update(access.counters, of: access.channelId)
         access.isFrozen = after.isFrozen
         access.mutedUntil = after.mutedUntil
-        tell(kind, in: access.channelId, seq: seq, Rows(channel: after, capabilities: try capabilitiesByRole(in: access)))
+        try tell(kind, in: access, seq: seq, Rows(channel: after, capabilities: try capabilitiesByRole(in: access)))
         return after
     }
 }

@@ -28,6 +28,7 @@ extension CreateChannel: Handled {
         if let created = try context.channelCreated(by: self) { return created }
 
         let (policy, others) = (try policy(over: typePolicy), others(than: context.caller.user))
+        try context.requireGrantable(policy, ofNewChannelOver: typePolicy, field: self.policy == nil ? "isPublic" : "policy")
         let distinctKey = try distinctKey(policy, others: others, in: context)
         if let distinctKey, let existing = try context.transaction.distinctChannel(distinctKey) {
             try context.remember(self, existing)
@@ -213,7 +214,7 @@ extension Context {
             invitation?.channelId = id
             let accepted = try accept(invitation, in: access, seq: access.counters.seq, userSeq: userSeq)
             guard let standing = try transaction.access(to: id, of: founder.user) else { throw RoostError.notFound("channel") }
-            tell(.joined(founder.user, id, at: access.counters.seq))
+            tell(.joined(founder.user, id, at: access.counters.seq, as: founder.role))
             tell(
                 .channelCreated, user: founder.user, seq: userSeq,
                 Rows(
@@ -245,6 +246,8 @@ extension Context {
         guard earlier.request == (try fingerprint(of: operation)) else {
             throw RoostError(.keyReused, "Another request was made with this key.", field: "idempotencyKey")
         }
+        // Whoever may not see the channel any more learns nothing of it; a backend never was in it.
+        if caller.role != .service { _ = try require(.channelRead, in: earlier.channel) }
         return try viewCreated(earlier.channel)
     }
 

@@ -88,10 +88,10 @@ public struct Context {
 
     package mutating func tell(_ notice: Notice) { notices.append(notice) }
 
-    /// Tells the members of a channel, and those who watch it, of a change of its stream.
-    package mutating func tell(_ kind: Event.Kind, in channel: ChannelID, seq: Seq, _ rows: Rows) {
-        notices.append(
-            .event(Event(kind: kind, stream: .channel(channel), seq: seq, actor: caller.user, rows: rows), .channel(channel)))
+    /// Tells the members of a channel, and those who watch it, of a change of its stream. Who may read it is as the change leaves it.
+    mutating func tell(_ kind: Event.Kind, in access: ChannelAccess, seq: Seq, _ rows: Rows) throws {
+        let event = Event(kind: kind, stream: .channel(access.channelId), seq: seq, actor: caller.user, rows: rows)
+        notices.append(.event(event, .channel(access.channelId, try transaction.readers(of: access.policy))))
     }
 
     /// Tells all connections of one user of a change of the user's own stream.
@@ -104,8 +104,10 @@ public struct Context {
 public enum Notice: Hashable, Sendable {
     /// An event, to the connections of its audience.
     case event(Event, Audience)
-    /// The user's connections get the channel's events after this seq.
-    case joined(UserID, ChannelID, at: Seq)
+    /// The user's connections get the channel's events after this seq, as of a member with a role.
+    case joined(UserID, ChannelID, at: Seq, as: ChannelRole = .member)
+    /// The role that a member has from a seq of the channel on.
+    case role(UserID, ChannelID, ChannelRole, at: Seq)
     /// Messages of the channel up to this seq aren't for the user: a later change of one of them is told to them without it.
     case floor(UserID, ChannelID, Seq)
     /// From here on they don't.
@@ -123,8 +125,9 @@ public enum Notice: Hashable, Sendable {
 
 /// Who receives an event. A value: no rule knows how it gets there.
 public enum Audience: Hashable, Sendable {
-    /// The connections of the channel's members, and those that watch it.
-    case channel(ChannelID)
+    /// The connections of the channel's members, and those that watch it. Members who aren't readers get the event without messages, and
+    /// others who aren't stop watching before it.
+    case channel(ChannelID, Readers = Readers())
     /// The connections of one user.
     case user(UserID)
 }

@@ -23,7 +23,7 @@ public enum Permissions {
     }
 
     /// The table. `whenDeleted` says whether it still holds in a deleted channel, for those who can see one.
-    private static func entry(_ permission: Permission) -> (rule: Rule, whenDeleted: Bool) {
+    static func entry(_ permission: Permission) -> (rule: Rule, whenDeleted: Bool) {
         switch permission {
         case .configRead: (.anyone, true)
         case .configManage: (.admins, true)
@@ -35,6 +35,8 @@ public enum Permissions {
         case .channelRead: (.policy(\.discovery), true)
         case .channelWatch: (.policy(\.read), false)
         case .channelUpdate: (.policy(\.update), false)
+        case .channelUpdatePolicy: (.policy(\.updatePolicy), false)
+        case .channelSetPublic: (.policy(\.updatePolicy), false)
         case .channelDelete: (.policy(\.delete), true)
         case .channelFreeze: (.policy(\.moderate), false)
         case .channelSilence: (.policy(\.moderate), false)
@@ -117,35 +119,53 @@ public enum Permissions {
     }
 
     /// Whether the audience that a policy names holds the caller.
-    private static func refusal(
+    static func refusal(
         of permission: Permission, to audience: ChannelPolicy.Audience, _ caller: Caller, in channel: ChannelAccess
     ) -> RoostError? {
         let wasOrIsMember = channel.deletedAt == nil ? channel.isMember : channel.wasMember
+        // An invitation, or knowing the id, shows that the channel exists, and none of its messages.
+        if isReading(permission), !wasOrIsMember, channel.policy.discovery == .membersOnly { return notMember(permission) }
         switch audience {
-        case .everyone: return nil
+        case .everyone:
+            let isFound = channel.policy.discovery == .everyone || wasOrIsMember || caller.keepsOrder
+            return isFound || !isReading(permission) ? nil : notMember(permission)
         case .invited:
-            return wasOrIsMember || caller.isAdmin || channel.invitation != nil ? nil : inviteRequired
+            if wasOrIsMember || caller.isAdmin { return nil }
+            if isReading(permission) { return notMember(permission) }
+            return channel.invitation != nil ? nil : inviteRequired
         case .members, .membersOnly:
             if wasOrIsMember || (audience == .members && caller.keepsOrder) { return nil }
             // Giving up a membership that isn't there changes nothing, so that leaving can be repeated; the invited see what they are invited to.
             if permission == .memberLeave || (permission == .channelRead && channel.invitation != nil) { return nil }
             return notMember(permission)
         case .operators:
-            if caller.keepsOrder { return nil }
-            guard wasOrIsMember, let own = channel.own else { return notMember(permission) }
-            if own.definition.permissions.contains(permission) { return nil }
+            if caller.isAdmin || (caller.keepsOrder && !RoleDefinition.beyondOperators.contains(permission)) { return nil }
+            guard wasOrIsMember, let own = channel.own else {
+                return caller.keepsOrder ? notPermitted(permission, "needs a role that grants it") : notMember(permission)
+            }
+            if own.definition.permissions.contains(permission) || isOfEveryMember(permission) { return nil }
             return permission == .messageSend
                 ? sendNotAllowed("operators") : notPermitted(permission, "needs a role that grants it")
         case .owners:
             if caller.isAdmin { return nil }
             guard wasOrIsMember, let role = channel.role else { return notMember(permission) }
-            return role == .owner ? nil : notPermitted(permission, "needs the role owner")
+            return role == .owner || isOfEveryMember(permission) ? nil : notPermitted(permission, "needs the role owner")
         case .admins:
-            if caller.isAdmin { return nil }
+            if caller.isAdmin || (wasOrIsMember && isOfEveryMember(permission)) { return nil }
             return permission == .messageSend ? sendNotAllowed("admins") : kindForbids(permission, channel.type, "is for admins")
-        case .nobody: return kindForbids(permission, channel.type, "is for nobody")
+        case .nobody:
+            if wasOrIsMember, isOfEveryMember(permission) { return nil }
+            return kindForbids(permission, channel.type, "is for nobody")
         }
     }
+
+    /// Whether a permission is about what messages say.
+    private static func isReading(_ permission: Permission) -> Bool {
+        permission == .historyRead || permission == .channelWatch || permission == .messageDeleteOwn
+    }
+
+    /// Members know their channel and who else is in it, whomever else the policy lets find it.
+    private static func isOfEveryMember(_ permission: Permission) -> Bool { permission == .channelRead || permission == .memberList }
 
     /// What a channel's and a member's state takes away for a time: writing.
     private static func restriction(
@@ -224,6 +244,11 @@ public enum Permissions {
             .kindForbids, "Channels of the type \(type) don't allow \(permission.rawValue).",
             rule: "\(permission.rawValue) in \(type) \(reason)")
     }
+}
+
+extension RoleDefinition {
+    /// What a role can grant and an operator's doesn't. The app's moderators do what operators do, and lack it too.
+    fileprivate static let beyondOperators = Set(Permission.grantable).subtracting(builtIn(.operator)?.permissions ?? [])
 }
 
 extension Caller {

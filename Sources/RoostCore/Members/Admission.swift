@@ -85,15 +85,15 @@ extension Context {
 
         let whole = try self.channel(channel)
         let told = access.policy.invitationAudience == .members ? entered.compactMap(\.ended) : []
-        tell(
-            .memberJoined, in: channel, seq: seq,
+        try tell(
+            .memberJoined, in: access, seq: seq,
             Rows(
                 channel: endsDistinctness ? whole : nil, counters: endsDistinctness ? nil : access.counters, members: members,
                 invitations: told.isEmpty ? nil : told))
         // Ordinary newcomers with one role may all do the same.
         var byRole: [ChannelRole: [Permission]] = [:]
         for (newcomer, own, ended) in entered {
-            tell(.joined(newcomer.user, channel, at: seq))
+            tell(.joined(newcomer.user, channel, at: seq, as: own.role))
             if own.historyFloor > 0 { tell(.floor(newcomer.user, channel, own.historyFloor)) }
             var standing = access
             standing.own = own

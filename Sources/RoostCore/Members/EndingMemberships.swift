@@ -50,8 +50,8 @@ extension Context {
 
         // Those who go are told on their own streams, and hear nothing more of the channel's.
         for leaver in leavers { tell(.left(leaver.user, channel)) }
-        tell(
-            .memberLeft, in: channel, seq: seq,
+        try tell(
+            .memberLeft, in: access, seq: seq,
             Rows(
                 channel: endsDistinctness ? try self.channel(channel) : nil, counters: endsDistinctness ? nil : access.counters,
                 members: members))

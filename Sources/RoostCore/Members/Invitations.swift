@@ -209,8 +209,8 @@ extension Context {
     ) throws {
         guard moved.hasMoved else { return }
         let tellsMembers = access.policy.invitationAudience == .members
-        tell(
-            tellsMembers ? kind : .channelUpdated, in: access.channelId, seq: access.counters.seq,
+        try tell(
+            tellsMembers ? kind : .channelUpdated, in: access, seq: access.counters.seq,
             Rows(
                 channel: moved.wholeChannel ? try channel(access.channelId) : nil,
                 counters: moved.wholeChannel ? nil : access.counters, invitations: tellsMembers ? invitations : nil))

@@ -40,10 +40,10 @@ extension SetMemberRole: Handled {
         return MemberResults(results: results)
     }
 
-    /// A role is given by who stands above it; ownership by the owner, who hands it over.
+    /// Ownership is given by the owner, who hands it over; every other role by who could have it.
     private func refusal(ofGiving definition: RoleDefinition, in context: Context, _ access: ChannelAccess) -> RoostError? {
         if role == .owner, access.role == .owner { return nil }
-        return Permissions.refusal(of: .memberSetRole, for: context.caller, in: access, towards: definition.rank)
+        return Permissions.refusal(ofGiving: definition, for: context.caller, in: access)
     }
 }
 
@@ -87,7 +87,8 @@ extension Context {
             standings.append((member.user, standing))
         }
         try transaction.update(access.counters, of: channel)
-        tell(.memberRoleChanged, in: channel, seq: seq, Rows(counters: access.counters, members: members))
+        for (member, definition) in changes { tell(.role(member.user, channel, definition.role, at: seq)) }
+        try tell(.memberRoleChanged, in: access, seq: seq, Rows(counters: access.counters, members: members))
         for (user, standing) in standings {
             guard let membership = standing.membership else { continue }
             tell(

@@ -19,8 +19,8 @@ extension EditMessage: Handled {
         after.changeSeq = access.counters.advance(at: context.now)
         try context.transaction.write(after)
         try context.transaction.update(access.counters, of: access.channelId)
-        context.tell(
-            .messageUpdated, in: access.channelId, seq: after.changeSeq, Rows(counters: access.counters, messages: [after]))
+        try context.tell(
+            .messageUpdated, in: access, seq: after.changeSeq, Rows(counters: access.counters, messages: [after]))
         return after
     }
 }
@@ -40,8 +40,8 @@ extension DeleteMessage: Handled {
             parentId: before.parentId, createdAt: before.createdAt, editedAt: before.editedAt, deletedAt: context.now)
         try context.transaction.write(after)
         try context.transaction.update(access.counters, of: access.channelId)
-        context.tell(
-            .messageDeleted, in: access.channelId, seq: after.changeSeq, Rows(counters: access.counters, messages: [after]))
+        try context.tell(
+            .messageDeleted, in: access, seq: after.changeSeq, Rows(counters: access.counters, messages: [after]))
         return after
     }
 }

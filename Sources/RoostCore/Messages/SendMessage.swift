@@ -10,13 +10,13 @@ extension SendMessage: Handled {
             access = try context.require(.messageSend, in: channel)
         } catch {
             // A reply that was lost is asked for again, maybe after the sender left: what is stored was acknowledged, whatever came since.
-            if let stored = try stored(in: context) { return stored }
+            if let stored = try stored(in: context) { return try context.acknowledged(stored, sentAs: self) }
             throw error
         }
         let channel = access.channelId
         if let parentId {
             let parent = try context.transaction.message(parentId, in: channel)
-            guard let parent, parent.seq > access.historyFloor else {
+            guard let parent, parent.seq > context.readingFloor(in: access) else {
                 throw RoostError(.notFound, "There is no such message.", field: "parentId")
             }
         }
@@ -32,7 +32,7 @@ extension SendMessage: Handled {
         if !access.isEphemeral {
             guard try insert(message, ordinal: access.counters.messageCount, in: context.transaction) else {
                 guard let stored = try stored(in: context) else { throw DamagedDatabase(what: "a client id without its message") }
-                return stored
+                return try context.acknowledged(stored, sentAs: self)
             }
         }
         try context.transaction.update(access.counters, of: channel)
@@ -44,7 +44,7 @@ extension SendMessage: Handled {
                 WHERE channel_id = \(channel) AND user_id = \(context.caller.user)
                 """)
         }
-        context.tell(.messageNew, in: channel, seq: seq, Rows(counters: access.counters, messages: [message]))
+        try context.tell(.messageNew, in: access, seq: seq, Rows(counters: access.counters, messages: [message]))
         return message
     }
 
@@ -67,5 +67,21 @@ extension SendMessage: Handled {
                     \(message.createdAt))
             ON CONFLICT (channel_id, sender_id, client_id) DO NOTHING
             """) == 1
+    }
+}
+
+extension Context {
+    /// The answer to a message that was stored by an earlier call: as it is now if the caller may read it, and else as the caller sent it.
+    ///
+    /// What was acknowledged stays acknowledged, and what became of it later is for those who may read it.
+    fileprivate func acknowledged(_ stored: Message, sentAs request: SendMessage) throws -> Message {
+        if stored.changeSeq == stored.seq { return stored }
+        if let access = try transaction.access(to: stored.channelId, of: caller.user), stored.seq > readingFloor(in: access) {
+            return stored
+        }
+        return Message(
+            messageId: stored.messageId, channelId: stored.channelId, seq: stored.seq, changeSeq: stored.seq, sender: stored.sender,
+            clientId: stored.clientId, text: request.text, customType: request.customType, data: request.data,
+            metadata: request.metadata, tags: request.tags, parentId: stored.parentId, createdAt: stored.createdAt)
     }
 }

@@ -2,8 +2,13 @@ public import RoostAPI
 
 extension GetChannelChanges: Handled {
     public func handle(in context: inout Context) throws -> Changes {
-        let access = try context.require(.historyRead, in: channel)
-        return try context.changes(in: access, after: after, limit: try Limits.page(limit, Limits.changesPage))
+        guard let access = try context.transaction.access(to: channel, of: context.caller.user) else {
+            throw RoostError.notFound("channel")
+        }
+        // A member who may not read follows the stream without messages, as its events are told to them.
+        if !access.isMember || context.caller.role == .guest { try context.require(.historyRead, in: access) }
+        return try context.changes(
+            in: access, above: context.readingFloor(in: access), after: after, limit: try Limits.page(limit, Limits.changesPage))
     }
 }
 
@@ -12,7 +17,9 @@ extension Context {
     ///
     /// A page ends where the shortest of its lists was cut, so that nothing between is left out; rows that changed again later come with
     /// their newest content, which an upsert by `changeSeq` takes in its stride.
-    func changes(in access: ChannelAccess, after: Seq, limit: Int) throws -> Changes {
+    ///
+    /// - Parameter floor: messages up to it are left out.
+    func changes(in access: ChannelAccess, above floor: Seq, after: Seq, limit: Int) throws -> Changes {
         let channel = access.channelId
         let stream = StreamID.channel(channel)
         guard after <= access.counters.seq else {
@@ -22,7 +29,6 @@ extension Context {
         }
         guard after < access.counters.seq else { return Changes(stream: stream, rows: Rows(), seq: after, hasMore: false) }
 
-        let floor = access.historyFloor
         let born = try transaction.messages(after: max(after, floor), in: channel, limit: limit)
         let changed = try transaction.messages(changedAfter: after, above: floor, in: channel, limit: limit)
         let members = try transaction.members(changedAfter: after, in: channel, limit: limit)
@@ -52,13 +58,20 @@ extension Context {
     /// A channel as a fresh client gets it: all of the channel's own row, the caller's membership, the newest messages.
     func freshChanges(in access: ChannelAccess) throws -> Changes {
         let newest = try transaction.messages(
-            before: .max, above: access.historyFloor, in: access.channelId, limit: Limits.freshMessages)
+            before: .max, above: readingFloor(in: access), in: access.channelId, limit: Limits.freshMessages)
         return Changes(
             stream: .channel(access.channelId),
             rows: Rows(
                 channel: try channel(access.channelId), messages: newest.messages, memberships: access.membership.map { [$0] },
                 ownCapabilities: [access.channelId.rawValue: capabilities(in: access)]),
             seq: access.counters.seq, hasMore: false, isFresh: true)
+    }
+}
+
+extension Context {
+    /// The messages up to this seq aren't for the caller: none are for who may not read.
+    func readingFloor(in access: ChannelAccess) -> Seq {
+        refusal(of: .historyRead, in: access) == nil ? access.historyFloor : .max
     }
 }
 

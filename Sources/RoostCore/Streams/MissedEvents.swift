@@ -29,7 +29,7 @@ extension Transaction {
         guard let access = try access(to: channel, of: context.caller.user), after < access.counters.seq else {
             return MissedEvents(notices: [], seq: after, hasMore: false)
         }
-        let changes = try context.changes(in: access, after: after, limit: limit)
+        let changes = try context.changes(in: access, above: 0, after: after, limit: limit)
         var changed = changes.rows
         if changed.channel != nil { changed.capabilities = try context.capabilitiesByRole(in: access) }
         let event = Event(kind: .changes, stream: .channel(channel), seq: changes.seq, after: after, actor: nil, rows: changed)
@@ -41,7 +41,11 @@ extension Transaction {
             """
         let gone = try rows(sql) { Notice.left($0.identifier(), channel) }
         let end: [Notice] = changes.rows.channel?.deletedAt == nil ? [] : [.destroyed(channel)]
-        return MissedEvents(notices: gone + [.event(event, .channel(channel))] + end, seq: changes.seq, hasMore: changes.hasMore)
+        let roles = (changes.rows.members ?? []).filter { $0.state == .member }.map {
+            Notice.role($0.userId, channel, $0.role, at: $0.changeSeq)
+        }
+        let told = Notice.event(event, .channel(channel, try readers(of: access.policy)))
+        return MissedEvents(notices: gone + roles + [told] + end, seq: changes.seq, hasMore: changes.hasMore)
     }
 
     /// An event for each row: every row of a user's stream has a stamp of its own.
@@ -60,7 +64,7 @@ extension Transaction {
                 // Only a stay that began in this time is news to who follows the user's stream.
                 if joinedUserSeq > after {
                     rows.channel = try context.channel(channel)
-                    notices.append(.joined(user, channel, at: membership.joinedSeq))
+                    notices.append(.joined(user, channel, at: membership.joinedSeq, as: membership.role))
                 }
                 if let access = try access(to: channel, of: user) {
                     rows.ownCapabilities = [channel.rawValue: context.capabilities(in: access)]

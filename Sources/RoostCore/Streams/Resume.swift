@@ -44,9 +44,10 @@ extension Resume: Handled {
         // A position beyond the end is one from before a backup was restored.
         guard held <= access.counters.seq else { return try context.freshChanges(in: access) }
         // What was missed of an ephemeral channel isn't there to be counted or sent.
-        if access.isEphemeral { return try context.changes(in: access, after: held, limit: Limits.changesPage.standard) }
+        let (floor, limit) = (context.readingFloor(in: access), Limits.changesPage.standard)
+        if access.isEphemeral { return try context.changes(in: access, above: floor, after: held, limit: limit) }
         let missed = access.counters.messageCount - (try context.transaction.messageCount(upTo: held, in: channel))
         if missed > Limits.resumeMessagesPerChannel { return try context.freshChanges(in: access) }
-        return try context.changes(in: access, after: held, limit: Limits.changesPage.standard)
+        return try context.changes(in: access, above: floor, after: held, limit: limit)
     }
 }

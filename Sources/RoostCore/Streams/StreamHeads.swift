@@ -30,7 +30,7 @@ extension Transaction {
     public func streams(of user: UserID) throws -> UserStreams {
         var streams = UserStreams(user: try streamHead(of: user))
         let sql: SQL = """
-            SELECT m.channel_id, m.state, h.seq, m.history_floor FROM members m
+            SELECT m.channel_id, m.state, h.seq, m.history_floor, m.role FROM members m
             JOIN channel_heads h ON h.channel_id = m.channel_id
             WHERE m.user_id = \(user) AND (m.state = \(MembershipState.member) OR m.history_floor > 0) AND h.is_deleted = 0
             """
@@ -38,7 +38,9 @@ extension Transaction {
             let channel: ChannelID = row.identifier()
             let state: MembershipState = try row.enumeration()
             let (head, floor) = (row.int64(), row.int64())
+            let role = ChannelRole(rawValue: row.string())
             if state == .member { streams.channels[channel] = head }
+            if state == .member, role != .member { streams.roles[channel] = role }
             if floor > 0 { streams.floors[channel] = floor }
         }
         return streams
@@ -55,10 +57,17 @@ public struct UserStreams: Hashable, Sendable {
     ///
     /// Those that the user has left are in it: a node that is behind may only now come to a stay that is over, and bring what it misses of it.
     public var floors: [ChannelID: Seq]
+    /// The user's role in a channel; those in which it is `member` stand not in it.
+    public var roles: [ChannelID: ChannelRole]
+    /// The role in the app of the connection that asks.
+    public var appRole = AppRole.user
 
-    public init(user: Seq, channels: [ChannelID: Seq] = [:], floors: [ChannelID: Seq] = [:]) {
+    public init(
+        user: Seq, channels: [ChannelID: Seq] = [:], floors: [ChannelID: Seq] = [:], roles: [ChannelID: ChannelRole] = [:]
+    ) {
         self.user = user
         self.channels = channels
         self.floors = floors
+        self.roles = roles
     }
 }

@@ -122,6 +122,8 @@ extension Context {
 
     /// Connects the caller: from this point of the order on, the connection gets every event of the caller's streams.
     public mutating func connect(_ connection: ConnectionID) throws {
-        tell(.connected(connection, caller.user, try transaction.streams(of: caller.user)))
+        var streams = try transaction.streams(of: caller.user)
+        streams.appRole = caller.role
+        tell(.connected(connection, caller.user, streams))
     }
 }

@@ -258,18 +258,20 @@ final class ClusterNode: Delivery {
 
 extension EventFrames {
     fileprivate mutating func add(_ item: StreamItem, to audience: Audience) {
-        add(item.json, of: item.stream, oldestMessage: item.oldestMessage, to: audience)
+        add(item.json, of: item.stream, oldestMessage: item.oldestMessage, readers: item.readers, to: audience)
     }
 
     fileprivate mutating func add(_ item: StreamItem, to connection: ConnectionID, isWatching: Bool) {
-        add(item.json, of: item.stream, oldestMessage: item.oldestMessage, to: connection, isWatching: isWatching)
+        guard case .channel(let channel) = item.stream else { return }
+        add(
+            item.json, of: channel, oldestMessage: item.oldestMessage, readers: item.readers, to: connection, isWatching: isWatching)
     }
 }
 
 extension StreamItem {
     var audience: Audience {
         switch stream {
-        case .channel(let channel): .channel(channel)
+        case .channel(let channel): .channel(channel, readers)
         case .user(let user): .user(user)
         }
     }

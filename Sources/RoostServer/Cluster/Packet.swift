@@ -1,5 +1,6 @@
 import NIOCore
 import RoostAPI
+import RoostCore
 
 /// The bytes in which the items of one stream travel between nodes.
 ///
@@ -8,9 +9,10 @@ import RoostAPI
 ///
 ///     version: 1 byte, kind of the stream: 1 byte (0 channel, 1 user), id: text, number of items: 32 bits, then each item:
 ///     after, seq: 64 bits each; is destroyed: 1 byte; oldest message: 64 bits, 0 for none; joined: 16 bits, each a text and 64 bits;
-///     floors: as joined; left: 16 bits, each a text; JSON
+///     the role, a text; floors: as joined without a role; left: 16 bits, each a text; roles: 16 bits, each two texts and 64 bits; readers:
+///     members and others, 1 byte each, 16 bits of roles, each a text; JSON
 enum Packet {
-    static let version: UInt8 = 2
+    static let version: UInt8 = 3
     /// Bytes of events after which another packet begins. A bus takes at most 1 MB in one.
     static let sizeBytesMax = 256 * 1024
 
@@ -60,9 +62,12 @@ enum Packet {
             bytes.writeInteger(UInt8(item.isDestroyed ? 1 : 0))
             bytes.writeInteger(item.oldestMessage ?? 0)
             bytes.writePlaces(item.joined)
+            for place in item.joined.prefix(Int(UInt16.max)) { bytes.writeText(place.role.rawValue) }
             bytes.writePlaces(item.floors)
             bytes.writeInteger(UInt16(clamping: item.left.count))
             for user in item.left.prefix(Int(UInt16.max)) { bytes.writeText(user.rawValue) }
+            bytes.writeRoles(item.roles)
+            bytes.writeReaders(item.readers)
             bytes.writeInteger(UInt32(clamping: item.json.count))
             bytes.writeBytes(item.json)
         }
@@ -116,19 +121,66 @@ extension ByteBuffer {
         return places
     }
 
+    fileprivate mutating func writeRoles(_ changes: [StreamItem.RoleChange]) {
+        writeInteger(UInt16(clamping: changes.count))
+        for change in changes.prefix(Int(UInt16.max)) {
+            writeText(change.user.rawValue)
+            writeText(change.role.rawValue)
+            writeInteger(change.seq)
+        }
+    }
+
+    fileprivate mutating func readRoles() -> [StreamItem.RoleChange]? {
+        guard let count = readInteger(as: UInt16.self) else { return nil }
+        var changes: [StreamItem.RoleChange] = []
+        for _ in 0..<count {
+            guard let user = readText(), let role = readText(), let seq = readInteger(as: Seq.self) else { return nil }
+            changes.append(.init(user: UserID(user), role: ChannelRole(rawValue: role), seq: seq))
+        }
+        return changes
+    }
+
+    fileprivate mutating func writeReaders(_ readers: Readers) {
+        writeInteger(readers.members.rawValue)
+        writeInteger(readers.others.rawValue)
+        writeInteger(UInt16(clamping: readers.roles.count))
+        for role in readers.roles.prefix(Int(UInt16.max)) { writeText(role.rawValue) }
+    }
+
+    fileprivate mutating func readReaders() -> Readers? {
+        guard let members = readInteger(as: UInt8.self).flatMap(Readers.Standing.init(rawValue:)),
+            let others = readInteger(as: UInt8.self).flatMap(Readers.Standing.init(rawValue:)),
+            let count = readInteger(as: UInt16.self)
+        else { return nil }
+        var readers = Readers(members: members, others: others)
+        for _ in 0..<count {
+            guard let role = readText() else { return nil }
+            readers.roles.append(ChannelRole(rawValue: role))
+        }
+        return readers
+    }
+
     fileprivate mutating func readItem(of stream: StreamID) -> StreamItem? {
         guard let after = readInteger(as: Seq.self), let seq = readInteger(as: Seq.self), after >= 0, seq > after,
             let isDestroyed = readInteger(as: UInt8.self), let oldestMessage = readInteger(as: Seq.self),
-            let joined = readPlaces(), let floors = readPlaces(), let leftCount = readInteger(as: UInt16.self)
+            var joined = readPlaces()
+        else { return nil }
+        for index in joined.indices {
+            guard let role = readText() else { return nil }
+            joined[index].role = ChannelRole(rawValue: role)
+        }
+        guard let floors = readPlaces(), let leftCount = readInteger(as: UInt16.self)
         else { return nil }
         var left: [UserID] = []
         for _ in 0..<leftCount {
             guard let user = readText() else { return nil }
             left.append(UserID(user))
         }
+        guard let roles = readRoles(), let readers = readReaders() else { return nil }
         guard let length = readInteger(as: UInt32.self), let json = readBytes(length: Int(length)) else { return nil }
         return StreamItem(
-            stream: stream, after: after, seq: seq, joined: joined, floors: floors, left: left, isDestroyed: isDestroyed != 0,
+            stream: stream, after: after, seq: seq, joined: joined, floors: floors, roles: roles, readers: readers, left: left,
+            isDestroyed: isDestroyed != 0,
             oldestMessage: oldestMessage == 0 ? nil : oldestMessage, json: json)
     }
 }

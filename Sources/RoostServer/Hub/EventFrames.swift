@@ -15,7 +15,7 @@ struct EventFrames {
         /// An event with messages that may be hidden from some of the audience.
         case sendOld(Audience, OldEvent)
         /// An event of the past, to a connection that begins to get a channel's.
-        case catchUp(ConnectionID, Frames, isWatching: Bool)
+        case catchUp(ConnectionID, ChannelID, Readers, Frames, isWatching: Bool)
         case catchUpOld(ConnectionID, OldEvent, isWatching: Bool)
         case change(Notice)
         /// A connection gets the events of a channel that its user is a member of.
@@ -33,20 +33,24 @@ struct EventFrames {
     }
 
     private(set) var steps: [Step] = []
-    /// Where in `steps` the buffer of an audience stands that may still grow.
-    private var open: [Audience: Int] = [:]
+    /// Where in `steps` the buffer of a channel stands that may still grow.
+    private var open: [ChannelID: Int] = [:]
 
     /// Adds an event of a stream, as its members in JSON.
     ///
-    /// - Parameter oldestMessage: ``Event/oldestMessage``.
-    mutating func add(_ members: [UInt8], of stream: StreamID, oldestMessage: Seq?, to audience: Audience) {
-        if case .user = audience { open.removeAll(keepingCapacity: true) }
-        if case .channel(let channel) = stream, let oldestMessage {
-            open[audience] = nil
-            steps.append(.sendOld(audience, OldEvent(members, of: channel, oldestMessage: oldestMessage)))
+    /// - Parameter oldestMessage: ``Event/oldestMessage(to:)``.
+    mutating func add(
+        _ members: [UInt8], of stream: StreamID, oldestMessage: Seq?, readers: Readers = Readers(), to audience: Audience
+    ) {
+        var channel: ChannelID?
+        if case .channel(let id, _) = audience { channel = id } else { open.removeAll(keepingCapacity: true) }
+        if case .channel(let id) = stream, let oldestMessage {
+            open[id] = nil
+            steps.append(.sendOld(audience, OldEvent(members, of: id, oldestMessage: oldestMessage, readers: readers)))
             return
         }
-        if let index = open[audience], case .send(_, var frames) = steps[index] {
+        // Events with other readers stand apart.
+        if let channel, let index = open[channel], case .send(audience, var frames) = steps[index] {
             // Taken out while it grows, so that the buffer isn't copied.
             steps[index] = .send(audience, Frames())
             frames.append(members)
@@ -54,20 +58,23 @@ struct EventFrames {
         } else {
             var frames = Frames()
             frames.append(members)
-            if case .channel = audience { open[audience] = steps.count }
+            if let channel { open[channel] = steps.count }
             steps.append(.send(audience, frames))
         }
     }
 
     /// Adds an event of the past for one connection.
-    mutating func add(_ members: [UInt8], of stream: StreamID, oldestMessage: Seq?, to connection: ConnectionID, isWatching: Bool) {
-        if case .channel(let channel) = stream, let oldestMessage {
-            let event = OldEvent(members, of: channel, oldestMessage: oldestMessage)
+    mutating func add(
+        _ members: [UInt8], of channel: ChannelID, oldestMessage: Seq?, readers: Readers, to connection: ConnectionID,
+        isWatching: Bool
+    ) {
+        if let oldestMessage {
+            let event = OldEvent(members, of: channel, oldestMessage: oldestMessage, readers: readers)
             steps.append(.catchUpOld(connection, event, isWatching: isWatching))
         } else {
             var frames = Frames()
             frames.append(members)
-            steps.append(.catchUp(connection, frames, isWatching: isWatching))
+            steps.append(.catchUp(connection, channel, readers, frames, isWatching: isWatching))
         }
     }
 
@@ -89,7 +96,9 @@ struct EventFrames {
         for operation in committed {
             for notice in operation.notices {
                 if case .event(let event, let audience) = notice {
-                    frames.add(event.encodedMembers, of: event.stream, oldestMessage: event.oldestMessage, to: audience)
+                    frames.add(
+                        event.encodedMembers, of: event.stream, oldestMessage: event.oldestMessage(to: audience.readers),
+                        readers: audience.readers, to: audience)
                 } else {
                     frames.change(notice)
                 }
@@ -100,7 +109,21 @@ struct EventFrames {
     }
 }
 
+extension Audience {
+    var readers: Readers {
+        switch self {
+        case .channel(_, let readers): readers
+        case .user: Readers()
+        }
+    }
+}
+
 extension Event {
+    /// The smallest seq of the event's messages, where one of them may be hidden from somebody who gets the event; nil where none is.
+    func oldestMessage(to readers: Readers) -> Seq? {
+        readers.areAllMembers ? oldestMessage : rows.messages?.lazy.map(\.seq).min()
+    }
+
     /// The members of the event as JSON, without the braces: encoded once for all who get it.
     var encodedMembers: [UInt8] {
         var json = JSONBytes(capacity: 512)

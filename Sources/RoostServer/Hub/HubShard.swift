@@ -14,12 +14,31 @@ final class HubShard {
         ///
         /// A floor is never lowered, and outlives the membership: a new stay has it too, and may begin before the end of the last is delivered.
         var floors: [ChannelID: Seq]
+        let appRole: AppRole
+        /// What the user is in a channel, and since which seq that is known; channels in which they are an ordinary member may not stand in it.
+        private var roles: [ChannelID: (role: ChannelRole, since: Seq)]
 
         init(socket: SocketHandler, user: UserID, streams: UserStreams) {
             self.socket = socket
             self.user = user
             joined = Set(streams.channels.keys)
             floors = streams.floors
+            appRole = streams.appRole
+            roles = streams.roles.reduce(into: [:]) { $0[$1.key] = ($1.value, streams.channels[$1.key] ?? 0) }
+        }
+
+        /// Two streams tell of roles, in no order: what is older than what is known is dropped.
+        func learn(_ role: ChannelRole, in channel: ChannelID, at seq: Seq) {
+            if let known = roles[channel] {
+                if seq >= known.since { roles[channel] = (role, seq) }
+            } else if role != .member {
+                roles[channel] = (role, seq)
+            }
+        }
+
+        /// Whether the socket may have what messages of a channel say.
+        func isReader(of channel: ChannelID, _ readers: Readers, isMember: Bool) -> Bool {
+            readers.contain(appRole, as: isMember ? roles[channel]?.role ?? .member : nil)
         }
     }
 
@@ -27,8 +46,15 @@ final class HubShard {
     private struct Receiver {
         let socket: SocketHandler
         var isWatching: Bool
-        /// The subscriber's floor in the channel; 0 for none.
+        /// The subscriber's floor in the channel; 0 for none, and the highest seq there is for a member who may not read.
         var floor: Seq
+    }
+
+    /// The sockets that get a channel's events.
+    private struct Receivers {
+        var byConnection: [ConnectionID: Receiver] = [:]
+        /// Who may read as of the last event: their floors are by it. Nil where that is to be asked anew.
+        var readers: Readers?
     }
 
     /// The shard's place among the hub's.
@@ -39,7 +65,7 @@ final class HubShard {
     private var subscribers: [ConnectionID: Subscriber] = [:]
     private var connectionsOfUser: [UserID: [ConnectionID]] = [:]
     /// For each channel the sockets that get its events.
-    private var channels: [ChannelID: [ConnectionID: Receiver]] = [:]
+    private var channels: [ChannelID: Receivers] = [:]
     /// Sockets with something written since the last flush.
     private var unflushed: [SocketHandler] = []
     /// Sockets that end when what was delivered together has reached them.
@@ -84,8 +110,8 @@ final class HubShard {
     func deliver(_ steps: [EventFrames.Step]) {
         for step in steps {
             switch step {
-            case .send(.channel(let channel), let frames):
-                guard let receivers = channels[channel] else { continue }
+            case .send(.channel(let channel, let readers), let frames):
+                guard let receivers = receivers(of: channel, readers) else { continue }
                 for receiver in receivers.values {
                     send(frames.bytes(isWatching: receiver.isWatching), to: receiver.socket)
                 }
@@ -98,13 +124,17 @@ final class HubShard {
                 }
             case .sendOld(let audience, let event):
                 send(event, to: audience)
-            case .catchUp(let connection, let frames, let isWatching):
-                guard let receiver = subscribers[connection] else { continue }
+            case .catchUp(let connection, let channel, let readers, let frames, let isWatching):
+                guard let receiver = subscribers[connection], isKnown(channel, readers, to: receiver, isWatching: isWatching)
+                else { continue }
                 send(frames.bytes(isWatching: isWatching), to: receiver.socket)
                 deliveryCount += Int64(frames.eventCount)
             case .catchUpOld(let connection, let event, let isWatching):
                 var forms = OldEventForms(of: event)
-                if let receiver = subscribers[connection] { send(event, &forms, to: receiver, isWatching: isWatching) }
+                guard let receiver = subscribers[connection],
+                    isKnown(event.channel, event.readers, to: receiver, isWatching: isWatching)
+                else { continue }
+                send(event, &forms, to: receiver, isWatching: isWatching)
             case .change(let notice):
                 change(notice)
             case .attach(let connection, let channel):
@@ -119,8 +149,8 @@ final class HubShard {
     private func send(_ event: OldEvent, to audience: Audience) {
         var forms = OldEventForms(of: event)
         switch audience {
-        case .channel(let channel):
-            for receiver in (channels[channel] ?? [:]).values {
+        case .channel(let channel, let readers):
+            for receiver in (receivers(of: channel, readers) ?? [:]).values {
                 send(&forms, above: receiver.floor, to: receiver.socket, isWatching: receiver.isWatching)
             }
         case .user(let user):
@@ -129,7 +159,15 @@ final class HubShard {
     }
 
     private func send(_ event: OldEvent, _ forms: inout OldEventForms, to subscriber: Subscriber, isWatching: Bool) {
-        send(&forms, above: subscriber.floors[event.channel] ?? 0, to: subscriber.socket, isWatching: isWatching)
+        let channel = event.channel
+        let isMember = !isWatching || subscriber.joined.contains(channel)
+        let isReader = subscriber.isReader(of: channel, event.readers, isMember: isMember)
+        send(&forms, above: isReader ? subscriber.floors[channel] ?? 0 : .max, to: subscriber.socket, isWatching: isWatching)
+    }
+
+    /// Whether the past of a channel may be told at all: to members, and to others who may read it.
+    private func isKnown(_ channel: ChannelID, _ readers: Readers, to subscriber: Subscriber, isWatching: Bool) -> Bool {
+        !isWatching || subscriber.joined.contains(channel) || subscriber.isReader(of: channel, readers, isMember: false)
     }
 
     private func send(_ forms: inout OldEventForms, above floor: Seq, to socket: SocketHandler, isWatching: Bool) {
@@ -182,15 +220,23 @@ final class HubShard {
             connectionsOfUser[user, default: []].append(connection)
             for channel in subscriber.joined { subscribe(subscriber, connection, to: channel) }
             presence.cameOnline(user, in: subscriber.joined)
-        case .joined(let user, let channel, _):
-            for (connection, subscriber) in connections(of: user) { join(channel, subscriber, connection) }
+        case .joined(let user, let channel, let seq, let role):
+            for (connection, subscriber) in connections(of: user) {
+                subscriber.learn(role, in: channel, at: seq)
+                join(channel, subscriber, connection)
+            }
+        case .role(let user, let channel, let role, let seq):
+            for (connection, subscriber) in connections(of: user) {
+                subscriber.learn(role, in: channel, at: seq)
+                if channels[channel]?.byConnection[connection] != nil { subscribe(subscriber, connection, to: channel) }
+            }
         case .floor(let user, let channel, let floor):
             for (connection, subscriber) in connections(of: user) { raise(to: floor, channel, subscriber, connection) }
         case .left(let user, let channel):
             // Who leaves stops watching as well: nothing newer than the leaving reaches them.
             for (connection, subscriber) in connections(of: user) { forget(channel, of: subscriber, connection) }
         case .destroyed(let channel):
-            for connection in (channels[channel] ?? [:]).keys {
+            for connection in (channels[channel]?.byConnection ?? [:]).keys {
                 if let subscriber = subscribers[connection] { forget(channel, of: subscriber, connection) }
             }
         case .watching(let connection, let user, let channel, _):
@@ -240,7 +286,7 @@ final class HubShard {
     private func raise(to floor: Seq, _ channel: ChannelID, _ subscriber: Subscriber, _ connection: ConnectionID) {
         guard floor > subscriber.floors[channel] ?? 0 else { return }
         subscriber.floors[channel] = floor
-        channels[channel]?[connection]?.floor = floor
+        if channels[channel]?.byConnection[connection] != nil { subscribe(subscriber, connection, to: channel) }
     }
 
     private func forget(_ channel: ChannelID, of subscriber: Subscriber, _ connection: ConnectionID) {
@@ -250,13 +296,50 @@ final class HubShard {
     }
 
     private func subscribe(_ subscriber: Subscriber, _ connection: ConnectionID, to channel: ChannelID) {
-        channels[channel, default: [:]][connection] = Receiver(
+        var receiver = Receiver(
             socket: subscriber.socket, isWatching: subscriber.watched.contains(channel), floor: subscriber.floors[channel] ?? 0)
+        let isMember = subscriber.joined.contains(channel)
+        if let readers = channels[channel]?.readers, !subscriber.isReader(of: channel, readers, isMember: isMember) {
+            // Whoever begins to watch may read: then the last event was told to other readers than there are now.
+            if isMember { receiver.floor = .max } else { channels[channel]?.readers = nil }
+        }
+        channels[channel, default: Receivers()].byConnection[connection] = receiver
+    }
+
+    /// The sockets that get an event of a channel. Where others may read than before, each is asked about anew: before the event, so that
+    /// nobody gets it by a right that has ended.
+    private func receivers(of channel: ChannelID, _ readers: Readers) -> [ConnectionID: Receiver]? {
+        guard let receivers = channels[channel] else { return nil }
+        if receivers.readers == readers { return receivers.byConnection }
+        channels[channel]?.readers = readers
+        for connection in receivers.byConnection.keys {
+            guard let subscriber = subscribers[connection] else { continue }
+            let isMember = subscriber.joined.contains(channel)
+            let isReader = subscriber.isReader(of: channel, readers, isMember: isMember)
+            if !isReader { endWatch(of: channel, subscriber) }
+            if isMember || isReader {
+                subscribe(subscriber, connection, to: channel)
+            } else {
+                unsubscribe(connection, from: channel)
+            }
+        }
+        return channels[channel]?.byConnection
+    }
+
+    /// Ends a watch by whoever may not read any more, and tells them.
+    private func endWatch(of channel: ChannelID, _ subscriber: Subscriber) {
+        guard subscriber.watched.remove(channel) != nil else { return }
+        presence.stoppedWatching(subscriber.user, [channel])
+        var json = JSONBytes(capacity: 64)
+        UnwatchedFrame(unwatched: .init(channel: channel)).write(to: &json)
+        var frame = ByteBuffer()
+        frame.writeTextFrame("", json.bytes)
+        send(frame, to: subscriber.socket)
     }
 
     private func unsubscribe(_ connection: ConnectionID, from channel: ChannelID) {
-        channels[channel]?[connection] = nil
-        if channels[channel]?.isEmpty == true {
+        channels[channel]?.byConnection[connection] = nil
+        if channels[channel]?.byConnection.isEmpty == true {
             channels[channel] = nil
             emptied?(.channel(channel))
         }

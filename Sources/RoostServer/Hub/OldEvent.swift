@@ -1,20 +1,24 @@
 import Foundation
 import RoostAPI
+import RoostCore
 
 /// An event of a channel that holds messages older than itself: an edit, a deletion, several changes in one event.
 ///
-/// Such a message may be hidden from some who get the event. They get it without that message, and the others as it is (SB-14, SB-26).
+/// Such a message may be hidden from some who get the event. They get it without that message, and the others as it is (SB-14, SB-26). Where
+/// not every member may read, every event with messages is one of these.
 struct OldEvent: Sendable {
     let channel: ChannelID
     /// Whom no message up to here is hidden from gets the event as it is.
     let oldestMessage: Seq
+    let readers: Readers
     /// The members of the event in JSON, without the braces.
     let members: [UInt8]
     /// The event as it is.
     let frames: EventFrames.Frames
 
-    init(_ members: [UInt8], of channel: ChannelID, oldestMessage: Seq) {
+    init(_ members: [UInt8], of channel: ChannelID, oldestMessage: Seq, readers: Readers = Readers()) {
         self.channel = channel
+        self.readers = readers
         self.oldestMessage = oldestMessage
         self.members = members
         var frames = EventFrames.Frames()

@@ -54,7 +54,7 @@ import Testing
         let told = try world.told { try world.perform(UpdateChannel(channel: "general", metadata: ["b": 2]), as: "bob") }
         let channel = try world.perform(GetChannel(channel: "general"), as: "ann").channel
         #expect(channel.metadata == ["b": 2] && channel.metadataVersion == 2 && channel.metadataUpdatedBy == "bob")
-        guard case .event(let event, .channel("general")) = told.first else { throw RoostError(.internalError, "\(told)") }
+        guard case .event(let event, .channel("general", _)) = told.first else { throw RoostError(.internalError, "\(told)") }
         #expect(event.kind == .channelMetadataUpdated && event.rows == Rows(channel: channel))
     }
 

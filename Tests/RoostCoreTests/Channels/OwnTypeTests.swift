@@ -38,7 +38,7 @@ import Testing
         #expect(try code(PutChannelType(type: "new"), .user) == .notPermitted)
         #expect(try code(PutRole(role: "owner", rank: 1, permissions: [])) == .immutableField)
         #expect(try code(PutRole(role: "guide", rank: 100, permissions: [])) == .invalidArgument)
-        #expect(try code(PutRole(role: "guide", rank: 1, permissions: [.historyRead])) == .invalidArgument)
+        #expect(try code(PutRole(role: "guide", rank: 1, permissions: [.memberJoin])) == .invalidArgument)
         #expect(try code(PutRole(role: "guide", rank: 1, permissions: []), .moderator) == .notPermitted)
         #expect(try world.dump() == before)
         #expect(try code(DeleteChannelType(type: "unknown")) == nil)

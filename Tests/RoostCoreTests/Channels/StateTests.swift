@@ -101,7 +101,7 @@ import Testing
     func capabilities() throws {
         let world = try world()
         let told = try world.told { try world.perform(FreezeChannel(channel: "general"), as: "ann") }
-        guard case .event(let event, .channel("general")) = told.first, told.count == 1 else {
+        guard case .event(let event, .channel("general", _)) = told.first, told.count == 1 else {
             Issue.record("\(told)")
             return
         }

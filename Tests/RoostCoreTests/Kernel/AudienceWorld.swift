@@ -28,6 +28,12 @@ final class AudienceWorld {
         let user: UserID
         var joined: Set<ChannelID> = []
         var watched: Set<ChannelID> = []
+        var appRole = AppRole.user
+        var roles: [ChannelID: ChannelRole] = [:]
+
+        func isReader(of channel: ChannelID, _ readers: Readers) -> Bool {
+            readers.contain(appRole, as: joined.contains(channel) ? roles[channel] ?? .member : nil)
+        }
     }
     private var connections: [ConnectionID: Connection] = [:]
 
@@ -48,7 +54,8 @@ final class AudienceWorld {
     private func connect(_ number: Int) throws {
         let user = Self.user(of: Self.devices[number])
         let notices = try core.database.read { transaction in
-            var context = Context(transaction: transaction, caller: Caller(user: user), now: core.now, ids: core.ids)
+            let caller = Caller(user: user, role: user == "wes" ? .admin : .user)
+            var context = Context(transaction: transaction, caller: caller, now: core.now, ids: core.ids)
             try context.connect(ConnectionID(rawValue: Int64(number)))
             return context.notices
         }
@@ -73,17 +80,26 @@ final class AudienceWorld {
 
     private func deliver(_ notice: Notice) {
         switch notice {
-        case .event(let event, .channel(let channel)):
+        case .event(let event, .channel(let channel, let readers)):
             let heard = "\(event.kind.rawValue) \(event.stream)"
             for (id, connection) in connections where connection.joined.contains(channel) || connection.watched.contains(channel) {
-                received[Self.devices[Int(id.rawValue)], default: []].append(heard)
+                let isReader = connection.isReader(of: channel, readers)
+                if !isReader { connections[id]?.watched.remove(channel) }
+                guard isReader || connection.joined.contains(channel) else { continue }
+                let hides = !isReader && event.rows.messages != nil
+                received[Self.devices[Int(id.rawValue)], default: []].append(heard + (hides ? " without its message" : ""))
             }
         case .event(let event, .user(let user)):
             let heard = "\(event.kind.rawValue) \(event.stream)"
             for (id, connection) in connections where connection.user == user {
                 received[Self.devices[Int(id.rawValue)], default: []].append(heard)
             }
-        case .joined(let user, let channel, _): change(of: user) { $0.joined.insert(channel) }
+        case .joined(let user, let channel, _, let role):
+            change(of: user) { connection in
+                connection.joined.insert(channel)
+                connection.roles[channel] = role
+            }
+        case .role(let user, let channel, let role, _): change(of: user) { $0.roles[channel] = role }
         case .left(let user, let channel):
             change(of: user) { connection in
                 connection.joined.remove(channel)
@@ -94,7 +110,9 @@ final class AudienceWorld {
                 connection.joined.remove(channel)
                 connection.watched.remove(channel)
             }
-        case .connected(let id, let user, let streams): connections[id] = Connection(user: user, joined: Set(streams.channels.keys))
+        case .connected(let id, let user, let streams):
+            connections[id] = Connection(
+                user: user, joined: Set(streams.channels.keys), appRole: streams.appRole, roles: streams.roles)
         case .watching(let id, _, let channel, _): connections[id]?.watched.insert(channel)
         case .stoppedWatching(let id, _, let channel): connections[id]?.watched.remove(channel)
         case .accessChanged(let changes):

@@ -66,9 +66,12 @@ struct SendTests {
         let edited = try world.perform(EditMessage(channel: "general", message: first.messageId, text: "edited"), as: "bob")
         answers.append(try again() == edited)
         try world.perform(LeaveChannel(channel: "general"), as: "bob")
-        answers.append(try again() == edited)
+        // Who may not read any more isn't told what became of it.
+        var unread = first
+        unread.text = "other content"
+        answers.append(try again() == unread)
         let deleted = try world.perform(DeleteMessage(channel: "general", message: first.messageId), as: "ann")
-        answers.append(try again() == deleted)
+        answers.append(try again() == unread)
         try world.perform(JoinChannel(channel: "general"), as: "bob")
         answers.append(try again() == deleted)
         try world.perform(DeleteChannel(channel: "general"), as: "ann")

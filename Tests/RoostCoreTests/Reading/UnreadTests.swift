@@ -25,7 +25,7 @@ struct UnreadTests {
                 switch notice {
                 case .destroyed(let channel): readSeqs = readSeqs.filter { $0.key.channel != channel }
                 case .left(let user, let channel): readSeqs[Reader(user: user, channel: channel)] = nil
-                case .event(let event, .channel(let channel)) where event.kind == .messageNew:
+                case .event(let event, .channel(let channel, _)) where event.kind == .messageNew:
                     sent[channel, default: []] += (event.rows.messages ?? []).map { ($0.seq, $0.sender) }
                 case .event(let event, .user(let user)):
                     for membership in event.rows.memberships ?? [] where membership.state == .member {

@@ -82,7 +82,7 @@ struct MissedEventsTests {
         var told: [String] = []
         for notice in missed.notices {
             switch notice {
-            case .joined(let user, let channel, let seq): told.append("joined \(user) \(channel) \(seq)")
+            case .joined(let user, let channel, let seq, _): told.append("joined \(user) \(channel) \(seq)")
             case .event(let event, _):
                 let row =
                     event.rows.users?.first?.displayName
@@ -111,7 +111,7 @@ struct MissedEventsTests {
         let own = try #require(heads[.user("ann")])
         #expect(heads.filter { $0.value > 0 } == [.channel("general"): 2, .user("ann"): own])
         let streams = try world.database.read { try $0.streams(of: "ann") }
-        #expect(streams == UserStreams(user: own, channels: ["general": 2]))
+        #expect(streams == UserStreams(user: own, channels: ["general": 2], roles: ["general": .owner]))
     }
 
     /// What a user's missed events hold: one line for each, with the rows in it.

@@ -277,7 +277,7 @@ final class RelayWorld {
             for (connection, socket) in node.sockets where socket.isConnected && socket.client.user == user {
                 node.sockets[connection]?.floors[channel] = max(floor, socket.floors[channel] ?? 0)
             }
-        case .change(.joined(let user, let channel, _)):
+        case .change(.joined(let user, let channel, _, _)):
             for (connection, socket) in node.sockets where socket.isConnected && socket.client.user == user {
                 node.sockets[connection]?.joined.insert(channel)
             }

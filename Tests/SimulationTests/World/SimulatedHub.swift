@@ -11,6 +11,11 @@ final class SimulatedHub {
         var joined: Set<ChannelID>
         var watched: Set<ChannelID> = []
         var floors: [ChannelID: Seq]
+        var roles: [ChannelID: ChannelRole] = [:]
+
+        func isReader(of channel: ChannelID, _ readers: Readers) -> Bool {
+            readers.contain(.user, as: joined.contains(channel) ? roles[channel] ?? .member : nil)
+        }
     }
 
     let presence = PresenceBoard()
@@ -35,7 +40,8 @@ final class SimulatedHub {
     func deliver(_ committed: [Committed]) {
         for step in EventFrames.steps(for: committed) {
             switch step {
-            case .send(.channel(let channel), let frames):
+            case .send(.channel(let channel, let readers), let frames):
+                endWatches(of: channel, readers)
                 for (connection, subscriber) in subscribers {
                     if subscriber.watched.contains(channel) {
                         sockets[connection]?.send(event: frames.watching)
@@ -57,16 +63,26 @@ final class SimulatedHub {
     }
 
     private func deliver(_ event: OldEvent, to audience: Audience) {
+        if case .channel(let channel, let readers) = audience { endWatches(of: channel, readers) }
         var forms = OldEventForms(of: event)
         for (connection, subscriber) in subscribers {
             let isWatching = subscriber.watched.contains(event.channel)
             let gets =
                 switch audience {
-                case .channel(let channel): isWatching || subscriber.joined.contains(channel)
+                case .channel(let channel, _): isWatching || subscriber.joined.contains(channel)
                 case .user(let user): subscriber.user == user
                 }
-            guard gets, let frames = forms.frames(above: subscriber.floors[event.channel] ?? 0) else { continue }
+            let isReader = subscriber.isReader(of: event.channel, event.readers)
+            let floor = isReader ? subscriber.floors[event.channel] ?? 0 : .max
+            guard gets, let frames = forms.frames(above: floor) else { continue }
             sockets[connection]?.send(event: frames.bytes(isWatching: isWatching))
+        }
+    }
+
+    /// Who may not read any more stops watching.
+    private func endWatches(of channel: ChannelID, _ readers: Readers) {
+        for (connection, subscriber) in subscribers where !subscriber.isReader(of: channel, readers) {
+            if subscribers[connection]?.watched.remove(channel) != nil { presence.stoppedWatching(subscriber.user, [channel]) }
         }
     }
 
@@ -76,10 +92,15 @@ final class SimulatedHub {
         case .connected(let connection, let user, let streams):
             let joined = Set(streams.channels.keys)
             guard sockets[connection] != nil else { return }
-            subscribers[connection] = Subscriber(user: user, joined: joined, floors: streams.floors)
+            subscribers[connection] = Subscriber(user: user, joined: joined, floors: streams.floors, roles: streams.roles)
             presence.cameOnline(user, in: joined)
-        case .joined(let user, let channel, _):
+        case .role(let user, let channel, let role, _):
             for (connection, subscriber) in subscribers where subscriber.user == user {
+                subscribers[connection]?.roles[channel] = role
+            }
+        case .joined(let user, let channel, _, let role):
+            for (connection, subscriber) in subscribers where subscriber.user == user {
+                subscribers[connection]?.roles[channel] = role
                 if subscribers[connection]?.joined.insert(channel).inserted == true { presence.cameOnline(user, in: [channel]) }
             }
         case .floor(let user, let channel, let floor):

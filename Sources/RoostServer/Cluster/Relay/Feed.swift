@@ -34,6 +34,9 @@ struct Feed {
     /// Who left, between which positions and when: an attachment that was decided before must not be made after.
     var departed: [UserID: (after: Seq, seq: Seq, time: Relay.Time)] = [:]
 
+    /// The position at which a member last got another role: what was read of roles before it is out of date.
+    var lastRoleChange: Seq = 0
+
     var touchedAt: Relay.Time
 
     init(at now: Relay.Time) { touchedAt = now }
@@ -62,6 +65,8 @@ struct Attachment {
     let channel: ChannelID
     /// The receiver has everything up to here.
     var seq: Seq
+    /// What a member who joins is in the channel at that position.
+    var role = ChannelRole.member
     /// Whether the receiver catches up by itself, as a client does that has just connected.
     var catchesUpAlone = false
     /// The connection that waits until this is done.
@@ -70,7 +75,7 @@ struct Attachment {
     /// What the hub is told.
     var step: Relay.Step {
         switch receiver {
-        case .member(let user): .change(.joined(user, channel, at: seq))
+        case .member(let user): .change(.joined(user, channel, at: seq, as: role))
         case .connection(let connection, _): .attach(connection, channel)
         case .watcher(let connection, let user): .change(.watching(connection, user, channel, at: seq))
         }

@@ -80,7 +80,7 @@ extension Relay {
         case .stoppedWatching(let connection, _, let channel):
             cancel(in: channel) { if case .watcher(connection, _) = $0 { true } else { false } }
             emit(.change(notice))
-        case .event, .joined, .floor, .left, .destroyed, .accessChanged: break
+        case .event, .joined, .role, .floor, .left, .destroyed, .accessChanged: break
         }
     }
 
@@ -93,7 +93,7 @@ extension Relay {
             return
         }
         if feed.position == attachment.seq { return complete(attachment) }
-        if attachment.catchesUpAlone, attachment.seq >= feed.knownSince {
+        if attachment.catchesUpAlone, attachment.seq >= max(feed.knownSince, feed.lastRoleChange) {
             guard let departed = feed.departed[attachment.receiver.user], departed.seq > attachment.seq else {
                 return complete(attachment)
             }

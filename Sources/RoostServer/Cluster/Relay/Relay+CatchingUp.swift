@@ -49,6 +49,13 @@ extension Relay {
     /// Whether the receiver may have more: not after leaving, nor after the channel's end.
     private mutating func give(_ item: StreamItem, to catchUp: inout CatchUp) -> Bool {
         guard !item.left.contains(catchUp.attachment.receiver.user) else { return false }
+        if case .channel(let channel) = item.stream {
+            let user = catchUp.attachment.receiver.user
+            for change in item.roles where change.user == user {
+                catchUp.attachment.role = change.role
+                emit(.change(.role(user, channel, change.role, at: change.seq)))
+            }
+        }
         emit(.past(item, catchUp.attachment.receiver))
         catchUp.position = item.seq
         return !item.isDestroyed

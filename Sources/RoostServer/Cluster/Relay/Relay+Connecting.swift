@@ -38,15 +38,17 @@ extension Relay {
 
     mutating func receive(_ streams: UserStreams?, for token: ConnectToken) {
         guard let connect = connects[token] else { return }
-        guard let streams else { return request(.readStreams(connect.user, token)) }
+        guard var streams else { return request(.readStreams(connect.user, token)) }
+        streams.appRole = connect.streams.appRole
         connects[token]?.streams = streams
         proceed(token)
     }
 
-    /// The hub learns of the connection at once, with the channels whose feeds are there and with all floors, and of the other channels as they
+    /// The hub learns of the connection at once, with the channels whose feeds are there and with all floors and roles, and of the other channels as they
     /// come.
     private mutating func begin(_ token: ConnectToken, _ connect: Connect) {
-        var ready = UserStreams(user: connect.streams.user, floors: connect.streams.floors)
+        var ready = connect.streams
+        ready.channels = [:]
         var later: [Attachment] = []
         for (channel, seq) in connect.streams.channels {
             if isFollowed(channel, from: seq, by: connect.user) {
@@ -67,7 +69,7 @@ extension Relay {
 
     private func isFollowed(_ channel: ChannelID, from seq: Seq, by user: UserID) -> Bool {
         guard let feed = feeds[.channel(channel)], feed.isLive, feed.position >= seq else { return false }
-        return feed.position == seq || (seq >= feed.knownSince && feed.departed[user].map { $0.seq <= seq } ?? true)
+        return feed.position == seq || (seq >= max(feed.knownSince, feed.lastRoleChange) && feed.departed[user].map { $0.seq <= seq } ?? true)
     }
 
     /// One of the things is done for which a connection waits.

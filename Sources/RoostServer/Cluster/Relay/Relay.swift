@@ -216,7 +216,10 @@ struct Relay {
         let stream = item.stream
         counts.delivered += 1
         switch stream {
-        case .channel(let channel): for user in item.left { depart(user, from: channel, with: item) }
+        case .channel(let channel):
+            for user in item.left { depart(user, from: channel, with: item) }
+            for change in item.roles { emit(.change(.role(change.user, channel, change.role, at: change.seq))) }
+            if !item.roles.isEmpty { feeds[stream]?.lastRoleChange = item.seq }
         // Before anything of a channel that the user joins: none of it may bring what is hidden from them.
         case .user(let user): for floor in item.floors { emit(.change(.floor(user, floor.channel, floor.seq))) }
         }
@@ -225,7 +228,7 @@ struct Relay {
         feeds[stream]?.position = item.seq
         if case .user(let user) = stream {
             for joined in item.joined {
-                attach(Attachment(receiver: .member(user), channel: joined.channel, seq: joined.seq))
+                attach(Attachment(receiver: .member(user), channel: joined.channel, seq: joined.seq, role: joined.role))
             }
         }
         if item.isDestroyed, case .channel(let channel) = stream { destroy(channel) }

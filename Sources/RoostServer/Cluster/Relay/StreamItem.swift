@@ -11,11 +11,15 @@ struct StreamItem: Hashable, Sendable {
     var joined: [Place] = []
     /// Channels whose messages up to a seq aren't for the user. Only in a user's stream, and above 0.
     var floors: [Place] = []
+    /// Members who have another role from this event on, or have one from it. Only in a channel's stream.
+    var roles: [RoleChange] = []
+    /// Who gets the event with its messages. Only in a channel's stream.
+    var readers = Readers()
     /// Users who don't get the channel's events any more, this one among them. Only in a channel's stream.
     var left: [UserID] = []
     /// Nobody gets the channel's events after this one.
     var isDestroyed = false
-    /// The smallest seq of the event's messages, where they may be hidden from some members. Only in a channel's stream.
+    /// The smallest seq of the event's messages, where they may be hidden from some who get it. Only in a channel's stream.
     var oldestMessage: Seq?
     /// The members of the event in JSON, without the braces.
     let json: [UInt8]
@@ -23,6 +27,15 @@ struct StreamItem: Hashable, Sendable {
     /// A position in a channel's stream.
     struct Place: Hashable, Sendable {
         let channel: ChannelID
+        let seq: Seq
+        /// The role of who joined there.
+        var role = ChannelRole.member
+    }
+
+    /// The role that a member has from a seq of the channel on.
+    struct RoleChange: Hashable, Sendable {
+        let user: UserID
+        let role: ChannelRole
         let seq: Seq
     }
 }
@@ -35,10 +48,13 @@ extension StreamItem {
         var joined: [UserID: [Place]] = [:]
         var floors: [UserID: [Place]] = [:]
         var left: [ChannelID: [UserID]] = [:]
+        var roles: [ChannelID: [RoleChange]] = [:]
         for notice in notices {
             switch notice {
-            case .joined(let user, let channel, let seq):
-                joined[user, default: []].append(Place(channel: channel, seq: seq))
+            case .joined(let user, let channel, let seq, let role):
+                joined[user, default: []].append(Place(channel: channel, seq: seq, role: role))
+            case .role(let user, let channel, let role, let seq):
+                roles[channel, default: []].append(RoleChange(user: user, role: role, seq: seq))
             case .floor(let user, let channel, let seq):
                 floors[user, default: []].append(Place(channel: channel, seq: seq))
             case .left(let user, let channel): left[channel, default: []].append(user)
@@ -47,13 +63,15 @@ extension StreamItem {
             case .connected, .watching, .stoppedWatching: attachments.append(notice)
             // The hub is told of it past the relay: it concerns sockets, whatever their streams.
             case .accessChanged: break
-            case .event(let event, _):
+            case .event(let event, let audience):
                 var item = StreamItem(
                     stream: event.stream, after: event.after ?? event.seq - 1, seq: event.seq, json: event.encodedMembers)
                 switch event.stream {
                 case .channel(let channel):
                     item.left = left.removeValue(forKey: channel) ?? []
-                    item.oldestMessage = event.oldestMessage
+                    item.roles = roles.removeValue(forKey: channel) ?? []
+                    item.readers = audience.readers
+                    item.oldestMessage = event.oldestMessage(to: audience.readers)
                 case .user(let user):
                     item.joined = joined.removeValue(forKey: user) ?? []
                     item.floors = floors.removeValue(forKey: user) ?? []

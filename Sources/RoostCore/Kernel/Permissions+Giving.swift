@@ -1,0 +1,110 @@
+import RoostAPI
+
+/// Nobody gives what they don't hold, and nobody takes a right from a role at or above their own: what holds for changes of a channel's
+/// policy and for giving roles. Admins are exempt; they decide over types and roles anyway.
+extension Permissions {
+    /// The refusal of giving a member a role: it must be one that the caller could have.
+    ///
+    /// So operators make others operators, as Sendbird's do, and can't take that back: ``refusal(of:for:in:towards:)``.
+    static func refusal(ofGiving role: RoleDefinition, for caller: Caller, in channel: ChannelAccess) -> RoostError? {
+        if caller.isAdmin { return nil }
+        let isWithinOwn = [channel.own?.definition, caller.keepsOrder ? RoleDefinition.builtIn(.operator) : nil].contains { own in
+            guard let own else { return false }
+            return role.rank <= own.rank && Set(role.permissions).isSubset(of: own.permissions)
+        }
+        if isWithinOwn, role.role != .owner { return nil }
+        let reason = "gives no role with a higher rank or more permissions than the caller's own"
+        return RoostError(.notPermitted, "member.setRole \(reason).", field: "role", rule: "member.setRole \(reason)")
+    }
+
+    /// Somebody of whom a policy decides: a user who isn't in the channel, or a member by the role.
+    private enum Subject {
+        case outsider(AppRole)
+        case member(RoleDefinition)
+    }
+
+    /// The refusal of another policy for a channel; nil when the caller may make the change.
+    ///
+    /// - Parameters:
+    ///   - channel: as the caller stands to it. Its policy is the new one.
+    ///   - roles: every role that members can have.
+    ///   - field: where the request says it.
+    static func refusal(
+        ofChanging before: ChannelPolicy, in channel: ChannelAccess, by caller: Caller, roles: [RoleDefinition], field: String
+    ) -> RoostError? {
+        if caller.isAdmin || before == channel.policy { return nil }
+        var standing = channel
+        // The app's moderators do what an operator does.
+        if caller.keepsOrder, channel.own.map({ $0.definition.rank < RoleDefinition.operatorRank }) ?? true {
+            standing.own = RoleDefinition.builtIn(.operator).map { ChannelAccess.OwnMember(role: .operator, definition: $0) }
+        }
+        let rank = standing.own?.definition.rank ?? 0
+        let subjects = [.outsider(.user), .outsider(.moderator), .outsider(.admin)] + roles.map(Subject.member)
+        for permission in Permission.ofChannel {
+            guard case .policy(let audience) = entry(permission).rule, before[keyPath: audience] != channel.policy[keyPath: audience]
+            else { continue }
+            let isHeld = refusal(of: permission, to: before[keyPath: audience], caller, in: standing) == nil
+            for subject in subjects {
+                let had = holds(permission, by: before[keyPath: audience], subject, in: channel)
+                let has = holds(permission, by: channel.policy[keyPath: audience], subject, in: channel)
+                if has, !had, !isHeld { return notGiven(permission, field) }
+                if had, !has, isAtOrAbove(rank, subject) { return notTaken(permission, field) }
+            }
+        }
+        return nil
+    }
+
+    private static func holds(
+        _ permission: Permission, by audience: ChannelPolicy.Audience, _ subject: Subject, in channel: ChannelAccess
+    ) -> Bool {
+        var standing = channel
+        standing.invitation = nil
+        switch subject {
+        case .outsider(let role):
+            standing.own = nil
+            return refusal(of: permission, to: audience, Caller(user: "", role: role), in: standing) == nil
+        case .member(let definition):
+            standing.own = ChannelAccess.OwnMember(role: definition.role, definition: definition)
+            return refusal(of: permission, to: audience, Caller(user: ""), in: standing) == nil
+        }
+    }
+
+    /// Admins stand above all roles of a channel. The app's moderators do what operators do, and have no place of their own.
+    private static func isAtOrAbove(_ rank: Int, _ subject: Subject) -> Bool {
+        switch subject {
+        case .outsider(let role): role == .admin
+        case .member(let definition): definition.rank >= rank
+        }
+    }
+
+    private static func notGiven(_ permission: Permission, _ field: String) -> RoostError {
+        RoostError(
+            .notPermitted, "You can't give others \(permission.rawValue), which you don't hold yourself.", field: field,
+            rule: "channel.updatePolicy: nobody gives \(permission.rawValue) without holding it")
+    }
+
+    private static func notTaken(_ permission: Permission, _ field: String) -> RoostError {
+        RoostError(
+            .notPermitted, "You can't take \(permission.rawValue) from admins, or from a role at or above your own.", field: field,
+            rule: "channel.updatePolicy: nobody takes \(permission.rawValue) from a role at or above their own")
+    }
+}
+
+extension RoleDefinition {
+    fileprivate static let operatorRank = builtIn(.operator)?.rank ?? 0
+}
+
+extension Context {
+    /// Throws unless the caller may give a channel the policy that it has by now, in the place of another.
+    func requireGrantable(_ policy: ChannelPolicy, over before: ChannelPolicy, in access: ChannelAccess, field: String) throws {
+        guard policy != before, !caller.isAdmin else { return }
+        let roles = try transaction.roles()
+        if let refusal = Permissions.refusal(ofChanging: before, in: access, by: caller, roles: roles, field: field) { throw refusal }
+    }
+
+    /// Throws unless the caller, who will be its owner, may create a channel with another policy than its type's.
+    func requireGrantable(_ policy: ChannelPolicy, ofNewChannelOver typePolicy: ChannelPolicy, field: String) throws {
+        guard policy != typePolicy, !caller.isAdmin else { return }
+        try requireGrantable(policy, over: typePolicy, in: ChannelAccess(creating: policy, as: .owner), field: field)
+    }
+}

@@ -1,0 +1,214 @@
+import RoostAPI
+import RoostCore
+import RoostTestSupport
+import Testing
+
+/// Who may change what of a channel's policy: nobody gives what they don't hold, or takes from a role at or above their own.
+@Suite("Giving by a policy")
+struct PolicyGivingTests {
+    typealias Audience = ChannelPolicy.Audience
+
+    /// Everybody of whom a policy can decide, as this test tells them apart.
+    enum Subject: CaseIterable {
+        case stranger, member, guide, `operator`, deputy, owner, moderator, admin
+
+        /// The rank in the channel; nil for those outside it.
+        var rank: Int? {
+            switch self {
+            case .member: 0
+            case .guide: 10
+            case .operator: 50
+            case .deputy: 60
+            case .owner: 100
+            case .stranger, .moderator, .admin: nil
+            }
+        }
+        var isMember: Bool { rank != nil }
+    }
+
+    /// What two roles of the app's own grant.
+    static let guideGrants: Set<Permission> = [.channelUpdate, .channelUpdatePolicy, .memberRemove, .messageSend, .historyRead]
+    static let deputyGrants = Set(Permission.grantable)
+
+    /// The fields, with the permissions that each decides, by hand.
+    static let fields: [(name: String, path: any WritableKeyPath<PolicyChanges, Audience?> & Sendable, permissions: [Permission])] = [
+        ("discovery", \.discovery, [.channelRead, .memberList]), ("join", \.join, [.memberJoin]), ("leave", \.leave, [.memberLeave]),
+        ("add", \.add, [.memberAdd]), ("invite", \.invite, [.memberInvite]), ("remove", \.remove, [.memberRemove]),
+        ("read", \.read, [.historyRead, .channelWatch, .messageDeleteOwn]), ("send", \.send, [.messageSend, .messageEditOwn]),
+        ("update", \.update, [.channelUpdate]),
+        (
+            "moderate", \.moderate,
+            [
+                .channelFreeze, .channelSilence, .channelRateLimit, .memberListMuted, .memberListBanned, .memberSearchBanned,
+                .memberSetRole, .messageSendWhileFrozen, .messageEditAny, .messageDeleteAny,
+            ]
+        ), ("delete", \.delete, [.channelDelete]),
+    ]
+
+    /// Who holds a permission that is given to an audience: the table of protocol.md, written down a second time.
+    static func holders(of permission: Permission, _ audience: Audience) -> Set<Subject> {
+        let members = Set(Subject.allCases.filter(\.isMember))
+        var holders: Set<Subject>
+        switch audience {
+        case .everyone: holders = Set(Subject.allCases)
+        case .invited: holders = members.union([.admin])
+        case .members: holders = members.union([.moderator, .admin])
+        case .membersOnly: holders = members
+        case .operators:
+            holders = [.moderator, .admin]
+            // Joining is nothing that a role grants: who has one is in.
+            if permission != .memberJoin { holders.formUnion([.operator, .owner]) }
+            if guideGrants.contains(permission) { holders.insert(.guide) }
+            if deputyGrants.contains(permission) { holders.insert(.deputy) }
+        case .owners: holders = [.owner, .admin]
+        case .admins: holders = [.admin]
+        case .nobody: holders = []
+        }
+        if permission == .channelRead || permission == .memberList { holders.formUnion(members) }
+        // Giving up a membership that isn't there changes nothing.
+        if permission == .memberLeave, audience == .members || audience == .membersOnly {
+            holders.formUnion([.stranger, .moderator, .admin])
+        }
+        return holders
+    }
+
+    static func isAllowed(_ caller: Subject, _ permissions: [Permission], from before: Audience, to after: Audience) -> Bool {
+        switch caller {
+        case .admin: return true
+        case .owner, .deputy, .guide: break
+        case .stranger, .member, .operator, .moderator: return false
+        }
+        return permissions.allSatisfy { permission in
+            let (had, have) = (holders(of: permission, before), holders(of: permission, after))
+            let isGiven = !have.subtracting(had).isEmpty
+            let lost = had.subtracting(have)
+            let isTakenFromAbove = lost.contains { $0 == .admin || $0.rank.map { $0 >= caller.rank ?? 0 } ?? false }
+            return !(isGiven && !had.contains(caller)) && !isTakenFromAbove
+        }
+    }
+
+    private static func world() throws -> CoreWorld {
+        let world = try CoreWorld()
+        for user in ["guide", "operator", "deputy", "owner", "member", "moderator", "root"] as [UserID] { try world.user(user) }
+        try world.perform(PutRole(role: "guide", rank: 10, permissions: Array(guideGrants)), as: "root", role: .admin)
+        try world.perform(PutRole(role: "deputy", rank: 60, permissions: Array(deputyGrants)), as: "root", role: .admin)
+        try world.channel("room", owner: "owner", members: ["guide", "operator", "deputy", "member", "root"])
+        for user in ["guide", "operator", "deputy"] as [UserID] {
+            try world.setRole(ChannelRole(rawValue: user.rawValue), of: user, in: "room")
+        }
+        return world
+    }
+
+    private static let starts: [Audience] = [.everyone, .members, .operators, .nobody]
+    private static let callers: [Subject] = [.member, .guide, .operator, .deputy, .owner, .moderator, .admin]
+
+    @Test("R03 R33 AM-48 a field of a channel's policy is changed by whoever holds what it gives and stands above who loses it")
+    func updates() throws {
+        let world = try Self.world()
+        var wrong: [String] = []
+        for field in Self.fields {
+            for start in Self.starts where field.name != "update" || start != .nobody {
+                var reset = UpdateChannel(channel: "room")
+                reset.policy = PolicyChanges()
+                reset.policy?[keyPath: field.path] = start
+                try world.perform(reset, as: "root", role: .admin)
+                for target in Audience.allCases {
+                    // Nobody takes that back: only a type could.
+                    if field.name == "update", target == .nobody { continue }
+                    var update = UpdateChannel(channel: "room")
+                    update.policy = PolicyChanges()
+                    update.policy?[keyPath: field.path] = target
+                    for caller in Self.callers {
+                        // Whether somebody may update at all is another question than which policy they may set.
+                        if field.name == "update", !Self.holders(of: .channelUpdate, start).contains(caller) { continue }
+                        let (user, role) = Self.identity(of: caller)
+                        let code = try world.code(update, as: user, role: role)
+                        let expected: RoostError.Code? =
+                            Self.isAllowed(caller, field.permissions, from: start, to: target) ? nil : .notPermitted
+                        let found = code == .notMember ? .notPermitted : code
+                        if found != expected { wrong.append("\(caller) \(field.name) \(start) → \(target): \(found as Any)") }
+                        if code == nil { try world.perform(reset, as: "root", role: .admin) }
+                    }
+                }
+                reset.policy?[keyPath: field.path] = Self.usual(field.name)
+                try world.perform(reset, as: "root", role: .admin)
+            }
+        }
+        #expect(wrong.count == 0, "\(wrong.prefix(30).joined(separator: "\n"))")
+    }
+
+    @Test("R03 SB-09 a channel is created with another policy than its type's by what its owner could change")
+    func creation() throws {
+        let world = try Self.world()
+        var wrong: [String] = []
+        for field in Self.fields {
+            for start in Self.starts {
+                var type = PutChannelType(type: "own", basedOn: .community, policy: PolicyChanges())
+                type.policy?[keyPath: field.path] = start
+                try world.perform(type, as: "root", role: .admin)
+                for target in Audience.allCases {
+                    var create = CreateChannel(type: "own")
+                    create.policy = PolicyChanges()
+                    create.policy?[keyPath: field.path] = target
+                    let code = try world.code(create, as: "member")
+                    let expected: RoostError.Code? =
+                        Self.isAllowed(.owner, field.permissions, from: start, to: target) ? nil : .notPermitted
+                    if code != expected { wrong.append("\(field.name) \(start) → \(target): \(code as Any)") }
+                }
+            }
+        }
+        #expect(wrong.count == 0, "\(wrong.prefix(30).joined(separator: "\n"))")
+    }
+
+    @Test("SB-03 whether a channel is public is the operators' and owner's; channel.update alone doesn't change it, nor the policy")
+    func publicity() throws {
+        let world = try Self.world()
+        try world.perform(PutRole(role: "guide", rank: 10, permissions: [.channelUpdate]), as: "root", role: .admin)
+        func codes(_ operation: UpdateChannel) throws -> [RoostError.Code?] {
+            try [Subject.member, .guide, .moderator, .operator, .owner].map { subject in
+                let (user, role) = Self.identity(of: subject)
+                return try world.code(operation, as: user, role: role)
+            }
+        }
+        #expect(try codes(UpdateChannel(channel: "room").with { $0.isPublic = false }) == [.notPermitted, .notPermitted, nil, nil, nil])
+        #expect(try codes(UpdateChannel(channel: "room").with { $0.isPublic = true }) == [.notPermitted, .notPermitted, nil, nil, nil])
+        let size = UpdateChannel(channel: "room").with { $0.policy = PolicyChanges(maxMembers: 50) }
+        #expect(try codes(size) == [.notPermitted, .notPermitted, .notPermitted, .notPermitted, nil])
+        #expect(try codes(UpdateChannel(channel: "room", displayName: "x")) == [.notPermitted, nil, nil, nil, nil])
+        let refusal = try world.refusal(size, as: "guide")
+        #expect(refusal?.rule == "channel.updatePolicy needs a role that grants it")
+    }
+
+    @Test("R33 nobody gives a role that grants more than their own, and the app's moderators give no ownership")
+    func roles() throws {
+        let world = try Self.world()
+        func code(_ role: ChannelRole, by user: UserID, _ appRole: AppRole = .user) throws -> RoostError.Code? {
+            try world.code(SetMemberRole(channel: "room", users: ["member"], role: role), as: user, role: appRole)
+        }
+        // The guide's role stands below an operator's, and grants what theirs doesn't.
+        #expect(try code("guide", by: "operator") == .notPermitted)
+        #expect(try code(.owner, by: "moderator", .moderator) == .notPermitted)
+        #expect(try code(.owner, by: "deputy") == .notPermitted)
+        #expect(try code(.operator, by: "moderator", .moderator) == nil)
+        #expect(try code(.member, by: "deputy") == nil)
+        #expect(try code("guide", by: "deputy") == nil)
+    }
+
+    /// As the type community has it.
+    private static func usual(_ field: String) -> Audience {
+        switch field {
+        case "discovery", "join": .everyone
+        case "leave", "invite", "read", "send": .members
+        case "delete": .owners
+        default: .operators
+        }
+    }
+
+    private static func identity(of subject: Subject) -> (UserID, AppRole) {
+        switch subject {
+        case .moderator: ("moderator", .moderator)
+        case .admin: ("root", .admin)
+        default: (UserID("\(subject)"), .user)
+        }
+    }
+}
