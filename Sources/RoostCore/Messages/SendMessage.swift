@@ -1,7 +1,8 @@
 public import RoostAPI
 
 extension SendMessage: Handled {
-    public func scope(for caller: Caller) -> Scope { .channel(channel) }
+    /// A sender who may not read is told on their own stream that the message isn't unread.
+    public func scope(for caller: Caller) -> Scope { .channel(channel).findingUsers }
 
     /// The policy of sending, in its order: the channel, the membership and the type; the parent; then one row with the next seq.
     public func handle(in context: inout Context) throws -> Message {
@@ -45,6 +46,7 @@ extension SendMessage: Handled {
                 """)
         }
         try context.tell(.messageNew, in: access, seq: seq, Rows(counters: access.counters, messages: [message]))
+        try context.tellOwnMessage(message, in: access)
         return message
     }
 
@@ -71,6 +73,19 @@ extension SendMessage: Handled {
 }
 
 extension Context {
+    /// Tells a member who may not read, and so gets no event with the message, that it isn't unread.
+    fileprivate mutating func tellOwnMessage(_ message: Message, in access: ChannelAccess) throws {
+        guard access.isMember, readingFloor(in: access) == .max, var own = access.own else { return }
+        own.readCount += 1
+        own.lastSentSeq = message.seq
+        own.userSeq = try transaction.advanceStream(of: caller.user)
+        try transaction.perform(
+            "UPDATE members SET user_seq = \(own.userSeq) WHERE channel_id = \(access.channelId) AND user_id = \(caller.user)")
+        var standing = access
+        standing.own = own
+        tell(.markRead, user: caller.user, seq: own.userSeq, Rows(memberships: standing.membership.map { [$0] }))
+    }
+
     /// The answer to a message that was stored by an earlier call: as it is now if the caller may read it, and else as the caller sent it.
     ///
     /// What was acknowledged stays acknowledged, and what became of it later is for those who may read it.

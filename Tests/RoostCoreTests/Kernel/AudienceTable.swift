@@ -9,6 +9,7 @@ extension AudienceTests {
 
     static let cases: [Case] =
         messages + channels + states + ends + own + joinings + leavings + roles + invitations + invitationsOfGroups + watching
+        + reading
 
     private static let messages: [Case] = [
         Case(
@@ -301,5 +302,31 @@ extension AudienceTests {
         Case(
             "ST-08 a livestream's messages go to a stranger who watches", in: .livestream,
             after: [.by("sam/1", WatchChannel(channel: "room"))], send(), [("members sam wes", "message.new channel:room")]),
+    ]
+
+    /// Has an admin decide who reads the channel.
+    private static func reads(_ audience: ChannelPolicy.Audience) -> Step {
+        var update = UpdateChannel(channel: "room")
+        update.policy = PolicyChanges(read: audience)
+        return .byAdmin("root", update)
+    }
+
+    private static let reading: [Case] = [
+        Case(
+            "R23 where operators read, members get a message's position", after: [reads(.operators)], send(),
+            [("ann oda wes", "message.new channel:room"), ("bob cid", "message.new channel:room without its message")]),
+        Case(
+            "R23 where members alone read, no admin who watched hears of it", after: [reads(.membersOnly)], send(),
+            [("members", "message.new channel:room")]),
+        Case(
+            "R23 where nobody reads, all members get positions", after: [reads(.nobody)], send(),
+            [("members", "message.new channel:room without its message")]),
+        Case(
+            "R23 a change of the policy itself goes to all members, whoever reads from then on", reads(.nobody),
+            [("members", "channel.updated channel:room")]),
+        Case(
+            "R23 an operator made a member gets positions", after: [
+                reads(.operators), .by("ann/1", SetMemberRole(channel: "room", users: ["oda"], role: .member)),
+            ], send(), [("ann wes", "message.new channel:room"), ("oda bob cid", "message.new channel:room without its message")]),
     ]
 }

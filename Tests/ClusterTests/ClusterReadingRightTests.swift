@@ -1,0 +1,77 @@
+#if Cluster
+import RoostAPI
+import RoostTestSupport
+import Testing
+
+extension RealClusterTests {
+    /// A right to read that ends through one node ends on the others, in the place that it has in the channel's order.
+    @Suite struct ClusterReadingRightTests {
+        private static let room: ChannelID = "room"
+
+        /// What takes the right away from `bob`, an operator, and from `eve`, who watches.
+        enum Way: String, CaseIterable, CustomTestStringConvertible {
+            case policy, type, role
+            var testDescription: String { rawValue }
+        }
+
+        @Test("I3 I9 I10 R23 who may not read any more gets positions on every node, or nothing, with the bus and without", arguments: Way.allCases)
+        func ends(way: Way) async throws {
+            try await TestCluster.run(2) { cluster in
+                let root = try await cluster.servers[0].socket("root", role: .admin)
+                for user in ["bob", "eve"] as [UserID] { try await root.call(UpsertUser(user: user)) }
+                try await root.call(PutRole(role: "reader", rank: 1, permissions: [.historyRead]))
+                try await root.call(PutChannelType(type: "show", basedOn: .livestream))
+                let ann = try await cluster.socket("ann", at: 0)
+                try await ann.call(CreateChannel(channel: Self.room, type: "show", users: ["bob"]))
+                if way == .role {
+                    try await root.call(SetMemberRole(channel: Self.room, users: ["bob"], role: "reader"))
+                    try await Self.setPolicy(PolicyChanges(read: .operators), by: root)
+                }
+                let bob = try await cluster.socket("bob", at: 1)
+                let eve = try await cluster.socket("eve", at: 1)
+                if way != .role { try await eve.call(WatchChannel(channel: Self.room)) }
+                let open = try await ann.send(Self.room, "open")
+                #expect(try await bob.messages(1, of: Self.room) == [open])
+                if way != .role { #expect(try await eve.messages(1, of: Self.room) == [open]) }
+
+                try await Self.end(way, by: root)
+                let closed = try await ann.send(Self.room, "closed")
+                try await Self.expectPosition(closed.seq, at: bob)
+                // A socket that connects, and one that begins while the bus is away, know it too.
+                let tablet = try await cluster.socket("bob", at: 1)
+                await cluster.nats.killNow()
+                let lonely = try await ann.send(Self.room, "closed too")
+                for socket in [bob, tablet] { try await Self.expectPosition(lonely.seq, at: socket) }
+                // What comes after it would have come before: the node has delivered the position.
+                #expect(try await eve.eventsSoFar().isEmpty)
+                try await cluster.nats.startAgain()
+            }
+        }
+
+        private static func end(_ way: Way, by root: RawSocket) async throws {
+            switch way {
+            case .policy: try await setPolicy(PolicyChanges(read: .owners), by: root)
+            case .type:
+                let changes = PolicyChanges(read: .owners)
+                try await root.call(PutChannelType(type: "show", basedOn: .livestream, policy: changes))
+            case .role: try await root.call(SetMemberRole(channel: room, users: ["bob"], role: .member))
+            }
+        }
+
+        private static func setPolicy(_ changes: PolicyChanges, by root: RawSocket) async throws {
+            var update = UpdateChannel(channel: room)
+            update.policy = changes
+            try await root.call(update)
+        }
+
+        /// Takes events up to a position of the channel, none of which may hold a message.
+        private static func expectPosition(_ seq: Seq, at socket: RawSocket) async throws {
+            while true {
+                let event = try await socket.event(of: .channel(room))
+                #expect(event.rows.messages == nil || event.rows.messages == [])
+                if event.seq >= seq { return }
+            }
+        }
+    }
+}
+#endif
