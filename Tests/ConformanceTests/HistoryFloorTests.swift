@@ -36,8 +36,10 @@ import Testing
                 rows: Rows(counters: counters, messages: [told.1]))
         }
         var shown = whole
-        shown[0].rows.messages = nil
-        shown[3].rows.messages = nil
+        for hidden in [0, 3] {
+            shown[hidden].rows.messages = nil
+            shown[hidden].actor = nil
+        }
         let expected = [
             (cat, Self.frames(whole)), (phone, Self.frames(shown)), (tablet, Self.frames(shown)),
             (laptop, Self.frames(shown, isWatching: true)),

@@ -228,7 +228,12 @@ final class HubShard {
         case .role(let user, let channel, let role, let seq):
             for (connection, subscriber) in connections(of: user) {
                 subscriber.learn(role, in: channel, at: seq)
-                if channels[channel]?.byConnection[connection] != nil { subscribe(subscriber, connection, to: channel) }
+                guard let receivers = channels[channel], receivers.byConnection[connection] != nil else { continue }
+                let isMember = subscriber.joined.contains(channel)
+                if let readers = receivers.readers, !subscriber.isReader(of: channel, readers, isMember: isMember) {
+                    endWatch(of: channel, subscriber)
+                }
+                subscribe(subscriber, connection, to: channel)
             }
         case .floor(let user, let channel, let floor):
             for (connection, subscriber) in connections(of: user) { raise(to: floor, channel, subscriber, connection) }

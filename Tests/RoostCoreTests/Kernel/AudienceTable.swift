@@ -320,7 +320,7 @@ extension AudienceTests {
             [("members", "message.new channel:room")]),
         Case(
             "R23 where nobody reads, all members get positions", after: [reads(.nobody)], send(),
-            [("members", "message.new channel:room without its message")]),
+            [("members", "message.new channel:room without its message"), ("ann", "mark_read user:ann")]),
         Case(
             "R23 a change of the policy itself goes to all members, whoever reads from then on", reads(.nobody),
             [("members", "channel.updated channel:room")]),
