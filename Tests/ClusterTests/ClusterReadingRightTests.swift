@@ -14,7 +14,9 @@ extension RealClusterTests {
             var testDescription: String { rawValue }
         }
 
-        @Test("I3 I9 I10 R23 who may not read any more gets positions on every node, or nothing, with the bus and without", arguments: Way.allCases)
+        @Test(
+            "I3 I9 I10 R23 who may not read any more gets positions on every node, or nothing, with the bus and without",
+            arguments: Way.allCases)
         func ends(way: Way) async throws {
             try await TestCluster.run(2) { cluster in
                 let root = try await cluster.servers[0].socket("root", role: .admin)

@@ -14,8 +14,10 @@ struct PacketTests {
         StreamItem(
             stream: .user("ann"), after: 0, seq: 9, joined: [.init(channel: "x", seq: 7, role: "guide")],
             floors: [.init(channel: "x", seq: 6), .init(channel: "y", seq: 1)], json: []),
-        StreamItem(stream: .channel("a b.c*>/é👩‍👩‍👧‍👦"), after: 4, seq: 5, roles: [.init(user: "ann", role: .owner, seq: 5)],
-            readers: Readers(members: .moderator, others: .nobody, roles: ["guide", .owner]), isDestroyed: true, json: Array("{}".utf8)),
+        StreamItem(
+            stream: .channel("a b.c*>/é👩‍👩‍👧‍👦"), after: 4, seq: 5, roles: [.init(user: "ann", role: .owner, seq: 5)],
+            readers: Readers(members: .moderator, others: .nobody, roles: ["guide", .owner]), isDestroyed: true,
+            json: Array("{}".utf8)),
     ]
 
     @Test("I3 I10 items come out as they went in, a packet for each stream, in their order")

@@ -45,58 +45,70 @@ struct ReadingRightTests {
     }
 
     private static let ofMembers: [Way] = [
-            Way(testDescription: "an operator, by the loss of the role", before: PolicyChanges(read: .operators), role: .operator, remains: true) {
-                channel, ann, _, _ in try await ann.call(SetMemberRole(channel: channel, users: ["bob"], role: .member))
-            },
-            Way(testDescription: "an owner, who hands over", before: PolicyChanges(read: .owners), role: .owner, remains: true) {
-                channel, _, _, bob in try await bob.call(SetMemberRole(channel: channel, users: ["ann"], role: .owner))
-            },
-            Way(
-                testDescription: "a member with a role of the app's own, by that role", before: PolicyChanges(read: .operators), role: "reader",
-                remains: true, isLazy: true
-            ) { _, _, root, _ in try await root.call(PutRole(role: "reader", rank: 1, permissions: [])) },
-            Way(
-                testDescription: "a member with a role of the app's own, by its deletion", before: PolicyChanges(read: .operators), role: "reader",
-                remains: true, isLazy: true
-            ) { _, _, root, _ in try await root.call(DeleteRole(role: "reader")) },
-            Way(testDescription: "a member, by the type", type: "club", remains: true, isLazy: true) { _, _, root, _ in
-                try await root.call(PutChannelType(type: "club", basedOn: .community, policy: PolicyChanges(read: .owners)))
-            },
-            Way(testDescription: "a member, by leaving", remains: false) { channel, _, _, bob in
-                try await bob.call(LeaveChannel(channel: channel))
-            },
-            Way(testDescription: "a member, by removal", remains: false) { channel, ann, _, _ in
-                try await ann.call(RemoveMembers(channel: channel, users: ["bob"]))
-            },
-            Way(testDescription: "a member, by removal and an invitation", remains: false) { channel, ann, _, bob in
-                try await bob.call(UpdatePreferences(autoAcceptInvitations: false))
-                try await ann.call(RemoveMembers(channel: channel, users: ["bob"]))
-                try await ann.call(InviteMembers(channel: channel, users: ["bob"]))
-            },
+        Way(
+            testDescription: "an operator, by the loss of the role", before: PolicyChanges(read: .operators), role: .operator,
+            remains: true
+        ) {
+            channel, ann, _, _ in try await ann.call(SetMemberRole(channel: channel, users: ["bob"], role: .member))
+        },
+        Way(testDescription: "an owner, who hands over", before: PolicyChanges(read: .owners), role: .owner, remains: true) {
+            channel, _, _, bob in try await bob.call(SetMemberRole(channel: channel, users: ["ann"], role: .owner))
+        },
+        Way(
+            testDescription: "a member with a role of the app's own, by that role", before: PolicyChanges(read: .operators),
+            role: "reader",
+            remains: true, isLazy: true
+        ) { _, _, root, _ in try await root.call(PutRole(role: "reader", rank: 1, permissions: [])) },
+        Way(
+            testDescription: "a member with a role of the app's own, by its deletion", before: PolicyChanges(read: .operators),
+            role: "reader",
+            remains: true, isLazy: true
+        ) { _, _, root, _ in try await root.call(DeleteRole(role: "reader")) },
+        Way(testDescription: "a member, by the type", type: "club", remains: true, isLazy: true) { _, _, root, _ in
+            try await root.call(PutChannelType(type: "club", basedOn: .community, policy: PolicyChanges(read: .owners)))
+        },
+        Way(testDescription: "a member, by leaving", remains: false) { channel, _, _, bob in
+            try await bob.call(LeaveChannel(channel: channel))
+        },
+        Way(testDescription: "a member, by removal", remains: false) { channel, ann, _, _ in
+            try await ann.call(RemoveMembers(channel: channel, users: ["bob"]))
+        },
+        Way(testDescription: "a member, by removal and an invitation", remains: false) { channel, ann, _, bob in
+            try await bob.call(UpdatePreferences(autoAcceptInvitations: false))
+            try await ann.call(RemoveMembers(channel: channel, users: ["bob"]))
+            try await ann.call(InviteMembers(channel: channel, users: ["bob"]))
+        },
     ]
 
     private static let ofWatchers: [Way] = [
-            Way(testDescription: "a watcher, by the policy", type: .livestream, isMember: false, remains: false) { channel, ann, _, _ in
-                try await ann.call(policy(channel, PolicyChanges(read: .members)))
-            },
-            Way(testDescription: "a watcher, by the end of publicity", type: .livestream, isMember: false, remains: false) {
-                channel, ann, _, _ in try await ann.call(publicity(channel, false))
-            },
-            Way(testDescription: "a watcher, by the type", type: "show", isMember: false, remains: false, isLazy: true) { _, _, root, _ in
-                try await root.call(PutChannelType(type: "show", basedOn: .livestream, policy: PolicyChanges(read: .members)))
-            },
-            Way(testDescription: "a guest, by the policy", type: .livestream, appRole: .guest, isMember: false, remains: false) {
-                channel, ann, _, _ in try await ann.call(policy(channel, PolicyChanges(read: .members)))
-            },
-            Way(testDescription: "a moderator who watches, by the policy", appRole: .moderator, isMember: false, remains: false) {
-                channel, ann, _, _ in try await ann.call(policy(channel, PolicyChanges(read: .owners)))
-            },
-            Way(testDescription: "an admin who watches, by a channel for its members alone", appRole: .admin, isMember: false, remains: false) {
-                channel, _, root, _ in try await root.call(policy(channel, PolicyChanges(read: .membersOnly)))
-            },
-            Way(testDescription: "an admin who watches, by a channel that only members find", appRole: .admin, isMember: false, remains: false) {
-                channel, _, root, _ in try await root.call(policy(channel, PolicyChanges(discovery: .membersOnly)))
-            },
+        Way(testDescription: "a watcher, by the policy", type: .livestream, isMember: false, remains: false) { channel, ann, _, _ in
+            try await ann.call(policy(channel, PolicyChanges(read: .members)))
+        },
+        Way(testDescription: "a watcher, by the end of publicity", type: .livestream, isMember: false, remains: false) {
+            channel, ann, _, _ in try await ann.call(publicity(channel, false))
+        },
+        Way(testDescription: "a watcher, by the type", type: "show", isMember: false, remains: false, isLazy: true) {
+            _, _, root, _ in
+            try await root.call(PutChannelType(type: "show", basedOn: .livestream, policy: PolicyChanges(read: .members)))
+        },
+        Way(testDescription: "a guest, by the policy", type: .livestream, appRole: .guest, isMember: false, remains: false) {
+            channel, ann, _, _ in try await ann.call(policy(channel, PolicyChanges(read: .members)))
+        },
+        Way(testDescription: "a moderator who watches, by the policy", appRole: .moderator, isMember: false, remains: false) {
+            channel, ann, _, _ in try await ann.call(policy(channel, PolicyChanges(read: .owners)))
+        },
+        Way(
+            testDescription: "an admin who watches, by a channel for its members alone", appRole: .admin, isMember: false,
+            remains: false
+        ) {
+            channel, _, root, _ in try await root.call(policy(channel, PolicyChanges(read: .membersOnly)))
+        },
+        Way(
+            testDescription: "an admin who watches, by a channel that only members find", appRole: .admin, isMember: false,
+            remains: false
+        ) {
+            channel, _, root, _ in try await root.call(policy(channel, PolicyChanges(discovery: .membersOnly)))
+        },
     ]
 
     @Test("I9 I10 R23 ST-05 whoever may not read any more gets no newer message on any path", arguments: ways)
@@ -152,7 +164,8 @@ struct ReadingRightTests {
 
     /// The paths that are asked.
     private func holdsBack(
-        _ secret: String, from phone: RawSocket, _ laptop: RawSocket, in room: ChannelID, after position: Seq, own: Message?, _ way: Way
+        _ secret: String, from phone: RawSocket, _ laptop: RawSocket, in room: ChannelID, after position: Seq, own: Message?,
+        _ way: Way
     ) async throws {
         func text(_ operation: some RoostAPI.Operation) async throws -> String {
             let number = try await phone.post(operation)
@@ -160,9 +173,11 @@ struct ReadingRightTests {
         }
         var answers = [
             try await text(Resume(after: 0, channels: [:])), try await text(Resume(after: 0, channels: ["room": position])),
-            try await text(GetChannelChanges(channel: room, after: position)), try await text(GetChannelChanges(channel: room, after: 0)),
+            try await text(GetChannelChanges(channel: room, after: position)),
+            try await text(GetChannelChanges(channel: room, after: 0)),
             try await text(ListMessages(channel: room)), try await text(ListMessages(channel: room, after: position)),
-            try await text(GetChannel(channel: room)), try await text(QueryChannels(membership: .all)), try await text(QueryChannels()),
+            try await text(GetChannel(channel: room)), try await text(QueryChannels(membership: .all)),
+            try await text(QueryChannels()),
             try await text(WatchChannel(channel: room)), try await text(GetUnread(channel: room)),
             try await text(SendMessage(channel: room, clientId: "own", text: "mine")),
         ]

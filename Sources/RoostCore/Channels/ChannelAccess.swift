@@ -71,7 +71,8 @@ extension ChannelAccess {
         let own = RoleDefinition.builtIn(role).map { OwnMember(role: role, definition: $0) }
         let never = Timestamp(milliseconds: 0)
         self.init(
-            channelId: "", type: policy.type, policy: policy, isDistinct: false, isEphemeral: false, isFrozen: false, mutedUntil: nil,
+            channelId: "", type: policy.type, policy: policy, isDistinct: false, isEphemeral: false, isFrozen: false,
+            mutedUntil: nil,
             deletedAt: nil, counters: ChannelCounters(seq: 0, memberCount: 0, messageCount: 0, lastActivity: never), own: own)
     }
 }

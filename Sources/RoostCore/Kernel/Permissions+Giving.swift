@@ -41,7 +41,8 @@ extension Permissions {
         let rank = standing.own?.definition.rank ?? 0
         let subjects = [.outsider(.user), .outsider(.moderator), .outsider(.admin)] + roles.map(Subject.member)
         for permission in Permission.ofChannel {
-            guard case .policy(let audience) = entry(permission).rule, before[keyPath: audience] != channel.policy[keyPath: audience]
+            guard case .policy(let audience) = entry(permission).rule,
+                before[keyPath: audience] != channel.policy[keyPath: audience]
             else { continue }
             let isHeld = refusal(of: permission, to: before[keyPath: audience], caller, in: standing) == nil
             for subject in subjects {
@@ -99,7 +100,9 @@ extension Context {
     func requireGrantable(_ policy: ChannelPolicy, over before: ChannelPolicy, in access: ChannelAccess, field: String) throws {
         guard policy != before, !caller.isAdmin else { return }
         let roles = try transaction.roles()
-        if let refusal = Permissions.refusal(ofChanging: before, in: access, by: caller, roles: roles, field: field) { throw refusal }
+        if let refusal = Permissions.refusal(ofChanging: before, in: access, by: caller, roles: roles, field: field) {
+            throw refusal
+        }
     }
 
     /// Throws unless the caller, who will be its owner, may create a channel with another policy than its type's.

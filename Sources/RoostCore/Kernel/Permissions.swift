@@ -165,7 +165,9 @@ public enum Permissions {
     }
 
     /// Members know their channel and who else is in it, whomever else the policy lets find it.
-    private static func isOfEveryMember(_ permission: Permission) -> Bool { permission == .channelRead || permission == .memberList }
+    private static func isOfEveryMember(_ permission: Permission) -> Bool {
+        permission == .channelRead || permission == .memberList
+    }
 
     /// What a channel's and a member's state takes away for a time: writing.
     private static func restriction(

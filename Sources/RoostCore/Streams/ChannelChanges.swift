@@ -6,7 +6,9 @@ extension GetChannelChanges: Handled {
             throw RoostError.notFound("channel")
         }
         // A member who may not read follows the stream without messages, as its events are told to them.
-        if let refusal = context.refusal(of: .historyRead, in: access), !access.isMember || refusal.code == .banned { throw refusal }
+        if let refusal = context.refusal(of: .historyRead, in: access), !access.isMember || refusal.code == .banned {
+            throw refusal
+        }
         return try context.changes(
             in: access, above: context.readingFloor(in: access), after: after, limit: try Limits.page(limit, Limits.changesPage))
     }

@@ -264,7 +264,8 @@ extension EventFrames {
     fileprivate mutating func add(_ item: StreamItem, to connection: ConnectionID, isWatching: Bool) {
         guard case .channel(let channel) = item.stream else { return }
         add(
-            item.json, of: channel, oldestMessage: item.oldestMessage, readers: item.readers, to: connection, isWatching: isWatching)
+            item.json, of: channel, oldestMessage: item.oldestMessage, readers: item.readers, to: connection, isWatching: isWatching
+        )
     }
 }
 

@@ -325,7 +325,8 @@ extension AudienceTests {
             "R23 a change of the policy itself goes to all members, whoever reads from then on", reads(.nobody),
             [("members", "channel.updated channel:room")]),
         Case(
-            "R23 an operator made a member gets positions", after: [
+            "R23 an operator made a member gets positions",
+            after: [
                 reads(.operators), .by("ann/1", SetMemberRole(channel: "room", users: ["oda"], role: .member)),
             ], send(), [("ann wes", "message.new channel:room"), ("oda bob cid", "message.new channel:room without its message")]),
     ]

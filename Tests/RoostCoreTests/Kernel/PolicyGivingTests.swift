@@ -31,19 +31,21 @@ struct PolicyGivingTests {
     static let deputyGrants = Set(Permission.grantable)
 
     /// The fields, with the permissions that each decides, by hand.
-    static let fields: [(name: String, path: any WritableKeyPath<PolicyChanges, Audience?> & Sendable, permissions: [Permission])] = [
-        ("discovery", \.discovery, [.channelRead, .memberList]), ("join", \.join, [.memberJoin]), ("leave", \.leave, [.memberLeave]),
-        ("add", \.add, [.memberAdd]), ("invite", \.invite, [.memberInvite]), ("remove", \.remove, [.memberRemove]),
-        ("read", \.read, [.historyRead, .channelWatch, .messageDeleteOwn]), ("send", \.send, [.messageSend, .messageEditOwn]),
-        ("update", \.update, [.channelUpdate]),
-        (
-            "moderate", \.moderate,
-            [
-                .channelFreeze, .channelSilence, .channelRateLimit, .memberListMuted, .memberListBanned, .memberSearchBanned,
-                .memberSetRole, .messageSendWhileFrozen, .messageEditAny, .messageDeleteAny,
-            ]
-        ), ("delete", \.delete, [.channelDelete]),
-    ]
+    static let fields: [(name: String, path: any WritableKeyPath<PolicyChanges, Audience?> & Sendable, permissions: [Permission])] =
+        [
+            ("discovery", \.discovery, [.channelRead, .memberList]), ("join", \.join, [.memberJoin]),
+            ("leave", \.leave, [.memberLeave]),
+            ("add", \.add, [.memberAdd]), ("invite", \.invite, [.memberInvite]), ("remove", \.remove, [.memberRemove]),
+            ("read", \.read, [.historyRead, .channelWatch, .messageDeleteOwn]), ("send", \.send, [.messageSend, .messageEditOwn]),
+            ("update", \.update, [.channelUpdate]),
+            (
+                "moderate", \.moderate,
+                [
+                    .channelFreeze, .channelSilence, .channelRateLimit, .memberListMuted, .memberListBanned, .memberSearchBanned,
+                    .memberSetRole, .messageSendWhileFrozen, .messageEditAny, .messageDeleteAny,
+                ]
+            ), ("delete", \.delete, [.channelDelete]),
+        ]
 
     /// Who holds a permission that is given to an audience: the table of protocol.md, written down a second time.
     static func holders(of permission: Permission, _ audience: Audience) -> Set<Subject> {
@@ -170,8 +172,10 @@ struct PolicyGivingTests {
                 return try world.code(operation, as: user, role: role)
             }
         }
-        #expect(try codes(UpdateChannel(channel: "room").with { $0.isPublic = false }) == [.notPermitted, .notPermitted, nil, nil, nil])
-        #expect(try codes(UpdateChannel(channel: "room").with { $0.isPublic = true }) == [.notPermitted, .notPermitted, nil, nil, nil])
+        #expect(
+            try codes(UpdateChannel(channel: "room").with { $0.isPublic = false }) == [.notPermitted, .notPermitted, nil, nil, nil])
+        #expect(
+            try codes(UpdateChannel(channel: "room").with { $0.isPublic = true }) == [.notPermitted, .notPermitted, nil, nil, nil])
         let size = UpdateChannel(channel: "room").with { $0.policy = PolicyChanges(maxMembers: 50) }
         #expect(try codes(size) == [.notPermitted, .notPermitted, .notPermitted, .notPermitted, nil])
         #expect(try codes(UpdateChannel(channel: "room", displayName: "x")) == [.notPermitted, nil, nil, nil, nil])

@@ -27,7 +27,9 @@ struct ReadersTests {
         var wrong: [String] = []
         for discovery in [ChannelPolicy.Audience.everyone, .members, .membersOnly, .operators, .nobody] {
             try setPolicy(PolicyChanges(discovery: discovery, read: read), in: world)
-            let told = try world.told { try world.perform(SendMessage(channel: "room", clientId: .init("\(discovery)"), text: "x"), as: "owner") }
+            let told = try world.told {
+                try world.perform(SendMessage(channel: "room", clientId: .init("\(discovery)"), text: "x"), as: "owner")
+            }
             guard case .event(_, .channel("room", let readers)) = told.first else { throw Missed("an event") }
             for user in ["owner", "operator", "reader", "writer", "member", "stranger", "asked"] as [UserID] {
                 for appRole in AppRole.allCases {

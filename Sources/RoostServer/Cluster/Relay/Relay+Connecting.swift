@@ -69,7 +69,8 @@ extension Relay {
 
     private func isFollowed(_ channel: ChannelID, from seq: Seq, by user: UserID) -> Bool {
         guard let feed = feeds[.channel(channel)], feed.isLive, feed.position >= seq else { return false }
-        return feed.position == seq || (seq >= max(feed.knownSince, feed.lastRoleChange) && feed.departed[user].map { $0.seq <= seq } ?? true)
+        return feed.position == seq
+            || (seq >= max(feed.knownSince, feed.lastRoleChange) && feed.departed[user].map { $0.seq <= seq } ?? true)
     }
 
     /// One of the things is done for which a connection waits.
