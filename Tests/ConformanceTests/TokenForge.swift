@@ -1,6 +1,7 @@
 import Crypto
 import Foundation
 import JWTKit
+import RoostServer
 import RoostTestSupport
 
 /// Tokens of every kind, good and bad, made byte by byte; and the file of keys that a server checks them with.
@@ -15,6 +16,12 @@ struct TokenForge: Sendable {
     init(secret: Data) throws {
         self.secret = secret
         rsa = try JWTKit.Insecure.RSA.PrivateKey(pem: Self.rsaKey)
+    }
+
+    /// The first run of a server makes its secret, and a later one takes no secret without its database.
+    init(firstRunIn directory: URL) async throws {
+        try await TestServer(directory: directory).stop()
+        try self.init(secret: SecretFile(directory: directory).read())
     }
 
     static func base64(_ data: Data) -> String {

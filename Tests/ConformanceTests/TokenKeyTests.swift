@@ -15,15 +15,15 @@ import Testing
         }
     }
 
-    private static func prepared() throws -> (URL, URL, TokenForge) {
+    private static func prepared() async throws -> (URL, URL, TokenForge) {
         let directory = TemporaryDirectory.make()
-        let forge = try TokenForge(secret: try SecretFile(directory: directory).readOrMake().secret)
+        let forge = try await TokenForge(firstRunIn: directory)
         return (directory, directory.appending(path: "keys.json"), forge)
     }
 
     @Test("R21 a file of keys that changes is read anew, and one that is broken leaves the keys as they are")
     func reading() async throws {
-        let (directory, file, forge) = try Self.prepared()
+        let (directory, file, forge) = try await Self.prepared()
         let keys = try forge.keys
         try forge.write([try #require(keys["ec"])], to: file)
         let server = try await TestServer(directory: directory) { $0.tokenKeys = file }
@@ -43,7 +43,7 @@ import Testing
 
     @Test("R21 a file of keys with anything wrong in it stops the start, with the reason")
     func refusals() async throws {
-        let (directory, file, forge) = try Self.prepared()
+        let (directory, file, forge) = try await Self.prepared()
         let keys = try forge.keys
         let (oct, ec, rsa) = try (#require(keys["shared"]), #require(keys["ec"]), #require(keys["rsa"]))
         func changed(_ key: [String: String], _ change: (inout [String: String]) -> Void) -> [String: String] {

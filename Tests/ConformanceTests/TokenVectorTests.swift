@@ -13,7 +13,7 @@ import Testing
         _ change: @escaping @Sendable (inout RoostServer.Configuration) -> Void = { _ in }
     ) async throws -> (TestServer, TokenForge) {
         let directory = TemporaryDirectory.make()
-        let forge = try TokenForge(secret: try SecretFile(directory: directory).readOrMake().secret)
+        let forge = try await TokenForge(firstRunIn: directory)
         let file = directory.appending(path: "keys.json")
         try forge.write(try Array(forge.keys.values), to: file)
         let server = try await TestServer(directory: directory) {
