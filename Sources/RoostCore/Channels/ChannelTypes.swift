@@ -73,4 +73,11 @@ extension ChannelID {
         let rest = rawValue[rawValue.utf8.index(after: colon)...]
         return rest.isEmpty ? nil : (ChannelType(rawValue: String(rawValue[..<colon])), ChannelID(String(rest)))
     }
+
+    /// The id without anything that could be the name of a type before it: equal for all names by which one channel can be called.
+    var withoutTypes: ChannelID {
+        var id = self
+        while let alias = id.alias { id = alias.channel }
+        return id
+    }
 }

@@ -36,6 +36,12 @@ public struct Scope: Hashable, Sendable {
         return scope
     }
 
+    /// What all names of the scope's channel have in common: one name whether it is called `N`, `type:N` or, by who creates it, both. Nil for
+    /// an operation without a channel.
+    ///
+    /// Operations with the same name here run one after another, in the order in which they came.
+    public var orderingChannel: ChannelID? { channels.lazy.map(\.withoutTypes).min() }
+
     public mutating func formUnion(_ other: Scope) {
         channels.formUnion(other.channels)
         users.formUnion(other.users)
@@ -53,6 +59,33 @@ public struct Scope: Hashable, Sendable {
         for part in users.map(\.rawValue).sortedByBytes().chunked(by: Self.locksPerStatement) {
             try transaction.perform("SELECT 1 FROM user_heads WHERE user_id IN (\(list: part)) ORDER BY user_id \(rowLock)")
         }
+    }
+
+    /// The streams whose heads another transaction holds at this moment. Waits for none.
+    public func occupied(in transaction: any Transaction) throws -> Scope {
+        var occupied = Scope()
+        guard let rowLock = transaction.dialect.rowLock else { return occupied }
+        for part in channels.map(\.rawValue).sortedByBytes().chunked(by: Self.locksPerStatement) {
+            let all: [ChannelID] = try transaction.rows(
+                "SELECT channel_id FROM channel_heads WHERE channel_id IN (\(list: part))") { $0.identifier() }
+            let free: [ChannelID] = try transaction.rows(
+                "SELECT channel_id FROM channel_heads WHERE channel_id IN (\(list: part)) ORDER BY channel_id \(rowLock) SKIP LOCKED"
+            ) { $0.identifier() }
+            occupied.channels.formUnion(Set(all).subtracting(free))
+        }
+        for part in users.map(\.rawValue).sortedByBytes().chunked(by: Self.locksPerStatement) {
+            let all: [UserID] = try transaction.rows(
+                "SELECT user_id FROM user_heads WHERE user_id IN (\(list: part))") { $0.identifier() }
+            let free: [UserID] = try transaction.rows(
+                "SELECT user_id FROM user_heads WHERE user_id IN (\(list: part)) ORDER BY user_id \(rowLock) SKIP LOCKED"
+            ) { $0.identifier() }
+            occupied.users.formUnion(Set(all).subtracting(free))
+        }
+        return occupied
+    }
+
+    public func intersects(_ other: Scope) -> Bool {
+        !channels.isDisjoint(with: other.channels) || !users.isDisjoint(with: other.users)
     }
 
     private static let locksPerStatement = 512

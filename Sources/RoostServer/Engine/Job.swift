@@ -16,12 +16,34 @@ struct Job: Sendable {
     let run: @Sendable (inout Context) throws -> [UInt8]
     let destination: Destination
 
-    /// The lane that runs it: one for all that have their first channel, or else their first user, in common.
+    /// The lane that runs it: one for all in the same channel, by whatever name they call it, or else with the same first user.
     func lane(of count: Int) -> Int {
         guard count > 1 else { return 0 }
         var hasher = Hasher()
-        if let channel = scope.channels.min() { hasher.combine(channel) } else { hasher.combine(scope.users.min()) }
+        hasher.combine(order)
         return Int(UInt(bitPattern: hasher.finalize()) % UInt(count))
+    }
+
+    /// What it is put in order by: its channel, or else its first user.
+    var order: Order {
+        if let channel = scope.orderingChannel { .channel(channel) } else { .user(scope.users.min()) }
+    }
+
+    enum Order: Hashable {
+        case channel(ChannelID)
+        case user(UserID?)
+    }
+
+    /// A connection's operations in one channel, which run in the order in which they came. Nil for what comes over HTTP, one after
+    /// another by itself.
+    struct Turn: Hashable, Sendable {
+        let connection: ConnectionID
+        let channel: ChannelID
+    }
+
+    var turn: Turn? {
+        guard case .socket(let address, _) = destination, let channel = scope.orderingChannel else { return nil }
+        return Turn(connection: address.connection, channel: channel)
     }
 
     /// Where the answer goes.
