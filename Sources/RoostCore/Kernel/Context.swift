@@ -73,6 +73,9 @@ public struct Context {
     public var ids: IDGenerator
     /// What is to be told once the transaction is committed, in this order.
     public private(set) var notices: [Notice] = []
+    /// The position of the caller's own stream at which the memberships stand by which the rule has decided; 0 for none. Where several nodes
+    /// write, the one that answers may not have told the caller of them yet.
+    public private(set) var callerSeq: Seq = 0
 
     public init(
         transaction: any Transaction, caller: Caller, now: Timestamp, ids: IDGenerator, presence: any Presence = NobodyPresent(),
@@ -85,6 +88,8 @@ public struct Context {
         self.ids = ids
         self.presence = presence
     }
+
+    mutating func standsOn(_ access: ChannelAccess) { callerSeq = max(callerSeq, access.own?.userSeq ?? 0) }
 
     package mutating func tell(_ notice: Notice) { notices.append(notice) }
 

@@ -270,10 +270,11 @@ extension Context {
     }
 
     /// Looks a channel up as the caller stands to it, and throws unless the caller has the permission in it.
-    func require(_ permission: Permission, in channel: ChannelID) throws -> ChannelAccess {
+    mutating func require(_ permission: Permission, in channel: ChannelID) throws -> ChannelAccess {
         guard let access = try transaction.access(to: channel, of: caller.user, for: permission) else {
             throw RoostError.notFound("channel")
         }
+        standsOn(access)
         try require(permission, in: access)
         return access
     }

@@ -48,7 +48,7 @@ extension DeleteMessage: Handled {
 
 extension Context {
     /// A message that the caller may change: the caller's own with the one permission, anyone's with the other.
-    fileprivate func requireChange(
+    fileprivate mutating func requireChange(
         of id: MessageID, in channel: ChannelID, own: Permission, any: Permission
     ) throws
         -> (ChannelAccess, Message)

@@ -23,12 +23,14 @@ extension SendMessage: Handled {
         }
 
         let seq = access.counters.advance(at: context.now)
+        // Times don't fall within a channel, whatever becomes of the clock.
+        let createdAt = access.counters.lastActivity
         access.counters.messageCount += 1
-        access.counters.lastMessageAt = max(access.counters.lastMessageAt ?? context.now, context.now)
+        access.counters.lastMessageAt = createdAt
         let message = Message(
             messageId: context.ids.next(at: context.now), channelId: channel, seq: seq, changeSeq: seq, sender: context.caller.user,
             clientId: clientId, text: text, customType: customType, data: data, metadata: metadata, tags: tags,
-            parentId: parentId, createdAt: context.now)
+            parentId: parentId, createdAt: createdAt)
         // What an ephemeral channel carries is told to who is there, and stored nowhere (SB-04).
         if !access.isEphemeral {
             guard try insert(message, ordinal: access.counters.messageCount, in: context.transaction) else {

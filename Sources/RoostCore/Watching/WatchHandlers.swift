@@ -29,8 +29,6 @@ extension WatchChannel: Handled {
 
 extension UnwatchChannel: Handled {
     public func scope(for caller: Caller) -> Scope { .channel(channel) }
-    /// So that it doesn't overtake a watch that still waits for other nodes.
-    public var presenceChannel: ChannelID? { channel }
 
     public func handle(in context: inout Context) throws -> Done {
         let connection = try context.requireConnection()

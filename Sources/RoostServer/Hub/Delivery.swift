@@ -19,6 +19,12 @@ protocol Delivery: Sendable {
 struct Committed: Sendable {
     let notices: [Notice]
     let answer: Answer
+    /// Who called, and in which channel: what the answer's place among others depends on where several nodes write. The channel is
+    /// `Scope.orderingChannel`.
+    var user: UserID?
+    var channel: ChannelID?
+    /// `Context.callerSeq`
+    var callerSeq: Seq = 0
 
     enum Answer: Sendable {
         /// The reply to a call of a socket.

@@ -14,13 +14,26 @@ struct EventFrames {
         case send(Audience, Frames)
         /// An event with messages that may be hidden from some of the audience.
         case sendOld(Audience, OldEvent)
-        /// An event of the past, to a connection that begins to get a channel's.
-        case catchUp(ConnectionID, ChannelID, Readers, Frames, isWatching: Bool)
-        case catchUpOld(ConnectionID, OldEvent, isWatching: Bool)
+        /// An event of the past, to those who begin to get a channel's. A connection that gets them already has had it, or will.
+        case catchUp(Newcomers, ChannelID, Readers, Frames)
+        case catchUpOld(Newcomers, OldEvent)
         case change(Notice)
+        /// A connection has asked to watch a channel, which it may not get yet.
+        case watches(ConnectionID, UserID, ChannelID)
         /// A connection gets the events of a channel that its user is a member of.
         case attach(ConnectionID, ChannelID)
         case reply(SocketAddress, [UInt8])
+    }
+
+    /// Who is brought up to a channel's stream.
+    enum Newcomers: Hashable, Sendable {
+        case connection(ConnectionID)
+        /// One that watches, and may not be a member's.
+        case watcher(ConnectionID)
+        /// All connections of a user.
+        case member(UserID)
+
+        var isByMembership: Bool { if case .watcher = self { false } else { true } }
     }
 
     /// The same events twice: as who watches gets them, and as who doesn't.
@@ -63,19 +76,25 @@ struct EventFrames {
         }
     }
 
-    /// Adds an event of the past for one connection.
+    /// Adds an event of the past.
     mutating func add(
-        _ members: [UInt8], of channel: ChannelID, oldestMessage: Seq?, readers: Readers, to connection: ConnectionID,
-        isWatching: Bool
+        _ members: [UInt8], of channel: ChannelID, oldestMessage: Seq?, readers: Readers, toNewcomers newcomers: Newcomers
     ) {
+        // Nobody of the channel's audience gets it, but what they get stays on its side of it.
+        open.removeAll(keepingCapacity: true)
         if let oldestMessage {
             let event = OldEvent(members, of: channel, oldestMessage: oldestMessage, readers: readers)
-            steps.append(.catchUpOld(connection, event, isWatching: isWatching))
+            steps.append(.catchUpOld(newcomers, event))
         } else {
             var frames = Frames()
             frames.append(members)
-            steps.append(.catchUp(connection, channel, readers, frames, isWatching: isWatching))
+            steps.append(.catchUp(newcomers, channel, readers, frames))
         }
+    }
+
+    mutating func watches(_ connection: ConnectionID, _ user: UserID, _ channel: ChannelID) {
+        open.removeAll(keepingCapacity: true)
+        steps.append(.watches(connection, user, channel))
     }
 
     mutating func change(_ notice: Notice) {

@@ -124,17 +124,18 @@ final class HubShard {
                 }
             case .sendOld(let audience, let event):
                 send(event, to: audience)
-            case .catchUp(let connection, let channel, let readers, let frames, let isWatching):
-                guard let receiver = subscribers[connection], isKnown(channel, readers, to: receiver, isWatching: isWatching)
-                else { continue }
-                send(frames.bytes(isWatching: isWatching), to: receiver.socket)
-                deliveryCount += Int64(frames.eventCount)
-            case .catchUpOld(let connection, let event, let isWatching):
+            case .catchUp(let newcomers, let channel, let readers, let frames):
+                for receiver in self.newcomers(newcomers, to: channel, readers) {
+                    send(frames.bytes(isWatching: receiver.watched.contains(channel)), to: receiver.socket)
+                    deliveryCount += Int64(frames.eventCount)
+                }
+            case .catchUpOld(let newcomers, let event):
                 var forms = OldEventForms(of: event)
-                guard let receiver = subscribers[connection],
-                    isKnown(event.channel, event.readers, to: receiver, isWatching: isWatching)
-                else { continue }
-                send(event, &forms, to: receiver, isWatching: isWatching)
+                for receiver in self.newcomers(newcomers, to: event.channel, event.readers) {
+                    send(event, &forms, to: receiver, isByMembership: newcomers.isByMembership)
+                }
+            case .watches(let connection, let user, let channel):
+                if let subscriber = subscribers[connection] { watch(channel, user, subscriber, connection) }
             case .change(let notice):
                 change(notice)
             case .attach(let connection, let channel):
@@ -154,20 +155,32 @@ final class HubShard {
                 send(&forms, above: receiver.floor, to: receiver.socket, isWatching: receiver.isWatching)
             }
         case .user(let user):
-            for (_, subscriber) in connections(of: user) { send(event, &forms, to: subscriber, isWatching: false) }
+            for (_, subscriber) in connections(of: user) { send(event, &forms, to: subscriber, isByMembership: true) }
         }
     }
 
-    private func send(_ event: OldEvent, _ forms: inout OldEventForms, to subscriber: Subscriber, isWatching: Bool) {
+    private func send(_ event: OldEvent, _ forms: inout OldEventForms, to subscriber: Subscriber, isByMembership: Bool) {
         let channel = event.channel
-        let isMember = !isWatching || subscriber.joined.contains(channel)
+        let isMember = isByMembership || subscriber.joined.contains(channel)
         let isReader = subscriber.isReader(of: channel, event.readers, isMember: isMember)
-        send(&forms, above: isReader ? subscriber.floors[channel] ?? 0 : .max, to: subscriber.socket, isWatching: isWatching)
+        send(
+            &forms, above: isReader ? subscriber.floors[channel] ?? 0 : .max, to: subscriber.socket,
+            isWatching: subscriber.watched.contains(channel))
     }
 
-    /// Whether the past of a channel may be told at all: to members, and to others who may read it.
-    private func isKnown(_ channel: ChannelID, _ readers: Readers, to subscriber: Subscriber, isWatching: Bool) -> Bool {
-        !isWatching || subscriber.joined.contains(channel) || subscriber.isReader(of: channel, readers, isMember: false)
+    /// Those who don't get the channel's events yet, and may be told of its past: members, and others who may read it.
+    private func newcomers(_ newcomers: EventFrames.Newcomers, to channel: ChannelID, _ readers: Readers) -> [Subscriber] {
+        switch newcomers {
+        case .connection(let connection), .watcher(let connection):
+            guard channels[channel]?.byConnection[connection] == nil, let subscriber = subscribers[connection] else { return [] }
+            let isKnown =
+                newcomers.isByMembership || subscriber.joined.contains(channel)
+                || subscriber.isReader(of: channel, readers, isMember: false)
+            return isKnown ? [subscriber] : []
+        case .member(let user):
+            // Who has only watched so far may have had some of it, before they were told that they are a member: they begin at the joining.
+            return connections(of: user).map(\.1).filter { !$0.joined.contains(channel) }
+        }
     }
 
     private func send(_ forms: inout OldEventForms, above floor: Seq, to socket: SocketHandler, isWatching: Bool) {
@@ -245,9 +258,9 @@ final class HubShard {
                 if let subscriber = subscribers[connection] { forget(channel, of: subscriber, connection) }
             }
         case .watching(let connection, let user, let channel, _):
-            guard let subscriber = subscribers[connection], subscriber.watched.insert(channel).inserted else { return }
+            guard let subscriber = subscribers[connection] else { return }
+            watch(channel, user, subscriber, connection)
             subscribe(subscriber, connection, to: channel)
-            presence.startedWatching(user, channel)
         case .stoppedWatching(let connection, let user, let channel):
             guard let subscriber = subscribers[connection], subscriber.watched.remove(channel) != nil else { return }
             if subscriber.joined.contains(channel) {
@@ -286,6 +299,13 @@ final class HubShard {
         guard subscriber.joined.insert(channel).inserted else { return }
         subscribe(subscriber, connection, to: channel)
         presence.cameOnline(subscriber.user, in: [channel])
+    }
+
+    /// Marks what a connection gets of a channel. Whether it gets anything is another matter.
+    private func watch(_ channel: ChannelID, _ user: UserID, _ subscriber: Subscriber, _ connection: ConnectionID) {
+        guard subscriber.watched.insert(channel).inserted else { return }
+        if channels[channel]?.byConnection[connection] != nil { subscribe(subscriber, connection, to: channel) }
+        presence.startedWatching(user, channel)
     }
 
     private func raise(to floor: Seq, _ channel: ChannelID, _ subscriber: Subscriber, _ connection: ConnectionID) {

@@ -12,6 +12,21 @@ struct RelayClient {
     private(set) var positions: [StreamID: Seq]?
     private var held: [StreamItem] = []
     private(set) var faults: [String] = []
+    /// The newest event of each stream that came on this connection.
+    private var received: [StreamID: Seq] = [:]
+
+    /// A call whose answer is awaited: in which channel, what it told, and where it begins to watch.
+    struct Call {
+        let channel: ChannelID?
+        let items: [StreamItem]
+        var watches: Seq?
+        var endsWatching = false
+    }
+    private(set) var calls: [Int: Call] = [:]
+    /// Channels whose events it may get without being a member, those whose events have to be marked, and how far it has them.
+    private var mayGet: Set<ChannelID> = []
+    private var watching: Set<ChannelID> = []
+    private(set) var watchPositions: [ChannelID: Seq] = [:]
 
     init(user: UserID, floors: [ChannelID: Seq]) {
         self.user = user
@@ -27,9 +42,70 @@ struct RelayClient {
         for event in events { apply(event) }
     }
 
-    mutating func receive(_ item: StreamItem, from database: RelayDatabase) {
-        if case .channel(let channel) = item.stream, !database.mayHave(user, channel, item.seq) {
-            faults.append("\(user) got \(item.stream) \(item.seq) without being a member there")
+    // MARK: Calls
+
+    var isLive: Bool { positions != nil }
+
+    mutating func call(_ number: Int, _ items: [StreamItem], in channel: ChannelID?) {
+        calls[number] = Call(channel: channel, items: items)
+    }
+
+    mutating func watches(_ channel: ChannelID, from seq: Seq, after call: Int) { calls[call]?.watches = seq }
+
+    /// From here on nothing is expected; until the answer comes, something may still come.
+    mutating func unwatches(_ channel: ChannelID, after call: Int) {
+        calls[call]?.endsWatching = true
+        expectNothing(of: channel)
+    }
+
+    /// The user has left, which ends watching too: from here on nothing may come.
+    mutating func leaves(_ channel: ChannelID) {
+        mayGet.remove(channel)
+        expectNothing(of: channel)
+    }
+
+    mutating func joins(_ channel: ChannelID) { expectNothing(of: channel) }
+
+    private mutating func expectNothing(of channel: ChannelID) {
+        watching.remove(channel)
+        watchPositions[channel] = nil
+        for (number, call) in calls where call.channel == channel { calls[number]?.watches = nil }
+    }
+
+    mutating func answered(_ number: Int) {
+        guard let call = calls.removeValue(forKey: number) else { return faults.append("\(user) got a second answer to \(number)") }
+        if let earlier = calls.filter({ $0.value.channel == call.channel && $0.key < number }).keys.min() {
+            faults.append("\(user) got the answer to \(number) before that to \(earlier)")
+        }
+        for item in call.items {
+            guard let position = positions?[item.stream], position < item.seq else { continue }
+            faults.append("\(user) got an answer before \(item.stream) \(item.seq), at \(position)")
+        }
+        guard let channel = call.channel else { return }
+        if call.endsWatching, watchPositions[channel] == nil { mayGet.remove(channel) }
+        guard let seq = call.watches else { return }
+        watching.insert(channel)
+        mayGet.insert(channel)
+        if positions?[.channel(channel)] == nil { watchPositions[channel] = seq }
+    }
+
+    // MARK: Events
+
+    mutating func receive(_ item: StreamItem, isWatching: Bool, from database: RelayDatabase) {
+        if item.seq <= received[item.stream] ?? 0 {
+            faults.append("\(user) got \(item.stream) \(item.seq) after \(received[item.stream] ?? 0)")
+        }
+        received[item.stream] = item.seq
+        if case .channel(let channel) = item.stream {
+            let isMember = database.mayHave(user, channel, item.seq)
+            if !isMember, !mayGet.contains(channel) {
+                faults.append("\(user) got \(item.stream) \(item.seq) without being a member there or watching")
+            }
+            if watching.contains(channel), !isWatching { faults.append("\(user) got \(item.stream) \(item.seq) as if they didn't watch") }
+            if let position = watchPositions[channel] {
+                if item.after > position { faults.append("\(user) misses \(channel) between \(position) and \(item.seq), watching") }
+                watchPositions[channel] = max(position, item.seq)
+            }
         }
         if case .channel(let channel) = item.stream, let message = item.oldestMessage,
             message <= max(database.floor(of: user, channel, at: item.seq), floors[channel] ?? 0)

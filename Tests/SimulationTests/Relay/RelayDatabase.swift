@@ -53,6 +53,12 @@ struct RelayDatabase {
         stays[Key(user: user, channel: channel)]?.last { $0.from < seq }?.floor ?? 0
     }
 
+    /// Where a membership stands in its user's stream: what a rule learns of it.
+    func callerSeq(of user: UserID?, in channel: ChannelID?) -> Seq {
+        guard let user, let channel else { return 0 }
+        return memberships[Key(user: user, channel: channel)]?.userSeq ?? 0
+    }
+
     func streams(of user: UserID) -> UserStreams {
         var streams = UserStreams(user: head(.user(user)))
         for (key, membership) in memberships where key.user == user {

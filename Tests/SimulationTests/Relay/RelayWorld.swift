@@ -25,6 +25,8 @@ final class RelayWorld {
         var subscriptions: Set<StreamID> = []
         /// Connections with what the hub knows of them.
         var sockets: [ConnectionID: Socket] = [:]
+        /// When each lane has told of what it has committed: a lane tells in the order of its commits.
+        var lanes = [Int64](repeating: 0, count: 3)
 
         init(number: Int) { self.number = number }
     }
@@ -32,6 +34,9 @@ final class RelayWorld {
     private struct Socket {
         var client: RelayClient
         var joined: Set<ChannelID> = []
+        var watched: Set<ChannelID> = []
+        /// The channels whose events it gets: those that it has joined, and those that it watches once it is attached.
+        var received: Set<ChannelID> = []
         var floors: [ChannelID: Seq] = [:]
         var isConnected = false
     }
@@ -49,6 +54,7 @@ final class RelayWorld {
     private var order = 0
     private(set) var now: Int64 = 0
     private var lastConnection: Int64 = 0
+    private var lastCall = 0
     private var busIsUp = true
     private var databaseIsUp = true
     private var isCalm = false
@@ -109,19 +115,39 @@ final class RelayWorld {
         let node = pick(nodes)
         let user = pick(Self.users)
         let channel = pick(Self.channels)
-        switch random(0...19) {
-        case 0...8: commit(on: node) { $0.send(to: channel) }
+        switch random(0...22) {
+        case 0...8: commit(on: node, in: channel) { $0.send(to: channel) }
         case 9, 10:
             let back = Int(random(0...5))
-            commit(on: node) { $0.edit(in: channel, back: back) }
-        case 11: commit(on: node) { $0.hide(channel, from: user) }
+            commit(on: node, in: channel) { $0.edit(in: channel, back: back) }
+        case 11: commit(on: node, in: channel, by: user) { $0.hide(channel, from: user) }
         case 12, 13:
             let hidesHistory = random(0...1) == 0
-            commit(on: node) { $0.setMember(user, of: channel, true, hidesHistory: hidesHistory) }
-        case 14: commit(on: node) { $0.setMember(user, of: channel, false) }
-        case 15: commit(on: node) { $0.touch(user) }
-        case 16: commit(on: node) { $0.read(user, in: channel) }
+            // Whether a watch goes on through a joining isn't promised where events are lost: what is read of a gap doesn't tell a joining
+            // from leaving and coming back.
+            for other in nodes where !database.isMember(user, of: channel) {
+                for connection in other.sockets.keys where other.sockets[connection]?.client.user == user {
+                    other.sockets[connection]?.client.joins(channel)
+                }
+            }
+            let isInOneBreath = random(0...1) == 0
+            commit(on: node, in: channel, by: user) { $0.setMember(user, of: channel, true, hidesHistory: hidesHistory) }
+            if isInOneBreath {
+                if random(0...1) == 0 { watch(channel, by: user, on: node) }
+                commit(on: node, in: channel, by: user) { $0.send(to: channel) }
+            }
+        case 14:
+            for other in nodes where database.isMember(user, of: channel) {
+                for connection in other.sockets.keys where other.sockets[connection]?.client.user == user {
+                    other.sockets[connection]?.client.leaves(channel)
+                }
+            }
+            commit(on: node, in: channel, by: user) { $0.setMember(user, of: channel, false) }
+        case 15: commit(on: node, in: nil, by: user) { $0.touch(user) }
+        case 16: commit(on: node, in: channel, by: user) { $0.read(user, in: channel) }
         case 17: scheduleConnect(user, in: 0)
+        case 18, 19: watch(channel, by: user, on: node)
+        case 20: unwatch(channel, by: user, on: node)
         default: if let (connection, _) = node.sockets.randomElement(using: &random) { node.sockets[connection] = nil }
         }
         if happens(onceIn: faults.crashEvery) { crash(pick(nodes)) }
@@ -139,13 +165,61 @@ final class RelayWorld {
     }
 
     /// A transaction on a node: what it tells goes to the node's relay and to the bus, each after a moment, or never where the node dies between.
-    private func commit(on node: Node, _ change: (inout RelayDatabase) -> [StreamItem]) {
+    private func commit(
+        on node: Node, in channel: ChannelID?, by user: UserID? = nil, _ change: (inout RelayDatabase) -> [StreamItem]
+    ) {
         let items = change(&database)
         guard !items.isEmpty, !happens(percent: 2) else { return }
-        after(random(0...3)) { [self] in
-            handle(.committed([.init(items: items, attachments: [], answer: .waiting {})]), node)
-        }
+        let connection = caller(user, on: node)
+        var answer = Committed.Answer.waiting {}
+        if let connection { answer = .socket(call(items, in: channel, by: connection, on: node), []) }
+        let caller = connection.flatMap { node.sockets[$0]?.client.user }
+        let seq = database.callerSeq(of: caller, in: channel)
+        tell(.init(items: items, attachments: [], answer: answer, user: caller, channel: channel, callerSeq: seq), on: node)
         for item in items { publish(item, from: node) }
+    }
+
+    /// A connection by which a user, or anybody, calls; now and then it is HTTP.
+    private func caller(_ user: UserID?, on node: Node) -> ConnectionID? {
+        guard random(0...9) > 0 else { return nil }
+        return node.sockets.filter { $0.value.client.isLive && (user == nil || $0.value.client.user == user) }.keys
+            .sorted { $0.rawValue < $1.rawValue }.randomElement(using: &random)
+    }
+
+    /// Notes a call, whose number is in the address that its answer goes to.
+    private func call(_ items: [StreamItem], in channel: ChannelID?, by connection: ConnectionID, on node: Node) -> SocketAddress {
+        lastCall += 1
+        node.sockets[connection]?.client.call(lastCall, items, in: channel)
+        return SocketAddress(shard: lastCall, connection: connection)
+    }
+
+    private func tell(_ operation: Relay.LocalOperation, on node: Node) {
+        let lane = operation.channel.flatMap { Self.channels.firstIndex(of: $0) }.map { $0 % 2 } ?? 2
+        node.lanes[lane] = max(node.lanes[lane], now + random(0...3))
+        after(node.lanes[lane] - now) { [self] in handle(.committed([operation]), node) }
+    }
+
+    private func watch(_ channel: ChannelID, by user: UserID, on node: Node) {
+        guard let connection = caller(user, on: node) else { return }
+        let seq = database.head(.channel(channel))
+        let address = call([], in: channel, by: connection, on: node)
+        node.sockets[connection]?.client.watches(channel, from: seq, after: address.shard)
+        let notice = Notice.watching(connection, user, channel, at: seq)
+        tell(
+            .init(
+                items: [], attachments: [notice], answer: .socket(address, []), user: user, channel: channel,
+                callerSeq: database.callerSeq(of: user, in: channel)), on: node)
+    }
+
+    private func unwatch(_ channel: ChannelID, by user: UserID, on node: Node) {
+        guard let connection = caller(user, on: node) else { return }
+        let address = call([], in: channel, by: connection, on: node)
+        node.sockets[connection]?.client.unwatches(channel, after: address.shard)
+        let notice = Notice.stoppedWatching(connection, user, channel)
+        tell(
+            .init(
+                items: [], attachments: [notice], answer: .socket(address, []), user: user, channel: channel,
+                callerSeq: database.callerSeq(of: user, in: channel)), on: node)
     }
 
     private func publish(_ item: StreamItem, from sender: Node) {
@@ -233,7 +307,7 @@ final class RelayWorld {
             let unused = streams.filter { stream in
                 !node.sockets.values.contains { socket in
                     switch stream {
-                    case .channel(let channel): socket.joined.contains(channel)
+                    case .channel(let channel): socket.received.contains(channel)
                     case .user(let user): socket.isConnected && socket.client.user == user
                     }
                 }
@@ -256,22 +330,24 @@ final class RelayWorld {
         case .event(let item):
             for (connection, socket) in node.sockets where socket.isConnected {
                 switch item.stream {
-                case .channel(let channel): if socket.joined.contains(channel) { give(item, to: connection, on: node) }
+                case .channel(let channel): if socket.received.contains(channel) { give(item, to: connection, on: node) }
                 case .user(let user): if socket.client.user == user { give(item, to: connection, on: node) }
                 }
             }
         case .past(let item, let receiver):
-            switch receiver {
-            case .member(let user):
-                for (connection, socket) in node.sockets where socket.isConnected && socket.client.user == user {
+            guard case .channel(let channel) = item.stream else { return }
+            for (connection, socket) in node.sockets where socket.isConnected && !socket.received.contains(channel) {
+                switch receiver {
+                case .member(socket.client.user), .connection(connection, _), .watcher(connection, _):
                     give(item, to: connection, on: node)
+                default: break
                 }
-            case .connection(let connection, _), .watcher(let connection, _):
-                if node.sockets[connection]?.isConnected == true { give(item, to: connection, on: node) }
             }
+        case .watches(let connection, _, let channel): node.sockets[connection]?.watched.insert(channel)
         case .change(.connected(let connection, _, let streams)):
             node.sockets[connection]?.isConnected = true
             node.sockets[connection]?.joined = Set(streams.channels.keys)
+            node.sockets[connection]?.received = Set(streams.channels.keys)
             node.sockets[connection]?.floors = streams.floors
         case .change(.floor(let user, let channel, let floor)):
             for (connection, socket) in node.sockets where socket.isConnected && socket.client.user == user {
@@ -280,14 +356,27 @@ final class RelayWorld {
         case .change(.joined(let user, let channel, _, _)):
             for (connection, socket) in node.sockets where socket.isConnected && socket.client.user == user {
                 node.sockets[connection]?.joined.insert(channel)
+                node.sockets[connection]?.received.insert(channel)
             }
         case .change(.left(let user, let channel)):
             for (connection, socket) in node.sockets where socket.client.user == user {
                 node.sockets[connection]?.joined.remove(channel)
+                node.sockets[connection]?.watched.remove(channel)
+                node.sockets[connection]?.received.remove(channel)
             }
+        case .change(.watching(let connection, _, let channel, _)):
+            node.sockets[connection]?.watched.insert(channel)
+            node.sockets[connection]?.received.insert(channel)
+        case .change(.stoppedWatching(let connection, _, let channel)):
+            guard node.sockets[connection]?.watched.remove(channel) != nil else { return }
+            if node.sockets[connection]?.joined.contains(channel) == false { node.sockets[connection]?.received.remove(channel) }
         case .attach(let connection, let channel):
-            if node.sockets[connection]?.isConnected == true { node.sockets[connection]?.joined.insert(channel) }
+            guard node.sockets[connection]?.isConnected == true else { return }
+            node.sockets[connection]?.joined.insert(channel)
+            node.sockets[connection]?.received.insert(channel)
         case .change: break
+        case .answer(.socket(let address, _)) where address.shard > 0:
+            node.sockets[address.connection]?.client.answered(address.shard)
         case .answer(.socket(let address, _)):
             // The welcome. The client reads its positions a moment later.
             after(random(0...10)) { [self] in
@@ -305,7 +394,9 @@ final class RelayWorld {
         if case .channel(let channel) = item.stream, let message = item.oldestMessage, message <= socket.floors[channel] ?? 0 {
             given.oldestMessage = nil
         }
-        node.sockets[connection]?.client.receive(given, from: database)
+        var isWatching = false
+        if case .channel(let channel) = item.stream { isWatching = socket.watched.contains(channel) }
+        node.sockets[connection]?.client.receive(given, isWatching: isWatching, from: database)
     }
 
     // MARK: The judgement
@@ -325,9 +416,14 @@ final class RelayWorld {
                 for (stream, seq) in expected where held[stream] != seq {
                     faultsFound.append("\(user) stands at \(held[stream] ?? 0) of \(stream), which is at \(seq)")
                 }
+                for (channel, seq) in socket.client.watchPositions where seq < database.head(.channel(channel)) {
+                    faultsFound.append("\(user) watches \(channel) at \(seq) of \(database.head(.channel(channel)))")
+                }
+                if !socket.client.calls.isEmpty { faultsFound.append("\(user) has no answer to \(socket.client.calls.count) calls") }
                 for stream in held.keys where expected[stream] == nil { faultsFound.append("\(user) still holds \(stream)") }
             }
             if !node.relay.connects.isEmpty { faultsFound.append("node \(node.number) has connections that wait for ever") }
+            if !node.relay.answers.isEmpty { faultsFound.append("node \(node.number) has answers that wait for ever") }
             if !node.relay.gaps.isEmpty { faultsFound.append("node \(node.number) has gaps that stay") }
         }
     }

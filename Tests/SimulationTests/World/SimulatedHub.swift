@@ -55,7 +55,7 @@ final class SimulatedHub {
                 }
             case .sendOld(let audience, let event): deliver(event, to: audience)
             // Only a cluster brings events of the past.
-            case .catchUp, .catchUpOld, .attach: break
+            case .catchUp, .catchUpOld, .attach, .watches: break
             case .change(let notice): change(notice)
             case .reply(let address, let payload): sockets[address.connection]?.write(bytes: payload)
             }

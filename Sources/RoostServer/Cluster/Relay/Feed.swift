@@ -3,12 +3,6 @@ import RoostCore
 
 /// What a node knows of one stream that it follows for its sockets.
 struct Feed {
-    /// An item that waits for those before it, and the answer that waits for it.
-    struct Waiting {
-        let item: StreamItem
-        var answer: Committed.Answer?
-    }
-
     /// Whether the subscription holds and the position is known. Before that, items wait.
     var isLive = false
     /// Delivered up to here.
@@ -18,7 +12,7 @@ struct Feed {
     /// The highest seq that the stream is known to have.
     var head: Seq = 0
     /// What came ahead of its turn.
-    var waiting: [Seq: Waiting] = [:]
+    var waiting: [Seq: StreamItem] = [:]
     /// Since when something is missing, and whether it is being fetched.
     var gapSince: Relay.Time?
     var isFetching = false
@@ -31,6 +25,10 @@ struct Feed {
     var parkedConnects: [Relay.ConnectToken] = []
     /// Who gets events of the past at the moment.
     var catchUps: [Relay.CatchUpToken: CatchUp] = [:]
+    /// Users of whom one attachment is parked or catches up, and the others, which follow it one after another: what brings one connection
+    /// up would otherwise tell another of the same user's, or the same one, things twice.
+    var attaching: Set<UserID> = []
+    var behind: [UserID: [Attachment]] = [:]
     /// Who left, between which positions and when: an attachment that was decided before must not be made after.
     var departed: [UserID: (after: Seq, seq: Seq, time: Relay.Time)] = [:]
 
@@ -43,6 +41,13 @@ struct Feed {
 
     /// Whether nobody waits for anything here.
     var isIdle: Bool { isLive && parked.isEmpty && parkedConnects.isEmpty && catchUps.isEmpty && waiting.isEmpty }
+
+    /// Whether a connection of a user is yet to get an event that the feed has delivered. Without a connection, any of the user's that come
+    /// by being a member.
+    func isBringingUp(_ user: UserID, _ connection: ConnectionID?, from seq: Seq) -> Bool {
+        catchUps.values.contains { $0.attachment.receiver.isMeant(user, connection) && $0.position < seq }
+            || behind[user]?.contains { $0.receiver.isMeant(user, connection) && $0.seq < seq } == true
+    }
 }
 
 /// A wish to get a channel's events after a position.
@@ -57,6 +62,14 @@ struct Attachment {
         var user: UserID {
             switch self {
             case .member(let user), .connection(_, let user), .watcher(_, let user): user
+            }
+        }
+
+        func isMeant(_ user: UserID, _ connection: ConnectionID?) -> Bool {
+            switch self {
+            case .member(user): true
+            case .connection(let own, user), .watcher(let own, user): own == connection
+            default: false
             }
         }
     }

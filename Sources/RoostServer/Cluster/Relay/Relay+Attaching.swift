@@ -28,9 +28,10 @@ extension Relay {
         let connects = feed.parkedConnects
         feed.parkedConnects = []
         feeds[stream] = feed
-        for attachment in parked { attach(attachment) }
+        for attachment in parked { place(attachment) }
         for token in connects { proceed(token) }
         drain(stream)
+        giveAnswers(waitingFor: stream)
         if let feed = feeds[stream], let ahead = feed.waiting.keys.max() { noteGap(stream, head: ahead) }
     }
 
@@ -62,50 +63,73 @@ extension Relay {
             feeds[stream] = nil
             gaps.remove(stream)
             closed.append(stream)
+            giveAnswers(waitingFor: stream)
         }
         if !closed.isEmpty { request(.close(closed)) }
     }
 
     // MARK: What connections ask for
 
-    /// Does what a connection asked for. Takes the answer where it has to wait.
-    mutating func attach(_ notice: Notice, answer: inout Committed.Answer?) {
+    /// Does what a connection asked for.
+    mutating func attach(_ notice: Notice) {
         switch notice {
-        case .connected(let connection, let user, let streams):
-            guard let taken = answer else { return }
-            answer = nil
-            connect(Connect(connection: connection, user: user, streams: streams, answer: taken))
         case .watching(let connection, let user, let channel, let seq):
             attach(Attachment(receiver: .watcher(connection, user), channel: channel, seq: seq))
         case .stoppedWatching(let connection, _, let channel):
             cancel(in: channel) { if case .watcher(connection, _) = $0 { true } else { false } }
             emit(.change(notice))
-        case .event, .joined, .role, .floor, .left, .destroyed, .accessChanged: break
+        case .event, .joined, .role, .floor, .left, .destroyed, .connected, .accessChanged: break
         }
     }
 
+    /// Attaches, once all is done that the same user waits for in the channel.
     mutating func attach(_ attachment: Attachment) {
         let stream = StreamID.channel(attachment.channel)
         follow(stream)
+        let user = attachment.receiver.user
+        if feeds[stream]?.attaching.contains(user) == true {
+            feeds[stream]?.behind[user, default: []].append(attachment)
+        } else {
+            place(attachment)
+        }
+    }
+
+    /// Attaches at once, or when the feed or the receiver has come to where the other one is.
+    mutating func place(_ attachment: Attachment) {
+        let stream = StreamID.channel(attachment.channel)
+        let user = attachment.receiver.user
         guard let feed = feeds[stream] else { return }
         guard feed.isLive, feed.position >= attachment.seq else {
+            feeds[stream]?.attaching.insert(user)
             feeds[stream]?.parked.append(attachment)
             return
         }
         if feed.position == attachment.seq { return complete(attachment) }
         if attachment.catchesUpAlone, attachment.seq >= max(feed.knownSince, feed.lastRoleChange) {
-            guard let departed = feed.departed[attachment.receiver.user], departed.seq > attachment.seq else {
-                return complete(attachment)
-            }
-            if departed.after >= attachment.seq { return settle(attachment.connect) }
+            guard let departed = feed.departed[user], departed.seq > attachment.seq else { return complete(attachment) }
+            if departed.after >= attachment.seq { return finish(attachment) }
             // They left before or after: the database knows.
         }
+        feeds[stream]?.attaching.insert(user)
         catchUp(attachment)
     }
 
     private mutating func complete(_ attachment: Attachment) {
         emit(attachment.step)
+        finish(attachment)
+    }
+
+    /// An attachment is made or given up: the next of the same user's has its turn.
+    mutating func finish(_ attachment: Attachment) {
+        let stream = StreamID.channel(attachment.channel)
+        let user = attachment.receiver.user
+        feeds[stream]?.attaching.remove(user)
         settle(attachment.connect)
+        if feeds[stream]?.behind[user]?.isEmpty == false, let next = feeds[stream]?.behind[user]?.removeFirst() {
+            if feeds[stream]?.behind[user]?.isEmpty == true { feeds[stream]?.behind[user] = nil }
+            place(next)
+        }
+        giveAnswers(waitingFor: stream)
     }
 
     /// Attaches whom the feed has come to.
@@ -115,7 +139,7 @@ extension Relay {
         if !feed.parked.isEmpty {
             let due = feed.parked.filter { $0.seq <= position }
             feeds[stream]?.parked.removeAll { $0.seq <= position }
-            for attachment in due { attach(attachment) }
+            for attachment in due { place(attachment) }
         }
         if !feed.parkedConnects.isEmpty {
             feeds[stream]?.parkedConnects = []
@@ -132,6 +156,11 @@ extension Relay {
             feeds[stream]?.departed = departed.filter { now - $0.value.time < settings.departedTime }
         }
         emit(.change(.left(user, channel)))
+        // That ends what was watched before. Who has asked anew since, and waits, goes on watching.
+        guard let feed = feeds[stream], feed.attaching.contains(user) else { return }
+        for attachment in feed.parked + (feed.behind[user] ?? []) where attachment.seq >= item.seq {
+            if case .watcher(let connection, user) = attachment.receiver { emit(.watches(connection, user, channel)) }
+        }
     }
 
     mutating func destroy(_ channel: ChannelID) {
@@ -143,11 +172,17 @@ extension Relay {
     private mutating func cancel(in channel: ChannelID, where isMeant: (Attachment.Receiver) -> Bool) {
         let stream = StreamID.channel(channel)
         guard let feed = feeds[stream] else { return }
+        // Those behind first: the end of one that they wait for would bring them to their turn.
+        for (user, attachments) in feed.behind {
+            let kept = attachments.filter { !isMeant($0.receiver) }
+            feeds[stream]?.behind[user] = kept.isEmpty ? nil : kept
+            for attachment in attachments where isMeant(attachment.receiver) { settle(attachment.connect) }
+        }
         feeds[stream]?.parked.removeAll { isMeant($0.receiver) }
         for (token, catchUp) in feed.catchUps where isMeant(catchUp.attachment.receiver) {
             feeds[stream]?.catchUps[token] = nil
-            settle(catchUp.attachment.connect)
+            finish(catchUp.attachment)
         }
-        for attachment in feed.parked where isMeant(attachment.receiver) { settle(attachment.connect) }
+        for attachment in feed.parked where isMeant(attachment.receiver) { finish(attachment) }
     }
 }

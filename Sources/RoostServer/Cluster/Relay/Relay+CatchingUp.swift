@@ -37,10 +37,11 @@ extension Relay {
             if let feed = feeds[fetch.stream], catchUp.position >= feed.position {
                 feeds[fetch.stream]?.catchUps[token] = nil
                 catchUp.attachment.seq = catchUp.position
-                return attach(catchUp.attachment)
+                return place(catchUp.attachment)
             }
         }
         feeds[fetch.stream]?.catchUps[token] = catchUp
+        giveAnswers(waitingFor: fetch.stream)
         // A database that has nothing newer, though the feed is further, is asked once more like one that has more.
         let next = Fetch(stream: fetch.stream, after: max(after, catchUp.position), purpose: fetch.purpose)
         request(.fetch(next))
@@ -62,7 +63,7 @@ extension Relay {
     }
 
     private mutating func end(_ token: CatchUpToken, in stream: StreamID) {
-        let connect = feeds[stream]?.catchUps.removeValue(forKey: token)?.attachment.connect
-        settle(connect)
+        guard let catchUp = feeds[stream]?.catchUps.removeValue(forKey: token) else { return }
+        finish(catchUp.attachment)
     }
 }

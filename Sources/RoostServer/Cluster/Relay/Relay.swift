@@ -68,6 +68,11 @@ struct Relay {
         let items: [StreamItem]
         let attachments: [Notice]
         let answer: Committed.Answer
+        /// Who called, and in which channel.
+        var user: UserID?
+        var channel: ChannelID?
+        /// The position of the caller's own stream that the operation stood on.
+        var callerSeq: Seq = 0
     }
 
     /// Events to be read from the database.
@@ -96,6 +101,8 @@ struct Relay {
         /// An event of the past, for one receiver.
         case past(StreamItem, Attachment.Receiver)
         case change(Notice)
+        /// A connection has asked to watch: what it gets of the channel from here on is marked so. It may not be attached yet.
+        case watches(ConnectionID, UserID, ChannelID)
         /// From here on a connection gets the events of a channel that its user is a member of.
         case attach(ConnectionID, ChannelID)
         case answer(Committed.Answer)
@@ -121,6 +128,9 @@ struct Relay {
     /// Feeds that may have no socket.
     var suspects: Set<StreamID> = []
     var connects: [ConnectToken: Connect] = [:]
+    /// Answers that wait, in their order, and which of them wait for a stream.
+    var answers: [AnswerQueue.Key: AnswerQueue] = [:]
+    var waitingAnswers: [StreamID: [AnswerQueue.Key]] = [:]
     var lastToken: Int64 = 0
     private var lastRetiredAt: Time = 0
     var now: Time = 0
@@ -144,7 +154,7 @@ struct Relay {
         now = max(now, time)
         switch input {
         case .committed(let operations): for operation in operations { accept(operation) }
-        case .received(let items): for item in items { accept(item, answer: nil) }
+        case .received(let items): for item in items { accept(item) }
         case .opened(let heads): for (stream, head) in heads { opened(stream, at: head) }
         case .openFailed(let streams): openAgain(streams)
         case .fetched(let fetch, let fetched): receive(fetched, for: fetch)
@@ -176,40 +186,21 @@ struct Relay {
 
     // MARK: One stream's order
 
-    /// An operation's answer comes after the last of its events that a socket here gets.
-    private mutating func accept(_ operation: LocalOperation) {
-        var answer: Committed.Answer? = operation.answer
-        let last = operation.items.lastIndex { feeds[$0.stream] != nil }
-        for (index, item) in operation.items.enumerated() {
-            accept(item, answer: index == last ? answer : nil)
-            if index == last { answer = nil }
-        }
-        for notice in operation.attachments { attach(notice, answer: &answer) }
-        if let answer { emit(.answer(answer)) }
-    }
-
-    private mutating func accept(_ item: StreamItem, answer: Committed.Answer?) {
+    mutating func accept(_ item: StreamItem) {
         // A stream without a feed concerns no socket of this node.
-        guard let feed = feeds[item.stream] else { return give(answer) }
+        guard let feed = feeds[item.stream] else { return }
         if feed.isLive, item.seq <= feed.position {
             counts.dropped += 1
-            return give(answer)
+            return
         }
         if feed.isLive, item.after <= feed.position {
             deliver(item)
-            give(answer)
             return drain(item.stream)
         }
-        // An answer never comes before its event, and there are no more of them than calls under way.
-        guard feed.waiting.count < settings.waitingItemsMax || answer != nil else { return noteGap(item.stream, head: item.seq) }
-        // A repeated item must not take the place of the one whose answer waits.
-        if feeds[item.stream]?.waiting[item.seq] == nil || answer != nil {
-            feeds[item.stream]?.waiting[item.seq] = .init(item: item, answer: answer)
-        }
+        guard feed.waiting.count < settings.waitingItemsMax else { return noteGap(item.stream, head: item.seq) }
+        feeds[item.stream]?.waiting[item.seq] = item
         if feed.isLive { noteGap(item.stream, head: item.seq) }
     }
-
-    private mutating func give(_ answer: Committed.Answer?) { if let answer { emit(.answer(answer)) } }
 
     /// Delivers the next item of a live feed.
     mutating func deliver(_ item: StreamItem) {
@@ -233,6 +224,7 @@ struct Relay {
         }
         if item.isDestroyed, case .channel(let channel) = stream { destroy(channel) }
         releaseParked(stream)
+        giveAnswers(waitingFor: stream)
     }
 
     /// Delivers what has waited and is next now, and forgets what is older.
@@ -240,14 +232,12 @@ struct Relay {
         while feeds[stream]?.isLive == true, let position = feeds[stream]?.position,
             let next = feeds[stream]?.waiting.removeValue(forKey: position + 1)
         {
-            deliver(next.item)
-            give(next.answer)
+            deliver(next)
         }
         guard let feed = feeds[stream], feed.gapSince != nil || !feed.waiting.isEmpty else { return }
-        for (seq, old) in feed.waiting where seq <= feed.position {
+        for seq in feed.waiting.keys where seq <= feed.position {
             feeds[stream]?.waiting[seq] = nil
             counts.dropped += 1
-            give(old.answer)
         }
         if feed.waiting.allSatisfy({ $0.key <= feed.position }), feed.head <= feed.position {
             feeds[stream]?.gapSince = nil
@@ -295,14 +285,13 @@ struct Relay {
     /// found by comparing.
     private mutating func forgetWaiting(_ stream: StreamID) {
         guard var feed = feeds[stream] else { return }
-        let waiting = feed.waiting
         feed.waiting = [:]
         feed.head = feed.position
         feed.gapSince = nil
         feed.emptyFetches = 0
         feeds[stream] = feed
         gaps.remove(stream)
-        for item in waiting.values { give(item.answer) }
+        giveUpWaiting(for: stream)
     }
 
     // MARK: Time
