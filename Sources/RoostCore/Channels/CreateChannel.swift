@@ -170,7 +170,7 @@ extension CreateChannel: Handled {
                     \(now), \(now))
             ON CONFLICT DO NOTHING
             """)
-        guard created == 1 else { throw RoostError.channelExists }
+        guard created == 1, try context.transaction.takeNames(of: id, type) else { throw RoostError.channelExists }
         try context.transaction.perform(
             """
             INSERT INTO channel_heads (channel_id, seq, member_count, message_count, last_activity, list_at, discovery)
@@ -274,6 +274,15 @@ extension Transaction {
     /// The one channel of a set of members.
     func distinctChannel(_ key: String) throws -> ChannelID? {
         try first("SELECT channel_id FROM channels WHERE distinct_key = \(key)") { $0.identifier() }
+    }
+
+    /// Takes the names that a channel answers to. False when another channel has one of them, made at the same moment on another node, say.
+    fileprivate func takeNames(of channel: ChannelID, _ type: ChannelType) throws -> Bool {
+        try execute(
+            """
+            INSERT INTO channel_names (name, channel_id) VALUES (\(channel), \(channel)), (\("\(type):\(channel)"), \(channel))
+            ON CONFLICT (name) DO NOTHING
+            """) == 2
     }
 
     /// The type of a channel by its own id; nil when there is none.

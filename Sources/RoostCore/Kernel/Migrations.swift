@@ -19,6 +19,7 @@ public enum Migrations {
         Step(name: "0003 channels of every kind", statements: channelsOfEveryKind, fill: indexNames),
         Step(name: "0004 letters and emptied channels", statements: emptiedChannels, fill: foldLetters),
         Step(name: "0005 access", statements: access),
+        Step(name: "0006 names and versions", statements: namesAndVersions),
     ]
 
     /// Brings the tables up to date. Whoever calls it keeps others from doing so at the same time.
