@@ -183,7 +183,11 @@ extension Database {
     private func save(_ users: [User]) throws {
         for user in users {
             try run(
-                "INSERT OR REPLACE INTO users (user_id, json) VALUES (?, ?)", [user.userId.rawValue, try StoredJSON.encode(user)])
+                """
+                INSERT INTO users (user_id, version, json) VALUES (?, ?, ?)
+                ON CONFLICT (user_id) DO UPDATE SET version = excluded.version, json = excluded.json
+                WHERE excluded.version >= version
+                """, [user.userId.rawValue, user.version, try StoredJSON.encode(user)])
         }
     }
 

@@ -7,8 +7,12 @@ extension Store {
     static var schema: DatabaseMigrator {
         var migrator = DatabaseMigrator()
         migrator.registerMigration("1") { _ in }
-        migrator.registerMigration("2") { database in
-            for table in ["state", "positions", "channels", "memberships", "messages", "members", "users"] {
+        migrator.registerMigration("2") { _ in }
+        migrator.registerMigration("3") { database in
+            for table in [
+                "state", "positions", "channels", "channel_attributes", "memberships", "capabilities", "messages", "members",
+                "invitations", "users", "preferences",
+            ] {
                 try database.execute(sql: "DROP TABLE IF EXISTS \(table)")
             }
             try database.execute(sql: streams + channels + rows)
@@ -67,7 +71,7 @@ extension Store {
             PRIMARY KEY (channel_id, user_id, inviter)
         ) WITHOUT ROWID;
         CREATE INDEX invitations_waiting ON invitations (is_waiting, invited_at, channel_id);
-        CREATE TABLE users (user_id TEXT PRIMARY KEY NOT NULL, json BLOB NOT NULL) WITHOUT ROWID;
+        CREATE TABLE users (user_id TEXT PRIMARY KEY NOT NULL, version INTEGER NOT NULL, json BLOB NOT NULL) WITHOUT ROWID;
         CREATE TABLE preferences (id INTEGER PRIMARY KEY CHECK (id = 1), json BLOB NOT NULL);
         """
 }

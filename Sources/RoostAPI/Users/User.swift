@@ -7,12 +7,14 @@ public struct User: Codable, Hashable, Sendable {
     public var metadata: JSONValue?
     public var createdAt: Timestamp
     public var updatedAt: Timestamp
+    /// Counts the changes of the profile: of two rows of one user, the one with the greater version is newer. Times don't tell.
+    public var version: Int64
     /// Since when the user is shut out; absent for an active user. Only admins are told.
     public var deactivatedAt: Timestamp?
 
     public init(
         userId: UserID, displayName: String? = nil, avatarFileId: String? = nil, metadata: JSONValue? = nil,
-        createdAt: Timestamp, updatedAt: Timestamp, deactivatedAt: Timestamp? = nil
+        createdAt: Timestamp, updatedAt: Timestamp, version: Int64 = 1, deactivatedAt: Timestamp? = nil
     ) {
         self.userId = userId
         self.displayName = displayName
@@ -20,7 +22,21 @@ public struct User: Codable, Hashable, Sendable {
         self.metadata = metadata
         self.createdAt = createdAt
         self.updatedAt = updatedAt
+        self.version = version
         self.deactivatedAt = deactivatedAt
+    }
+
+    /// A server before 0.2 tells no version, which is older than any.
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: CodingKeys.self)
+        userId = try container.decode(UserID.self, forKey: .userId)
+        displayName = try container.decodeIfPresent(String.self, forKey: .displayName)
+        avatarFileId = try container.decodeIfPresent(String.self, forKey: .avatarFileId)
+        metadata = try container.decodeIfPresent(JSONValue.self, forKey: .metadata)
+        createdAt = try container.decode(Timestamp.self, forKey: .createdAt)
+        updatedAt = try container.decode(Timestamp.self, forKey: .updatedAt)
+        version = try container.decodeIfPresent(Int64.self, forKey: .version) ?? 0
+        deactivatedAt = try container.decodeIfPresent(Timestamp.self, forKey: .deactivatedAt)
     }
 }
 

@@ -241,6 +241,7 @@ extension User: WireWritable {
         json.member("createdAt", createdAt)
         json.member("updatedAt", updatedAt)
         json.member("deactivatedAt", deactivatedAt)
+        json.member("version", version)
         json.endObject()
     }
 }

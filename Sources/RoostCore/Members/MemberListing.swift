@@ -140,6 +140,6 @@ extension User {
         self.init(
             userId: UserID(id), displayName: row.optionalString(), avatarFileId: row.optionalString(),
             metadata: try row.optionalJSON(),
-            createdAt: row.timestamp(), updatedAt: row.timestamp())
+            createdAt: row.timestamp(), updatedAt: row.timestamp(), version: row.int64())
     }
 }

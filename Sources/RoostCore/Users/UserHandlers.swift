@@ -93,15 +93,16 @@ extension Context {
         if let before, try StoredJSON.isSame(before, after) { return before }
 
         after.updatedAt = now
+        after.version = (before?.version ?? 0) + 1
         let seq = try transaction.advanceStream(of: id)
         try transaction.perform(
             """
-            INSERT INTO users (user_id, display_name, name_key, avatar_file_id, metadata, user_seq, created_at, updated_at)
+            INSERT INTO users (user_id, display_name, name_key, avatar_file_id, metadata, user_seq, created_at, updated_at, version)
             VALUES (\(id), \(after.displayName), \(NameSearch.key(of: after.displayName)), \(after.avatarFileId), \(try StoredJSON.encode(after.metadata)), \(seq),
-                    \(after.createdAt), \(after.updatedAt))
+                    \(after.createdAt), \(after.updatedAt), \(after.version))
             ON CONFLICT (user_id) DO UPDATE
             SET display_name = excluded.display_name, name_key = excluded.name_key, avatar_file_id = excluded.avatar_file_id, metadata = excluded.metadata,
-                user_seq = excluded.user_seq, updated_at = excluded.updated_at
+                user_seq = excluded.user_seq, updated_at = excluded.updated_at, version = excluded.version
             """)
         try transaction.indexName(.user, id: id.rawValue, before: before?.displayName, after: after.displayName)
         tell(.userUpdated, user: id, seq: seq, Rows(users: [after]))

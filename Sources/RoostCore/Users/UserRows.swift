@@ -1,12 +1,12 @@
 import RoostAPI
 
 extension User {
-    static let columns: SQL = "u.user_id, u.display_name, u.avatar_file_id, u.metadata, u.created_at, u.updated_at"
+    static let columns: SQL = "u.user_id, u.display_name, u.avatar_file_id, u.metadata, u.created_at, u.updated_at, u.version"
 
     init(reading row: inout RowReader) throws {
         self.init(
             userId: row.identifier(), displayName: row.optionalString(), avatarFileId: row.optionalString(),
-            metadata: try row.optionalJSON(), createdAt: row.timestamp(), updatedAt: row.timestamp())
+            metadata: try row.optionalJSON(), createdAt: row.timestamp(), updatedAt: row.timestamp(), version: row.int64())
     }
 }
 

@@ -27,8 +27,21 @@ struct UserTests {
         expected.avatarFileId = "file"
         expected.metadata = ["b": 2]
         expected.updatedAt = world.now
+        expected.version = created.version + 1
         #expect(updated == expected)
         #expect(try world.perform(GetUser(user: "ann"), as: "ann") == expected)
+    }
+
+    @Test("X-01 which of two profiles is newer is told by its version, whatever the clock did between them")
+    func versions() throws {
+        let world = try CoreWorld()
+        let first = try world.perform(UpsertUser(user: "ann", displayName: "Ann"), as: "root", role: .admin)
+        world.advance(milliseconds: -7_200_000)
+        let second = try world.perform(UpsertUser(user: "ann", displayName: "Anna"), as: "root", role: .admin)
+        let same = try world.perform(UpsertUser(user: "ann", displayName: "Anna"), as: "root", role: .admin)
+        #expect([first.version, second.version, same.version] == [1, 2, 2])
+        #expect(second.updatedAt < first.updatedAt)
+        #expect(try world.perform(GetUser(user: "ann"), as: "bob") == second)
     }
 
     @Test("X-01 several users come once each, and unknown ones not at all")
