@@ -29,8 +29,14 @@ final class Room {
             try await channel.join()
             return false
         } catch let error as RoostError where error.code == .notFound && createsChannel {
-            try await chat.createChannel(channel.id)
-            return true
+            do {
+                try await chat.createChannel(channel.id)
+                return true
+            } catch let error as RoostError where error.code == .alreadyExists {
+                // Somebody else made it meanwhile.
+                try await channel.join()
+                return false
+            }
         }
     }
 
