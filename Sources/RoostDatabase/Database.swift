@@ -1,3 +1,5 @@
+import Foundation
+public import RoostAPI
 public import RoostCore
 
 /// An engine that keeps Roost's rows, with one lane or several in which transactions write, and several readers.
@@ -29,6 +31,29 @@ public protocol Database: Sendable {
 
     /// Ends it in good order, once nobody uses it any more. With SQLite the one file is then everything.
     func close() throws
+
+    /// The time by which rules go: one clock for all who use the database, or else times that one node wrote would mean another moment on the
+    /// next.
+    func now() -> Timestamp
+
+    /// Asks the database whether it is there, and what time it is.
+    func lookAtClock() throws
+}
+
+extension Database {
+    /// Who uses a database alone has the machine's clock.
+    public func now() -> Timestamp { .system }
+
+    public func lookAtClock() throws { _ = try read { try $0.first("SELECT 1") { $0.int() } } }
+}
+
+extension WriteTransaction {
+    public func now() throws -> Timestamp { .system }
+}
+
+extension Timestamp {
+    /// The machine's clock.
+    package static var system: Timestamp { Timestamp(milliseconds: Int64((Date().timeIntervalSince1970 * 1000).rounded(.down))) }
 }
 
 extension Database {
@@ -53,6 +78,9 @@ public protocol WriteTransaction: Transaction {
     /// continued from the database, after a `write` of the lane has thrown.
     var idGenerator: Int64 { get }
 
+    /// The time, read when what came before in the transaction was done: as of after its locks were free.
+    func now() throws -> Timestamp
+
     /// Runs one operation; when it throws, what it wrote is undone and the rest of the batch stays.
     func attempt<T>(_ body: () throws -> T) throws -> T
 }
@@ -74,6 +102,8 @@ public struct DatabaseFailure: Error, CustomStringConvertible {
     public enum Kind: Sendable {
         /// One statement was refused; the transaction stands.
         case statement
+        /// Somebody else held a lock for too long. The transaction is taken back, and can be run again.
+        case locked
         /// The transaction is lost: the disk is full, the file can't be written, the server is gone. The next one may succeed.
         case transaction
         /// A page that an operation needs is damaged. Others may not need it.

@@ -1,5 +1,6 @@
 #if Cluster
 import Foundation
+public import RoostAPI
 public import RoostCore
 import Synchronization
 
@@ -18,6 +19,7 @@ public final class PostgreSQLDatabase: Database {
     /// The readers that nobody uses at the moment, and how many those are.
     private let freeReaders: Mutex<[PostgreSQLSlot]>
     private let freeReaderCount: DispatchSemaphore
+    private let clock = PostgreSQLClock()
 
     /// How often, and for how long, a transaction is run that others are in the way of.
     private enum Attempts {
@@ -60,6 +62,7 @@ public final class PostgreSQLDatabase: Database {
             }
             try transaction.perform("SELECT pg_advisory_xact_lock(\(AdvisoryLock.kind), \(AdvisoryLock.migration))")
             try transaction.migrate()
+            _ = try transaction.now()
         }
     }
 
@@ -93,7 +96,7 @@ public final class PostgreSQLDatabase: Database {
         var conflicts = 0
         var isCareful = false
         while true {
-            let transaction = PostgreSQLTransaction(connection, isCareful: isCareful)
+            let transaction = PostgreSQLTransaction(connection, clock, isCareful: isCareful)
             do {
                 try transaction.begin()
                 let result = try body(transaction)
@@ -125,6 +128,10 @@ public final class PostgreSQLDatabase: Database {
     }
 
     // MARK: Reading
+
+    public func now() -> Timestamp { clock.now }
+
+    public func lookAtClock() throws { try read { _ = try clock.read(in: $0) } }
 
     public func read<T>(_ body: (any Transaction) throws -> T) throws -> T {
         freeReaderCount.wait()

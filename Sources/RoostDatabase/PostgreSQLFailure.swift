@@ -8,6 +8,8 @@ struct PostgreSQLFailure: Error {
         case statement
         /// Another transaction was in the way. The whole transaction can be done again.
         case conflict
+        /// Another transaction held a lock for longer than is waited for. The whole transaction can be done again.
+        case locked
         /// The transaction is gone. The connection can be used again.
         case transaction
         /// The connection is gone, and with it the answer whether a commit has happened.
@@ -21,7 +23,11 @@ struct PostgreSQLFailure: Error {
 
     /// As the users of a database know it.
     var failure: DatabaseFailure {
-        DatabaseFailure(message: message, kind: kind == .statement ? .statement : .transaction)
+        switch kind {
+        case .statement: DatabaseFailure(message: message, kind: .statement)
+        case .locked: DatabaseFailure(message: message, kind: .locked)
+        case .conflict, .transaction, .connection: DatabaseFailure(message: message, kind: .transaction)
+        }
     }
 
     static func lost(_ message: String) -> PostgreSQLFailure {
@@ -43,8 +49,10 @@ extension PostgreSQLFailure {
         let isEnd = ["FATAL", "PANIC"].contains(severity) || sqlState.hasPrefix("08") || sqlState.hasPrefix("57P0")
         if isEnd { return .connection }
         switch sqlState {
-        // Serialization failure, deadlock, a lock that wasn't free in time.
-        case "40001", "40P01", "55P03": return .conflict
+        // Serialization failure, deadlock.
+        case "40001", "40P01": return .conflict
+        // A lock that wasn't free in time.
+        case "55P03": return .locked
         // Read-only: the server is a copy, or has become one. Query cancelled: it took longer than `statement_timeout`.
         case "25006", "57014": return .transaction
         default: break

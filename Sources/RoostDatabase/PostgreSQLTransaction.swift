@@ -1,4 +1,5 @@
 #if Cluster
+import RoostAPI
 import RoostCore
 
 /// One run of a transaction that can write, on one connection.
@@ -38,16 +39,20 @@ final class PostgreSQLTransaction: WriteTransaction {
 
     private let connection: PostgreSQLConnection
     private let isCareful: Bool
+    private let clock: PostgreSQLClock
     private var operation: Operation?
     private(set) var ending: Ending?
 
-    init(_ connection: PostgreSQLConnection, isCareful: Bool) {
+    init(_ connection: PostgreSQLConnection, _ clock: PostgreSQLClock, isCareful: Bool) {
         self.connection = connection
+        self.clock = clock
         self.isCareful = isCareful
     }
 
     let dialect = Dialect.postgreSQL
     var idGenerator: Int64 { connection.generatorNumber }
+
+    func now() throws -> Timestamp { try clock.read(in: self) }
 
     // MARK: Statements
 
@@ -89,7 +94,7 @@ final class PostgreSQLTransaction: WriteTransaction {
             return try body()
         } catch let failure as PostgreSQLFailure {
             switch failure.kind {
-            case .connection, .transaction: ending = .failed(failure.failure)
+            case .connection, .transaction, .locked: ending = .failed(failure.failure)
             case .conflict: ending = .conflict(failure.failure)
             case .statement where !failure.isInOperation: ending = .failed(failure.failure)
             case .statement where !isCareful: ending = .needsCare

@@ -3,9 +3,17 @@ public import RoostAPI
 /// Makes message ids, and channel ids for callers who name none: 63 bits that grow with time.
 ///
 /// 41 bits of milliseconds since 2024, 10 bits of node, 12 bits of counter. It never goes back: while the clock stands still or steps
-/// backwards, and when more than 4096 ids are made in one millisecond, it counts on from the last id, also after a restart.
+/// backwards, and when more than 4096 ids are made in one millisecond, it counts on from the last id, also after a restart. A clock beyond
+/// ``times`` doesn't take it there: it counts on, so that no id is ever negative and a wrong clock doesn't use the ids up.
 public struct IDGenerator: Sendable {
     private static let epochMilliseconds: Int64 = 1_704_067_200_000
+    /// Times from here on aren't carried. What is left of 41 bits is for counting on: some trillions of ids.
+    private static let ticksMax: Int64 = (1 << 41) - (1 << 31)
+    private static let lastMax: Int64 = (1 << 53) - 1
+
+    /// The times that ids can carry: from 2024 to August 2093.
+    public static let times =
+        Timestamp(milliseconds: epochMilliseconds)..<Timestamp(milliseconds: epochMilliseconds + ticksMax)
     private let node: Int64
     /// Milliseconds and counter of the last id, without the node.
     private var last: Int64
@@ -26,6 +34,14 @@ public struct IDGenerator: Sendable {
             try transaction.first("SELECT value FROM settings WHERE name = \(Self.settingName(node))") { Int64($0.string()) ?? 0 }
             ?? 0
         saved = last
+        // Before 0.2 a clock beyond the end made negative ids. Below them there is room.
+        if last > Self.lastMax || last < 0 { last = Self.ticksMax << 12 }
+    }
+
+    /// The time that the newest ids carry, of all generators of a database. Nil before the first.
+    public static func newestTime(in transaction: any Transaction) throws -> Timestamp? {
+        let all = try transaction.rows("SELECT value FROM settings WHERE name = 'ids' OR name LIKE 'ids.%'") { Int64($0.string()) ?? 0 }
+        return all.max().map { Timestamp(milliseconds: epochMilliseconds + ($0 >> 12)) }
     }
 
     /// Writes down how far the ids have come: at the end of each transaction that may have taken some, and in the same.
@@ -43,13 +59,13 @@ public struct IDGenerator: Sendable {
     private static func settingName(_ node: Int64) -> String { node & 1023 == 0 ? "ids" : "ids.\(node & 1023)" }
 
     public mutating func next(at now: Timestamp) -> MessageID {
-        last = max(last + 1, Self.ticks(now) << 12)
+        last = min(max(last + 1, Self.ticks(now) << 12), Self.lastMax)
         return MessageID(rawValue: (last >> 12) << 22 | node << 12 | (last & 4095))
     }
 
     /// Milliseconds since the generator's own epoch, in 41 bits.
     private static func ticks(_ time: Timestamp) -> Int64 {
-        min(max(0, time.milliseconds - epochMilliseconds), (1 << 41) - 2)
+        min(max(0, time.milliseconds - epochMilliseconds), ticksMax)
     }
 
     /// A channel id that no other call has ever given.

@@ -66,7 +66,9 @@ final class ClusterNode: Delivery {
     func deliver(_ committed: [Committed]) {
         let operations = committed.map { operation in
             let (items, attachments) = StreamItem.items(of: operation.notices)
-            return Relay.LocalOperation(items: items, attachments: attachments, answer: operation.answer)
+            return Relay.LocalOperation(
+                items: items, attachments: attachments, answer: operation.answer, user: operation.user, channel: operation.channel,
+                callerSeq: operation.callerSeq)
         }
         let access = committed.flatMap(\.notices).filter { if case .accessChanged = $0 { true } else { false } }
         hub.deliver(access.map(EventFrames.Step.change))
@@ -136,10 +138,11 @@ final class ClusterNode: Delivery {
         for step in steps {
             switch step {
             case .event(let item): frames.add(item, to: item.audience)
-            case .past(let item, .member(let user)): frames.add(item, to: .user(user))
-            case .past(let item, .connection(let connection, _)): frames.add(item, to: connection, isWatching: false)
-            case .past(let item, .watcher(let connection, _)): frames.add(item, to: connection, isWatching: true)
+            case .past(let item, .member(let user)): frames.add(item, toNewcomers: .member(user))
+            case .past(let item, .connection(let connection, _)): frames.add(item, toNewcomers: .connection(connection))
+            case .past(let item, .watcher(let connection, _)): frames.add(item, toNewcomers: .watcher(connection))
             case .change(let notice): frames.change(notice)
+            case .watches(let connection, let user, let channel): frames.watches(connection, user, channel)
             case .attach(let connection, let channel): frames.attach(connection, to: channel)
             case .answer(.socket(let address, let payload)): frames.reply(payload, to: address)
             case .answer(.waiting(let resume)): waiting.append(resume)
@@ -182,7 +185,7 @@ final class ClusterNode: Delivery {
     private func lookAtDatabase() {
         var isReachable = true
         do {
-            _ = try database.read { try $0.first("SELECT 1") { $0.int() } }
+            try database.lookAtClock()
         } catch {
             isReachable = false
         }
@@ -211,7 +214,7 @@ final class ClusterNode: Delivery {
         do {
             switch request {
             case .fetch(let fetch):
-                let missed = try database.read { try $0.missedEvents(of: fetch.stream, after: fetch.after, now: .now) }
+                let missed = try database.read { try $0.missedEvents(of: fetch.stream, after: fetch.after, now: database.now()) }
                 let items = StreamItem.items(of: missed.notices).items
                 inbox.put(.fetched(fetch, .init(items: items, seq: missed.seq, hasMore: missed.hasMore)), isUrgent: true)
             case .readStreams(let user, let token):
@@ -261,11 +264,9 @@ extension EventFrames {
         add(item.json, of: item.stream, oldestMessage: item.oldestMessage, readers: item.readers, to: audience)
     }
 
-    fileprivate mutating func add(_ item: StreamItem, to connection: ConnectionID, isWatching: Bool) {
+    fileprivate mutating func add(_ item: StreamItem, toNewcomers newcomers: Newcomers) {
         guard case .channel(let channel) = item.stream else { return }
-        add(
-            item.json, of: channel, oldestMessage: item.oldestMessage, readers: item.readers, to: connection, isWatching: isWatching
-        )
+        add(item.json, of: channel, oldestMessage: item.oldestMessage, readers: item.readers, toNewcomers: newcomers)
     }
 }
 

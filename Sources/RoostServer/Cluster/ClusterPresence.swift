@@ -131,8 +131,13 @@ final class ClusterPresence: Presence, Sendable {
     func receive(_ message: Message, at now: Int64) {
         switch message {
         case .heartbeat(let other, let isNew):
-            state.withLock { $0.nodes[other] = now }
+            let channels = state.withLock { state in
+                defer { state.nodes[other] = now }
+                return state.nodes[other] == nil ? Array(state.asked.keys) : []
+            }
             if isNew { send(.node(other), .heartbeat(node, isNew: false)) }
+            // Who is heard of for the first time, or again, is asked at once for what the others told already.
+            for channel in channels { send(.node(other), .ask(channel, from: node)) }
         case .goodbye(let other):
             for run in state.withLock({ $0.forget(other) }) { run() }
         case .ask(let channel, let other):

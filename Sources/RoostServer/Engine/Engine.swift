@@ -4,6 +4,7 @@ import Logging
 import RoostAPI
 import RoostCore
 import RoostDatabase
+import Synchronization
 
 /// Runs every operation: those that write in lanes, in batches, each batch in one durable transaction; those that only read beside them.
 ///
@@ -23,9 +24,11 @@ final class Engine: Sendable {
         var queueSizeMax = 20_000
         /// Operations in one transaction.
         var batchSizeMax = 512
+        /// How long an operation waits for a lock that somebody else holds, before it is refused.
+        var lockPatience = Duration.seconds(10)
     }
 
-    private let database: any Database
+    let database: any Database
     private let hub: Hub
     private let delivery: any Delivery
     private let options: AppOptions
@@ -37,6 +40,8 @@ final class Engine: Sendable {
     private let threads = Threads()
     private let metrics: ServerMetrics
     private let losses = LogPause()
+    /// Operations that wait for one of the same connection and channel, before which presence is brought together.
+    private let waitingTurns = Mutex<[Job.Turn: [Job]]>([:])
 
     /// Starts the threads.
     ///
@@ -60,11 +65,9 @@ final class Engine: Sendable {
         reads = WorkQueue(sizeMax: configuration.queueSizeMax, batchSizeMax: 16)
         for (number, queue) in lanes.enumerated() {
             threads.start("roost-lane-\(number + 1)") { [self] in
-                var ids: IDGenerator?
-                while let batch = queue.next() {
-                    write(batch, lane: number, &ids)
-                    maintain(lane: number)
-                }
+                runLane(
+                    number, queue, patience: configuration.lockPatience,
+                    setAsideMax: configuration.queueSizeMax / max(1, database.laneCount))
             }
         }
         for number in 1...max(1, database.readerCount) {
@@ -90,20 +93,28 @@ final class Engine: Sendable {
 
     /// Queues an operation that may write. Throws `overloaded` when the queue is full, `unavailable` when the engine stops.
     func submit(write job: Job) throws(RoostError) {
-        try submit(job, to: lanes[job.lane(of: lanes.count)])
+        let mustWait = waitingTurns.withLock { waiting in
+            guard !waiting.isEmpty || job.presenceChannel != nil, let turn = job.turn else { return false }
+            guard waiting[turn] == nil else {
+                waiting[turn]?.append(job)
+                return true
+            }
+            if job.presenceChannel != nil { waiting[turn] = [] }
+            return false
+        }
+        guard !mustWait else { return }
+        guard job.presenceChannel != nil else { return try append(job, to: lanes[job.lane(of: lanes.count)]) }
+        prepareAndQueue(job)
     }
 
     /// Queues an operation that only reads. Throws as ``submit(write:)`` does.
-    func submit(read job: Job) throws(RoostError) { try submit(job, to: reads) }
-
-    private func submit(_ job: Job, to queue: WorkQueue) throws(RoostError) {
-        guard let channel = job.presenceChannel else { return try append(job, to: queue) }
-        // Which of the names that it may have is its own is known when the rule has run.
-        prepare(Array(Scope.channel(channel).channels)) { [self] in
-            do {
-                try append(job, to: queue)
+    func submit(read job: Job) throws(RoostError) {
+        guard let channel = job.presenceChannel else { return try append(job, to: reads) }
+        prepare(names(of: channel)) { [self] in
+            do throws(RoostError) {
+                try append(job, to: reads)
             } catch {
-                answer(job, .failure(error as? RoostError ?? .internalFailure))
+                answer(job, .failure(error))
             }
         }
     }
@@ -116,6 +127,42 @@ final class Engine: Sendable {
             throw error
         }
     }
+
+    /// Queues an operation that writes once presence is brought together, and then those of the same connection and channel that came
+    /// meanwhile.
+    private func prepareAndQueue(_ job: Job) {
+        guard let channel = job.presenceChannel else { return queue(job) }
+        prepare(names(of: channel)) { [self] in
+            queue(job)
+            guard let turn = job.turn else { return }
+            while let next = nextWaiting(in: turn) {
+                guard next.presenceChannel == nil else { return prepareAndQueue(next) }
+                queue(next)
+            }
+        }
+    }
+
+    private func nextWaiting(in turn: Job.Turn) -> Job? {
+        waitingTurns.withLock { waiting in
+            guard waiting[turn]?.isEmpty == false else {
+                waiting[turn] = nil
+                return nil
+            }
+            return waiting[turn]?.removeFirst()
+        }
+    }
+
+    /// Queues an operation whose caller is told of a refusal by the answer.
+    private func queue(_ job: Job) {
+        do throws(RoostError) {
+            try append(job, to: lanes[job.lane(of: lanes.count)])
+        } catch {
+            publish([(job, Outcome(result: .failure(error), notices: []))])
+        }
+    }
+
+    /// Which of the names that a channel may have is its own is known when the rule has run.
+    private func names(of channel: ChannelID) -> [ChannelID] { Scope.channel(channel).channels.sorted() }
 
     /// Brings together who is present in some channels, one after another.
     private func prepare(_ channels: [ChannelID], then run: @escaping @Sendable () -> Void) {
@@ -134,9 +181,11 @@ final class Engine: Sendable {
     // MARK: Writing
 
     /// - Parameter ids: the lane's generator; nil when it has to be continued from the database, as after every failure.
-    private func write(_ batch: [Job], lane: Int, _ ids: inout IDGenerator?) {
+    /// - Returns: the operation at which a lock that somebody else holds stopped all of them; nil when they are answered.
+    func write(_ batch: [Job], lane: Int, _ ids: inout IDGenerator?) -> Job? {
         metrics.began(batch, isReading: false)
         let started = DispatchTime.now()
+        var running: Job?
         var scope = Scope()
         for job in batch { scope.formUnion(job.scope) }
         do {
@@ -146,8 +195,10 @@ final class Engine: Sendable {
                 var ids = try held ?? IDGenerator(node: transaction.idGenerator, continuing: transaction)
                 endSockets(try access.begin(transaction, writing: scope))
                 try scope.lock(in: transaction)
+                let now = try transaction.now()
                 let outcomes = try batch.map { job in
-                    try outcome(of: job, ids: &ids, now: .now) { rule in try transaction.attempt { try rule(transaction) } }
+                    running = job
+                    return try outcome(of: job, ids: &ids, now: now) { rule in try transaction.attempt { try rule(transaction) } }
                 }
                 try ids.save(in: transaction)
                 return (outcomes, ids)
@@ -159,15 +210,23 @@ final class Engine: Sendable {
         } catch let failure as DatabaseFailure where failure.kind == .damage && batch.count > 1 {
             // One of them needs a damaged page. The others may not: each gets a transaction of its own.
             ids = nil
-            for job in batch { write([job], lane: lane, &ids) }
+            for job in batch { _ = write([job], lane: lane, &ids) }
         } catch {
             ids = nil
+            if (error as? DatabaseFailure)?.kind == .locked { return running ?? batch.first }
             lost(batch, error)
         }
+        return nil
+    }
+
+    func refuse(_ jobs: [Job], _ refusal: RoostError) {
+        guard !jobs.isEmpty else { return }
+        for job in jobs { metrics.refused(job.operation, refusal) }
+        publish(jobs.map { ($0, Outcome(result: .failure(refusal), notices: [])) })
     }
 
     /// What the lane owes the database between two batches, after what was committed is answered.
-    private func maintain(lane: Int) {
+    func maintain(lane: Int) {
         do {
             guard let done = try database.maintain(lane: lane) else { return }
             metrics.checkpointed(done)
@@ -199,7 +258,7 @@ final class Engine: Sendable {
         return RoostError(.internalError, "What this needs is damaged on the server's disk. Its log says where.")
     }
 
-    private func lost(_ batch: [Job], _ error: any Error) {
+    func lost(_ batch: [Job], _ error: any Error) {
         let failure = error as? DatabaseFailure
         if failure?.kind == .fatal { end(error) }
         metrics.lost(batch.count)
@@ -212,13 +271,13 @@ final class Engine: Sendable {
             logger.error("Operations were refused, since they couldn't be stored.", metadata: ["error": "\(error)"])
         }
         let refusal = RoostError(.unavailable, "The server could not store this. Try again.", retryAfterMilliseconds: 1000)
-        for job in batch { metrics.refused(job.operation, refusal) }
-        publish(zip(batch, batch.map { _ in Outcome(result: .failure(refusal), notices: []) }))
+        refuse(batch, refusal)
     }
 
     private struct Outcome {
         let result: Result<[UInt8], RoostError>
         let notices: [Notice]
+        var callerSeq: Seq = 0
 
         var refusal: RoostError? { if case .failure(let refusal) = result { refusal } else { nil } }
     }
@@ -229,6 +288,7 @@ final class Engine: Sendable {
         _ attempt: (_ rule: (any Transaction) throws -> [UInt8]) throws -> [UInt8]
     ) throws -> Outcome {
         var notices: [Notice] = []
+        var callerSeq: Seq = 0
         do {
             let payload = try attempt { transaction in
                 var context = Context(
@@ -236,10 +296,10 @@ final class Engine: Sendable {
                 defer { ids = context.ids }
                 try access.admit(context)
                 let payload = try job.run(&context)
-                notices = context.notices
+                (notices, callerSeq) = (context.notices, context.callerSeq)
                 return payload
             }
-            return Outcome(result: .success(payload), notices: notices)
+            return Outcome(result: .success(payload), notices: notices, callerSeq: callerSeq)
         } catch let refusal as RoostError {
             return Outcome(result: .failure(refusal), notices: [])
         } catch let failure as DatabaseFailure where failure.kind != .statement {
@@ -264,12 +324,14 @@ final class Engine: Sendable {
         delivery.deliver(
             answered.map { job, outcome in
                 for case .event in outcome.notices { eventCount += 1 }
-                switch job.destination {
-                case .socket(let address, let call):
-                    return Committed(notices: outcome.notices, answer: .socket(address, outcome.result.payload(call: call)))
-                case .waiting(let resume):
-                    return Committed(notices: outcome.notices, answer: .waiting { resume(outcome.result) })
-                }
+                let answer: Committed.Answer =
+                    switch job.destination {
+                    case .socket(let address, let call): .socket(address, outcome.result.payload(call: call))
+                    case .waiting(let resume): .waiting { resume(outcome.result) }
+                    }
+                return Committed(
+                    notices: outcome.notices, answer: answer, user: job.caller.user, channel: job.scope.orderingChannel,
+                    callerSeq: outcome.callerSeq)
             })
     }
 
@@ -286,7 +348,7 @@ final class Engine: Sendable {
                 var ids = IDGenerator()
                 endSockets(try access.begin(transaction, writing: nil))
                 for job in batch {
-                    let outcome = try outcome(of: job, ids: &ids, now: .now) { rule in try rule(transaction) }
+                    let outcome = try outcome(of: job, ids: &ids, now: database.now()) { rule in try rule(transaction) }
                     answered += 1
                     metrics.ran(job.operation, refusal: outcome.refusal)
                     answer(job, outcome.result)

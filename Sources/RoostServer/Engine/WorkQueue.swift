@@ -33,10 +33,14 @@ final class WorkQueue: Sendable {
         if let refusal { throw refusal }
     }
 
-    /// Waits for work. Nil when the queue is closed and empty.
-    func next() -> [Job]? {
+    /// Waits for work, or until there has been none for so long. Nil when the queue is closed and empty.
+    func next(within time: DispatchTimeInterval? = nil) -> [Job]? {
         while true {
-            available.wait()
+            if let time {
+                guard available.wait(timeout: .now() + time) == .success else { return [] }
+            } else {
+                available.wait()
+            }
             let batch: [Job]? = state.withLock { state in
                 if state.jobs.isEmpty { return state.isClosed ? nil : [] }
                 let batch = Array(state.jobs.prefix(batchSizeMax))

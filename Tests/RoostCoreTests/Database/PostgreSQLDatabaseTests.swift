@@ -40,9 +40,9 @@ struct PostgreSQLDatabaseTests {
                 try names.map { name in try transaction.first("SELECT current_setting(\(name))") { $0.string() } }
             }
         }
-        #expect(try settings(url) == ["30s", "10s", "15s", "roost"])
+        #expect(try settings(url) == ["30s", "500ms", "15s", "roost"])
         let given = "\(url)?options=-c%20statement_timeout%3D5s%20-c%20lock_timeout%3D0&application_name=mine"
-        #expect(try settings(given) == ["5s", "10s", "15s", "mine"])
+        #expect(try settings(given) == ["5s", "500ms", "15s", "mine"])
     }
 
     @Test("I24 of several nodes that begin at once on an empty database, one makes the tables")

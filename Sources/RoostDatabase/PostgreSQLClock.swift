@@ -1,0 +1,29 @@
+#if Cluster
+import RoostAPI
+import RoostCore
+import Synchronization
+
+/// The server's clock as a node knows it: what was read last, and how long ago that was by a clock that only goes forward.
+final class PostgreSQLClock: Sendable {
+    private let seen = Mutex<(time: Timestamp, at: ContinuousClock.Instant)?>(nil)
+
+    static let question: SQL = "SELECT (EXTRACT(EPOCH FROM clock_timestamp()) * 1000)::BIGINT"
+
+    /// Reads it.
+    @discardableResult
+    func read(in transaction: any Transaction) throws -> Timestamp {
+        guard let time = try transaction.first(Self.question, { $0.timestamp() }) else {
+            throw DatabaseFailure(message: "PostgreSQL doesn't tell the time.", kind: .transaction)
+        }
+        seen.withLock { $0 = (time, .now) }
+        return time
+    }
+
+    /// The machine's own before the server's was ever read.
+    var now: Timestamp {
+        guard let (time, at) = seen.withLock({ $0 }) else { return .system }
+        let passed = (ContinuousClock.now - at).components
+        return Timestamp(milliseconds: time.milliseconds + passed.seconds * 1000 + passed.attoseconds / 1_000_000_000_000_000)
+    }
+}
+#endif

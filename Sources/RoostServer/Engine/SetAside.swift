@@ -1,0 +1,76 @@
+import RoostAPI
+import RoostCore
+
+/// Operations of a lane that need a row which somebody else holds: an administrator's open transaction, say, or a node that stands still.
+///
+/// What is in the same channel follows them, so that their order stays. They are tried again now and then, one channel at a time, and refused
+/// in the end. A value without I/O.
+struct SetAside {
+    private struct Group {
+        var jobs: [Job]
+        let since: ContinuousClock.Instant
+        var triedAt: ContinuousClock.Instant
+    }
+    private var groups: [Job.Order: Group] = [:]
+    private(set) var count = 0
+    private let patience: Duration
+    private let countMax: Int
+
+    /// A channel is tried again after this time, and each attempt may take as long as a lane waits for a lock.
+    static let pause = Duration.milliseconds(250)
+
+    /// - Parameters:
+    ///   - patience: after which an operation is refused.
+    ///   - countMax: how many may be set aside.
+    init(patience: Duration, countMax: Int) {
+        self.patience = patience
+        self.countMax = countMax
+    }
+
+    var isEmpty: Bool { groups.isEmpty }
+
+    /// Takes those of a batch that have to follow what is set aside. Returns the others, and those for which there is no room.
+    mutating func takeFollowers(of batch: [Job]) -> (others: [Job], refused: [Job]) {
+        guard !isEmpty else { return (batch, []) }
+        var (others, refused): ([Job], [Job]) = ([], [])
+        for job in batch {
+            if groups[job.order] == nil {
+                others.append(job)
+            } else if count < countMax {
+                groups[job.order]?.jobs.append(job)
+                count += 1
+            } else {
+                refused.append(job)
+            }
+        }
+        return (others, refused)
+    }
+
+    /// Sets operations aside, before those of the same channel that are there already.
+    mutating func put(_ jobs: [Job], at now: ContinuousClock.Instant, since: ContinuousClock.Instant? = nil) {
+        count += jobs.count
+        for job in jobs where groups[job.order] == nil { groups[job.order] = Group(jobs: [], since: since ?? now, triedAt: now) }
+        for job in jobs.reversed() { groups[job.order]?.jobs.insert(job, at: 0) }
+    }
+
+    /// The channel whose turn it is to be tried again.
+    mutating func takeNext(at now: ContinuousClock.Instant) -> (jobs: [Job], since: ContinuousClock.Instant)? {
+        guard let (order, group) = groups.min(by: { $0.value.triedAt < $1.value.triedAt }), now - group.triedAt >= Self.pause else {
+            return nil
+        }
+        groups[order] = nil
+        count -= group.jobs.count
+        return (group.jobs, group.since)
+    }
+
+    func isPatient(since: ContinuousClock.Instant, at now: ContinuousClock.Instant) -> Bool { now - since < patience }
+
+    /// All of them, when the lane ends.
+    mutating func takeAll() -> [Job] {
+        defer {
+            groups = [:]
+            count = 0
+        }
+        return groups.values.flatMap(\.jobs)
+    }
+}
