@@ -105,6 +105,18 @@ extension RealClusterTests {
             }
         }
 
+        @Test("ST-03 of two channels that would answer to one name, made at once on two nodes, one is made and the other refused")
+        func sameName() async throws {
+            try await TestCluster.run(2) { cluster in
+                let (ann, bob) = (try await cluster.socket("ann", at: 0), try await cluster.socket("bob", at: 1))
+                for number in 0..<25 {
+                    async let plain = ann.code(CreateChannel(channel: ChannelID("n\(number)"), type: .messaging))
+                    async let typed = bob.code(CreateChannel(channel: ChannelID("messaging:n\(number)"), type: .messaging))
+                    #expect(try await Set([plain, typed]) == [nil, .alreadyExists], "\(number)")
+                }
+            }
+        }
+
         @Test("I4 of two nodes that make the same channel at once, one does and the other refuses")
         func createsOnce() async throws {
             try await TestCluster.run(2) { cluster in
@@ -162,6 +174,18 @@ extension RealClusterTests {
                     #expect(try await bob.call(ListMessages(channel: Self.general, limit: 1)).messages == [sent])
                 }
             }
+        }
+    }
+}
+
+extension RawSocket {
+    /// The refusal of an operation; nil when it is carried out.
+    fileprivate func code(_ operation: some RoostAPI.Operation) async throws -> RoostError.Code? {
+        do {
+            try await call(operation)
+            return nil
+        } catch let error as RoostError {
+            return error.code
         }
     }
 }

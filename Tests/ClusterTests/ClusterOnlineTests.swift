@@ -58,6 +58,26 @@ extension RealClusterTests {
             }
         }
 
+        @Test("I13 while the bus is away a node counts its own users only, and all of them within 3 seconds of its return")
+        func busReturns() async throws {
+            try await TestCluster.run(2) { cluster in
+                try await cluster.waitUntilAcquainted()
+                try await cluster.makeChannel(Self.general, owner: "ann", members: ["bob"])
+                let (ann, bob) = (try await cluster.socket("ann", at: 0), try await cluster.socket("bob", at: 1))
+                try await bob.call(WatchChannel(channel: Self.general))
+                try await eventually("ann sees bob") { try await Seen(by: ann) == Seen(2, ["ann", "bob"]) }
+                await cluster.nats.killNow()
+                try await eventually("ann sees herself only") { try await Seen(by: ann) == Seen(1, ["ann"]) }
+                try await cluster.nats.startAgain()
+                for server in cluster.servers {
+                    try await eventually("the bus is there") { try await server.metric("roost_cluster_bus_connected") == 1 }
+                }
+                let back = ContinuousClock.now
+                try await eventually("ann sees bob again") { try await Seen(by: ann) == Seen(2, ["ann", "bob"]) }
+                #expect(ContinuousClock.now - back < .seconds(3))
+            }
+        }
+
         @Test("I13 the users of a node that stops are offline at once")
         func stoppedNode() async throws {
             try await TestCluster.run(2) { cluster in

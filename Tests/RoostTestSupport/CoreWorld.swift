@@ -214,6 +214,7 @@ public enum CoreTables {
         ("members", "SELECT * FROM members ORDER BY 1, 2"),
         ("messages", "SELECT * FROM messages ORDER BY 1, 2"),
         ("invitations", "SELECT * FROM invitations ORDER BY 1, 2, 3"),
+        ("channel_names", "SELECT * FROM channel_names ORDER BY 1"),
         ("channel_tags", "SELECT * FROM channel_tags ORDER BY 1, 2"),
         ("name_grams", "SELECT * FROM name_grams ORDER BY 1, 2, 3"),
         ("channel_types", "SELECT * FROM channel_types ORDER BY 1"),

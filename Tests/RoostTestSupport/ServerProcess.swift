@@ -18,9 +18,13 @@ public final class ServerProcess: Sendable {
     ///
     /// - Parameters:
     ///   - arguments: further ones of `roost serve`: `["--database", url]`.
+    ///   - environment: further variables.
     ///   - logFile: where it logs.
-    public static func start(directory: URL, arguments: [String] = [], logFile: URL? = nil) async throws -> ServerProcess {
-        let (process, output, ended) = try launch(directory: directory, arguments: arguments, logFile: logFile)
+    public static func start(
+        directory: URL, arguments: [String] = [], environment: [String: String] = [:], logFile: URL? = nil
+    ) async throws -> ServerProcess {
+        let (process, output, ended) = try launch(
+            directory: directory, arguments: arguments, environment: environment, logFile: logFile)
         var text = ""
         while let piece = await output.next(within: .seconds(60)) {
             text += piece
@@ -57,13 +61,15 @@ public final class ServerProcess: Sendable {
     }
 
     private static func launch(
-        directory: URL, arguments: [String] = [], joinsErrors: Bool = false, logFile: URL? = nil
+        directory: URL, arguments: [String] = [], environment: [String: String] = [:], joinsErrors: Bool = false,
+        logFile: URL? = nil
     ) throws -> (Process, Mailbox<String>, Mailbox<Int32>) {
         let process = Process()
         process.executableURL = binary
         process.arguments = ["serve", "--data", directory.path, "--port", "0"] + arguments
         // A server refuses variables that it doesn't know, as those of the tests are.
         process.environment = ProcessInfo.processInfo.environment.filter { !$0.key.hasPrefix("ROOST_") }
+            .merging(environment) { _, given in given }
         let pipe = Pipe()
         process.standardOutput = pipe
         process.standardError = joinsErrors ? pipe : try log(to: logFile)
@@ -92,6 +98,9 @@ public final class ServerProcess: Sendable {
         kill(identifier, SIGKILL)
         _ = await ended.next()
     }
+
+    /// SIGSTOP or SIGCONT: the process stands still, with its connections open, or goes on.
+    public func signal(_ number: Int32) { kill(process.withLock { $0.processIdentifier }, number) }
 
     /// SIGTERM, and the status with which it ended.
     public func stop() async -> Int32? {

@@ -15,6 +15,10 @@ public final class TCPProxy: Sendable {
         /// Takes connections and bytes, and carries nothing, for connections that stand as well. When this ends, all connections end:
         /// they have lost bytes.
         case swallow
+        /// The same for one direction only: what clients send is lost, or what they are sent.
+        case swallowSent, swallowReceived
+
+        var losesBytes: Bool { self == .swallow || self == .swallowSent || self == .swallowReceived }
     }
 
     /// In which order targets are tried for a new connection. One that refuses is skipped.
@@ -52,7 +56,7 @@ public final class TCPProxy: Sendable {
             defer { state.mode = mode }
             return state.mode
         }
-        if before == .swallow, mode != .swallow { cutAll() }
+        if before.losesBytes, mode != before { cutAll() }
     }
 
     /// Ends all connections at this moment.
@@ -89,15 +93,23 @@ private final class ProxyRules: Sendable {
         self.state = Mutex(state)
     }
 
-    var isSwallowing: Bool { state.withLock { $0.mode == .swallow } }
+    /// Whether what comes from clients, or for them, is lost at the moment.
+    func isSwallowing(fromClient: Bool) -> Bool {
+        switch state.withLock({ $0.mode }) {
+        case .swallow: true
+        case .swallowSent: fromClient
+        case .swallowReceived: !fromClient
+        case .pass, .refuse: false
+        }
+    }
 
     func accept(_ client: any Channel) throws {
         let (mode, targets) = state.withLock { ($0.mode, Self.candidates(&$0)) }
         if mode == .refuse { return client.close(promise: nil) }
-        let side = ProxySide(rules: self, isReady: mode == .swallow)
+        let side = ProxySide(rules: self, isClient: true, isReady: mode == .swallow)
         try client.pipeline.syncOperations.addHandler(side)
         add(client, isClient: true)
-        if mode == .pass { connect(side, of: client, to: targets[...]) }
+        if mode != .swallow { connect(side, of: client, to: targets[...]) }
     }
 
     private static func candidates(_ state: inout State) -> [Int] {
@@ -119,7 +131,7 @@ private final class ProxyRules: Sendable {
             .channelOption(.allowRemoteHalfClosure, value: true)
             .channelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
-                    try channel.pipeline.syncOperations.addHandler(ProxySide(rules: self, isReady: false))
+                    try channel.pipeline.syncOperations.addHandler(ProxySide(rules: self, isClient: false, isReady: false))
                 }
             }
             .connect(host: "127.0.0.1", port: target)
@@ -159,6 +171,8 @@ private final class ProxySide: ChannelDuplexHandler {
     typealias OutboundOut = ByteBuffer
 
     private let rules: ProxyRules
+    /// Whether it is the side of a client, and not of the target.
+    private let isClient: Bool
     private var context: ChannelHandlerContext?
     private var partner: ProxySide?
     /// Whether there is where to carry to, or that nothing shall be carried.
@@ -166,8 +180,11 @@ private final class ProxySide: ChannelDuplexHandler {
     private var owesRead = false
     private(set) var isGone = false
 
-    init(rules: ProxyRules, isReady: Bool) {
+    private var isSwallowing: Bool { rules.isSwallowing(fromClient: isClient) }
+
+    init(rules: ProxyRules, isClient: Bool, isReady: Bool) {
         self.rules = rules
+        self.isClient = isClient
         self.isReady = isReady
     }
 
@@ -199,7 +216,7 @@ private final class ProxySide: ChannelDuplexHandler {
     }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-        guard !rules.isSwallowing, let partner else { return }
+        guard !isSwallowing, let partner else { return }
         partner.context?.write(partner.wrapOutboundOut(unwrapInboundIn(data)), promise: nil)
     }
 
@@ -215,11 +232,11 @@ private final class ProxySide: ChannelDuplexHandler {
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
         guard case .inputClosed? = event as? ChannelEvent else { return context.fireUserInboundEventTriggered(event) }
-        if !rules.isSwallowing { partner?.context?.close(mode: .output, promise: nil) }
+        if !isSwallowing { partner?.context?.close(mode: .output, promise: nil) }
     }
 
     func channelInactive(context: ChannelHandlerContext) {
-        if !rules.isSwallowing { partner?.context?.close(promise: nil) }
+        if !isSwallowing { partner?.context?.close(promise: nil) }
         context.fireChannelInactive()
     }
 

@@ -7,18 +7,9 @@ extension Store {
     static var schema: DatabaseMigrator {
         var migrator = DatabaseMigrator()
         migrator.registerMigration("1") { _ in }
-        migrator.registerMigration("2") { _ in }
-        migrator.registerMigration("3") { database in
-            for table in [
-                "state", "positions", "channels", "channel_attributes", "memberships", "capabilities", "messages", "members",
-                "invitations", "users", "preferences",
-            ] {
-                try database.execute(sql: "DROP TABLE IF EXISTS \(table)")
-            }
-            try database.execute(sql: streams + channels + rows)
-        }
-        // The keys by which names are found and sorted fold more letters than those of "2".
-        migrator.registerMigration("3") { database in
+        for earlier in ["2", "3"] { migrator.registerMigration(earlier) { _ in } }
+        // "3" folds more letters in the keys by which names are found and sorted; "4" has the versions of profiles.
+        migrator.registerMigration("4") { database in
             let tables = [
                 "state", "positions", "channels", "channel_attributes", "memberships", "capabilities", "messages", "members",
                 "invitations", "users", "preferences",

@@ -43,6 +43,12 @@ extension Setting {
     static let bus = Setting(
         name: "bus", kind: .text, standard: .text("none"),
         help: "What carries events between several nodes, as nats://host:4222.", mayHoldPassword: true)
+    static let busPrefix = Setting(
+        name: "bus-prefix", kind: .text, standard: .text("roost"),
+        help: "The first word of the subjects on NATS: another one for each cluster that shares a server. The same on all nodes.")
+    static let lockTimeout = Setting(
+        name: "lock-timeout", kind: .seconds(1...600), standard: .seconds(10),
+        help: "Seconds that an operation waits for a row of PostgreSQL that somebody else has locked.")
     static let lanes = Setting(
         name: "lanes", kind: .whole(1...64), standard: .whole(4),
         help: "Transactions that write to PostgreSQL at the same time. SQLite has one.")
@@ -95,9 +101,9 @@ extension Setting {
 
     /// Every setting, in the order in which they are shown.
     static let all = [
-        data, database, bus, lanes, host, port, logLevel, drainWindow, connectionsMax, pingInterval, idleTimeout,
-        authenticationTimeout, eventLoops, tokenKeys, tokenIssuer, tokenAudience, tokenLifetimeMax, channelTypes, channelsPerUser,
-        historyForNewMembers,
+        data, database, bus, busPrefix, lanes, lockTimeout, host, port, logLevel, drainWindow, connectionsMax, pingInterval,
+        idleTimeout, authenticationTimeout, eventLoops, tokenKeys, tokenIssuer, tokenAudience, tokenLifetimeMax, channelTypes,
+        channelsPerUser, historyForNewMembers,
     ]
 
     /// The known name that is nearest to an unknown one, when one is near enough to be a slip.

@@ -6,7 +6,9 @@ struct SettingFlags: ParsableArguments {
     @Option(help: Setting.data.flagHelp) var data: String?
     @Option(help: Setting.database.flagHelp) var database: String?
     @Option(help: Setting.bus.flagHelp) var bus: String?
+    @Option(help: Setting.busPrefix.flagHelp) var busPrefix: String?
     @Option(help: Setting.lanes.flagHelp) var lanes: String?
+    @Option(help: Setting.lockTimeout.flagHelp) var lockTimeout: String?
     @Option(help: Setting.host.flagHelp) var host: String?
     @Option(help: Setting.port.flagHelp) var port: String?
     @Option(help: Setting.logLevel.flagHelp) var logLevel: String?
@@ -27,7 +29,8 @@ struct SettingFlags: ParsableArguments {
     /// What was given, by the name of the setting.
     var given: [String: String] {
         let values = [
-            (Setting.data, data), (.database, database), (.bus, bus), (.lanes, lanes), (.host, host), (.port, port),
+            (Setting.data, data), (.database, database), (.bus, bus), (.lanes, lanes),
+            (.busPrefix, busPrefix), (.lockTimeout, lockTimeout), (.host, host), (.port, port),
             (.logLevel, logLevel), (.drainWindow, drainWindow),
             (.connectionsMax, connectionsMax), (.pingInterval, pingInterval), (.idleTimeout, idleTimeout),
             (.authenticationTimeout, authenticationTimeout), (.eventLoops, eventLoops),

@@ -92,7 +92,9 @@ struct Settings: Sendable {
         var configuration = RoostServer.Configuration(dataDirectory: dataDirectory)
         if text(.database) != "sqlite" { configuration.database = text(.database) }
         if text(.bus) != "none" { configuration.bus = text(.bus) }
+        configuration.busPrefix = text(.busPrefix)
         configuration.laneCount = whole(.lanes)
+        configuration.lockTimeout = seconds(.lockTimeout)
         configuration.host = text(.host)
         configuration.port = whole(.port)
         configuration.drainWindow = seconds(.drainWindow)

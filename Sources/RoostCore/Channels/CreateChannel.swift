@@ -170,7 +170,7 @@ extension CreateChannel: Handled {
                     \(now), \(now))
             ON CONFLICT DO NOTHING
             """)
-        guard created == 1, try context.transaction.takeNames(of: id, type) else { throw RoostError.channelExists }
+        guard created == 1, try context.transaction.takeNames(of: id, plan.policy.type) else { throw RoostError.channelExists }
         try context.transaction.perform(
             """
             INSERT INTO channel_heads (channel_id, seq, member_count, message_count, last_activity, list_at, discovery)

@@ -153,4 +153,16 @@ extension Transaction {
         try execute("INSERT INTO settings (name, value) VALUES (\(name), \(new)) ON CONFLICT (name) DO NOTHING")
         return try setting(name) ?? new
     }
+
+    /// Writes something down in the place of what was there, and returns that.
+    public func replaceSetting(_ name: String, with new: String) throws -> String? {
+        let before = try setting(name)
+        guard before != new else { return before }
+        try perform(
+            """
+            INSERT INTO settings (name, value) VALUES (\(name), \(new))
+            ON CONFLICT (name) DO UPDATE SET value = excluded.value
+            """)
+        return before
+    }
 }

@@ -1,3 +1,4 @@
+import Dispatch
 import RoostAPI
 import RoostCore
 import RoostDatabase

@@ -28,8 +28,12 @@ public struct RoostServer: Service {
         /// Starts although the files of the data directory say that something is lost, with a new epoch. For one start, by an operator who
         /// has read what is lost.
         public var acceptsDataLoss = false
+        /// The first word of the bus's subjects: two clusters that share a NATS server have different ones. The same on all nodes.
+        public var busPrefix = "roost"
         /// Transactions that write to PostgreSQL at the same time; SQLite has one.
         public var laneCount = 4
+        /// How long an operation waits for a row of PostgreSQL that somebody else has locked, before it is refused.
+        public var lockTimeout: Duration = .seconds(10)
         /// What holds for the whole app. All nodes of a cluster need the same.
         public var options = AppOptions()
         /// A JSON file with channel types and roles of the operator's own, put into the database at each start: see ``Definitions``. Nil for none.
@@ -104,6 +108,7 @@ public struct RoostServer: Service {
             logger: logger)
         let epoch = try database.write(lane: 0) { try $0.epoch(orNew: UUID().uuidString.lowercased()) }
 
+        try StartChecks(configuration, database, logger).run()
         try definitions?.put(into: database, options: configuration.options)
 
         group = MultiThreadedEventLoopGroup(numberOfThreads: max(1, configuration.eventLoopCount))
@@ -111,7 +116,8 @@ public struct RoostServer: Service {
         cluster = try storage.joinCluster(hub: hub, readiness: readiness)
         let counters = ServerMetrics()
         engine = try Engine(
-            database: database, hub: hub, delivery: cluster, options: configuration.options, metrics: counters, logger: logger)
+            database: database, hub: hub, delivery: cluster, options: configuration.options,
+            configuration: .init(lockPatience: configuration.lockTimeout), metrics: counters, logger: logger)
 
         var limits = SocketHandler.Limits()
         limits.pingInterval = .init(configuration.pingInterval)

@@ -61,7 +61,7 @@ struct Storage {
     private func bus() throws -> any Bus {
         guard let address = configuration.bus else { return NoBus() }
         #if Cluster
-        return try NATSBus(url: address, logger: logger)
+        return try NATSBus(url: address, prefix: configuration.busPrefix, logger: logger)
         #else
         throw RoostServer.Unsupported.withoutCluster
         #endif

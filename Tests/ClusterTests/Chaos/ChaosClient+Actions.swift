@@ -19,8 +19,8 @@ extension ChaosClient {
             pending[index].isUnderWay = true
             pending[index].attempts += 1
             let message = pending[index]
-            let send = SendMessage(channel: message.channel, clientId: message.clientId, text: "\(user) \(message.clientId)")
-            await post(send, as: .send(message.clientId))
+            let send = SendMessage(channel: message.name, clientId: message.clientId, text: "\(user) \(message.clientId)")
+            await post(send, as: .send(message.clientId), in: message.channel)
         }
     }
 
@@ -29,18 +29,22 @@ extension ChaosClient {
         if !wanders.isEmpty, lot <= 20 { return await turn(random.pick(wanders)) }
         guard let channel = view.channels.keys.sorted().randomElement(using: &random) else { return }
         switch lot {
-        case 21...28: await post(MarkRead(channel: channel, seq: view.channels[channel]?.position), as: .change)
+        case 21...28: await post(MarkRead(channel: channel, seq: view.channels[channel]?.position), as: .change, in: channel)
         case 29...30: await post(UpdateMe(displayName: "\(user) \(random.number(1...1000))"), as: .change)
         case 31...36:
             guard let message = mine.randomElement(using: &random) else { return }
             let text = "edited \(random.number(1...1000))"
-            await post(EditMessage(channel: message.channelId, message: message.messageId, text: text), as: .change)
+            await post(EditMessage(channel: message.channelId, message: message.messageId, text: text), as: .change, in: message.channelId)
         case 37...39:
             guard let message = mine.popLast() else { return }
-            await post(DeleteMessage(channel: message.channelId, message: message.messageId), as: .change)
+            await post(DeleteMessage(channel: message.channelId, message: message.messageId), as: .change, in: message.channelId)
         default:
-            lastNumber += 1
-            pending.append(Outgoing(clientId: ClientID("\(user)-\(lastNumber)"), channel: channel))
+            // One message, or several in one breath, by both names of the channel in turn.
+            for number in 0..<(lot > 85 ? 4 : 1) {
+                lastNumber += 1
+                let name = number % 2 == 0 ? channel : ChannelID("community:\(channel)")
+                pending.append(Outgoing(clientId: ClientID("\(user)-\(lastNumber)"), channel: channel, name: name))
+            }
         }
     }
 
@@ -48,9 +52,9 @@ extension ChaosClient {
     private func turn(_ channel: ChannelID) async {
         guard turning.insert(channel).inserted else { return }
         if view.channels[channel] == nil {
-            await post(JoinChannel(channel: channel), as: .turn(channel))
+            await post(JoinChannel(channel: channel), as: .turn(channel), in: channel)
         } else {
-            await post(LeaveChannel(channel: channel), as: .turn(channel))
+            await post(LeaveChannel(channel: channel), as: .turn(channel), in: channel)
         }
     }
 }

@@ -10,6 +10,8 @@ actor ChaosClient {
     struct Outgoing {
         let clientId: ClientID
         let channel: ChannelID
+        /// The channel as this call names it: by its id, or with its type.
+        var name: ChannelID
         var attempts = 0
         var isUnderWay = false
     }
@@ -38,6 +40,8 @@ actor ChaosClient {
     private var held: [Event] = []
     var pending: [Outgoing] = []
     var underWay: [Int64: Call] = [:]
+    /// The calls of each channel whose replies are awaited, in their order.
+    private var order: [ChannelID: [Int64]] = [:]
     private var lastCall: Int64 = 0
     var turning: Set<ChannelID> = []
     var mine: [Message] = []
@@ -103,6 +107,7 @@ actor ChaosClient {
         isLive = false
         held = []
         underWay = [:]
+        order = [:]
         turning = []
         for index in pending.indices { pending[index].isUnderWay = false }
         view.beginConnection()
@@ -147,10 +152,18 @@ actor ChaosClient {
             guard let call = underWay.removeValue(forKey: reply.reply) else {
                 return view.fault(.refusal, "a reply to no call: \(reply.reply)")
             }
+            checkOrder(of: reply.reply)
             try await receive(reply.error, data, to: call)
         } else if !text.hasPrefix(#"{"closing""#) {
             view.fault(.refusal, "\(text.prefix(300))")
         }
+    }
+
+    /// The replies of one channel come in the order of its calls.
+    private func checkOrder(of call: Int64) {
+        guard let (channel, calls) = order.first(where: { $0.value.contains(call) }) else { return }
+        if calls.first != call { view.fault(.reply, "\(channel): \(call) answered before \(calls)") }
+        order[channel]?.removeAll { $0 == call }
     }
 
     private struct Bare: Decodable {
@@ -193,11 +206,12 @@ actor ChaosClient {
     // MARK: Out
 
     /// A call whose connection breaks gets no reply: what it was for is taken up again on the next one.
-    func post(_ operation: some RoostAPI.Operation, as call: Call) async {
+    func post(_ operation: some RoostAPI.Operation, as call: Call, in channel: ChannelID? = nil) async {
         guard let socket else { return }
         lastCall += 1
         let number = lastCall
         underWay[number] = call
+        if let channel { order[channel, default: []].append(number) }
         try? await socket.send(json: CallFrame(call: number, with: operation))
     }
 }

@@ -17,21 +17,35 @@ final class NodeProcesses: Sendable {
     /// The nodes by their places. None while one is away.
     private let nodes: Mutex<[ServerProcess?]>
 
+    /// The ways of each node to the database and to the bus, where they can be cut. Empty for nodes that have none between.
+    let ways: [NodeWays]
+
     /// Starts the nodes, one after the other: the first makes the secret that the others use.
-    static func start(_ count: Int, on postgres: PostgreSQLServer, _ nats: NATSServer) async throws -> NodeProcesses {
+    ///
+    /// - Parameters:
+    ///   - nats: nil for nodes without a bus.
+    ///   - hasWays: whether each node goes through ``ways``.
+    static func start(
+        _ count: Int, on postgres: PostgreSQLServer, _ nats: NATSServer?, hasWays: Bool = false
+    ) async throws -> NodeProcesses {
         let directory = TemporaryDirectory.make()
         let database = try postgres.makeDatabase()
-        let first = try await ServerProcess.start(directory: directory, arguments: arguments(database, nats.url))
+        var ways: [NodeWays] = []
+        if hasWays { for _ in 0..<count { ways.append(try await NodeWays(database, postgres, nats)) } }
+        let first = try await ServerProcess.start(
+            directory: directory, arguments: arguments(ways.first?.database ?? database, ways.first?.busURL ?? nats?.url))
         let keys = await TokenKeys(secret: try SecretFile(directory: directory).read())
-        let cluster = NodeProcesses(postgres, nats, database, directory, keys, first, count: count)
+        let bus = if let nats { nats } else { try await NATSServer.reserve() }
+        let cluster = NodeProcesses(postgres, bus, database, directory, keys, first, ways, count: count)
         for place in 1..<count { try await cluster.startNode(place) }
         return cluster
     }
 
     private init(
         _ postgres: PostgreSQLServer, _ nats: NATSServer, _ database: String, _ directory: URL, _ keys: TokenKeys,
-        _ first: ServerProcess, count: Int
+        _ first: ServerProcess, _ ways: [NodeWays], count: Int
     ) {
+        self.ways = ways
         self.postgres = postgres
         self.nats = nats
         self.database = database
@@ -40,15 +54,17 @@ final class NodeProcesses: Sendable {
         nodes = Mutex([first] + Array(repeating: nil, count: count - 1))
     }
 
-    private static func arguments(_ database: String, _ bus: String) -> [String] {
-        ["--database", database, "--bus", bus, "--drain-window", "0"]
+    private static func arguments(_ database: String, _ bus: String?) -> [String] {
+        ["--database", database, "--drain-window", "0"] + (bus.map { ["--bus", $0] } ?? [])
     }
 
     // MARK: Nodes
 
     /// - Parameter bus: another way to the bus, for a node that loses it alone.
-    func startNode(_ place: Int, bus: String? = nil) async throws {
-        let node = try await ServerProcess.start(directory: directory, arguments: Self.arguments(database, bus ?? nats.url))
+    func startNode(_ place: Int, bus: String? = nil, environment: [String: String] = [:]) async throws {
+        let arguments =
+            ways.isEmpty ? Self.arguments(database, bus ?? nats.url) : Self.arguments(ways[place].database, ways[place].busURL)
+        let node = try await ServerProcess.start(directory: directory, arguments: arguments, environment: environment)
         nodes.withLock { $0[place] = node }
     }
 
@@ -60,6 +76,18 @@ final class NodeProcesses: Sendable {
         }
         await node?.killNow()
     }
+
+    /// SIGTERM. Returns when it has ended.
+    func stopNode(_ place: Int) async -> Int32? {
+        let node = nodes.withLock { nodes in
+            defer { nodes[place] = nil }
+            return nodes[place]
+        }
+        return await node?.stop()
+    }
+
+    /// SIGSTOP or SIGCONT. Clients go on being sent there, as a balancer does that hasn't noticed.
+    func signal(_ number: Int32, to place: Int) { nodes.withLock { $0[place] }?.signal(number) }
 
     func port(of place: Int) throws -> Int {
         guard let node = nodes.withLock({ $0[place] }) else { throw Missed("a running node at place \(place)") }
@@ -74,13 +102,14 @@ final class NodeProcesses: Sendable {
     /// Kills what runs. PostgreSQL and NATS are ended by whoever started them.
     func end() async {
         for place in nodes.withLock({ $0.indices }) { await killNode(place) }
+        for way in ways { await way.stop() }
         try? FileManager.default.removeItem(at: directory)
     }
 
     // MARK: Clients
 
     func token(_ user: UserID, role: AppRole = .user) async throws -> String {
-        try await keys.sign(.init(user: user, role: role, expiresAt: Date(timeIntervalSinceNow: 3600)))
+        try await keys.sign(.init(user: user, role: role, expiresAt: Date(timeIntervalSinceNow: 86_400)))
     }
 
     func socket(_ user: UserID, role: AppRole = .user, at place: Int) async throws -> RawSocket {
@@ -89,5 +118,25 @@ final class NodeProcesses: Sendable {
 
     /// What the database itself says: each row of one column.
     func rows(_ sql: String) throws -> [String] { try postgres.run(sql: [sql], in: database) }
+}
+
+/// One node's ways to the others, through proxies that can lose, cut and hold up.
+final class NodeWays: Sendable {
+    let databaseProxy: TCPProxy
+    let busProxy: TCPProxy?
+    /// The address of the database through the proxy.
+    let database: String
+    var busURL: String? { busProxy.map { "nats://127.0.0.1:\($0.port)" } }
+
+    init(_ database: String, _ postgres: PostgreSQLServer, _ nats: NATSServer?) async throws {
+        databaseProxy = try await TCPProxy.start(targets: [postgres.port])
+        self.database = database.replacing(":\(postgres.port)/", with: ":\(databaseProxy.port)/")
+        busProxy = if let nats { try await TCPProxy.start(targets: [nats.port]) } else { nil }
+    }
+
+    func stop() async {
+        await databaseProxy.stop()
+        await busProxy?.stop()
+    }
 }
 #endif

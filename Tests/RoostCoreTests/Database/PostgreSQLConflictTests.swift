@@ -16,7 +16,8 @@ struct PostgreSQLConflictTests {
 
     @Test("I3 I23 of two transactions that wait for one another, one is run again, and both are stored")
     func deadlock() async throws {
-        let database = try PostgreSQLDatabase(url: url, laneCount: 2)
+        // Sooner than a lane gives up waiting: else it is a lock that wasn't free in time.
+        let database = try PostgreSQLDatabase(url: "\(url)?options=-c%20deadlock_timeout%3D50ms", laneCount: 2)
         try add(["a", "b"], to: database)
         let runs = Mutex([0, 0])
         let locked = [DispatchSemaphore(value: 0), DispatchSemaphore(value: 0)]

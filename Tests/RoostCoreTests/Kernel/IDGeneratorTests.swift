@@ -1,5 +1,6 @@
 import RoostAPI
 import RoostCore
+import RoostDatabase
 import RoostTestSupport
 import Testing
 
@@ -41,6 +42,37 @@ struct IDGeneratorTests {
         let made = times.flatMap { time in [one.next(at: time), two.next(at: time)] }
         #expect(Set(made).count == made.count)
         #expect(made.allSatisfy { $0.rawValue > 0 })
+    }
+
+    @Test("X-01 beyond the end of their time, and with any number of ids, none is negative, none comes twice and none goes back")
+    func endOfTime() throws {
+        let world = try CoreWorld()
+        try world.channel("general", owner: "ann")
+        let before = try world.send("before", to: "general", as: "ann")
+        let wrong = Timestamp(milliseconds: 4_102_444_800_000)
+        let made = (0..<20_000).map { _ in world.ids.next(at: wrong) }
+        #expect(made == Set(made).sorted())
+        #expect(made.allSatisfy { $0 > before.messageId })
+        // Right again: what is sent from now on can be changed like any other.
+        let after = try world.send("after", to: "general", as: "ann")
+        try world.restart()
+        let later = try world.send("later", to: "general", as: "ann")
+        #expect(made.count == 20_000 && later.messageId > after.messageId && after.messageId > made[19_999])
+        let edited = try world.perform(EditMessage(channel: "general", message: later.messageId, text: "edited"), as: "ann")
+        #expect(edited.text == "edited")
+    }
+
+    @Test("X-01 a database whose ids had become negative goes on with ids that nobody has")
+    func negativeIDs() throws {
+        let world = try CoreWorld()
+        try world.channel("general", owner: "ann")
+        try world.database.write(lane: 0) { transaction in
+            _ = try transaction.replaceSetting("ids", with: "9007199254750000")
+        }
+        try world.restart()
+        let sent = try (0..<3).map { try world.send("\($0)", to: "general", as: "ann").messageId }
+        #expect(sent == Set(sent).sorted())
+        #expect(sent.allSatisfy { $0.rawValue > 0 })
     }
 
     @Test("X-01 an id says when it was made")

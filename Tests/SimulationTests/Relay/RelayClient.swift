@@ -21,6 +21,8 @@ struct RelayClient {
         let items: [StreamItem]
         var watches: Seq?
         var endsWatching = false
+        /// Where the user's present stay in the channel began; 0 for none. A reply is held against its events if that is still so.
+        var stay: Seq = 0
     }
     private(set) var calls: [Int: Call] = [:]
     /// Channels whose events it may get without being a member, those whose events have to be marked, and how far it has them.
@@ -46,8 +48,8 @@ struct RelayClient {
 
     var isLive: Bool { positions != nil }
 
-    mutating func call(_ number: Int, _ items: [StreamItem], in channel: ChannelID?) {
-        calls[number] = Call(channel: channel, items: items)
+    mutating func call(_ number: Int, _ items: [StreamItem], in channel: ChannelID?, stay: Seq) {
+        calls[number] = Call(channel: channel, items: items, stay: stay)
     }
 
     mutating func watches(_ channel: ChannelID, from seq: Seq, after call: Int) { calls[call]?.watches = seq }
@@ -72,12 +74,13 @@ struct RelayClient {
         for (number, call) in calls where call.channel == channel { calls[number]?.watches = nil }
     }
 
-    mutating func answered(_ number: Int) {
+    mutating func answered(_ number: Int, from database: RelayDatabase) {
         guard let call = calls.removeValue(forKey: number) else { return faults.append("\(user) got a second answer to \(number)") }
         if let earlier = calls.filter({ $0.value.channel == call.channel && $0.key < number }).keys.min() {
             faults.append("\(user) got the answer to \(number) before that to \(earlier)")
         }
-        for item in call.items {
+        let isSettled = database.stay(of: user, in: call.channel) == call.stay
+        for item in call.items where isSettled {
             guard let position = positions?[item.stream], position < item.seq else { continue }
             faults.append("\(user) got an answer before \(item.stream) \(item.seq), at \(position)")
         }

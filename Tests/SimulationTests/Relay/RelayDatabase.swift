@@ -59,6 +59,12 @@ struct RelayDatabase {
         return memberships[Key(user: user, channel: channel)]?.userSeq ?? 0
     }
 
+    /// Where a user's present stay in a channel began; 0 for none.
+    func stay(of user: UserID?, in channel: ChannelID?) -> Seq {
+        guard let user, let channel, let row = memberships[Key(user: user, channel: channel)], row.isMember else { return 0 }
+        return row.joinedSeq
+    }
+
     func streams(of user: UserID) -> UserStreams {
         var streams = UserStreams(user: head(.user(user)))
         for (key, membership) in memberships where key.user == user {

@@ -17,6 +17,8 @@ final class RelayWorld {
         var crashEvery = 300
         var busOutageEvery = 500
         var databaseOutageEvery = 700
+        /// Whether connections also watch, and stop to.
+        var hasWatchers = false
     }
 
     private final class Node {
@@ -133,7 +135,7 @@ final class RelayWorld {
             let isInOneBreath = random(0...1) == 0
             commit(on: node, in: channel, by: user) { $0.setMember(user, of: channel, true, hidesHistory: hidesHistory) }
             if isInOneBreath {
-                if random(0...1) == 0 { watch(channel, by: user, on: node) }
+                if faults.hasWatchers, random(0...1) == 0 { watch(channel, by: user, on: node) }
                 commit(on: node, in: channel, by: user) { $0.send(to: channel) }
             }
         case 14:
@@ -146,8 +148,8 @@ final class RelayWorld {
         case 15: commit(on: node, in: nil, by: user) { $0.touch(user) }
         case 16: commit(on: node, in: channel, by: user) { $0.read(user, in: channel) }
         case 17: scheduleConnect(user, in: 0)
-        case 18, 19: watch(channel, by: user, on: node)
-        case 20: unwatch(channel, by: user, on: node)
+        case 18, 19: if faults.hasWatchers { watch(channel, by: user, on: node) }
+        case 20: if faults.hasWatchers { unwatch(channel, by: user, on: node) }
         default: if let (connection, _) = node.sockets.randomElement(using: &random) { node.sockets[connection] = nil }
         }
         if happens(onceIn: faults.crashEvery) { crash(pick(nodes)) }
@@ -189,7 +191,8 @@ final class RelayWorld {
     /// Notes a call, whose number is in the address that its answer goes to.
     private func call(_ items: [StreamItem], in channel: ChannelID?, by connection: ConnectionID, on node: Node) -> SocketAddress {
         lastCall += 1
-        node.sockets[connection]?.client.call(lastCall, items, in: channel)
+        let user = node.sockets[connection]?.client.user
+        node.sockets[connection]?.client.call(lastCall, items, in: channel, stay: database.stay(of: user, in: channel))
         return SocketAddress(shard: lastCall, connection: connection)
     }
 
@@ -376,7 +379,7 @@ final class RelayWorld {
             node.sockets[connection]?.received.insert(channel)
         case .change: break
         case .answer(.socket(let address, _)) where address.shard > 0:
-            node.sockets[address.connection]?.client.answered(address.shard)
+            node.sockets[address.connection]?.client.answered(address.shard, from: database)
         case .answer(.socket(let address, _)):
             // The welcome. The client reads its positions a moment later.
             after(random(0...10)) { [self] in

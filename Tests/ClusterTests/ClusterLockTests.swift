@@ -1,0 +1,80 @@
+#if Cluster
+import Foundation
+import RoostAPI
+import RoostServer
+import RoostTestSupport
+import Testing
+
+extension RealClusterTests {
+    /// Somebody else's open transaction holds a row that Roost needs: an administrator's, or that of a node which stands still.
+    @Suite struct ClusterLockTests {
+        private static let held: ChannelID = "held"
+        private static let free: ChannelID = "free"
+
+        /// One lane, which both channels share.
+        private func withLock(
+            seconds: Int, patience: Duration, _ body: (RawSocket, _ locked: ContinuousClock.Instant) async throws -> Void
+        ) async throws {
+            let postgres = try PostgreSQLServer.shared
+            let database = try postgres.makeDatabase()
+            let server = try await TestServer {
+                $0.database = database
+                $0.laneCount = 1
+                $0.lockTimeout = patience
+            }
+            let ann = try await server.socket("ann")
+            for channel in [Self.held, Self.free] { try await ann.call(CreateChannel(channel: channel, type: .messaging)) }
+            let lock = Task.detached {
+                try postgres.run(
+                    sql: [
+                        "BEGIN", "SELECT 1 FROM channel_heads WHERE channel_id = 'held' FOR UPDATE", "SELECT pg_sleep(\(seconds))",
+                        "COMMIT",
+                    ], in: database)
+            }
+            try await eventually("the row is held") {
+                try postgres.run(
+                    sql: ["SELECT 1 FROM channel_heads WHERE channel_id = 'held' FOR UPDATE SKIP LOCKED"], in: database
+                ).isEmpty
+            }
+            try await body(ann, .now)
+            _ = try await lock.value
+            await ann.close()
+            try await server.stop()
+            postgres.giveBack(database)
+        }
+
+        @Test("I23 a lock on one channel's row holds up that channel only, not longer than a second the others, and its order stays")
+        func holdsOneChannel() async throws {
+            try await withLock(seconds: 3, patience: .seconds(10)) { ann, locked in
+                var waiting: [Int64] = []
+                var slowest = Duration.zero
+                for number in 0..<12 {
+                    waiting.append(
+                        try await ann.post(SendMessage(channel: Self.held, clientId: ClientID("\(number)"), text: "hi")))
+                    let started = ContinuousClock.now
+                    let send = try await ann.post(SendMessage(channel: Self.free, clientId: ClientID("\(number)"), text: "hi"))
+                    let answers = try await ann.answers(to: [send])
+                    #expect(answers.replies.map(\.call) == [send])
+                    slowest = max(slowest, ContinuousClock.now - started)
+                }
+                #expect(ContinuousClock.now - locked < .seconds(3), "all of that while the row was held")
+                #expect(slowest < .seconds(1.5))
+                #expect(try await ann.answers(to: Set(waiting)).faults(of: "ann", waiting) == [])
+                let stored = try await ann.call(ListMessages(channel: Self.held, after: 0, limit: 100)).messages
+                #expect(stored.map(\.clientId.rawValue) == (0..<12).map { "\($0)" })
+            }
+        }
+
+        @Test("I23 what waits for a lock for longer than --lock-timeout is refused, and what came after it in its order too or stored")
+        func givesUp() async throws {
+            try await withLock(seconds: 4, patience: .seconds(1)) { ann, locked in
+                let send = try await ann.post(SendMessage(channel: Self.held, clientId: "1", text: "hi"))
+                let refused = try await ann.answers(to: [send]).replies
+                #expect(refused.map(\.error?.code) == [.unavailable])
+                #expect(ContinuousClock.now - locked < .seconds(4))
+                try await ann.send(Self.free, "2")
+            }
+        }
+    }
+}
+#endif
