@@ -141,7 +141,9 @@ let package = Package(
         .testTarget(
             name: "PermissionMatrixTests", dependencies: ["RoostAPI", "RoostCore", "RoostDatabase", "RoostTestSupport"],
             swiftSettings: settings),
-        .testTarget(name: "RoostCommandTests", dependencies: ["RoostAPI", "RoostCommand"], swiftSettings: settings),
+        .testTarget(
+            name: "RoostCommandTests",
+            dependencies: ["RoostAPI", "RoostCommand", server("ArgumentParser", "swift-argument-parser")], swiftSettings: settings),
         .testTarget(
             name: "RoostTests",
             dependencies: [

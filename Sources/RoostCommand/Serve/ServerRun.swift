@@ -24,6 +24,7 @@ struct ServerRun {
         let metrics = PrometheusRegistry()
         MetricsSystem.bootstrap(metrics)
         let logger = Logger(label: "roost")
+        for warning in settings.warnings { logger.warning("\(warning)") }
         let isFirst = !FileManager.default.fileExists(atPath: SecretFile(directory: settings.dataDirectory).url.path)
         OpenFileLimit.raise(for: settings.whole(.connectionsMax), logger: logger)
         // Whatever is made here holds what people wrote: nobody else opens it.

@@ -15,7 +15,9 @@ struct Config: AsyncParsableCommand {
         @Flag(help: "Print JSON.") var json = false
 
         func run() async throws {
-            let entries = try await Settings.load(flags).all
+            let settings = try await Settings.load(flags)
+            for warning in settings.warnings { Output.note("Warning: \(warning)".safe()) }
+            let entries = settings.all
             if json {
                 let rows = entries.map { Row(name: $0.setting.name, value: $0.shown, origin: "\($0.origin)") }
                 return try Output.json(rows)

@@ -34,13 +34,12 @@ struct SettingSources {
         "ROOST_CONFIG", "ROOST_TOKEN", "ROOST_URL", "ROOST_BINARY", "ROOST_CRASHES", "ROOST_SEED",
     ]
 
-    init(flags: [String: String], environment: [String: String]) throws {
-        let known = Setting.all.map(\.environmentName)
-        for name in environment.keys.sorted() where name.hasPrefix("ROOST_") && !name.hasPrefix("ROOST_TEST_") {
-            guard known.contains(name) || Self.otherVariables.contains(name) else {
-                throw Failure("The environment variable \(name) is unknown. \(Setting.suggestion(for: name, among: known))")
-            }
-        }
+    /// What an operator should know of the environment: variables that look like settings and aren't.
+    let warnings: [String]
+
+    init(flags: [String: String], environment: [String: String]) {
+        let (environment, warnings) = Self.withoutStrangers(environment)
+        self.warnings = warnings
         sources = [
             Source(
                 origin: { .flag($0.name) },
@@ -49,6 +48,40 @@ struct SettingSources {
                 origin: { .environment($0.environmentName) },
                 reader: ConfigReader(provider: EnvironmentVariablesProvider(environmentVariables: environment)).scoped(to: "roost")),
         ]
+    }
+
+    /// Takes away the variables that set nothing here, each with a warning: a slip in a name, and what Kubernetes gives to every container beside a
+    /// service named roost: `ROOST_SERVICE_HOST`, and `ROOST_PORT`, which isn't a port there but `tcp://10.0.0.7:8080`.
+    private static func withoutStrangers(_ environment: [String: String]) -> (environment: [String: String], warnings: [String]) {
+        let settings = Dictionary(uniqueKeysWithValues: Setting.all.map { ($0.environmentName, $0) })
+        var environment = environment
+        var warnings: [String] = []
+        var links: [String] = []
+        for (name, value) in environment.sorted(by: { $0.key < $1.key }) where name.hasPrefix("ROOST_") {
+            if name.hasPrefix("ROOST_TEST_") || otherVariables.contains(name) { continue }
+            let isNumber = settings[name].map { if case .text = $0.kind { false } else { true } } ?? true
+            if isServiceLink(name, value), isNumber {
+                links.append(name)
+                environment[name] = nil
+            } else if settings[name] == nil {
+                let suggestion = Setting.suggestion(for: name, among: settings.keys.sorted())
+                warnings.append("The environment variable \(name) isn't a setting and is ignored. \(suggestion)")
+                environment[name] = nil
+            }
+        }
+        if !links.isEmpty {
+            warnings.append(
+                "\(links.joined(separator: ", ")): Kubernetes sets these for a service of that name. They aren't settings and are ignored; "
+                    + "enableServiceLinks: false in the pod's spec takes them away.")
+        }
+        return (environment, warnings)
+    }
+
+    /// Whether a variable is one of those with which Kubernetes tells a container of a service.
+    private static func isServiceLink(_ name: String, _ value: String) -> Bool {
+        if value.wholeMatch(of: /(tcp|udp|sctp):\/\/[^\/\s]+:[0-9]+/) != nil { return name.contains("_PORT") }
+        return name.wholeMatch(of: /ROOST_([A-Z0-9_]+_)?SERVICE_(HOST|PORT(_[A-Z0-9_]+)?)/) != nil
+            || name.wholeMatch(of: /ROOST_([A-Z0-9_]+_)?PORT_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?/) != nil
     }
 
     /// Flags come as text like the variables of an environment, and are turned into numbers by the same rules.

@@ -19,6 +19,8 @@ struct Settings: Sendable {
     }
 
     private let entries: [Entry]
+    /// What an operator should know of the sources: variables that look like settings and aren't.
+    let warnings: [String]
 
     /// Reads all sources.
     ///
@@ -27,7 +29,7 @@ struct Settings: Sendable {
         _ flags: SettingFlags, standardData: String = "\(Setting.data.standard)",
         environment: [String: String] = ProcessInfo.processInfo.environment
     ) async throws -> Settings {
-        var sources = try SettingSources(flags: flags.given, environment: environment)
+        var sources = SettingSources(flags: flags.given, environment: environment)
         if let file = flags.config ?? environment["ROOST_CONFIG"] {
             try await sources.add(file: file)
         } else {
@@ -48,7 +50,7 @@ struct Settings: Sendable {
             let (value, origin) = try await sources.value(of: setting) ?? (standard, .standard)
             entries.append(Entry(setting: setting, value: value, origin: origin))
         }
-        let settings = Settings(entries: entries)
+        let settings = Settings(entries: entries, warnings: sources.warnings)
         guard settings.seconds(.idleTimeout) > settings.seconds(.pingInterval) else {
             throw Failure("idle-timeout must be longer than ping-interval, or every quiet client would be taken to be gone.")
         }

@@ -6,11 +6,11 @@ enum Output {
     static func lines(_ lines: [String]) { write(lines.map { $0 + "\n" }.joined(), to: STDOUT_FILENO) }
     static func note(_ text: String) { write(text + "\n", to: STDERR_FILENO) }
 
-    /// One JSON document, its keys sorted.
+    /// One JSON document, its keys sorted. What can't be seen, or steers a terminal, is escaped.
     static func json(_ value: some Encodable) throws {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
-        line(String(decoding: try encoder.encode(value), as: UTF8.self))
+        line(String(decoding: try encoder.encode(value), as: UTF8.self).escapingInvisibleJSON)
     }
 
     /// Rows as aligned columns.

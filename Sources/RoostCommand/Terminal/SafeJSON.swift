@@ -1,0 +1,32 @@
+extension String {
+    /// JSON text with everything that a terminal obeys or that can't be seen written as `\uXXXX`: control characters, those that turn the reading
+    /// direction round, invisible ones. It means the same to whoever reads it as JSON.
+    ///
+    /// Such characters only stand inside of strings, where the escape is lawful; line ends between the values stay.
+    var escapingInvisibleJSON: String {
+        guard unicodeScalars.contains(where: \.isInvisible) else { return self }
+        var result = ""
+        for scalar in unicodeScalars {
+            guard scalar.isInvisible else {
+                result.unicodeScalars.append(scalar)
+                continue
+            }
+            for unit in String(scalar).utf16 {
+                let digits = String(unit, radix: 16)
+                result += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
+            }
+        }
+        return result
+    }
+}
+
+extension Unicode.Scalar {
+    /// Whether it isn't to be seen, or steers what shows it. Spaces and line ends are not meant.
+    fileprivate var isInvisible: Bool {
+        if isASCII { return value == 0x7F || (value < 0x20 && self != "\n") }
+        switch properties.generalCategory {
+        case .control, .format, .lineSeparator, .paragraphSeparator, .surrogate, .privateUse, .unassigned: return true
+        default: return properties.isDefaultIgnorableCodePoint
+        }
+    }
+}

@@ -1,0 +1,54 @@
+import ArgumentParser
+import Testing
+
+@testable import RoostCommand
+
+/// Variables of the environment that begin with `ROOST_` and set nothing.
+@Suite struct EnvironmentTests {
+    private func settings(_ environment: [String: String]) async throws -> Settings {
+        try await Settings.load(try SettingFlags.parse([]), standardData: "/nowhere/roost-data", environment: environment)
+    }
+
+    @Test("a variable that isn't a setting warns with the nearest name, and the others hold")
+    func slip() async throws {
+        let settings = try await settings(["ROOST_PROT": "7", "ROOST_PING_INTERVAL": "9", "ROOST_TEST_DATABASE": "x", "PATH": "/"])
+        #expect(
+            settings.warnings == [
+                "The environment variable ROOST_PROT isn't a setting and is ignored. Did you mean ROOST_PORT?"
+            ])
+        #expect(settings.whole(.port) == 8080 && settings.seconds(.pingInterval) == .seconds(9))
+    }
+
+    /// What Kubernetes gives to every container beside services named roost and roost-bus.
+    private static let links = [
+        "ROOST_SERVICE_HOST": "10.0.0.7", "ROOST_SERVICE_PORT": "8080", "ROOST_SERVICE_PORT_HTTP": "8080",
+        "ROOST_PORT": "tcp://10.0.0.7:8080", "ROOST_PORT_8080_TCP": "tcp://10.0.0.7:8080", "ROOST_PORT_8080_TCP_PROTO": "tcp",
+        "ROOST_PORT_8080_TCP_PORT": "8080", "ROOST_PORT_8080_TCP_ADDR": "10.0.0.7", "ROOST_BUS_SERVICE_HOST": "10.0.0.8",
+        "ROOST_BUS_PORT": "udp://[fd00::8]:4222", "ROOST_BUS_PORT_4222_UDP": "udp://[fd00::8]:4222",
+    ]
+
+    @Test("what Kubernetes sets for a service named roost is ignored with one warning, ROOST_PORT too")
+    func kubernetes() async throws {
+        let settings = try await settings(Self.links)
+        #expect(settings.warnings.count == 1 && settings.warnings.first?.hasPrefix("ROOST_BUS_PORT, ") == true)
+        #expect(settings.warnings.first?.contains("enableServiceLinks") == true)
+        #expect(Self.links.keys.allSatisfy { settings.warnings.first?.contains($0) == true })
+        #expect(settings.whole(.port) == 8080 && settings.all.allSatisfy { $0.origin == .standard })
+    }
+
+    @Test(
+        "a malformed value of a setting stops the start, also one that looks a little like Kubernetes'",
+        arguments: [
+            "eighty", "tcp://", "tcp://10.0.0.7", "http://10.0.0.7:8080", "8080 tcp://10.0.0.7:8080", "70000",
+        ])
+    func malformed(port: String) async throws {
+        await #expect(throws: Failure.self) { try await settings(["ROOST_PORT": port]) }
+        await #expect(throws: Failure.self) { try await settings(["ROOST_DRAIN_WINDOW": "tcp://10.0.0.7:8080"]) }
+    }
+
+    @Test("an address that a setting takes isn't one of Kubernetes'")
+    func addresses() async throws {
+        let settings = try await settings(["ROOST_BUS": "nats://10.0.0.8:4222", "ROOST_HOST": "10.0.0.7"])
+        #expect(settings.warnings == [] && settings.text(.bus) == "nats://10.0.0.8:4222" && settings.text(.host) == "10.0.0.7")
+    }
+}
