@@ -20,7 +20,7 @@ final class ClusterNode: Delivery {
     private let inbox = Inbox<Relay.Input>(sizeMax: ClusterNode.inboxSizeMax)
     private let questions = Inbox<Relay.Request>(sizeMax: .max)
     private let threads = Threads()
-    private let unreadable = LogPause()
+    private let unreadable = LogPace()
     private let counts = Mutex((relay: Relay.Counts(), feeds: 0, published: Int64(0)))
 
     /// Packets from the bus that may wait; one more is dropped, and repaired when its stream goes on.

@@ -38,7 +38,7 @@ final class NATSBus: Bus {
     private let messagesOut = Atomic<Int64>(0)
     private let messagesIn = Atomic<Int64>(0)
     /// What may happen for every message is logged once a second.
-    private let warnings = Mutex(LogPace(seconds: 1))
+    private let warnings = LogPace()
 
     init(url: String, prefix: String = "roost", logger: Logger) throws {
         address = try NATSAddress(url)
@@ -115,7 +115,7 @@ final class NATSBus: Bus {
     }
 
     private func warn(_ text: @autoclosure () -> String) {
-        guard warnings.withLock({ $0.allows() }) else { return }
+        guard warnings.isNews() else { return }
         logger.warning("\(text())")
     }
 }
@@ -135,15 +135,15 @@ extension NATSBus {
         start.end()
 
         var batch = NATSWork.Batch()
-        var complaints = LogPace(seconds: 10)
-        var refusals = LogPace(seconds: 10)
+        let complaints = LogPace(interval: .seconds(10))
+        let refusals = LogPace(interval: .seconds(10))
         while next(&batch) {
             if connection?.isClosed ?? true {
                 connection = nil
-                connection = connectAnew(&refusals)
+                connection = connectAnew(refusals)
                 batch.changes = work.withLock { $0.wanted.mapValues { .some($0) } }
             }
-            if !isConnected, let reason = connection?.lastError, !reason.isEmpty, complaints.allows() {
+            if !isConnected, let reason = connection?.lastError, !reason.isEmpty, complaints.isNews() {
                 logger.warning("NATS can't be reached", metadata: ["reason": "\(reason)"])
             }
             do throws(BusFailure) {
@@ -202,13 +202,13 @@ extension NATSBus {
         if failure != NATS_OK { throw BusFailure(message: "NATS: \(failure.text)") }
     }
 
-    private func connectAnew(_ refusals: inout LogPace) -> NATSConnection? {
+    private func connectAnew(_ refusals: LogPace) -> NATSConnection? {
         do throws(BusFailure) {
             let connection = try NATSConnection(address, for: self)
             if connection.isConnected { connectionChanged(isConnected: true) }
             return connection
         } catch {
-            if refusals.allows() { logger.warning("\(error.message)") }
+            if refusals.isNews() { logger.warning("\(error.message)") }
             return nil
         }
     }
@@ -240,20 +240,5 @@ extension NATSBus {
     func connectionClosed() { connectionChanged(isConnected: false) }
 
     func connectionFailed(_ status: natsStatus) { warn("NATS: \(status.text)") }
-}
-
-/// Lets one line through in so many seconds.
-private struct LogPace {
-    private let pause: Duration
-    private var last: ContinuousClock.Instant?
-
-    init(seconds: Int) { pause = .seconds(seconds) }
-
-    mutating func allows() -> Bool {
-        let now = ContinuousClock.now
-        if let last, now - last < pause { return false }
-        last = now
-        return true
-    }
 }
 #endif

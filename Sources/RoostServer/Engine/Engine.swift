@@ -39,7 +39,8 @@ final class Engine: Sendable {
     private let stopping = DispatchSemaphore(value: 0)
     private let threads = Threads()
     private let metrics: ServerMetrics
-    private let losses = LogPause()
+    private let security: SecurityLog
+    private let losses = LogPace()
     /// Operations that wait for one of the same connection and channel, before which presence is brought together.
     private let waitingTurns = Mutex<[Job.Turn: [Job]]>([:])
 
@@ -50,7 +51,7 @@ final class Engine: Sendable {
     ///   - options: what every rule is told of the app.
     init(
         database: any Database, hub: Hub, delivery: (any Delivery)? = nil, options: AppOptions = .init(),
-        configuration: Configuration = .init(), metrics: ServerMetrics = .init(), logger: Logger
+        configuration: Configuration = .init(), metrics: ServerMetrics = .init(), security: SecurityLog? = nil, logger: Logger
     ) throws {
         self.database = database
         access = try AccessGate(database)
@@ -58,6 +59,7 @@ final class Engine: Sendable {
         self.delivery = delivery ?? hub
         self.options = options
         self.metrics = metrics
+        self.security = security ?? SecurityLog(logger: logger)
         self.logger = logger
         lanes = (0..<max(1, database.laneCount)).map { _ in
             WorkQueue(sizeMax: configuration.queueSizeMax / max(1, database.laneCount), batchSizeMax: configuration.batchSizeMax)
@@ -205,7 +207,10 @@ final class Engine: Sendable {
             }
             ids = generator
             metrics.committed(batch.count, since: started)
-            for (job, outcome) in zip(batch, outcomes) { metrics.ran(job.operation, refusal: outcome.refusal) }
+            for (job, outcome) in zip(batch, outcomes) {
+                metrics.ran(job.operation, refusal: outcome.refusal)
+                if outcome.refusal == nil { security.done(job.operation, by: job.caller) }
+            }
             publish(zip(batch, outcomes))
         } catch let failure as DatabaseFailure where failure.kind == .damage && batch.count > 1 {
             // One of them needs a damaged page. The others may not: each gets a transaction of its own.

@@ -34,6 +34,7 @@ final class SocketHandler: ChannelInboundHandler {
         let greeting: Greeting
         let limits: Limits
         var metrics = ServerMetrics()
+        let security: SecurityLog
         let logger: Logger
     }
 
@@ -215,6 +216,7 @@ final class SocketHandler: ChannelInboundHandler {
         switch result {
         case .failure(let error):
             services.metrics.authenticated(over: .socket, refusal: error)
+            services.security.refusedAuthentication(error, over: .socket, from: context.remoteAddress?.ipAddress)
             refuse(error)
             close(CloseCode(refusing: error) ?? .unauthenticated, error.code.rawValue)
         case .success(let token):

@@ -12,6 +12,7 @@ struct OperationRoutes: Sendable {
     let engine: Engine
     let tokens: TokenVerifier
     let metrics: ServerMetrics
+    let security: SecurityLog
     let admission = Admission()
 
     func add(to router: Router<BasicRequestContext>) {
@@ -48,14 +49,14 @@ struct OperationRoutes: Sendable {
     private func caller(of request: Request) async throws -> Caller {
         guard let token = BearerToken.read(request.headers[.authorization]) else {
             let refusal = RoostError(.unauthenticated, "This needs a token: Authorization: Bearer …")
-            metrics.authenticated(over: .http, refusal: refusal)
+            refused(refusal)
             throw refusal
         }
         let verified: VerifiedToken
         switch await tokens.verify(token) {
         case .success(let token): verified = token
         case .failure(let refusal):
-            metrics.authenticated(over: .http, refusal: refusal)
+            refused(refusal)
             throw refusal
         }
         metrics.authenticated(over: .http)
@@ -72,6 +73,11 @@ struct OperationRoutes: Sendable {
         let caller = Caller(user: user, token: verified.identity)
         try await admit(caller, displayName: nil, field: RequestHeaders.actAs)
         return caller
+    }
+
+    private func refused(_ refusal: RoostError) {
+        metrics.authenticated(over: .http, refusal: refusal)
+        security.refusedAuthentication(refusal, over: .http, from: nil)
     }
 
     private func admit(_ caller: Caller, displayName: String?, field: String = "sub") async throws {

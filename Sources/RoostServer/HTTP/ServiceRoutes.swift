@@ -29,8 +29,12 @@ struct ServiceRoutes: Sendable {
                 throw RoostError.invalidArgument(
                     RequestHeaders.actAs, "isn't taken by the socket, which is for the token's own user")
             }
-            return Problem(RoostError(.invalidArgument, "This is a WebSocket: ask for an upgrade, version 13, with the first request of a connection."), status: 426)
-                .response
+            return Problem(
+                RoostError(
+                    .invalidArgument, "This is a WebSocket: ask for an upgrade, version 13, with the first request of a connection."
+                ), status: 426
+            )
+            .response
         }
     }
 

@@ -115,9 +115,10 @@ public struct RoostServer: Service {
         hub = try await Hub(group: group)
         cluster = try storage.joinCluster(hub: hub, readiness: readiness)
         let counters = ServerMetrics()
+        let security = SecurityLog(logger: logger)
         engine = try Engine(
             database: database, hub: hub, delivery: cluster, options: configuration.options,
-            configuration: .init(lockPatience: configuration.lockTimeout), metrics: counters, logger: logger)
+            configuration: .init(lockPatience: configuration.lockTimeout), metrics: counters, security: security, logger: logger)
 
         var limits = SocketHandler.Limits()
         limits.pingInterval = .init(configuration.pingInterval)
@@ -128,11 +129,11 @@ public struct RoostServer: Service {
             greeting: Greeting(
                 epoch: epoch, version: RoostVersion.current, pingInterval: limits.pingInterval,
                 drainWindow: .init(configuration.drainWindow)),
-            limits: limits, metrics: counters, logger: logger)
+            limits: limits, metrics: counters, security: security, logger: logger)
 
         let router = Router()
         router.add(middleware: ProblemMiddleware(logger: logger))
-        OperationRoutes(engine: engine, tokens: tokens, metrics: counters).add(to: router)
+        OperationRoutes(engine: engine, tokens: tokens, metrics: counters, security: security).add(to: router)
         let page = MetricsPage(
             registry: metrics, metrics: counters, engine: engine, hub: hub, cluster: cluster, readiness: readiness,
             configuration: configuration)

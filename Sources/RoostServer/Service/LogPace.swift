@@ -1,0 +1,56 @@
+import Dispatch
+import Synchronization
+
+/// Keeps what goes on and on from filling the log: one line each second for each kind of it, with the number of those left out.
+final class LogPace: Sendable {
+    /// A line that may be written now.
+    struct Turn: Equatable {
+        /// How many of its kind were left out since the last line.
+        let leftOutCount: Int
+
+        /// What to add to the line: nothing, or ` (and 17 like it)`.
+        var suffix: String { leftOutCount == 0 ? "" : " (and \(leftOutCount) like it)" }
+    }
+
+    private struct Kind {
+        var lastAt: UInt64
+        var leftOutCount = 0
+    }
+
+    private let kinds = Mutex<[String: Kind]>([:])
+    private let interval: UInt64
+    private let now: @Sendable () -> UInt64
+
+    /// Kinds at most, so that no name can fill the memory. Further ones share the pace of one.
+    static let kindsMax = 100
+
+    init(
+        interval: Duration = .seconds(1), now: @escaping @Sendable () -> UInt64 = { DispatchTime.now().uptimeNanoseconds }
+    ) {
+        self.interval = UInt64(max(0, interval / .nanoseconds(1)))
+        self.now = now
+    }
+
+    /// Asks for a line. Nil while it is too early for another of this kind.
+    func turn(_ kind: String = "") -> Turn? {
+        let now = now()
+        return kinds.withLock { kinds in
+            let kind = kinds[kind] == nil && kinds.count >= Self.kindsMax ? "" : kind
+            guard let last = kinds[kind] else {
+                kinds[kind] = Kind(lastAt: now)
+                return Turn(leftOutCount: 0)
+            }
+            guard now >= last.lastAt &+ interval else {
+                kinds[kind]?.leftOutCount += 1
+                return nil
+            }
+            kinds[kind] = Kind(lastAt: now)
+            return Turn(leftOutCount: last.leftOutCount)
+        }
+    }
+
+    /// Whether it is time for another line, where there is one kind only.
+    func isNews() -> Bool { turn() != nil }
+}
+
+typealias LogPause = LogPace

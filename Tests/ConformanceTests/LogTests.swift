@@ -1,0 +1,83 @@
+import Foundation
+import Logging
+import RoostAPI
+import RoostTestSupport
+import Synchronization
+import Testing
+
+@testable import RoostServer
+
+/// What stands in a server's log, and what doesn't.
+@Suite struct LogTests {
+    @Test("who isn't let in has a line with the reason and the address; no token, secret or text stands in any line, at any level")
+    func secrets() async throws {
+        let server = try await WatchedServer.start(arguments: ["--log-level", "trace"])
+        let text = "text-that-nobody-logs"
+        let good = [
+            try await server.token("ann"), try await server.token("backend", role: .service),
+            try await server.token("root", role: .admin),
+        ]
+        let bad = [
+            try await server.token("ann", expiresIn: -10), String(good[0].dropLast(3)) + "abc", "guess.of.somebody",
+            "secret-guess-no-dots",
+            String(repeating: "x", count: 9000),
+        ]
+        let socket = try await RawSocket.connect(port: server.port, token: good[0])
+        try await socket.call(CreateChannel(channel: "general", type: "community"))
+        try await socket.call(SendMessage(channel: "general", clientId: "1", text: text))
+        try await socket.send(text: #"{"call":"\#(text)"#)
+        for token in bad {
+            _ = try await server.request("GET", "/v1/me", token: token)
+            let refused = try await RawSocket.open(port: server.port)
+            try await refused.send(json: AuthenticateFrame(token: token))
+            while case .text = await refused.next() {}
+            await refused.close()
+            // A header of that length isn't one.
+            guard token.utf8.count < 8000 else { continue }
+            let byHeader = try await RawSocket.open(port: server.port, headers: ["Authorization: Bearer \(token)"])
+            while case .text = await byHeader.next() {}
+            await byHeader.close()
+        }
+        for token in good {
+            _ = try await server.request("GET", "/v1/channels/general?token=\(token)", token: token)
+            _ = try await server.request(
+                "POST", "/v1/channels/general/messages", token: token, body: #"{"text":"\#(text)","oops":1}"#)
+        }
+        let type = #"{"basedOn":"community","policy":{"send":"operators"}}"#
+        #expect(try await server.request("PUT", "/v1/channel-types/own", token: good[2], body: type).status == 200)
+        await socket.close()
+        await server.stop()
+
+        let log = server.log
+        let secret = try String(contentsOf: server.directory.appending(path: "token-secret"), encoding: .utf8)
+        let secrets = (good + bad + [secret.trimmingCharacters(in: .whitespacesAndNewlines), text]).flatMap { value in
+            // A part of a token is enough to be too much: its signature above all.
+            [value] + value.split(separator: ".").map(String.init).filter { $0.count > 20 }
+        }
+        #expect(secrets.filter { log.contains($0) } == [])
+        let lines = log.split(separator: "\n").map(String.init)
+        let refusals = lines.filter { $0.contains("A client wasn't let in") }
+        for words in ["transport=socket", "transport=http", "code=token_expired", "code=unauthenticated", "address=127.0.0.1"] {
+            #expect(refusals.contains { $0.contains(words) }, "\(words) in \(refusals)")
+        }
+        #expect(
+            lines.contains { $0.contains("What others may do was changed") && $0.contains("types.put") && $0.contains("user=root") }
+        )
+    }
+
+    @Test("a thousand refusals in a moment are a few lines, which tell how many were left out")
+    func paced() {
+        let now = Mutex<UInt64>(5_000_000_000)
+        let pace = LogPace(now: { now.withLock { $0 } })
+        func turns(_ kind: String, _ count: Int) -> [LogPace.Turn] { (0..<count).compactMap { _ in pace.turn(kind) } }
+        #expect(turns("one", 1000).map(\.leftOutCount) == [0])
+        #expect(turns("two", 10).map(\.suffix) == [""])
+        now.withLock { $0 += 1_000_000_000 }
+        #expect(turns("one", 3).map(\.suffix) == [" (and 999 like it)"])
+        now.withLock { $0 += 1_000_000_000 }
+        #expect(turns("one", 1).map(\.leftOutCount) == [2])
+        // Names can't fill the memory: past so many kinds the others share one pace.
+        let others = (0..<10 * LogPace.kindsMax).flatMap { turns("kind \($0)", 1) }
+        #expect(others.count <= LogPace.kindsMax + 1)
+    }
+}
