@@ -21,6 +21,13 @@ public struct CommandRun: Hashable, Sendable {
             ].compactMapValues { $0 }, input: input)
     }
 
+    /// One run without a server: arguments as they are, and variables of the environment.
+    public static func roost(
+        arguments: [String], environment: [String: String] = [:], within deadline: Duration = .seconds(60)
+    ) async throws -> CommandRun {
+        try await run(ServerProcess.binary, arguments, environment: environment, within: deadline)
+    }
+
     /// One of the programs of the folder Examples, which are built with these tests and stand beside them.
     public static func example(_ name: String, on server: TestServer) async throws -> CommandRun {
         try await run(
@@ -29,7 +36,8 @@ public struct CommandRun: Hashable, Sendable {
     }
 
     private static func run(
-        _ program: URL, _ arguments: [String], environment: [String: String], input: String = ""
+        _ program: URL, _ arguments: [String], environment: [String: String], input: String = "",
+        within deadline: Duration = .seconds(60)
     ) async throws -> CommandRun {
         let process = Process()
         process.executableURL = program
@@ -44,7 +52,7 @@ public struct CommandRun: Hashable, Sendable {
         let (output, errors) = (stdout.fileHandleForReading.pieces(), stderr.fileHandleForReading.pieces())
         try stdin.fileHandleForWriting.write(contentsOf: Data(input.utf8))
         try stdin.fileHandleForWriting.close()
-        guard let status = await ended.next(within: .seconds(60)) else {
+        guard let status = await ended.next(within: deadline) else {
             process.terminate()
             throw Missed("the end of \(program.lastPathComponent) \(arguments)")
         }

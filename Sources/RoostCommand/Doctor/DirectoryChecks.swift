@@ -21,7 +21,7 @@ struct DirectoryChecks {
                     advice: "Move it away, or choose another with --data")
             ]
         }
-        return [access(), secret()] + disk(directory)
+        return [access(), secret()].compactMap { $0 } + disk(directory)
     }
 
     private func access() -> Finding {
@@ -42,11 +42,13 @@ struct DirectoryChecks {
         return Finding("data directory", .ok, found)
     }
 
-    private func secret() -> Finding {
+    private func secret() -> Finding? {
         let file = SecretFile(directory: directory)
         let path = file.url.path
         guard FileManager.default.fileExists(atPath: path) else {
-            return Finding("secret", .ok, "none yet: the first roost serve makes it")
+            // Where one belongs to a database, its absence is told with the files.
+            let isFirst = !FileManager.default.fileExists(atPath: directory.appending(path: "roost.sqlite").path)
+            return isFirst ? Finding("secret", .ok, "none yet: the first roost serve makes it") : nil
         }
         do { _ = try file.read() } catch {
             return Finding("secret", .fail, "\(error)", advice: "Restore it from a backup, or delete it: a new one ends all tokens")

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Foundation
+import RoostServer
 
 /// `roost doctor`: looks at everything that must be right for a server to run well here.
 struct Doctor: AsyncParsableCommand {
@@ -15,7 +16,9 @@ struct Doctor: AsyncParsableCommand {
         let settings = try await Settings.load(flags)
         let address = try url ?? settings.address(port: settings.whole(.port)).absoluteString
         var findings = MachineChecks.findings(connectionsMax: settings.whole(.connectionsMax))
+        findings += EnvironmentCheck(settings: settings).findings()
         findings += DirectoryChecks(directory: settings.dataDirectory).findings()
+        findings += FileChecks(directory: settings.dataDirectory, isDatabaseHere: settings.server.database == nil).findings()
         findings += DefinitionsCheck(settings: settings).findings()
         findings += ClusterChecks(settings: settings).findings()
         findings += await ServerCheck(address: address).findings()

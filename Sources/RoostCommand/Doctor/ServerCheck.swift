@@ -30,7 +30,8 @@ struct ServerCheck {
                 Finding("server", .fail, "\(address) lives and isn't ready", advice: "It starts or stops: look again in a moment")
             ]
         }
-        return [Finding("server", .ok, "\(address) is ready, version \(version)")]
+        let metrics = await Self.get("/metrics", host: host, port: port).map { MetricsCheck($0.body).findings() } ?? []
+        return [Finding("server", .ok, "\(address) is ready, version \(version)")] + metrics
     }
 
     private static func version(in document: String) -> String? {

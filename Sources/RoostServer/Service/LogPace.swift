@@ -52,5 +52,3 @@ final class LogPace: Sendable {
     /// Whether it is time for another line, where there is one kind only.
     func isNews() -> Bool { turn() != nil }
 }
-
-typealias LogPause = LogPace

@@ -18,7 +18,7 @@ final class TokenVerifier: Sendable {
     private let rules: Rules
     private let keys: Mutex<TokenKeys>
     private let logger: Logger
-    private let refusals = LogPause()
+    private let refusals = LogPace()
 
     init(_ keys: TokenKeys, rules: Rules = Rules(), logger: Logger) {
         self.keys = Mutex(keys)

@@ -1,0 +1,150 @@
+#if os(Linux)
+import CoreFoundation
+#endif
+import Foundation
+import RoostServer
+
+/// Checks of the files in the data directory: that all pieces are there, that nobody else can open them, that the log is checkpointed, and that
+/// a running server writes to the very files that stand there.
+struct FileChecks {
+    let directory: URL
+    /// Where the rows are in a file here. With PostgreSQL only the secret is.
+    let isDatabaseHere: Bool
+
+    private var database: String { directory.appending(path: "roost.sqlite").path }
+    private var log: String { database + "-wal" }
+    private var lock: String { directory.appending(path: "roost.lock").path }
+    private var secret: String { SecretFile(directory: directory).url.path }
+
+    /// Past this the log is larger than a checkpoint leaves it, whatever was written meanwhile.
+    private static let logSizeBytesMost: Int64 = 128 << 20
+
+    func findings() -> [Finding] {
+        guard isDatabaseHere else { return [] }
+        return [pieces(), modes(), logSize(), openFiles()].compactMap { $0 }
+    }
+
+    // MARK: What is there
+
+    private func pieces() -> Finding? {
+        let size = Self.status(of: database)?.st_size
+        let hasSecret = Self.status(of: secret) != nil
+        switch (size, hasSecret) {
+        case (nil, false): return nil
+        case (nil, true):
+            return Finding(
+                "database file", .fail, "\(database) is missing, and a secret is there: a server has run here before",
+                advice: "Put the file back, or restore a backup; a start without it would begin with an empty world")
+        case (0?, _):
+            return Finding(
+                "database file", .fail, "\(database) is empty", advice: "Put the file back, or restore a backup")
+        case (_?, false):
+            return Finding(
+                "database file", .fail, "\(secret) is missing beside a database",
+                advice: "Put it back from a backup: a new one ends every token that was given out")
+        case (let size?, true):
+            return Finding("database file", .ok, "\(database), \(Self.mebibytes(Int64(size)))")
+        }
+    }
+
+    private func modes() -> Finding? {
+        let files = [database, log, database + "-shm", lock, directory.appending(path: "roost.state").path]
+        let exposed = files.compactMap { path in
+            Self.status(of: path).flatMap {
+                $0.st_mode & 0o077 == 0 ? nil : "\(path) has mode \(String($0.st_mode & 0o777, radix: 8))"
+            }
+        }
+        guard Self.status(of: database) != nil else { return nil }
+        guard exposed.isEmpty else {
+            return Finding(
+                "file modes", .fail, exposed.joined(separator: ", "),
+                advice: "Others on this machine can open what people wrote: chmod 600 the files and chmod 700 \(directory.path)")
+        }
+        return Finding("file modes", .ok, "only their owner can open the files")
+    }
+
+    private func logSize() -> Finding? {
+        guard let size = Self.status(of: log).map({ Int64($0.st_size) }) else { return nil }
+        guard size <= Self.logSizeBytesMost else {
+            return Finding(
+                "write-ahead log", .fail, "\(log) has \(Self.mebibytes(size)): checkpoints don't get through",
+                advice:
+                    "Look into the server's log for their errors, for a full disk, and for another program that reads the database")
+        }
+        return Finding("write-ahead log", .ok, Self.mebibytes(size))
+    }
+
+    // MARK: What a running server has open
+
+    /// Compares what the process that serves from here has open with what stands here now.
+    private func openFiles() -> Finding? {
+        guard let process = holder() else { return nil }
+        let check = "open files of the server"
+        guard let files = Self.openFiles(of: process) else {
+            return Finding(check, .ok, "process \(process) is another user's: run this as that user, or as root, to compare")
+        }
+        let wrong = [database, log, lock].compactMap { path -> String? in
+            guard let there = Self.status(of: path) else { return "\(path) was removed" }
+            return files.contains { $0.inode == there.st_ino && $0.device == there.st_dev } ? nil : "\(path) was replaced"
+        }
+        guard wrong.isEmpty else {
+            return Finding(
+                check, .fail, "process \(process) has other files open than stand here: \(wrong.joined(separator: ", "))",
+                advice:
+                    "What it stores is lost when it ends. Copy the files from /proc/\(process)/fd now, then stop it and restore a backup"
+            )
+        }
+        return Finding(check, .ok, "process \(process) writes to the files that stand here")
+    }
+
+    /// The process that serves from this directory: the one that holds the lock, or, if that was taken away, one that has a file of it open.
+    private func holder() -> Int32? {
+        if isHeld, let text = try? String(contentsOfFile: lock, encoding: .utf8),
+            let process = Int32(text.trimmingCharacters(in: .whitespacesAndNewlines)), process > 0
+        {
+            return process
+        }
+        let place = directory.resolvingSymlinksInPath().path + "/roost."
+        let processes = (try? FileManager.default.contentsOfDirectory(atPath: "/proc"))?.compactMap { Int32($0) } ?? []
+        return processes.first { process in
+            process != getpid() && Self.openFiles(of: process)?.contains { $0.name.hasPrefix(place) } == true
+        }
+    }
+
+    /// Whether a process holds the lock. Taking it for a moment is no harm: a server that starts just then says that the directory is in use.
+    private var isHeld: Bool {
+        let file = open(lock, O_RDONLY | O_CLOEXEC)
+        guard file >= 0 else { return false }
+        defer { close(file) }
+        guard flock(file, LOCK_SH | LOCK_NB) == 0 else { return true }
+        flock(file, LOCK_UN)
+        return false
+    }
+
+    private struct OpenFile {
+        /// As the kernel names it now, also after it was moved.
+        let name: String
+        let device: dev_t
+        let inode: ino_t
+    }
+
+    /// Nil for a process that this one may not look into.
+    private static func openFiles(of process: Int32) -> [OpenFile]? {
+        let place = "/proc/\(process)/fd"
+        return try? FileManager.default.contentsOfDirectory(atPath: place).compactMap { number -> OpenFile? in
+            guard let name = try? FileManager.default.destinationOfSymbolicLink(atPath: "\(place)/\(number)"),
+                let status = Self.status(of: "\(place)/\(number)")
+            else { return nil }
+            return OpenFile(name: name, device: status.st_dev, inode: status.st_ino)
+        }
+    }
+
+    private static func status(of path: String) -> stat? {
+        var status = stat()
+        return stat(path, &status) == 0 ? status : nil
+    }
+
+    private static func mebibytes(_ bytes: Int64) -> String {
+        bytes < 10 << 20 ? "\(bytes / 1024) KiB" : "\(bytes >> 20) MiB"
+    }
+}

@@ -1,0 +1,57 @@
+import Foundation
+
+/// What a running server's `/metrics` say: whether it had to turn anything away, and how near its limits it is.
+struct MetricsCheck {
+    private let values: [String: Double]
+
+    /// - Parameter page: the text of `/metrics`.
+    init(_ page: String) {
+        var values: [String: Double] = [:]
+        for line in page.split(separator: "\n") where !line.hasPrefix("#") {
+            let parts = line.split(separator: " ")
+            guard parts.count == 2, let value = Double(parts[1]) else { continue }
+            // Series of one metric are added up: it's the sum that says whether anything happened.
+            values[String(parts[0].prefix { $0 != "{" }), default: 0] += value
+        }
+        self.values = values
+    }
+
+    func findings() -> [Finding] {
+        [lost(), connections(), files()].compactMap { $0 }
+    }
+
+    private func lost() -> Finding? {
+        guard let lost = values["roost_write_operations_lost_total"] else { return nil }
+        guard lost > 0 else { return Finding("stored operations", .ok, "none was refused because the database failed") }
+        return Finding(
+            "stored operations", .fail, "\(Int(lost)) were refused since the start, because the database failed",
+            advice: "The server's log says why: look for free space and for errors of the disk")
+    }
+
+    private func connections() -> Finding? {
+        guard let open = values["roost_connections"], let most = values["roost_connections_max"], most > 0 else { return nil }
+        let found = "\(Int(open)) of \(Int(most))"
+        guard open / most <= 0.8 else {
+            return Finding(
+                "connections", .warn, found,
+                advice: "Raise connections-max and the limit on open files, or see in /metrics of which state they are")
+        }
+        return Finding("connections", .ok, found)
+    }
+
+    private func files() -> Finding? {
+        guard let open = values["process_open_fds"], let most = values["process_max_fds"], most > 0,
+            let connections = values["roost_connections_max"]
+        else { return nil }
+        let found = "\(Int(open)) of \(Int(most)) that the server may have"
+        guard most >= connections else {
+            return Finding(
+                "open files of the process", .warn, "\(found), and connections-max is \(Int(connections))",
+                advice: "At the limit nobody can connect: raise it (LimitNOFILE in a systemd unit), or lower connections-max")
+        }
+        guard open / most <= 0.8 else {
+            return Finding("open files of the process", .warn, found, advice: "At the limit nobody can connect: raise it")
+        }
+        return Finding("open files of the process", .ok, found)
+    }
+}

@@ -1,0 +1,156 @@
+import Foundation
+import RoostAPI
+import RoostTestSupport
+import Testing
+
+/// `roost doctor`: for each state of a directory and a server the line that tells of it.
+@Suite struct DoctorTests {
+    private struct Finding: Decodable {
+        let check: String
+        let result: String
+        let found: String
+        let advice: String?
+    }
+
+    private func doctor(
+        _ directory: URL, port: Int = 1, _ arguments: [String] = [], environment: [String: String] = [:]
+    ) async throws -> (status: Int32, findings: [Finding]) {
+        let run = try await CommandRun.roost(
+            arguments: ["doctor", "--json", "--data", directory.path, "--url", "http://127.0.0.1:\(port)"] + arguments,
+            environment: environment)
+        return (run.status, try JSONDecoder().decode([Finding].self, from: Data(run.output.utf8)))
+    }
+
+    /// What isn't as it should be, as `result check: found`. The machine itself isn't looked at here, nor whether a server answers.
+    private func problems(
+        _ directory: URL, port: Int = 1, _ arguments: [String] = [], environment: [String: String] = [:]
+    ) async throws -> [String] {
+        let (status, findings) = try await doctor(directory, port: port, arguments, environment: environment)
+        #expect((status == 0) == !findings.contains { $0.result == "fail" })
+        #expect(findings.filter { $0.result != "ok" && $0.advice == nil }.map(\.check) == [])
+        let machine = ["SQLite", "fsync", "disk space", "clock", "open files", "server", "open files of the process"]
+        return findings.filter { $0.result != "ok" && !machine.contains($0.check) }
+            .map { "\($0.result) \($0.check): \($0.found.replacing(directory.path, with: "DATA"))" }
+    }
+
+    /// A directory in which a server has run.
+    private func used() async throws -> URL {
+        let server = try await WatchedServer.start()
+        _ = try await server.request("GET", "/v1/me", token: try await server.token("ann"))
+        await server.stop()
+        return server.directory
+    }
+
+    private func setMode(_ mode: Int, of url: URL) throws {
+        try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: url.path)
+    }
+
+    @Test("a server that runs well and its directory are told to be well")
+    func well() async throws {
+        let server = try await WatchedServer.start()
+        let socket = try await server.socket("ann")
+        let (_, findings) = try await doctor(server.directory, port: server.port)
+        let checks = [
+            "database file", "file modes", "write-ahead log", "open files of the server", "stored operations", "connections",
+            "environment",
+        ]
+        #expect(findings.filter { checks.contains($0.check) }.map(\.result) == Array(repeating: "ok", count: checks.count))
+        #expect(try await problems(server.directory, port: server.port) == [])
+        await socket.close()
+        await server.stop()
+        #expect(try await problems(server.directory) == [])
+    }
+
+    @Test("files that others can open are named, with their modes")
+    func modes() async throws {
+        let directory = try await used()
+        try setMode(0o644, of: directory.appending(path: "roost.sqlite"))
+        #expect(try await problems(directory) == ["fail file modes: DATA/roost.sqlite has mode 644"])
+        try setMode(0o600, of: directory.appending(path: "roost.sqlite"))
+        try setMode(0o755, of: directory)
+        #expect(try await problems(directory).map { $0.prefix(20) } == ["warn data directory: "])
+        try setMode(0o700, of: directory)
+        try setMode(0o640, of: directory.appending(path: "token-secret"))
+        #expect(try await problems(directory) == ["fail secret: DATA/token-secret has mode 640"])
+    }
+
+    @Test("a missing or empty piece of the directory is found before a server starts on it")
+    func missing() async throws {
+        let directory = try await used()
+        let secret = directory.appending(path: "token-secret")
+        let kept = try Data(contentsOf: secret)
+        try FileManager.default.removeItem(at: secret)
+        #expect(try await problems(directory) == ["fail database file: DATA/token-secret is missing beside a database"])
+        try kept.write(to: secret)
+        try setMode(0o600, of: secret)
+        let database = directory.appending(path: "roost.sqlite")
+        try Data().write(to: database)
+        #expect(try await problems(directory).contains("fail database file: DATA/roost.sqlite is empty"))
+        try FileManager.default.removeItem(at: database)
+        #expect(
+            try await problems(directory).contains(
+                "fail database file: DATA/roost.sqlite is missing, and a secret is there: a server has run here before"))
+    }
+
+    @Test("a log that isn't checkpointed is found by its size")
+    func log() async throws {
+        let directory = try await used()
+        let log = directory.appending(path: "roost.sqlite-wal")
+        _ = FileManager.default.createFile(atPath: log.path, contents: nil, attributes: [.posixPermissions: 0o600])
+        let file = try FileHandle(forWritingTo: log)
+        try file.truncate(atOffset: 150 << 20)
+        try file.close()
+        #expect(
+            try await problems(directory) == [
+                "fail write-ahead log: DATA/roost.sqlite-wal has 150 MiB: checkpoints don't get through"
+            ])
+    }
+
+    @Test(
+        "files that were removed or replaced under a running server are found",
+        arguments: ["roost.sqlite", "roost.sqlite-wal", "roost.lock"])
+    func underARunningServer(name: String) async throws {
+        for isReplaced in [false, true] {
+            let server = try await WatchedServer.start()
+            _ = try await server.request("GET", "/v1/me", token: try await server.token("ann"))
+            // As a snapshot of the process: what it does by itself when it notices isn't looked at here.
+            server.process.signal(SIGSTOP)
+            let file = server.directory.appending(path: name)
+            if isReplaced {
+                let copy = file.appendingPathExtension("new")
+                try FileManager.default.copyItem(at: file, to: copy)
+                try setMode(0o600, of: copy)
+                #expect(rename(copy.path, file.path) == 0)
+            } else {
+                try FileManager.default.removeItem(at: file)
+            }
+            let problems = try await problems(server.directory)
+            let expected = "DATA/\(name) was \(isReplaced ? "replaced" : "removed")"
+            #expect(
+                problems.contains { $0.hasPrefix("fail open files of the server: process ") && $0.hasSuffix(expected) },
+                "\(problems)")
+            await server.process.killNow()
+        }
+    }
+
+    @Test("a variable that looks like a setting and isn't is a warning, and so is what Kubernetes sets")
+    func environment() async throws {
+        let directory = try await used()
+        let problems = try await problems(
+            directory, environment: ["ROOST_PROT": "7", "ROOST_PORT": "tcp://10.0.0.7:8080", "ROOST_SERVICE_HOST": "10.0.0.7"])
+        #expect(problems.count == 2 && problems.allSatisfy { $0.hasPrefix("warn environment: ") })
+        #expect(
+            problems.contains { $0.contains("ROOST_PROT") } && problems.contains { $0.contains("ROOST_PORT, ROOST_SERVICE_HOST") })
+    }
+
+    @Test("too few open files for connections-max are a warning, of this machine and of the server that runs")
+    func openFiles() async throws {
+        let server = try await WatchedServer.start(arguments: ["--connections-max", "1000000"])
+        let (_, findings) = try await doctor(server.directory, port: server.port, ["--connections-max", "1000000"])
+        let page = try await server.metrics()
+        let isEnough = page.value("process_max_fds") ?? 0 >= 1_000_000
+        let results = findings.filter { $0.check.hasPrefix("open files") && !$0.check.hasSuffix("server") }.map(\.result)
+        #expect(results == (isEnough ? ["ok", "ok"] : ["warn", "warn"]))
+        await server.stop()
+    }
+}
