@@ -25,7 +25,8 @@ struct FanoutBenchmark: Benchmark {
     private let smallWindow = 8
     private let channel = "fanout"
 
-    func figures(in directory: URL, isQuick: Bool) async throws -> [Figure] {
+    func figures(in directory: URL, scale: BenchScale) async throws -> [Figure] {
+        let socketCount = scale.pick(socketCount, quick: socketCount, smoke: 50)
         try OpenFiles.require(sockets: socketCount)
         let users = (0..<socketCount).map { UserID("user-\($0)") }
         try Seed.fill(directory) { seed in
@@ -44,14 +45,14 @@ struct FanoutBenchmark: Benchmark {
         let loop = LoadLoop()
         try loop.connect(port: server.port, tokens: tokens)
         let load = FanoutLoad(channel: channel)
-        _ = try load.run(loop, server, window: 1, seconds: 0.5)
-        let saturated = try load.run(loop, server, window: window, seconds: isQuick ? 3 : 10)
-        let eight = try load.run(loop, server, window: smallWindow, seconds: isQuick ? 2 : 6)
-        let single = try load.run(loop, server, window: 1, seconds: isQuick ? 3 : 8)
+        _ = try load.run(loop, server, window: 1, seconds: scale.warmUpSeconds)
+        let saturated = try load.run(loop, server, window: window, seconds: scale.pick(10, quick: 3, smoke: 0.3))
+        let eight = try load.run(loop, server, window: smallWindow, seconds: scale.pick(6, quick: 2, smoke: 0.2))
+        let single = try load.run(loop, server, window: 1, seconds: scale.pick(8, quick: 3, smoke: 0.2))
         loop.closeAll()
         server.end()
 
-        let seconds = isQuick ? 2.0 : 4.0
+        let seconds = scale.pick(4.0, quick: 2, smoke: 0.2)
         let singleFloor = try FloorSockets.measure(
             sockets: socketCount, bytes: Int(single.bytesPerDelivery), roundsAhead: 1, seconds: seconds)
         return [
@@ -60,13 +61,14 @@ struct FanoutBenchmark: Benchmark {
             Figure("bytes of a delivery", saturated.bytesPerDelivery, "B"),
             Figure(
                 "server CPU per delivery, saturated", saturated.cpuMicroseconds, "µs",
-                floor: try coalescedFloor(saturated, seconds: seconds), goals: [.atMost(2), .ratioAtMost(2.5)]),
+                floor: try coalescedFloor(saturated, sockets: socketCount, seconds: seconds),
+                goals: [.atMost(2), .ratioAtMost(2.5)]),
             Figure("delivery p50, saturated", saturated.deliveries.median / 1000, "ms"),
             Figure("delivery p99, saturated", saturated.deliveries.p99 / 1000, "ms"),
             Figure("messages in one write, \(smallWindow) under way", eight.messagesPerWrite, ""),
             Figure(
                 "server CPU per delivery, \(smallWindow) under way", eight.cpuMicroseconds, "µs",
-                floor: try coalescedFloor(eight, seconds: seconds), goals: [.atMost(2), .ratioAtMost(2.5)]),
+                floor: try coalescedFloor(eight, sockets: socketCount, seconds: seconds), goals: [.atMost(2), .ratioAtMost(2.5)]),
             Figure("server CPU per delivery, single", single.cpuMicroseconds, "µs", floor: singleFloor, goals: [.ratioAtMost(1.5)]),
             Figure("delivery p50, single", single.deliveries.median / 1000, "ms"),
             Figure("delivery p99, single", single.deliveries.p99 / 1000, "ms"),
@@ -74,9 +76,9 @@ struct FanoutBenchmark: Benchmark {
     }
 
     /// The floor with as many messages in a write as the server had.
-    private func coalescedFloor(_ measurement: FanoutLoad.Measurement, seconds: Double) throws -> Double {
+    private func coalescedFloor(_ measurement: FanoutLoad.Measurement, sockets: Int, seconds: Double) throws -> Double {
         let perWrite = max(1, measurement.messagesPerWrite)
         let bytes = Int(measurement.bytesPerDelivery * perWrite)
-        return try FloorSockets.measure(sockets: socketCount, bytes: bytes, roundsAhead: 2, seconds: seconds) / perWrite
+        return try FloorSockets.measure(sockets: sockets, bytes: bytes, roundsAhead: 2, seconds: seconds) / perWrite
     }
 }

@@ -14,12 +14,12 @@ struct BenchHistory: AsyncParsableCommand {
 /// What a page of history costs. The floor is SQLite alone, which steps through the same rows and looks at their columns.
 struct HistoryBenchmark: Benchmark {
     static let name = "history"
-    private let messageCount = 100_000
     private let pageSize = 50
     private let channel = ChannelID("history")
 
-    func figures(in directory: URL, isQuick: Bool) async throws -> [Figure] {
+    func figures(in directory: URL, scale: BenchScale) async throws -> [Figure] {
         let user = UserID("ann")
+        let messageCount = scale.pick(100_000, quick: 100_000, smoke: 1000)
         try Seed.fill(directory) { seed in
             try seed.addUsers([user])
             try seed.forEach([channel]) { try $0.perform(CreateChannel(channel: $1), as: user) }
@@ -33,13 +33,14 @@ struct HistoryBenchmark: Benchmark {
         defer { server.end() }
         let loop = LoadLoop()
         try loop.connect(port: server.port, tokens: tokens)
-        _ = try measure(loop, server, window: 1, seconds: 0.5)
-        let alone = try measure(loop, server, window: 1, seconds: isQuick ? 2 : 5)
-        let eight = try measure(loop, server, window: 8, seconds: isQuick ? 2 : 5)
+        _ = try measure(loop, server, newest: messageCount, window: 1, seconds: scale.warmUpSeconds)
+        let alone = try measure(loop, server, newest: messageCount, window: 1, seconds: scale.pick(5, quick: 2, smoke: 0.2))
+        let eight = try measure(loop, server, newest: messageCount, window: 8, seconds: scale.pick(5, quick: 2, smoke: 0.2))
         loop.closeAll()
         server.end()
         let floor = try FloorPages.measure(
-            in: directory, channel: channel.rawValue, pageSize: pageSize, positions: 100...messageCount, seconds: 2)
+            in: directory, channel: channel.rawValue, pageSize: pageSize, positions: 100...messageCount,
+            seconds: scale.pick(2, quick: 2, smoke: 0.2))
         return [
             Figure("server CPU per page of \(pageSize)", alone.cpuMicroseconds, "µs", floor: floor, goals: [.atMost(150)]),
             Figure("page p50", alone.pages.median / 1000, "ms"),
@@ -59,7 +60,7 @@ struct HistoryBenchmark: Benchmark {
         var pages: Histogram
     }
 
-    private func measure(_ loop: LoadLoop, _ server: BenchServer, window: Int, seconds: Double) throws -> Measurement {
+    private func measure(_ loop: LoadLoop, _ server: BenchServer, newest: Int, window: Int, seconds: Double) throws -> Measurement {
         let socket = loop.sockets[0]
         var askedAt: [Int: UInt64] = [:]
         var asked = 0
@@ -69,7 +70,7 @@ struct HistoryBenchmark: Benchmark {
 
         func ask() throws {
             let start = Clock.now()
-            let before = Seq.random(in: Seq(pageSize + 10)...Seq(messageCount))
+            let before = Seq.random(in: Seq(pageSize + 10)...Seq(newest))
             askedAt[try socket.call(ListMessages(channel: channel, before: before, limit: pageSize))] = start
             asked += 1
         }

@@ -17,7 +17,8 @@ struct IdleBenchmark: Benchmark {
     static let name = "idle"
     var socketCount = 10_000
 
-    func figures(in directory: URL, isQuick: Bool) async throws -> [Figure] {
+    func figures(in directory: URL, scale: BenchScale) async throws -> [Figure] {
+        let socketCount = scale.pick(socketCount, quick: socketCount, smoke: 100)
         try OpenFiles.require(sockets: socketCount)
         let users = (0..<socketCount).map { UserID("user-\($0)") }
         try Seed.fill(directory) { seed in
@@ -40,10 +41,10 @@ struct IdleBenchmark: Benchmark {
         try loop.connect(port: server.port, tokens: tokens)
         let connectSeconds = Double(Clock.now() - start) / 1e9
         let connected = server.usage
-        try loop.run(for: 2)
+        try loop.run(for: scale.pick(2, quick: 2, smoke: 0.2))
 
         let before = server.usage
-        let seconds = isQuick ? 5.0 : 30
+        let seconds = scale.pick(30.0, quick: 5, smoke: 0.3)
         try loop.run(for: seconds)
         let after = server.usage
         let held = server.metric("roost_sockets") ?? 0

@@ -14,14 +14,13 @@ struct BenchResume: AsyncParsableCommand {
 /// What it takes to come back: a member of 1,000 channels missed 500 messages, one in every other channel.
 struct ResumeBenchmark: Benchmark {
     static let name = "resume"
-    private let channelCount = 1000
-    private let missedCount = 500
 
-    func figures(in directory: URL, isQuick: Bool) async throws -> [Figure] {
+    func figures(in directory: URL, scale: BenchScale) async throws -> [Figure] {
+        let (channelCount, missedCount) = scale.pick((1000, 500), quick: (1000, 500), smoke: (40, 20))
         let ann = UserID("ann")
         let bob = UserID("bob")
         let channels = (0..<channelCount).map { ChannelID("channel-\($0)") }
-        let held = try fill(directory, channels, reader: ann, writer: bob)
+        let held = try fill(directory, channels, missed: missedCount, reader: ann, writer: bob)
         let tokens = try await BenchTokens(directory: directory).tokens(for: [ann])
         let server = try BenchServer(directory: directory)
         defer { server.end() }
@@ -40,7 +39,7 @@ struct ResumeBenchmark: Benchmark {
         defer { loop.onFrame = { _, _, _ in } }
         var times = Histogram()
         loop.receivedBytes = 0
-        let rounds = isQuick ? 50 : 300
+        let rounds = scale.pick(300, quick: 50, smoke: 5)
         let before = server.usage
         for round in 1...rounds {
             let start = Clock.now()
@@ -66,7 +65,7 @@ struct ResumeBenchmark: Benchmark {
 
     /// Makes the channels, notes where the reader stands, and lets the writer go on.
     private func fill(
-        _ directory: URL, _ channels: [ChannelID], reader: UserID, writer: UserID
+        _ directory: URL, _ channels: [ChannelID], missed: Int, reader: UserID, writer: UserID
     ) throws -> (
         user: Seq, channels: [String: Seq]
     ) {
@@ -86,7 +85,7 @@ struct ResumeBenchmark: Benchmark {
             try seed.forEach([reader]) { batch, reader in
                 user = try batch.perform(Resume(after: 0, channels: held), as: reader).user.seq
             }
-            try seed.forEach(0..<missedCount) { batch, number in
+            try seed.forEach(0..<missed) { batch, number in
                 let channel = channels[number * 2 % channels.count]
                 try batch.perform(
                     SendMessage(channel: channel, clientId: ClientID("new-\(number)"), text: SampleText.message), as: writer)

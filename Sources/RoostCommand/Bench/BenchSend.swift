@@ -18,7 +18,7 @@ struct SendBenchmark: Benchmark {
     /// Sends that each sender has under way.
     private let window = 32
 
-    func figures(in directory: URL, isQuick: Bool) async throws -> [Figure] {
+    func figures(in directory: URL, scale: BenchScale) async throws -> [Figure] {
         let users = (0..<channelCount).map { UserID("user-\($0)") }
         try Seed.fill(directory) { seed in
             try seed.addUsers(users)
@@ -27,21 +27,22 @@ struct SendBenchmark: Benchmark {
             }
         }
         let tokens = try await BenchTokens(directory: directory).tokens(for: users)
-        let fsync = try Disk.fsyncs(in: directory).median / 1000
-        let rewrite = try Disk.rewrites(in: directory).median / 1000
+        let fsync = try Disk.fsyncs(in: directory, seconds: scale.probeSeconds).median / 1000
+        let rewrite = try Disk.rewrites(in: directory, seconds: scale.probeSeconds).median / 1000
         let server = try BenchServer(directory: directory)
         defer { server.end() }
         let loop = LoadLoop()
         try loop.connect(port: server.port, tokens: tokens)
-        _ = try measure(loop, server, senders: channelCount, window: 4, seconds: 0.5)
-        let low = try measure(loop, server, senders: 1, window: 1, seconds: isQuick ? 1 : 3)
-        let full = try measure(loop, server, senders: channelCount, window: window, seconds: isQuick ? 3 : 10)
+        _ = try measure(loop, server, senders: channelCount, window: 4, seconds: scale.warmUpSeconds)
+        let low = try measure(loop, server, senders: 1, window: 1, seconds: scale.pick(3, quick: 1, smoke: 0.2))
+        let full = try measure(loop, server, senders: channelCount, window: window, seconds: scale.pick(10, quick: 3, smoke: 0.4))
         loop.closeAll()
         server.end()
 
         let batch = full.batchSize ?? 256
         let floor = try FloorInserts.measure(
-            in: directory, batchSize: Int(batch.rounded()), channelCount: channelCount, seconds: isQuick ? 2 : 4)
+            in: directory, batchSize: Int(batch.rounded()), channelCount: channelCount, seconds: scale.pick(4, quick: 2, smoke: 0.2)
+        )
         return [
             Figure(
                 "durable acknowledged sends", full.sendsPerSecond, "1/s", floor: floor.rowsPerSecond,

@@ -15,8 +15,9 @@ final class BenchServer {
 
     /// - Parameters:
     ///   - settings: further flags of the server.
+    ///   - program: another build of roost; nil for this one.
     ///   - name: the log's, for servers that share a directory.
-    init(directory: URL, settings: [String] = [], name: String = "server") throws {
+    init(directory: URL, program: URL? = nil, settings: [String] = [], name: String = "server") throws {
         self.directory = directory
         let log = directory.appending(path: "\(name).log")
         try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
@@ -24,7 +25,8 @@ final class BenchServer {
         port = try LoopbackSocket.freePort()
         let start = Clock.now()
         process = try ChildProcess(
-            ["serve", "--data", directory.path, "--port", "\(port)"] + settings, errors: try FileHandle(forWritingTo: log))
+            program: program, ["serve", "--data", directory.path, "--port", "\(port)"] + settings,
+            errors: try FileHandle(forWritingTo: log))
         while LoopbackSocket.get("/readyz", port: port)?.hasPrefix("HTTP/1.1 200") != true {
             guard process.isRunning, Clock.now() - start < 60_000_000_000 else {
                 let text = (try? String(contentsOf: log, encoding: .utf8)) ?? ""

@@ -16,9 +16,9 @@ struct StartBenchmark: Benchmark {
     static let name = "start"
     var messageCount = 1_000_000
 
-    func figures(in directory: URL, isQuick: Bool) async throws -> [Figure] {
-        let count = isQuick ? messageCount / 10 : messageCount
-        let starts = isQuick ? 3 : 7
+    func figures(in directory: URL, scale: BenchScale) async throws -> [Figure] {
+        let count = scale.pick(messageCount, quick: messageCount / 10, smoke: 500)
+        let starts = scale.pick(7, quick: 3, smoke: 1)
         let empty = try (0..<starts).map { number in
             try start(directory.appending(path: "empty-\(number)"))
         }

@@ -28,10 +28,16 @@ final class FloorInserts {
             }
         }
         for number in 0..<channelCount {
-            try execute("INSERT INTO channel_heads VALUES ('channel-\(number)', 1, 1, 0, 0)")
             try execute(
                 """
-                INSERT INTO members VALUES ('channel-\(number)', 'user-\(number)', 'owner', 'member', 0, 1, 1, 1, 0, NULL, 0, 1, 1)
+                INSERT INTO channel_heads (channel_id, seq, member_count, message_count, last_activity)
+                VALUES ('channel-\(number)', 1, 1, 0, 0)
+                """)
+            try execute(
+                """
+                INSERT INTO members (channel_id, user_id, role, state, joined_at, change_seq, user_seq, read_seq, read_count,
+                                     last_sent_seq, joined_seq, joined_user_seq)
+                VALUES ('channel-\(number)', 'user-\(number)', 'owner', 'member', 0, 1, 1, 1, 0, 0, 1, 1)
                 """)
         }
         // The writes of a send, without its reads.
@@ -40,7 +46,11 @@ final class FloorInserts {
             INSERT INTO messages (channel_id, seq, message_id, change_seq, ordinal, sender_id, client_id, text, created_at)
             VALUES (?1, ?2, ?3, ?2, ?2, ?4, ?5, ?6, ?7) ON CONFLICT (channel_id, sender_id, client_id) DO NOTHING
             """,
-            "UPDATE channel_heads SET seq = ?2, message_count = ?2, last_activity = ?3 WHERE channel_id = ?1",
+            """
+            UPDATE channel_heads
+            SET seq = ?2, member_count = 1, message_count = ?2, last_activity = ?3, last_message_at = ?3, list_at = COALESCE(?3, list_at)
+            WHERE channel_id = ?1
+            """,
             "UPDATE members SET read_count = read_count + 1, last_sent_seq = ?2 WHERE channel_id = ?1 AND user_id = ?3",
         ] {
             var statement: OpaquePointer?

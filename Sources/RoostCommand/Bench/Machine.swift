@@ -10,14 +10,14 @@ struct Machine: Encodable, CustomStringConvertible {
     /// How long it takes to write 4 KiB in place with fdatasync, which is what most commits do.
     let fdatasyncMedianMicroseconds: Double
 
-    init(directory: URL) throws {
+    init(directory: URL, probeSeconds: Double = 1) throws {
         cores = Int(sysconf(Int32(_SC_NPROCESSORS_ONLN)))
         let lines = SystemFile.read("/proc/cpuinfo").split(separator: "\n")
         let model = lines.first { $0.hasPrefix("model name") }?.split(separator: ":").last
         processor = model.map { $0.trimmingCharacters(in: .whitespaces) } ?? "unknown processor"
         kernel = SystemFile.read("/proc/sys/kernel/osrelease").trimmingCharacters(in: .whitespacesAndNewlines)
-        fsyncMedianMicroseconds = try Disk.fsyncs(in: directory).median
-        fdatasyncMedianMicroseconds = try Disk.rewrites(in: directory).median
+        fsyncMedianMicroseconds = try Disk.fsyncs(in: directory, seconds: probeSeconds).median
+        fdatasyncMedianMicroseconds = try Disk.rewrites(in: directory, seconds: probeSeconds).median
     }
 
     var description: String {
@@ -31,14 +31,16 @@ struct Machine: Encodable, CustomStringConvertible {
 /// What the disk itself costs.
 enum Disk {
     /// Appends 4 KiB to a file and calls fsync, again and again for about a second.
-    static func fsyncs(in directory: URL) throws -> Histogram {
-        try times(in: directory) { file, block, _ in write(file, block, block.count) == block.count && fsync(file) == 0 }
+    static func fsyncs(in directory: URL, seconds: Double = 1) throws -> Histogram {
+        try times(in: directory, seconds: seconds) { file, block, _ in
+            write(file, block, block.count) == block.count && fsync(file) == 0
+        }
     }
 
     /// Writes 4 KiB in place and calls fdatasync: what a commit does once SQLite's log has its size. On some file systems this takes a
     /// tenth of an append, whose new size is to be kept as well.
-    static func rewrites(in directory: URL) throws -> Histogram {
-        try times(in: directory) { file, block, number in
+    static func rewrites(in directory: URL, seconds: Double = 1) throws -> Histogram {
+        try times(in: directory, seconds: seconds) { file, block, number in
             let position = off_t(number % 16 * block.count)
             guard pwrite(file, block, block.count, position) == block.count else { return false }
             #if os(Linux)
@@ -49,7 +51,7 @@ enum Disk {
         }
     }
 
-    private static func times(in directory: URL, _ body: (Int32, [UInt8], Int) -> Bool) throws -> Histogram {
+    private static func times(in directory: URL, seconds: Double, _ body: (Int32, [UInt8], Int) -> Bool) throws -> Histogram {
         let path = directory.appending(path: "fsync-probe").path
         let file = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
         guard file >= 0 else { throw BenchFailure("can't write \(path)") }
@@ -61,7 +63,7 @@ enum Disk {
         for _ in 0..<16 { _ = write(file, block, block.count) }
         fsync(file)
         var times = Histogram()
-        let end = Clock.now() + 1_000_000_000
+        let end = Clock.now() + UInt64(seconds * 1e9)
         while times.count < 1000, Clock.now() < end || times.count < 20 {
             let start = Clock.now()
             guard body(file, block, times.count) else {

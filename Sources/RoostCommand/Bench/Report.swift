@@ -81,12 +81,6 @@ struct Report: Encodable {
     let machine: Machine
     let sections: [Section]
 
-    func json() throws -> String {
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
-        return String(decoding: try encoder.encode(self), as: UTF8.self)
-    }
-
     /// A table whose columns line up.
     func table() -> String {
         var rows = [["", "measured", "unit", "floor", "ratio", "target", "met"]]

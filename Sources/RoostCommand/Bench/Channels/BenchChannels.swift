@@ -21,8 +21,8 @@ struct LargeChannelBenchmark: Benchmark {
     private let mover = UserID("mover")
     private let onlineCount = 10
 
-    func figures(in directory: URL, isQuick: Bool) async throws -> [Figure] {
-        let users = (0..<(isQuick ? 30_000 : 299_000)).map { UserID("user-\($0)") }
+    func figures(in directory: URL, scale: BenchScale) async throws -> [Figure] {
+        let users = (0..<scale.pick(299_000, quick: 30_000, smoke: 600)).map { UserID("user-\($0)") }
         let online = Array(users.prefix(onlineCount - 1))
         try Seed.fill(directory) { seed in
             try seed.addUsers([owner, mover] + users)
@@ -37,8 +37,8 @@ struct LargeChannelBenchmark: Benchmark {
         let memoryBefore = server.usage.residentBytes
         let added = try add(Array(users.dropFirst(online.count)), loop, server)
         let memoryAfter = server.usage.residentBytes
-        let rounds = isQuick ? 1000 : 4000
-        let messages = try [big, small].map { try sends(to: $0, loop, server, seconds: isQuick ? 2 : 5) }
+        let rounds = scale.pick(4000, quick: 1000, smoke: 20)
+        let messages = try [big, small].map { try sends(to: $0, loop, server, seconds: scale.pick(5, quick: 2, smoke: 0.2)) }
         let moves = try [big, small].map { try joinsAndLeaves(in: $0, loop, server, rounds: rounds) }
         let pages = try [big, small].map { channel in
             try CallLoad(loop: loop, server: server, socket: 0).repeating(ListMembers(channel: channel, limit: 10), rounds)
@@ -96,8 +96,8 @@ struct ChannelListBenchmark: Benchmark {
     private let user = UserID("reader")
     private let writer = UserID("writer")
 
-    func figures(in directory: URL, isQuick: Bool) async throws -> [Figure] {
-        let channelCount = isQuick ? 2000 : 10_000
+    func figures(in directory: URL, scale: BenchScale) async throws -> [Figure] {
+        let channelCount = scale.pick(10_000, quick: 2000, smoke: 60)
         _ = try ChannelListWorld.fill(directory, user: user, writer: writer, count: channelCount)
         let tokens = try await BenchTokens(directory: directory).tokens(for: [user])
         let server = try BenchServer(directory: directory, settings: ChannelListWorld.settings)
@@ -105,7 +105,7 @@ struct ChannelListBenchmark: Benchmark {
         let loop = LoadLoop()
         try loop.connect(port: server.port, tokens: tokens)
         let load = CallLoad(loop: loop, server: server, socket: 0)
-        let rounds = isQuick ? 200 : 500
+        let rounds = scale.pick(500, quick: 200, smoke: 10)
         func cost(_ operation: some RoostAPI.Operation) throws -> Double {
             _ = try load.repeating(operation, 20)
             return try load.repeating(operation, rounds).cpuPerCall / 1000

@@ -9,11 +9,12 @@ struct ClientListBenchmark: Benchmark {
     static let name = "client list"
     private let user = UserID("reader")
     private let writer = UserID("writer")
-    private let eventCount = 1000
     private let firstRows = 50
 
-    func figures(in directory: URL, isQuick: Bool) async throws -> [Figure] {
-        let channels = try ChannelListWorld.fill(directory, user: user, writer: writer, count: isQuick ? 2000 : 10_000)
+    func figures(in directory: URL, scale: BenchScale) async throws -> [Figure] {
+        let eventCount = scale.pick(1000, quick: 1000, smoke: 40)
+        let channels = try ChannelListWorld.fill(
+            directory, user: user, writer: writer, count: scale.pick(10_000, quick: 2000, smoke: 60))
         let tokens = try await BenchTokens(directory: directory).tokens(for: [user, writer])
         let server = try BenchServer(directory: directory, settings: ChannelListWorld.settings)
         defer { server.end() }

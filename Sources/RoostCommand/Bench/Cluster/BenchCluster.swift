@@ -42,8 +42,10 @@ struct BenchCluster: AsyncParsableCommand {
         #if Cluster
         try await options.report([
             ClusterBenchmark(
-                databaseURL: database, busURL: bus, seconds: Double(seconds ?? (options.quick ? 3 : 10)), socketCount: sockets,
-                idleCount: idle ?? (options.quick ? 1000 : 10_000), parts: only.isEmpty ? BenchCluster.Part.allCases : only)
+                databaseURL: database, busURL: bus, seconds: seconds.map(Double.init) ?? options.scale.pick(10, quick: 3, smoke: 1),
+                socketCount: options.scale.pick(sockets, quick: sockets, smoke: 150),
+                idleCount: idle ?? options.scale.pick(10_000, quick: 1000, smoke: 50),
+                parts: only.isEmpty ? BenchCluster.Part.allCases : only)
         ])
         #else
         throw BenchFailure(
@@ -68,7 +70,7 @@ struct ClusterBenchmark: Benchmark {
     let idleCount: Int
     let parts: [BenchCluster.Part]
 
-    func figures(in directory: URL, isQuick: Bool) async throws -> [Figure] {
+    func figures(in directory: URL, scale: BenchScale) async throws -> [Figure] {
         try OpenFiles.require(sockets: socketCount)
         let world = ClusterWorld(userCount: socketCount)
         let alone = directory.appending(path: "sqlite")

@@ -103,7 +103,8 @@ struct PeerSends {
             metadata, tags, parent_id, created_at) VALUES (:\(channel), :n, :id, :n, :n, :\(channel), :n, :text, NULL, NULL, NULL, NULL, \
             NULL, :now) ON CONFLICT (channel_id, sender_id, client_id) DO NOTHING;
             """, #"\endpipeline"#, #"\startpipeline"#,
-            "UPDATE channel_heads SET seq = :n, member_count = 1, message_count = :n, last_activity = :now WHERE channel_id = :\(channel);",
+            "UPDATE channel_heads SET seq = :n, member_count = 1, message_count = :n, last_activity = :now, "
+                + "last_message_at = :now, list_at = COALESCE(:now, list_at) WHERE channel_id = :\(channel);",
             """
             UPDATE members SET read_count = read_count + 1, last_sent_seq = :n WHERE channel_id = :\(channel) AND user_id = :\(channel);
             """,

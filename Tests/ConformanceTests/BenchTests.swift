@@ -1,0 +1,84 @@
+import Foundation
+import RoostAPI
+import RoostTestSupport
+import Testing
+
+/// Every part of `roost bench` runs, and tells all of its figures. How large they are isn't looked at here.
+@Suite struct BenchTests {
+    private struct Report: Decodable {
+        struct Section: Decodable {
+            let bench: String
+            let figures: [Figure]
+        }
+        struct Figure: Decodable {
+            let name: String
+            let value: Double
+            let floor: Double?
+        }
+        let sections: [Section]
+    }
+
+    private func figures(_ words: String) async throws -> [Report.Figure] {
+        let directory = TemporaryDirectory.make()
+        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let run = try await CommandRun.roost(
+            arguments: ["bench"] + words.split(separator: " ").map(String.init) + ["--smoke", "--json", "--on", directory.path],
+            within: .seconds(100))
+        #expect(run.status == 0, "\(run.errors)")
+        // No figure is infinite or no number: JSON couldn't carry it.
+        let sections = try JSONDecoder().decode(Report.self, from: Data(run.output.utf8)).sections
+        #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path) == [])
+        return sections.flatMap(\.figures)
+    }
+
+    @Test(
+        "each part of the benchmark runs to its end and tells its figures",
+        arguments: [
+            ("fanout", 11, 3), ("send", 9, 2), ("idle", 6, 0), ("start", 3, 0), ("history", 8, 2), ("resume", 5, 0),
+            ("channels", 15, 4),
+        ])
+    func parts(part: String, count: Int, floors: Int) async throws {
+        let figures = try await figures(part)
+        #expect(figures.count == count && figures.compactMap(\.floor).count == floors)
+        #expect(figures.filter { !$0.value.isFinite || $0.floor.map { $0 <= 0 || !$0.isFinite } == true }.map(\.name) == [])
+        #expect(Set(figures.map(\.name)).count == count)
+    }
+
+    @Test("the benchmark compares costs with another build of roost, here with itself")
+    func against() async throws {
+        struct Report: Decodable {
+            struct Cost: Decodable {
+                let name: String
+                let runs: [Double]
+                let otherRuns: [Double]
+                let median: Double
+                let otherMedian: Double
+            }
+            let costs: [Cost]
+        }
+        let directory = TemporaryDirectory.make()
+        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+        let run = try await CommandRun.roost(
+            arguments: ["bench", "--against", ServerProcess.binary.path, "--smoke", "--json", "--on", directory.path],
+            within: .seconds(100))
+        #expect(run.status == 0, "\(run.errors)")
+        let costs = try JSONDecoder().decode(Report.self, from: Data(run.output.utf8)).costs
+        #expect(
+            costs.map(\.name) == [
+                "server CPU per delivery, 8 under way", "server CPU per delivery, single", "server CPU per send",
+                "RSS per idle connection",
+                "server CPU per connection made",
+            ])
+        #expect(costs.allSatisfy { $0.runs.count == 1 && $0.otherRuns.count == 1 && $0.median.isFinite && $0.otherMedian.isFinite })
+    }
+
+    @Test(
+        "a program that can't be run, or a part that can't be compared, is refused",
+        arguments: ["send --against /nowhere/roost", "start --against /bin/true", "send --quick"])
+    func refusals(words: String) async throws {
+        let run = try await CommandRun.roost(
+            arguments: ["bench"] + words.split(separator: " ").map(String.init) + ["--smoke", "--json"], within: .seconds(20))
+        #expect(run.status != 0 && run.output == "")
+    }
+}
