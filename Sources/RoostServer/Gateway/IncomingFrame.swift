@@ -17,15 +17,16 @@ enum IncomingFrame {
         do {
             let scan = try JSONScan(bytes)
             let frame = try JSONDecoder().decode(Decoded.self, from: Data(bytes)).frame
-            self = scan.duplicate.map { frame.refused(havingTwice: $0) } ?? frame
+            self = scan.problem.map { frame.refused(for: $0) } ?? frame
         } catch {
             self = .malformed(RoostError(decoding: error))
         }
     }
 
-    /// The same frame once it is known that a key stands twice in it: of two numbers of a call, say, nobody knows which one is meant.
-    private func refused(havingTwice path: [String]) -> IncomingFrame {
-        let error = RoostError.duplicateKey(path.count > 1 && path.first == "with" ? Array(path.dropFirst()) : path)
+    /// The same frame once it is known what in it can't be kept: of two numbers of a call, say, nobody knows which one is meant.
+    private func refused(for problem: JSONScan.Problem) -> IncomingFrame {
+        let path = problem.path
+        let error = problem.error(at: path.count > 1 && path.first == "with" ? Array(path.dropFirst()) : path)
         guard path.count > 1 else { return .malformed(error) }
         return switch self {
         case .call(let call, _), .refused(let call, _): .refused(call, error)

@@ -1,27 +1,68 @@
 import Foundation
 import RoostAPI
 
-/// One look at a client's JSON before it is read: whether reading it costs too much, and whether an object has a key twice.
+/// One look at a client's JSON before it is read: whether it is JSON to the letter (RFC 8259), whether reading it costs too much, whether an
+/// object has a key twice, and whether each number can be kept as it is written.
 ///
 /// Foundation reads about a value a microsecond, and free JSON several times slower, since each value is tried as one type after another. A
-/// megabyte of `[[],[],…` would hold an event loop for seconds. And of a key that stands twice it silently drops one value, while nothing here
-/// is accepted and then dropped. The text isn't checked to be JSON.
+/// megabyte of `[[],[],…` would hold an event loop for seconds. It takes commas before brackets, byte-order marks and other encodings. And of a
+/// key that stands twice it silently drops one value, and of a long number its last digits, while nothing here is accepted and then dropped.
+/// That the text is UTF-8 is checked elsewhere.
 struct JSONScan {
-    /// The keys that lead to the first one that stands twice in its object; nil when there is none.
-    private(set) var duplicate: [String]?
+    /// Something that is JSON and can't be kept as it is.
+    struct Problem: Equatable {
+        enum Kind: Equatable {
+            case duplicateKey
+            case inexactNumber
+        }
+
+        let kind: Kind
+        /// The keys that lead to it.
+        let path: [String]
+
+        /// - Parameter path: the keys that lead to it from the object that the client knows.
+        func error(at path: [String]) -> RoostError {
+            let reason =
+                switch kind {
+                case .duplicateKey: "is given more than once"
+                case .inexactNumber:
+                    "can't be kept exactly: a whole number has at most 64 bits, any other at most 17 digits and the range of a double"
+                }
+            return path.isEmpty
+                ? RoostError(.invalidArgument, "A number \(reason).") : .invalidArgument(path.joined(separator: "."), reason)
+        }
+    }
+
+    /// The first problem; nil when there is none.
+    private(set) var problem: Problem?
 
     private let bytes: [UInt8]
+    private var expected = Expected.value
     private var valueCount = 0
     private var containers: [Container] = []
     /// The keys of the open objects, in their order.
     private var keys: [Key] = []
+
+    /// What may stand next.
+    private enum Expected {
+        case value
+        /// Behind the bracket that begins an array.
+        case valueOrEnd
+        /// Behind the brace that begins an object.
+        case keyOrEnd
+        case key
+        case colon
+        /// Behind a value in an array or object: a comma, or its end.
+        case separator
+        /// Behind the outermost value.
+        case nothing
+    }
 
     /// An object or array that has begun and not ended.
     private struct Container {
         let isObject: Bool
         /// Where its keys begin.
         let firstKey: Int
-        var awaitsKey: Bool
         /// Its keys as text, once there are many, or some that can be written in several ways.
         var names: Set<String>?
     }
@@ -37,67 +78,150 @@ struct JSONScan {
     /// Characters of a key that are told.
     private static let toldCharactersMax = 64
 
-    /// Throws `limit_exceeded` when the text has more than `Limits.jsonValues` values.
+    /// - Throws: `invalid_argument` when the text isn't JSON, `limit_exceeded` when it has more than `Limits.jsonValues` values.
     init(_ bytes: [UInt8]) throws(RoostError) {
         self.bytes = bytes
         var index = 0
         while index < bytes.count {
             switch bytes[index] {
-            case UInt8(ascii: "\""): index = readString(from: index)
-            case UInt8(ascii: "{"): open(isObject: true)
-            case UInt8(ascii: "["): open(isObject: false)
-            case UInt8(ascii: "}"), UInt8(ascii: "]"): close()
-            case UInt8(ascii: ","):
-                valueCount += 1
-                if let last = containers.indices.last { containers[last].awaitsKey = containers[last].isObject }
-            default: break
+            case UInt8(ascii: " "), UInt8(ascii: "\n"), UInt8(ascii: "\r"), UInt8(ascii: "\t"): index += 1
+            case UInt8(ascii: "\""): index = try readString(from: index)
+            case UInt8(ascii: "{"): index = try open(isObject: true, at: index)
+            case UInt8(ascii: "["): index = try open(isObject: false, at: index)
+            case UInt8(ascii: "}"): index = try close(isObject: true, at: index)
+            case UInt8(ascii: "]"): index = try close(isObject: false, at: index)
+            case UInt8(ascii: ","): index = try readComma(at: index)
+            case UInt8(ascii: ":"):
+                guard expected == .colon else { throw malformed(at: index) }
+                expected = .value
+                index += 1
+            default: index = try readLiteral(from: index)
             }
             guard valueCount <= Limits.jsonValues else {
                 throw .limitExceeded("body", limit: Limits.jsonValues, unit: "JSON values")
             }
-            index += 1
         }
+        guard expected == .nothing else { throw malformed(at: index) }
     }
 
-    /// Throws `invalid_argument` when an object has a key twice.
-    func requireDistinctKeys() throws(RoostError) {
-        if let duplicate { throw .duplicateKey(duplicate) }
+    /// Throws `invalid_argument` when something can't be kept as it is.
+    func requireExact() throws(RoostError) {
+        if let problem { throw problem.error(at: problem.path) }
     }
 
-    private mutating func open(isObject: Bool) {
+    private func malformed(at index: Int, _ reason: String? = nil) -> RoostError {
+        RoostError(.invalidArgument, "This is not JSON: \(reason ?? "something else was expected") at byte \(index).")
+    }
+
+    // MARK: Structure
+
+    private mutating func beginValue(at index: Int) throws(RoostError) {
+        guard expected == .value || expected == .valueOrEnd else { throw malformed(at: index) }
+    }
+
+    private mutating func endValue() { expected = containers.isEmpty ? .nothing : .separator }
+
+    private mutating func open(isObject: Bool, at index: Int) throws(RoostError) -> Int {
+        try beginValue(at: index)
         valueCount += 1
-        containers.append(Container(isObject: isObject, firstKey: keys.count, awaitsKey: isObject))
+        containers.append(Container(isObject: isObject, firstKey: keys.count))
+        expected = isObject ? .keyOrEnd : .valueOrEnd
+        return index + 1
     }
 
-    private mutating func close() {
-        guard let closed = containers.popLast() else { return }
-        keys.removeLast(keys.count - closed.firstKey)
+    private mutating func close(isObject: Bool, at index: Int) throws(RoostError) -> Int {
+        guard let last = containers.last, last.isObject == isObject,
+            expected == .separator || expected == (isObject ? .keyOrEnd : .valueOrEnd)
+        else { throw malformed(at: index) }
+        containers.removeLast()
+        keys.removeLast(keys.count - last.firstKey)
+        endValue()
+        return index + 1
     }
 
-    /// - Returns: where the string's last quote stands.
-    private mutating func readString(from start: Int) -> Int {
+    private mutating func readComma(at index: Int) throws(RoostError) -> Int {
+        guard expected == .separator, let last = containers.last else { throw malformed(at: index) }
+        valueCount += 1
+        expected = last.isObject ? .key : .value
+        return index + 1
+    }
+
+    // MARK: Values
+
+    private mutating func readLiteral(from start: Int) throws(RoostError) -> Int {
+        try beginValue(at: start)
+        for literal in ["true", "false", "null"] where bytes[start...].starts(with: literal.utf8) {
+            endValue()
+            return start + literal.utf8.count
+        }
+        guard let number = JSONNumber(bytes, from: start) else { throw malformed(at: start) }
+        if problem == nil, !number.isExact { problem = Problem(kind: .inexactNumber, path: path) }
+        endValue()
+        return number.end
+    }
+
+    /// - Returns: the place behind the string's last quote.
+    private mutating func readString(from start: Int) throws(RoostError) -> Int {
+        let isKey = expected == .key || expected == .keyOrEnd
+        if !isKey { try beginValue(at: start) }
         var index = start + 1
         var hasEscapes = false
         var isASCII = true
         while index < bytes.count, bytes[index] != UInt8(ascii: "\"") {
+            guard bytes[index] >= 0x20 else { throw malformed(at: index, "a control character in a string") }
             if bytes[index] == UInt8(ascii: "\\") {
                 hasEscapes = true
+                index = try readEscape(from: index)
+            } else {
+                if bytes[index] >= 0x80 { isASCII = false }
                 index += 1
-            } else if bytes[index] >= 0x80 {
-                isASCII = false
             }
-            index += 1
         }
-        guard duplicate == nil, index < bytes.count, let last = containers.indices.last, containers[last].awaitsKey else {
-            return index
+        guard index < bytes.count else { throw malformed(at: index, "a string without an end") }
+        if isKey {
+            add(Key(range: start + 1..<index, hasEscapes: hasEscapes), isPlain: isASCII && !hasEscapes)
+            expected = .colon
+        } else {
+            endValue()
         }
-        containers[last].awaitsKey = false
-        let key = Key(range: start + 1..<index, hasEscapes: hasEscapes)
-        let isNew =
-            isASCII && !hasEscapes && containers[last].names == nil ? isNewByBytes(key, in: last) : isNewByName(key, in: last)
+        return index + 1
+    }
+
+    /// - Returns: the place behind the escape.
+    private func readEscape(from start: Int) throws(RoostError) -> Int {
+        guard start + 1 < bytes.count else { throw malformed(at: start, "an escape without an end") }
+        guard bytes[start + 1] == UInt8(ascii: "u") else {
+            guard "\"\\/bfnrt".utf8.contains(bytes[start + 1]) else { throw malformed(at: start, "an unknown escape") }
+            return start + 2
+        }
+        let unit = try readUnit(from: start)
+        guard (0xd800...0xdfff).contains(unit) else { return start + 6 }
+        // Half a character is none. The other half has to follow at once.
+        guard unit < 0xdc00, (0xdc00...0xdfff).contains(try readUnit(from: start + 6)) else {
+            throw malformed(at: start, "half a surrogate pair")
+        }
+        return start + 12
+    }
+
+    private func readUnit(from start: Int) throws(RoostError) -> Int {
+        guard start + 6 <= bytes.count, bytes[start] == UInt8(ascii: "\\"), bytes[start + 1] == UInt8(ascii: "u") else {
+            throw malformed(at: start, "half a surrogate pair")
+        }
+        var unit = 0
+        for byte in bytes[start + 2..<start + 6] {
+            guard let digit = Character(UnicodeScalar(byte)).hexDigitValue else { throw malformed(at: start, "an unknown escape") }
+            unit = unit << 4 | digit
+        }
+        return unit
+    }
+
+    // MARK: Keys
+
+    private mutating func add(_ key: Key, isPlain: Bool) {
+        guard problem == nil, let last = containers.indices.last else { return }
+        let isNew = isPlain && containers[last].names == nil ? isNewByBytes(key, in: last) : isNewByName(key, in: last)
         keys.append(key)
-        if !isNew { duplicate = path }
-        return index
+        if !isNew { problem = Problem(kind: .duplicateKey, path: path) }
     }
 
     private mutating func isNewByBytes(_ key: Key, in container: Int) -> Bool {
@@ -129,11 +253,5 @@ struct JSONScan {
             guard end > containers[index].firstKey else { return nil }
             return String(text(keys[end - 1]).prefix(Self.toldCharactersMax))
         }
-    }
-}
-
-extension RoostError {
-    static func duplicateKey(_ path: [String]) -> RoostError {
-        .invalidArgument(path.joined(separator: "."), "is given more than once")
     }
 }

@@ -13,7 +13,10 @@ enum RequestFields {
         var fields: [String: JSONValue] = [:]
         switch entry.type.method {
         case .get, .delete:
-            for (name, values) in query(of: request) { fields[name] = try value(values, for: name, schemas[name]) }
+            for (name, values) in try query(of: request) { fields[name] = try value(values, for: name, schemas[name]) }
+            guard try await collect(request).readableBytes == 0 else {
+                throw RoostError.invalidArgument("body", "isn't read here: the fields go in the path and the query")
+            }
         case .post, .put, .patch:
             guard request.uri.query == nil else {
                 throw RoostError.invalidArgument("query", "isn't read here: the fields go in the body")
@@ -35,32 +38,56 @@ enum RequestFields {
     }
 
     /// The query's values by their names, percent-encoded as they came: a comma that separates values stands there as itself.
-    private static func query(of request: Request) -> [String: [Substring]] {
+    private static func query(of request: Request) throws(RoostError) -> [String: [Substring]] {
         var result: [String: [Substring]] = [:]
         for pair in (request.uri.query ?? "").split(separator: "&") {
             let parts = pair.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
-            result[decoded(parts[0]), default: []].append(parts.count > 1 ? parts[1] : "")
+            guard let first = parts.first else { continue }
+            result[try decoded(first, of: String(first)), default: []].append(parts.count > 1 ? parts[1] : "")
         }
         return result
     }
 
-    private static func decoded(_ text: Substring) -> String { text.removingPercentEncoding ?? String(text) }
+    private static func decoded(_ text: Substring, of name: String) throws(RoostError) -> String {
+        guard let decoded = text.removingPercentEncoding else {
+            throw .invalidArgument(name, "must be percent-encoded UTF-8: each % begins an escape of two hexadecimal digits")
+        }
+        return decoded
+    }
 
-    private static func body(of request: Request) async throws -> [String: JSONValue] {
-        let buffer: ByteBuffer
+    private static func collect(_ request: Request) async throws -> ByteBuffer {
         do {
-            buffer = try await request.body.collect(upTo: Limits.bodySizeBytes)
+            return try await request.body.collect(upTo: Limits.bodySizeBytes)
         } catch is NIOTooManyBytesError {
             throw RoostError.limitExceeded("body", limit: Limits.bodySizeBytes, unit: "bytes")
         }
+    }
+
+    private static func body(of request: Request) async throws -> [String: JSONValue] {
+        try checkMediaType(of: request)
+        let buffer = try await collect(request)
         guard buffer.readableBytes > 0 else { return [:] }
         let bytes = Array(buffer.readableBytesView)
         guard String(validating: bytes, as: UTF8.self) != nil else { throw RoostError(.invalidArgument, "The body is not UTF-8.") }
-        try JSONScan(bytes).requireDistinctKeys()
+        let scan = try JSONScan(bytes)
         guard case .object(let fields) = try JSONDecoder().decode(JSONValue.self, from: Data(bytes)) else {
             throw RoostError(.invalidArgument, "The body must be a JSON object.")
         }
+        try scan.requireExact()
         return fields
+    }
+
+    /// A body that says what it is must be JSON; one that doesn't is read as JSON.
+    private static func checkMediaType(of request: Request) throws {
+        guard let type = request.headers[.contentType], request.headers[.contentLength] != "0" else { return }
+        let parts = type.lowercased().split(separator: ";").map { $0.trimmingCharacters(in: .whitespaces) }
+        let isUTF8 = parts.dropFirst().allSatisfy {
+            !$0.hasPrefix("charset=") || ["charset=utf-8", "charset=\"utf-8\""].contains($0)
+        }
+        guard parts.first == "application/json", isUTF8 else {
+            throw Problem.Refused(
+                problem: Problem(.invalidArgument("Content-Type", "must be application/json, in UTF-8"), status: 415))
+        }
     }
 
     /// Percent-encoded text as the JSON that the field's shape asks for.
@@ -70,7 +97,7 @@ enum RequestFields {
             let parts = texts.flatMap { $0.isEmpty ? [] : $0.split(separator: ",", omittingEmptySubsequences: false) }
             return .array(try parts.map { try value([$0], for: name, element) })
         }
-        let text = decoded(first)
+        let text = try decoded(first, of: name)
         switch schema {
         case _ where texts.count > 1:
             throw RoostError.invalidArgument(name, "is given more than once")

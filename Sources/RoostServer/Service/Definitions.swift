@@ -46,7 +46,7 @@ public struct Definitions: Sendable {
         guard data.count <= Limits.bodySizeBytes else { throw refusal("", "it has a limit of \(Limits.bodySizeBytes) bytes.") }
         let lists: [String: JSONValue]
         do {
-            try JSONScan(Array(data)).requireDistinctKeys()
+            try JSONScan(Array(data)).requireExact()
             guard case .object(let fields) = try JSONDecoder().decode(JSONValue.self, from: data) else {
                 throw refusal("", "it must be a JSON object.")
             }

@@ -1,0 +1,82 @@
+import Foundation
+import RoostAPI
+import RoostTestSupport
+import Testing
+
+/// JSON to the letter (RFC 8259), over both transports and inside metadata: nothing is guessed, and nothing is kept otherwise than it was written.
+@Suite struct StrictJSONTests {
+    /// Texts that stand where the metadata's value `k` stands.
+    static let malformed = [
+        "[1,]", "{\"a\":1,}", "[,1]", "[1 2]", "{\"a\"}", "{\"a\":}", "{a:1}", "{'a':1}", "01", "-", "+1", "1.", ".5", "1e", "0x1",
+        "NaN",
+        "Infinity", "-Infinity", "True", "nul", "\"a\u{1}b\"", "\"a\tb\"", #""\x41""#, #""\ud800""#, #""\udc00\ud800""#,
+        #""\u12g4""#,
+        "\"a", "[1}", "{\"a\":1]", "1,", "// x\n1", "/* x */1", "undefined", "", "\u{feff}1", "1 \u{a0}", "{\"a\":1,,\"b\":2}",
+        "[[]",
+    ]
+    static let inexact = [
+        "9223372036854775808", "-9223372036854775809", "18446744073709551615", "123456789012345678901234567890", "1e400", "-1e400",
+        "1e-400", "0.12345678901234567890123", "9007199254740993.0", "3.141592653589793238462643383279", "123456789012345678e1",
+    ]
+    static let exact = [
+        "9223372036854775807", "-9223372036854775808", "9007199254740993", "0.1", "0.30000000000000004", "0.10000000000000001",
+        "1e20",
+        "1.7976931348623157e308", "5e-324", "-0.0", "1.00000000000000000000", "1E+2", "100000000000000000000e-10", "-1",
+    ]
+
+    private static func fields(_ value: String) -> String { #"{"type":"group","metadata":{"k":\#(value)}}"# }
+
+    private static func refusals(_ value: String, _ server: TestServer, _ socket: RawSocket) async throws -> [String?] {
+        let body = fields(value)
+        let answer = try await server.request("POST", "/v1/channels", token: try await server.token("ann"), body: body)
+        let field = try answer.decoded(JSONValue.self)["field"]?.text
+        try await socket.send(text: #"{"call":1,"operation":"channels.create","with":\#(body)}"#)
+        var incoming = await socket.next()
+        while incoming == .ping { incoming = await socket.next() }
+        guard case .text(let text) = incoming else { throw Missed("an answer: \(incoming)") }
+        let reply = try JSONDecoder().decode(JSONValue.self, from: Data(text.utf8))
+        return [String(answer.status), answer.code, field, reply["error"]?["code"]?.text, reply["error"]?["field"]?.text]
+    }
+
+    @Test("AM-35 R21 what isn't JSON to the letter is refused over both transports, in metadata too")
+    func refusesMalformed() async throws {
+        let server = try await TestServer()
+        let socket = try await server.socket("ann")
+        for value in Self.malformed {
+            let refusals = try await Self.refusals(value, server, socket)
+            #expect(refusals == ["400", "invalid_argument", nil, "invalid_argument", nil], "\(value)")
+        }
+        #expect(try await socket.call(QueryChannels()).items.isEmpty)
+        try await server.stop()
+    }
+
+    @Test("AM-35 R21 a body in another encoding, with a byte-order mark or with something behind it is refused")
+    func refusesDisguised() async throws {
+        let server = try await TestServer()
+        let token = try await server.token("ann")
+        for body in ["\u{feff}{}", "{}{}", "{} x", "{}\u{0}", "\u{0}{\u{0}}\u{0}", " ", "null", "7"] {
+            #expect(try await server.request("POST", "/v1/channels", token: token, body: body).status == 400, "\(body)")
+        }
+        try await server.stop()
+    }
+
+    @Test("AM-35 R21 a number that can't be kept exactly is refused and named, and any other is kept")
+    func numbers() async throws {
+        let server = try await TestServer()
+        let socket = try await server.socket("ann")
+        for value in Self.inexact {
+            let refusals = try await Self.refusals(value, server, socket)
+            #expect(refusals == ["400", "invalid_argument", "metadata.k", "invalid_argument", "metadata.k"], "\(value)")
+        }
+        for value in Self.exact {
+            try await socket.send(text: #"{"call":1,"operation":"channels.create","with":\#(Self.fields(value))}"#)
+            let made = try await socket.reply(to: 1, as: ChannelView.self).channel.metadata?["k"]
+            switch made {
+            case .integer(let number): #expect(Decimal(string: value) == Decimal(string: "\(number)"), "\(value)")
+            case .number(let number): #expect(Double(value) == number, "\(value)")
+            default: Issue.record("\(value) came back as \(String(describing: made))")
+            }
+        }
+        try await server.stop()
+    }
+}
