@@ -69,6 +69,13 @@ public final class TestServer: Sendable {
         public let status: Int
         public let headers: [String: String]
         public let body: String
+
+        public init(status: Int, headers: [String: String], body: String) {
+            self.status = status
+            self.headers = headers
+            self.body = body
+        }
+
         public func decoded<T: Decodable>(_ type: T.Type = T.self) throws -> T {
             try JSONDecoder().decode(type, from: Data(body.utf8))
         }

@@ -1,3 +1,4 @@
+import Foundation
 import RoostAPI
 import RoostServer
 
@@ -6,6 +7,8 @@ struct Setting: Sendable {
     /// What a lawful value is.
     enum Kind: Sendable {
         case text
+        /// Origins of web pages, or `none`.
+        case origins
         case choice([String])
         case whole(ClosedRange<Int>)
         /// Yes or no, written `true` or `false`.
@@ -57,6 +60,11 @@ extension Setting {
         help: "The address to listen on. The default serves this machine only; 0.0.0.0 serves every network.")
     static let port = Setting(
         name: "port", kind: .whole(0...65_535), standard: .whole(8080), help: "The port; 0 for any free one.")
+    static let allowOrigin = Setting(
+        name: "allow-origin", kind: .origins, standard: .text("none"),
+        help:
+            "Origins of web pages that may read answers over HTTP, separated by commas, such as https://app.example.com; * for any."
+    )
     static let logLevel = Setting(
         name: "log-level", kind: .choice(["trace", "debug", "info", "notice", "warning", "error", "critical"]),
         standard: .text("info"), help: "The least level that is logged to standard error.")
@@ -101,10 +109,17 @@ extension Setting {
 
     /// Every setting, in the order in which they are shown.
     static let all = [
-        data, database, bus, busPrefix, lanes, lockTimeout, host, port, logLevel, drainWindow, connectionsMax, pingInterval,
+        data, database, bus, busPrefix, lanes, lockTimeout, host, port, allowOrigin, logLevel, drainWindow, connectionsMax, pingInterval,
         idleTimeout, authenticationTimeout, eventLoops, tokenKeys, tokenIssuer, tokenAudience, tokenLifetimeMax, channelTypes,
         channelsPerUser, historyForNewMembers,
     ]
+
+    /// The origins that a text names.
+    static func origins(_ text: String) throws -> AllowedOrigins {
+        if text == "none" { return .none }
+        return try AllowedOrigins(
+            text.split(separator: ",", omittingEmptySubsequences: false).map { $0.trimmingCharacters(in: .whitespaces) })
+    }
 
     /// The known name that is nearest to an unknown one, when one is near enough to be a slip.
     static func suggestion(for name: String, among known: [String]) -> String {
@@ -119,6 +134,7 @@ extension Setting.Kind {
     func refusal(of value: Setting.Value) -> String? {
         switch (self, value) {
         case (.text, .text(let text)): text.isEmpty ? requirement : nil
+        case (.origins, .text(let text)): (try? Setting.origins(text)) == nil ? requirement : nil
         case (.choice(let choices), .text(let text)): choices.contains(text) ? nil : requirement
         case (.whole(let range), .whole(let number)): range.contains(number) ? nil : requirement
         case (.flag, .flag): nil
@@ -130,6 +146,7 @@ extension Setting.Kind {
     var requirement: String {
         switch self {
         case .text: "must not be empty"
+        case .origins: "must be origins separated by commas, such as https://app.example.com, or *"
         case .choice(let choices): "must be one of: \(choices.joined(separator: ", "))"
         case .whole(let range): "must be a whole number from \(range.lowerBound) to \(range.upperBound)"
         case .flag: "must be true or false"

@@ -11,6 +11,7 @@ struct SettingFlags: ParsableArguments {
     @Option(help: Setting.lockTimeout.flagHelp) var lockTimeout: String?
     @Option(help: Setting.host.flagHelp) var host: String?
     @Option(help: Setting.port.flagHelp) var port: String?
+    @Option(help: Setting.allowOrigin.flagHelp) var allowOrigin: String?
     @Option(help: Setting.logLevel.flagHelp) var logLevel: String?
     @Option(help: Setting.drainWindow.flagHelp) var drainWindow: String?
     @Option(help: Setting.connectionsMax.flagHelp) var connectionsMax: String?
@@ -30,7 +31,7 @@ struct SettingFlags: ParsableArguments {
     var given: [String: String] {
         let values = [
             (Setting.data, data), (.database, database), (.bus, bus), (.lanes, lanes),
-            (.busPrefix, busPrefix), (.lockTimeout, lockTimeout), (.host, host), (.port, port),
+            (.busPrefix, busPrefix), (.lockTimeout, lockTimeout), (.host, host), (.port, port), (.allowOrigin, allowOrigin),
             (.logLevel, logLevel), (.drainWindow, drainWindow),
             (.connectionsMax, connectionsMax), (.pingInterval, pingInterval), (.idleTimeout, idleTimeout),
             (.authenticationTimeout, authenticationTimeout), (.eventLoops, eventLoops),
@@ -46,7 +47,7 @@ extension Setting {
     fileprivate var flagHelp: ArgumentHelp {
         let valueName =
             switch kind {
-            case .text, .choice: name
+            case .text, .choice, .origins: name
             case .whole: "number"
             case .flag: "true or false"
             case .seconds: "seconds"

@@ -99,6 +99,7 @@ struct Settings: Sendable {
         configuration.lockTimeout = seconds(.lockTimeout)
         configuration.host = text(.host)
         configuration.port = whole(.port)
+        configuration.allowedOrigins = (try? Setting.origins(text(.allowOrigin))) ?? .none
         configuration.drainWindow = seconds(.drainWindow)
         configuration.connectionsMax = whole(.connectionsMax)
         configuration.pingInterval = seconds(.pingInterval)

@@ -49,21 +49,8 @@ struct GatewayChannel: ServerChildChannel, HTTPChannelHandler {
             let configuration = NIOTypedHTTPServerUpgradeConfiguration(
                 upgraders: [webSocketUpgrader()],
                 notUpgradingCompletionHandler: { channel in setUpHTTP(on: channel) })
-            var pipeline = NIOUpgradableHTTPServerPipelineConfiguration(upgradeConfiguration: configuration)
-            pipeline.enablePipelining = false
-            pipeline.enableErrorHandling = false
-            pipeline.enableResponseHeaderValidation = false
-            pipeline.decoderConfiguration.maxHeaderFieldCount = limits.headerCountMax
-            pipeline.decoderConfiguration.maxHeaderFieldSize = limits.headerFieldSizeBytesMax
-            pipeline.decoderConfiguration.maxHeaderListSize = limits.headerListSizeBytesMax
-            // The deadline stands in front: it sees bytes as they come, whatever they turn out to be.
-            let front = RequestDeadlineHandler(
-                requestTimeout: limits.requestTimeout, idleTimeout: limits.idleTimeout, metrics: services.metrics)
-            try channel.pipeline.syncOperations.addHandler(front)
-            let upgrade = try channel.pipeline.syncOperations.configureUpgradableHTTPServerPipeline(configuration: pipeline)
-            let decoder = try channel.pipeline.syncOperations.handler(type: ByteToMessageHandler<HTTPRequestDecoder>.self)
-            try channel.pipeline.syncOperations.addHandler(UpgradeFilterHandler(front: front), position: .after(decoder))
-            try channel.pipeline.syncOperations.addHandler(MalformedRequestHandler())
+            let upgrade = try HTTPPipeline.install(
+                on: channel, limits: limits, metrics: services.metrics, upgrade: configuration)
             return Value(channel: channel, upgrade: upgrade)
         }
     }
@@ -86,20 +73,13 @@ struct GatewayChannel: ServerChildChannel, HTTPChannelHandler {
             maxFrameSize: RoostAPI.Limits.frameSizeBytes,
             enableAutomaticErrorHandling: false,
             shouldUpgrade: { channel, head in
-                channel.eventLoop.makeSucceededFuture(UpgradeFilterHandler.isLawful(head) ? HTTPHeaders() : nil)
+                channel.eventLoop.makeSucceededFuture(SocketRequest.isLawful(head) ? HTTPHeaders() : nil)
             },
             upgradePipelineHandler: { channel, head in
                 channel.eventLoop.makeCompletedFuture {
-                    let pipeline = channel.pipeline.syncOperations
-                    for handler in try [
-                        pipeline.handler(type: RequestDeadlineHandler.self) as any RemovableChannelHandler,
-                        pipeline.handler(type: UpgradeFilterHandler.self),
-                        pipeline.handler(type: MalformedRequestHandler.self),
-                    ] {
-                        pipeline.removeHandler(handler, promise: nil)
-                    }
+                    try HTTPPipeline.uninstall(from: channel)
                     let address = services.hub.address(on: channel.eventLoop)
-                    try pipeline.addHandler(
+                    try channel.pipeline.syncOperations.addHandler(
                         SocketHandler(services: services, address: address, headerToken: BearerToken.read(from: head.headers)))
                     return .socket(channel)
                 }

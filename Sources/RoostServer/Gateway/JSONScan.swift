@@ -33,8 +33,16 @@ struct JSONScan {
         }
     }
 
-    /// The first problem; nil when there is none.
-    private(set) var problem: Problem?
+    /// The keys that lead to the first one that stands twice in its object; nil when there is none.
+    private(set) var duplicate: [String]?
+    /// The keys that lead to the first number that can't be kept exactly.
+    private var inexact: [String]?
+
+    /// What can't be kept as it is; nil when all can.
+    var problem: Problem? {
+        if let duplicate { return Problem(kind: .duplicateKey, path: duplicate) }
+        return inexact.map { Problem(kind: .inexactNumber, path: $0) }
+    }
 
     private let bytes: [UInt8]
     private var expected = Expected.value
@@ -155,7 +163,7 @@ struct JSONScan {
             return start + literal.utf8.count
         }
         guard let number = JSONNumber(bytes, from: start) else { throw malformed(at: start) }
-        if problem == nil, !number.isExact { problem = Problem(kind: .inexactNumber, path: path) }
+        if inexact == nil, !number.isExact { inexact = path }
         endValue()
         return number.end
     }
@@ -218,10 +226,10 @@ struct JSONScan {
     // MARK: Keys
 
     private mutating func add(_ key: Key, isPlain: Bool) {
-        guard problem == nil, let last = containers.indices.last else { return }
+        guard duplicate == nil, let last = containers.indices.last else { return }
         let isNew = isPlain && containers[last].names == nil ? isNewByBytes(key, in: last) : isNewByName(key, in: last)
         keys.append(key)
-        if !isNew { problem = Problem(kind: .duplicateKey, path: path) }
+        if !isNew { duplicate = path }
     }
 
     private mutating func isNewByBytes(_ key: Key, in container: Int) -> Bool {

@@ -16,6 +16,10 @@ final class RequestDeadlineHandler: ChannelDuplexHandler, RemovableChannelHandle
     private var deadline: Scheduled<Void>?
     private var isReceiving = false
     private var isDiscarding = false
+    private var context: ChannelHandlerContext?
+
+    /// How long a client that has its last answer may go on sending.
+    private static let lingering = TimeAmount.seconds(2)
 
     init(requestTimeout: TimeAmount, idleTimeout: TimeAmount, metrics: ServerMetrics) {
         self.metrics = metrics
@@ -24,12 +28,14 @@ final class RequestDeadlineHandler: ChannelDuplexHandler, RemovableChannelHandle
     }
 
     func handlerAdded(context: ChannelHandlerContext) {
+        self.context = context
         metrics.connectionOpened()
         close(context, after: requestTimeout)
     }
 
     /// The connection has ended, or is a socket from now on.
     func handlerRemoved(context: ChannelHandlerContext) {
+        self.context = nil
         metrics.connectionLeftHTTP()
         deadline?.cancel()
     }
@@ -37,6 +43,11 @@ final class RequestDeadlineHandler: ChannelDuplexHandler, RemovableChannelHandle
     /// Throws away whatever still comes: the last request of the connection has been read. Read it must be, or the client would be reset
     /// before it has its answer.
     func discardRest() { isDiscarding = true }
+
+    /// The last answer is written: the client closes, or is closed.
+    func linger() {
+        if let context { close(context, after: Self.lingering) }
+    }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         if isDiscarding { return }

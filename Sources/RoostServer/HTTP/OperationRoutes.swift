@@ -34,6 +34,8 @@ struct OperationRoutes: Sendable {
             operation = try entry.decode(from: Data(try JSONWriter.bytes(of: JSONValue.object(fields))))
         } catch let error as HTTPError {
             throw error
+        } catch let error as Problem.Refused {
+            throw error
         } catch {
             let refusal = RoostError(decoding: error)
             metrics.refused(name, refusal)

@@ -9,6 +9,11 @@ import RoostAPI
 struct Problem: Encodable {
     static let mediaType = "application/problem+json"
 
+    /// A refusal whose status says more than its code does.
+    struct Refused: Error {
+        let problem: Problem
+    }
+
     let type: String
     let title: String
     let status: Int
@@ -40,6 +45,8 @@ struct Problem: Encodable {
         var headers: HTTPFields = [.contentType: Self.mediaType]
         if let retryAfterMilliseconds { headers[.retryAfter] = String((retryAfterMilliseconds + 999) / 1000) }
         if status == 401 { headers[.wwwAuthenticate] = "Bearer" }
+        // The body is larger than anybody reads here: the connection ends with the answer.
+        if code == .limitExceeded, field == "body" { headers[.connection] = "close" }
         return Response(
             status: .init(code: status), headers: headers, body: .init(byteBuffer: ByteBuffer(bytes: json)))
     }
@@ -54,6 +61,8 @@ struct ProblemMiddleware<Context: RequestContext>: RouterMiddleware {
             return try await next(request, context)
         } catch let error as RoostError {
             return Problem(error).response
+        } catch let refused as Problem.Refused {
+            return refused.problem.response
         } catch let error as HTTPError {
             switch error.status {
             case .notFound:

@@ -48,6 +48,8 @@ public struct RoostServer: Service {
         public var host = "127.0.0.1"
         /// The port; 0 for any free one.
         public var port = 8080
+        /// The web pages of other origins that may read answers over HTTP.
+        public var allowedOrigins = AllowedOrigins.none
         /// Over how long sockets are sent away when the server stops.
         public var drainWindow: Duration = .seconds(5)
         /// Connections at most, HTTP and WebSocket together. Below the usual limits on open files.
@@ -75,7 +77,7 @@ public struct RoostServer: Service {
     private let tokens: TokenVerifier
     private let tokenFiles: TokenKeyFiles
     private let readiness = Readiness()
-    private let application: Application<RouterResponder<BasicRequestContext>>
+    private let application: Application<HTTPRules>
 
     /// Opens the data directory and makes everything ready to run.
     ///
@@ -143,7 +145,7 @@ public struct RoostServer: Service {
         httpLogger.logLevel = max(logger.logLevel, .warning)
         let readiness = readiness
         application = Application(
-            responder: router.buildResponder(),
+            responder: HTTPRules(routes: router.buildResponder(), origins: configuration.allowedOrigins),
             server: HTTPServerBuilder { responder in
                 GatewayChannel(responder: responder, services: services, limits: .init())
             },

@@ -1,0 +1,201 @@
+import NIOCore
+import NIOHTTP1
+import RoostAPI
+
+/// Holds each request's head against HTTP/1.1 before anything else sees it, and decides what becomes of its connection.
+///
+/// A request that can't be one, or whose end different readers would find in different places, gets an answer here and is the last of its
+/// connection; so is one that is too large, one that asks for an upgrade which isn't given, and CONNECT: behind those two the HTTP parser stops.
+/// What follows the last request is thrown away.
+///
+/// A lawful request for the socket, the first of its connection, goes on to NIO's upgrade handler. From its end on nothing that comes through
+/// here is HTTP any more: bytes that the client sent behind it, and those that arrive until this handler is removed, are handed on untouched
+/// and become the socket's first frames.
+final class RequestHeadHandler: ChannelDuplexHandler, RemovableChannelHandler {
+    typealias InboundIn = HTTPServerRequestPart
+    typealias InboundOut = HTTPServerRequestPart
+    typealias OutboundIn = HTTPServerResponsePart
+    typealias OutboundOut = HTTPServerResponsePart
+
+    private enum State {
+        /// No request came yet: only the first can become a socket.
+        case fresh
+        case ordinary
+        /// The request that is coming is the connection's last.
+        case last
+        /// Nothing more is read as a request.
+        case ended
+        /// A lawful upgrade: what comes behind its end isn't HTTP.
+        case upgrading
+        case upgraded
+    }
+
+    private let front: RequestDeadlineHandler
+    private var state = State.fresh
+    /// Whether a request's head has been handed on and its end hasn't.
+    private var isInsideRequest = false
+    /// Requests handed on whose answers have not been written.
+    private var unanswered = 0
+    /// Whether an answer's head has been written and its end hasn't.
+    private var isAnswering = false
+    /// What answers the last request, once those before it are answered.
+    private var refusal: Problem?
+    /// Whether the refusal answers a request that was handed on, and broke off behind its head.
+    private var isRefusalOfOpenRequest = false
+    /// Whether a client waits for leave to send its body, once the requests before it are answered.
+    private var awaitsContinue = false
+    private var isOutputClosed = false
+
+    init(front: RequestDeadlineHandler) {
+        self.front = front
+    }
+
+    // MARK: Requests
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        // The decoder is gone, and these are bytes.
+        if case .upgraded = state {
+            context.fireChannelRead(data)
+            return
+        }
+        if case .ended = state { return }
+        switch unwrapInboundIn(data) {
+        case .head(let head): receive(head, context)
+        case .body: context.fireChannelRead(data)
+        case .end:
+            isInsideRequest = false
+            awaitsContinue = false
+            if case .upgrading = state { state = .upgraded }
+            if case .last = state { end() }
+            context.fireChannelRead(data)
+        }
+    }
+
+    private func receive(_ original: HTTPRequestHead, _ context: ChannelHandlerContext) {
+        var head = original
+        do throws(RequestRules.Refusal) {
+            try RequestRules.check(&head)
+        } catch {
+            refuse(error.problem, context)
+            return
+        }
+        if case .fresh = state, SocketRequest.isLawful(head) {
+            state = .upgrading
+        } else if head.headers.contains(name: "upgrade") || head.method == .CONNECT || !head.isKeepAlive || head.version != .http1_1
+        {
+            state = .last
+            head.headers.remove(name: "upgrade")
+            // What serves HTTP compares the whole value.
+            head.headers.replaceOrAdd(name: "connection", value: "close")
+        } else {
+            state = .ordinary
+        }
+        isInsideRequest = true
+        unanswered += 1
+        awaitsContinue = head.headers.contains(name: "expect")
+        context.fireChannelRead(wrapInboundOut(.head(head)))
+        letContinue(context)
+    }
+
+    func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        guard error is HTTPParserError else {
+            context.fireErrorCaught(error)
+            return
+        }
+        let error = RoostError(.invalidArgument, "This is not an HTTP request, or its headers are too large.")
+        refuse(Problem(error), context)
+    }
+
+    private func end() {
+        state = .ended
+        awaitsContinue = false
+        front.discardRest()
+    }
+
+    private func refuse(_ problem: Problem, _ context: ChannelHandlerContext) {
+        switch state {
+        case .ended, .upgraded: return
+        case .fresh, .ordinary, .last, .upgrading: break
+        }
+        end()
+        refusal = problem
+        isRefusalOfOpenRequest = isInsideRequest
+        finish(context)
+    }
+
+    /// Tells a client to send its body. The answers before this one come first.
+    private func letContinue(_ context: ChannelHandlerContext) {
+        guard awaitsContinue, unanswered == 1, !isAnswering else { return }
+        awaitsContinue = false
+        context.writeAndFlush(wrapOutboundOut(.head(.init(version: .http1_1, status: .continue))), promise: nil)
+    }
+
+    // MARK: Answers
+
+    func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
+        if case .upgraded = state {
+            context.write(data, promise: promise)
+            return
+        }
+        guard !isOutputClosed else {
+            promise?.fail(ChannelError.outputClosed)
+            return
+        }
+        switch unwrapOutboundIn(data) {
+        case .head(var head):
+            isAnswering = true
+            if head.headers["connection"].contains("close") { end() }
+            // Of several requests under way only the answer to the last one ends the connection.
+            if case .ended = state, unanswered <= 1, refusal == nil || isRefusalOfOpenRequest {
+                head.headers.replaceOrAdd(name: "connection", value: "close")
+            }
+            context.write(wrapOutboundOut(.head(head)), promise: promise)
+        case .body:
+            context.write(data, promise: promise)
+        case .end:
+            isAnswering = false
+            unanswered = max(0, unanswered - 1)
+            // The request that broke off has had its answer.
+            if isRefusalOfOpenRequest, unanswered == 0 { refusal = nil }
+            let isLast = if case .ended = state, unanswered == 0, refusal == nil { true } else { false }
+            let written = isLast ? promise ?? context.eventLoop.makePromise() : promise
+            context.write(data, promise: written)
+            if isLast, let written {
+                closeOutput(context, after: written.futureResult)
+            } else {
+                letContinue(context)
+                finish(context)
+            }
+        }
+    }
+
+    /// Writes the refusal of the last request when its turn has come.
+    private func finish(_ context: ChannelHandlerContext) {
+        guard case .ended = state, let problem = refusal, !isAnswering else { return }
+        guard unanswered == (isRefusalOfOpenRequest ? 1 : 0) else {
+            // The request that broke off was answered before it did.
+            if unanswered == 0 { closeOutput(context, after: context.eventLoop.makeSucceededVoidFuture()) }
+            return
+        }
+        refusal = nil
+        let body = context.channel.allocator.buffer(bytes: problem.json)
+        let headers: HTTPHeaders = [
+            "content-type": Problem.mediaType, "content-length": "\(body.readableBytes)", "connection": "close",
+        ]
+        let status = HTTPResponseStatus(statusCode: problem.status)
+        context.write(wrapOutboundOut(.head(.init(version: .http1_1, status: status, headers: headers))), promise: nil)
+        context.write(wrapOutboundOut(.body(.byteBuffer(body))), promise: nil)
+        closeOutput(context, after: context.writeAndFlush(wrapOutboundOut(.end(nil))))
+    }
+
+    /// Ends the server's half of the connection. The client may still be sending: if all were closed at once, its own kernel would throw the
+    /// answer away.
+    private func closeOutput(_ context: ChannelHandlerContext, after written: EventLoopFuture<Void>) {
+        isOutputClosed = true
+        let (channel, front) = (context.channel, NIOLoopBound(front, eventLoop: context.eventLoop))
+        written.whenComplete { _ in
+            channel.close(mode: .output, promise: nil)
+            front.value.linger()
+        }
+    }
+}

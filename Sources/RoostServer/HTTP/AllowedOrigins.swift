@@ -1,0 +1,75 @@
+import Foundation
+import HTTPTypes
+import RoostAPI
+
+/// The web pages that may read answers, by their origins (the Fetch standard's CORS protocol).
+///
+/// Nothing here is sent with a cookie: a page has to hold a token itself. So credentials in the sense of that protocol are never allowed, and
+/// `*` gives away no more than any program with a token has.
+public struct AllowedOrigins: Sendable, Hashable {
+    /// An origin that can't be one.
+    public struct Unusable: Error, CustomStringConvertible {
+        public let origin: String
+        public var description: String {
+            "\(origin) isn't an origin: it is a scheme, a host and perhaps a port, such as https://app.example.com, or * for any."
+        }
+    }
+
+    private let origins: Set<String>
+
+    /// No page of another origin may read anything.
+    public static let none = AllowedOrigins()
+
+    private init() { origins = [] }
+
+    /// - Throws: ``Unusable`` for what a browser would never send.
+    public init(_ origins: [String]) throws(Unusable) {
+        for origin in origins where !Self.isUsable(origin) { throw Unusable(origin: origin) }
+        self.origins = Set(origins)
+    }
+
+    private static func isUsable(_ origin: String) -> Bool {
+        if origin == "*" { return true }
+        guard origin.lowercased() == origin, let url = URLComponents(string: origin), let scheme = url.scheme,
+            url.host?.isEmpty == false
+        else { return false }
+        let host = origin.dropFirst(scheme.count + 3)
+        guard host.utf8.allSatisfy({ "abcdefghijklmnopqrstuvwxyz0123456789.-:[]".utf8.contains($0) }) else { return false }
+        let parts = [url.user, url.password, url.query, url.fragment]
+        return ["http", "https"].contains(scheme) && url.path.isEmpty && parts.allSatisfy { $0 == nil }
+    }
+
+    var isEmpty: Bool { origins.isEmpty }
+    private var allowsAll: Bool { origins.contains("*") }
+
+    /// Headers that a page's script may send, besides those that every page may.
+    private static let requestHeaders =
+        (["Authorization", "Content-Type", RequestHeaders.actAs] + RequestHeaders.ofFields.map(\.name)).joined(separator: ", ")
+    /// Headers of an answer that a script may read.
+    private static let exposedHeaders = "Retry-After, WWW-Authenticate, Allow"
+    /// Seconds for which a browser need not ask again.
+    private static let maxAge = "7200"
+
+    /// Adds what the answer to any request of a page needs.
+    func add(to headers: inout HTTPFields, origin: String?) {
+        guard !isEmpty else { return }
+        if allowsAll {
+            headers[.accessControlAllowOrigin] = "*"
+        } else {
+            // A cache must not give one page's answer to another.
+            headers.append(HTTPField(name: .vary, value: "Origin"))
+            guard let origin, origins.contains(origin) else { return }
+            headers[.accessControlAllowOrigin] = origin
+        }
+        headers[.accessControlExposeHeaders] = Self.exposedHeaders
+    }
+
+    /// Adds what the answer to a preflight needs besides. ``add(to:origin:)`` has been called.
+    func addPreflight(to headers: inout HTTPFields, methods: [HTTPRequest.Method]) {
+        guard headers[.accessControlAllowOrigin] != nil else { return }
+        headers[.accessControlExposeHeaders] = nil
+        headers[.accessControlAllowMethods] = methods.map(\.rawValue).joined(separator: ", ")
+        headers[.accessControlAllowHeaders] = Self.requestHeaders
+        headers[.accessControlMaxAge] = Self.maxAge
+    }
+}

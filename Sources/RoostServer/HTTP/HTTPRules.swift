@@ -1,0 +1,53 @@
+import HTTPTypes
+import Hummingbird
+import RoostAPI
+
+/// What HTTP asks of every path alike, around the routes: HEAD, OPTIONS, 405, one path for one thing, the media type, and CORS.
+struct HTTPRules: HTTPResponder {
+    typealias Context = BasicRequestContext
+
+    let routes: RouterResponder<BasicRequestContext>
+    let origins: AllowedOrigins
+    private let paths = PathTable()
+
+    init(routes: RouterResponder<BasicRequestContext>, origins: AllowedOrigins) {
+        self.routes = routes
+        self.origins = origins
+    }
+
+    func respond(to request: Request, context: BasicRequestContext) async throws -> Response {
+        var response = try await answer(request, context)
+        origins.add(to: &response.headers, origin: request.headers[.origin])
+        if request.method == .options, request.headers[.accessControlRequestMethod] != nil {
+            origins.addPreflight(to: &response.headers, methods: paths.methods(at: request.uri.path))
+        }
+        return request.method == .head ? response.createHeadResponse() : response
+    }
+
+    private func answer(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
+        let path = request.uri.path
+        let methods = PathTable.isPlain(path) ? paths.methods(at: path) : []
+        guard !methods.isEmpty || path == "/*" && request.method == .options else {
+            return Problem(RoostError(.unknownOperation, "Nothing answers to this path. See /openapi.json.")).response
+        }
+        if request.method == .options { return Self.options(methods) }
+        guard methods.contains(request.method) else {
+            let names = methods.map(\.rawValue).joined(separator: ", ")
+            var response = Problem(
+                RoostError(.unknownOperation, "This path doesn't answer to \(request.method.rawValue), only to: \(names)."),
+                status: 405
+            ).response
+            response.headers[.allow] = names
+            return response
+        }
+        guard request.method == .head else { return try await routes.respond(to: request, context: context) }
+        var head = request.head
+        head.method = .get
+        return try await routes.respond(to: Request(head: head, body: request.body), context: context)
+    }
+
+    private static func options(_ methods: [HTTPRequest.Method]) -> Response {
+        let all = methods.isEmpty ? [.get, .head, .post, .put, .patch, .delete, .options] : methods
+        return Response(status: .noContent, headers: [.allow: all.map(\.rawValue).joined(separator: ", ")])
+    }
+}
