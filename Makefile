@@ -1,5 +1,5 @@
 # What there is to do here. `make run` is the place to begin.
-.PHONY: run test lint format bench check
+.PHONY: run test lint format bench fuzz check
 
 # Installs what is missing, builds, and starts a server with demo people and channels.
 run:
@@ -21,5 +21,12 @@ bench:
 	scripts/install-dependencies
 	swift build -c release --product roost
 	.build/release/roost bench
+
+# Millions of inputs that break every rule, for so many minutes. The seed that it prints repeats a run: ROOST_SEED=… make fuzz
+MINUTES ?= 10
+fuzz:
+	scripts/install-dependencies
+	swift build -c release --product roost-fuzz --traits Cluster
+	.build/release/roost-fuzz $(MINUTES)
 
 check: lint test

@@ -129,6 +129,15 @@ let package = Package(
             path: "Tests/RoostTestSupport",
             swiftSettings: settings
         ),
+        .target(
+            name: "RoostFuzzing",
+            dependencies: [
+                "RoostAPI", "RoostCore", "RoostServer", "RoostTestSupport",
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOEmbedded", package: "swift-nio"),
+            ],
+            path: "Tests/RoostFuzzing", exclude: ["Corpus"], swiftSettings: settings),
+        .executableTarget(name: "roost-fuzz", dependencies: ["RoostFuzzing"], path: "Tests/RoostFuzz", swiftSettings: settings),
         .testTarget(name: "TidyTests", dependencies: ["RoostAPI", "RoostCore"], swiftSettings: settings),
         .testTarget(name: "RoostAPITests", dependencies: ["RoostAPI"], swiftSettings: settings),
         .testTarget(
@@ -155,7 +164,7 @@ let package = Package(
         .testTarget(
             name: "ConformanceTests",
             dependencies: [
-                "RoostAPI", "RoostCore", "RoostDatabase", "RoostServer", "Roost", "RoostTestSupport",
+                "RoostAPI", "RoostCore", "RoostDatabase", "RoostServer", "Roost", "RoostTestSupport", "RoostFuzzing",
                 server("CoreMetrics", "swift-metrics"),
                 server("Crypto", "swift-crypto"), server("JWTKit", "jwt-kit"),
                 .product(name: "Logging", package: "swift-log"),

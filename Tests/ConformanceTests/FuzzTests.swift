@@ -1,0 +1,35 @@
+import Foundation
+import RoostFuzzing
+import Testing
+
+/// A few thousand inputs of each kind, from a new seed each time: `make fuzz` makes millions.
+@Suite struct FuzzTests {
+    /// `ROOST_SEED` repeats a run.
+    private static let seed =
+        UInt64(ProcessInfo.processInfo.environment["ROOST_SEED"] ?? "") ?? UInt64.random(in: 1...UInt64(Int.max))
+
+    @Test("R21 inputs that once did harm, and those around each change of protocol, do none")
+    func corpus() throws {
+        #expect(try FuzzRun.replayCorpus() > 0)
+    }
+
+    @Test(
+        "R21 no input ends the process or is answered with internal_error",
+        arguments: [(FuzzKind.json, 3000), (.message, 1500), (.connection, 1500), (.packet, 3000), (.operation, 300)])
+    func holds(_ kind: FuzzKind, _ count: Int) throws {
+        do {
+            try FuzzRun(seed: Self.seed).run(kind, 0..<count)
+        } catch let finding as FuzzFinding {
+            Issue.record("ROOST_SEED=\(Self.seed), \(kind.rawValue): \(finding)")
+        }
+    }
+
+    @Test("R21 a server outlives whatever is sent to it")
+    func wire() async throws {
+        do {
+            try await FuzzRun(seed: Self.seed).runWire(0..<512)
+        } catch let finding as FuzzFinding {
+            Issue.record("ROOST_SEED=\(Self.seed), wire: \(finding)")
+        }
+    }
+}

@@ -1,0 +1,36 @@
+import RoostAPI
+
+/// What is fuzzed. Each kind makes its inputs by a grammar of its own and changes them; what it reads is the server's own code.
+public enum FuzzKind: String, CaseIterable, Sendable {
+    /// Bytes of a connection around the moment in which HTTP becomes a socket, cut anywhere.
+    case connection
+    /// JSON, lawful and nearly so.
+    case json
+    /// Messages of a socket: frames of every operation.
+    case message
+    /// Packets of the bus between nodes.
+    case packet
+    /// Operations, with their fields changed, performed on a database.
+    case operation
+    /// Requests over HTTP to a real server, and sockets, with a token and without.
+    case wire
+}
+
+/// An input that did what none may do. A crash isn't caught: the last line that was printed says from which seed it came.
+public struct FuzzFinding: Error, CustomStringConvertible, Sendable {
+    public let input: [UInt8]
+    public let what: String
+
+    init(_ what: String, _ input: [UInt8]) {
+        self.what = what
+        self.input = input
+    }
+
+    public var description: String { "\(what): \(String(decoding: input.prefix(2000), as: UTF8.self).debugDescription)" }
+
+    /// The input as the corpus keeps it.
+    public var hex: String {
+        let digits = Array("0123456789abcdef")
+        return String(input.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] })
+    }
+}

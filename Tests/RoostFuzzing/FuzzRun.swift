@@ -1,0 +1,92 @@
+import Foundation
+import RoostTestSupport
+
+/// Runs cases from a seed. The same seed, kind and index make the same input.
+public struct FuzzRun: Sendable {
+    public let seed: UInt64
+    /// Called before each batch, so that after a crash the last line says where it was.
+    let willRun: @Sendable (FuzzKind, Range<Int>) -> Void
+
+    public init(seed: UInt64, willRun: @escaping @Sendable (FuzzKind, Range<Int>) -> Void = { _, _ in }) {
+        self.seed = seed
+        self.willRun = willRun
+    }
+
+    /// Replays what was found before, and what is worth beginning with.
+    ///
+    /// - Returns: how many inputs there were.
+    @discardableResult
+    public static func replayCorpus() throws -> Int {
+        let inputs = try corpus()
+        for (kind, bytes) in inputs {
+            var random = FuzzRandom(seed: 1, kind: kind, index: 0)
+            switch kind {
+            case .json: try JSONFuzz.check(bytes)
+            case .message, .operation: try MessageFuzz.check(bytes)
+            case .packet: PacketFuzz.check(bytes)
+            case .connection, .wire: for _ in 0..<8 { try ConnectionFuzz.check(bytes, &random) }
+            }
+        }
+        return inputs.count
+    }
+
+    /// The corpus: each line of `KIND.hex` that isn't a remark is one input.
+    private static func corpus() throws -> [(FuzzKind, [UInt8])] {
+        let directory = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "Corpus")
+        return try FuzzKind.allCases.flatMap { kind -> [(FuzzKind, [UInt8])] in
+            let file = directory.appending(path: "\(kind.rawValue).hex")
+            guard FileManager.default.fileExists(atPath: file.path) else { return [] }
+            let lines = try String(contentsOf: file, encoding: .utf8).split(separator: "\n").filter { !$0.hasPrefix("#") }
+            return lines.map { (kind, bytes(ofHex: $0)) }
+        }
+    }
+
+    private static func bytes(ofHex text: Substring) -> [UInt8] {
+        let digits = text.compactMap(\.hexDigitValue)
+        return stride(from: 0, to: digits.count - 1, by: 2).map { UInt8(digits[$0] << 4 | digits[$0 + 1]) }
+    }
+
+    // MARK: Cases
+
+    /// Runs cases of a kind that needs no server.
+    public func run(_ kind: FuzzKind, _ cases: Range<Int>) throws {
+        willRun(kind, cases)
+        let world = kind == .operation ? try OperationFuzz() : nil
+        for index in cases {
+            var random = FuzzRandom(seed: seed, kind: kind, index: index)
+            switch kind {
+            case .connection:
+                let input = ConnectionFuzz.input(&random)
+                try ConnectionFuzz.check(input, &random)
+            case .json: try JSONFuzz.check(JSONFuzz.input(&random))
+            case .message: try MessageFuzz.check(MessageFuzz.input(&random))
+            case .packet: PacketFuzz.check(PacketFuzz.input(&random))
+            case .operation: try world?.check(&random)
+            case .wire: preconditionFailure("This kind needs a server: runWire.")
+            }
+        }
+    }
+
+    /// Runs cases over loopback, some at once.
+    public func runWire(_ cases: Range<Int>) async throws {
+        let fuzz = try await WireFuzz()
+        let seed = seed
+        for start in stride(from: cases.lowerBound, to: cases.upperBound, by: 256) {
+            let batch = start..<min(start + 256, cases.upperBound)
+            willRun(.wire, batch)
+            try await withThrowingTaskGroup { group in
+                for worker in 0..<32 {
+                    group.addTask {
+                        for index in stride(from: batch.lowerBound + worker, to: batch.upperBound, by: 32) {
+                            var random = FuzzRandom(seed: seed, kind: .wire, index: index)
+                            try await fuzz.check(&random)
+                        }
+                    }
+                }
+                try await group.waitForAll()
+            }
+            try await fuzz.checkAlive()
+        }
+        try await fuzz.server.stop()
+    }
+}
