@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 
 import httpx
 import websockets
+from jsonschema import Draft202012Validator
 from openapi_schema_validator import OAS31Validator
 
 # Characters of one fragment: at most 4 bytes each, a frame has at most 65,536.
@@ -123,8 +124,40 @@ def text(value):
 # MARK: One socket
 
 
+class FrameCheck:
+    """Holds every frame of a socket against /asyncapi.json. A frame with a member that isn't described is an error too."""
+
+    def __init__(self, description):
+        self.components = copy.deepcopy(description["components"])
+        for schema in self.components["schemas"].values():
+            if "properties" in schema:
+                schema["additionalProperties"] = False
+        self.validators = {}
+
+    def validate(self, name, instance):
+        if name not in self.validators:
+            schema = {"$ref": f"#/components/schemas/{name}", "components": self.components}
+            self.validators[name] = Draft202012Validator(schema)
+        self.validators[name].validate(instance)
+
+    def received(self, frame):
+        kind = next((kind for kind in ("event", "reply", "welcome", "closing", "error") if kind in frame), None)
+        assert kind, f"a frame of no kind that is described: {frame}"
+        self.validate(f"Frame.{kind}", frame)
+
+    def answered(self, call, result):
+        """A call that was carried out was a lawful one, and its result is what its operation answers."""
+        self.validate("Frame.call", call)
+        self.validate(f"Result.{call['operation']}", result)
+
+
 class Connection:
     """One authenticated WebSocket. Events and the end of the connection are told to the two callables."""
+
+    # What all connections check their frames with, when it is set.
+    frames = None
+    # What was found in frames that the description doesn't tell.
+    undescribed = []
 
     def __init__(self, socket, on_event, on_close):
         self.socket = socket
@@ -134,6 +167,7 @@ class Connection:
         self.closing = None
         self.errors = []
         self.pending = {}
+        self.calls = {}
         self.last_call = 0
         self.reader = None
 
@@ -164,8 +198,10 @@ class Connection:
         self.last_call += 1
         reply = asyncio.get_running_loop().create_future()
         self.pending[self.last_call] = reply
+        call = {"call": self.last_call, "operation": operation, "with": fields}
+        self.calls[self.last_call] = call
         try:
-            await self.send({"call": self.last_call, "operation": operation, "with": fields})
+            await self.send(call)
         except websockets.ConnectionClosed:
             raise self.closed() from None
         return reply
@@ -188,6 +224,14 @@ class Connection:
         self.on_close(closed)
 
     def receive(self, frame):
+        try:
+            if self.frames:
+                self.frames.received(frame)
+                if "result" in frame and (call := self.calls.pop(frame["reply"], None)):
+                    self.frames.answered(call, frame["result"])
+        except Exception as error:
+            # Told by the case that ends next.
+            Connection.undescribed.append(f"{type(error).__name__}: {str(error)[:400]} in {str(frame)[:300]}")
         if "event" in frame:
             self.on_event(frame)
         elif "reply" in frame:

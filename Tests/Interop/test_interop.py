@@ -23,7 +23,9 @@ import httpx
 import websockets
 from openapi_spec_validator import validate as validate_openapi
 
-from roost_client import Client, Closed, Connection, HTTPClient, Refusal, open_socket
+from jsonschema import Draft202012Validator
+
+from roost_client import Client, Closed, Connection, FrameCheck, HTTPClient, Refusal, open_socket
 
 URL = os.environ["ROOST_URL"].rstrip("/")
 BINARY = os.environ["ROOST_BINARY"]
@@ -184,6 +186,135 @@ async def documented_operations(world):
             described[operation["operationId"]] = (method.upper(), path, fields)
     for name in documented.keys() | described.keys():
         equal(documented.get(name), described.get(name), f"{name} in docs/protocol.md")
+
+
+def section(title):
+    """A part of docs/protocol.md, from its headline to the next of the same rank."""
+    return re.split(r"^## ", PROTOCOL.read_text().split(f"\n## {title}\n", 1)[1], flags=re.M)[0]
+
+
+@case("/asyncapi.json has each frame, event and close code of docs/protocol.md, and no others")
+async def socket_is_described(world):
+    description = world.socket_description
+    equal(description["asyncapi"], "3.0.0", "version of AsyncAPI")
+    schemas = description["components"]["schemas"]
+    for schema in schemas.values():
+        Draft202012Validator.check_schema(schema)
+    frames = re.findall(r"^### (\w+) \((?:client|server)\)$", section("The socket"), re.M)
+    equal(sorted(description["components"]["messages"]), sorted(frames), "frames")
+    equal(sorted(description["channels"]["socket"]["messages"]), sorted(frames), "messages of the channel")
+    told = section("Streams")
+    rows = [line.split("|")[1] for line in told.splitlines() if line.startswith("| `")]
+    events = {name for row in rows for name in re.findall(r"`([a-z_]+(?:\.[a-z_]+)?)`", row)} - {"seq", "after"}
+    described = set(schemas["WatchedEvent"]["properties"]["event"]["enum"])
+    equal(sorted(name for name in events if "." in name or name == "mark_read"), sorted(described), "events")
+    codes = {int(code) for code in re.findall(r"^\| (\d{4}) \|", section("Close codes"), re.M)}
+    equal(sorted(code["code"] for code in description["x-close-codes"]), sorted(code for code in codes if code >= 1012), "close codes")
+    for names in [description["components"]["messages"].values()]:
+        for message in names:
+            assert message["payload"]["$ref"].rpartition("/")[2] in schemas, message
+
+
+# MARK: Limits
+
+
+def described_fields(operation):
+    """Each field of an operation that isn't a header: its place, name and schema."""
+    for parameter in operation.get("parameters", []):
+        if "$ref" not in parameter:
+            yield parameter["in"], parameter["name"], parameter["schema"]
+    if "requestBody" in operation:
+        for name, schema in operation["requestBody"]["content"]["application/json"]["schema"]["properties"].items():
+            yield "body", name, schema
+
+
+def edges(schema, place):
+    """Values on both sides of each limit of a schema: (value, whether it is lawful)."""
+    for part in schema.get("anyOf", []):
+        if "minimum" in part:
+            schema = {**schema, **part}
+    text = lambda length: ("https://a.b/" + "a" * length)[:length] if "https" in schema.get("pattern", "") else "a" * length
+    if "maxLength" in schema and schema.get("format") != "int64":
+        yield text(schema["maxLength"]), True
+        yield text(schema["maxLength"] + 1), False
+    if schema.get("minLength") == 1 and place == "body":
+        yield "", False
+    if schema.get("maximum", 2**63 - 1) < 2**63 - 1:
+        yield schema["maximum"], True
+        yield schema["maximum"] + 1, False
+    if schema.get("minimum", -(2**63)) > -(2**63):
+        yield schema["minimum"], True
+        yield schema["minimum"] - 1, False
+    if "maxItems" in schema:
+        items = schema["items"]
+        some = lambda count: [items["enum"][at % len(items["enum"])] if "enum" in items else f"x{at}" for at in range(count)]
+        yield some(schema["maxItems"]), True
+        yield some(schema["maxItems"] + 1), False
+        if schema.get("minItems") == 1 and place == "body":
+            yield [], False
+        if schema.get("uniqueItems"):
+            yield ["x1", "x1"], False
+    if "maxProperties" in schema:
+        yield {f"x{at}": 1 for at in range(schema["maxProperties"] + 1)}, False
+
+
+@case("each limit that /openapi.json tells is the one that is enforced: at it, and one past it; its examples are lawful")
+async def limits_are_enforced(world):
+    token = await world.token("root", "--role", "admin")
+    tried = 0
+    async with httpx.AsyncClient(base_url=URL, headers={"Authorization": f"Bearer {token}"}, trust_env=False, timeout=20) as http:
+        for path, methods in world.description["paths"].items():
+            for method, operation in methods.items():
+                name = operation["operationId"]
+                examples = {p["name"]: p["example"] for p in operation["parameters"] if "example" in p}
+                body = operation.get("requestBody", {}).get("content", {}).get("application/json", {})
+                for place, key, schema in described_fields(operation):
+                    example = body.get("example", {}).get(key) if place == "body" else examples.get(key)
+                    if example is not None:
+                        Draft202012Validator(schema).validate(example)
+                    for value, is_lawful in edges(schema, place):
+                        fields = {**examples, **body.get("example", {}), key: value}
+                        address, query, content = path, [], {}
+                        for where, other, _ in described_fields(operation):
+                            if other not in fields:
+                                continue
+                            if where == "path":
+                                address = address.replace("{" + other + "}", urllib.parse.quote(str(fields[other]), safe=""))
+                            elif where == "query":
+                                values = fields[other] if isinstance(fields[other], list) else [fields[other]]
+                                query += [(other, str(item)) for item in values]
+                            else:
+                                content[other] = fields[other]
+                        data = json.dumps(content).encode() if body else None
+                        headers = {"Content-Type": "application/json"} if body else {}
+                        answer = await http.request(method.upper(), address, params=query, content=data, headers=headers)
+                        problem = answer.json() if answer.status_code != 200 else {}
+                        refused_for_it = problem.get("field") == key and answer.status_code in (400, 413)
+                        # A text of letters is as long as a cursor may be, and none.
+                        if is_lawful and key == "cursor":
+                            refused_for_it = problem.get("code") == "limit_exceeded"
+                        equal(refused_for_it, not is_lawful, f"{name} with {key} {shown(value, 60)}: {shown(problem, 300)}")
+                        tried += 1
+    assert tried > 200, f"only {tried} values were tried"
+
+
+@case("schemathesis finds nothing that /openapi.json doesn't describe")
+async def schemathesis(world):
+    root = await world.http("root", "--role", "admin")
+    # What the examples name is there, so that not every request ends at something that doesn't exist.
+    for name in ("example", "x1"):
+        await root.call("users.upsert", user=name)
+    with contextlib.suppress(Refusal):
+        await root.call("channels.create", channel="example", type="community", users=["x1"])
+    process = await asyncio.create_subprocess_exec(
+        pathlib.Path(sys.executable).with_name("schemathesis"), "--config-file", pathlib.Path(__file__).with_name("schemathesis.toml"),
+        "run", f"{URL}/openapi.json", "--continue-on-failure", "-H", f"Authorization: {root.http.headers['Authorization']}",
+        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT, cwd=DATA + "/..")
+    output, _ = await asyncio.wait_for(process.communicate(), 110)
+    text = output.decode(errors="replace")
+    found = text[text.find("= FAILURES") :] if "= FAILURES" in text else text
+    found = "\n".join(line[:200] for line in found.splitlines() if line.strip())
+    assert process.returncode == 0, f"exit code {process.returncode}\n{found[:1500]}\n…\n{found[-500:]}"
 
 
 # MARK: Operations
@@ -913,6 +1044,8 @@ async def control_characters(world):
 async def main(chosen):
     async with httpx.AsyncClient(base_url=URL, trust_env=False, timeout=20) as http:
         description = (await http.get("/openapi.json")).json()
+        World.socket_description = (await http.get("/asyncapi.json")).json()
+    Connection.frames = FrameCheck(World.socket_description)
     passed, failed = 0, 0
     for title, function in CASES:
         if chosen and not any(word in title for word in chosen):
@@ -920,11 +1053,13 @@ async def main(chosen):
         try:
             async with asyncio.timeout(120), contextlib.AsyncExitStack() as stack:
                 await function(World(description, stack))
+            equal(Connection.undescribed, [], "frames that /asyncapi.json describes otherwise")
         except Exception as error:
             failed += 1
             steps = [step for step in traceback.extract_tb(error.__traceback__) if step.filename == __file__]
             place = f" (line {', '.join(str(step.lineno) for step in steps[1:])})" if len(steps) > 1 else ""
             print(f"FAILED {title}{place}\n       {type(error).__name__}: {str(error)[:2000]}", flush=True)
+            Connection.undescribed.clear()
         else:
             passed += 1
             print(f"ok     {title}", flush=True)

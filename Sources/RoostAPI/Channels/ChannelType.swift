@@ -34,7 +34,7 @@ public struct ChannelType: RawRepresentable, Codable, Hashable, Sendable, Schema
     /// A channel that non-members read and write in too (ST-08, D-27).
     public static let livestream = ChannelType(rawValue: "livestream")
 
-    public static var schema: Schema { .string(maxLength: Limits.typeNameLength) }
+    public static var schema: Schema { .string(maxLength: Limits.typeNameLength, pattern: Limits.namePattern) }
     public static var schemaExample: ChannelType { .community }
 
     /// Throws `invalid_argument` with the field's name when the text can't be a type's name.

@@ -21,7 +21,7 @@ public struct ChannelRole: RawRepresentable, Codable, Hashable, Comparable, Send
     /// Who created the channel (D-17).
     public static let owner = ChannelRole(rawValue: "owner")
 
-    public static var schema: Schema { .string(maxLength: Limits.typeNameLength) }
+    public static var schema: Schema { .string(maxLength: Limits.typeNameLength, pattern: Limits.namePattern) }
     public static var schemaExample: ChannelRole { .member }
 
     /// Throws `invalid_argument` with the field's name when the text can't be a role's name.

@@ -36,7 +36,7 @@ public enum StreamID: Hashable, Sendable, Codable, SchemaDescribed, CustomString
         try container.encode(description)
     }
 
-    public static var schema: Schema { .string() }
+    public static var schema: Schema { .string(pattern: "^(channel|user):") }
     public static var schemaExample: StreamID { .channel("general") }
 }
 

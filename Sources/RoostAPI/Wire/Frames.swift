@@ -129,4 +129,16 @@ public enum CloseCode: UInt16, CaseIterable, Sendable {
     case resume = 4008
     /// The server can't take the connection now: it has too much to do, or stops. Come back later.
     case tryAgainLater = 4029
+
+    /// What happened and what a client does then, in a few words.
+    public var meaning: String {
+        switch self {
+        case .restart: "The server restarts. Connect anew when the closing frame said, and resume."
+        case .unauthenticated: "No token, or one that is no good. Get another before connecting anew."
+        case .tokenExpired: "The token's time is over. Get another and connect anew."
+        case .authenticationTimeout: "No token within the time allowed. Connect anew and authenticate at once."
+        case .resume: "The client didn't read what was sent. Connect anew and resume: nothing is lost."
+        case .tryAgainLater: "The server can't take the connection now. Come back later."
+        }
+    }
 }

@@ -26,7 +26,9 @@ extension Identifier {
     public var description: String { rawValue }
     public static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
 
-    public static var schema: Schema { .string(maxLength: Limits.identifierLength) }
+    public static var schema: Schema {
+        .string(maxLength: Limits.identifierLength, pattern: VisibleText.identifierPattern)
+    }
     public static var schemaExample: Self { Self(rawValue: "example") }
 
     /// Throws `invalid_argument` with the field's name when the string isn't a lawful identifier.
@@ -99,7 +101,7 @@ public struct MessageID: RawRepresentable, Codable, Hashable, Comparable, Sendab
     }
     public var description: String { String(rawValue) }
     public static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
-    public static var schema: Schema { .string(format: "int64") }
+    public static var schema: Schema { .string(format: "int64", pattern: "^[0-9]{1,19}$") }
     public static var schemaExample: Self { Self(rawValue: 1) }
 }
 

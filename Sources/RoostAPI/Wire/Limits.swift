@@ -152,6 +152,11 @@ extension Limits {
         for value in list { try each(value) }
     }
 
+    /// The names of channel types and roles, as a pattern of the API description.
+    static let namePattern = "^[a-z0-9_-]+$"
+    /// The addresses of pictures, likewise.
+    package static let coverURLPattern = "^(https?://[^\\u0000-\\u0020\\u007f]*)?$"
+
     /// Throws unless the text can name a channel type or a role.
     static func check(name: String, field: String) throws(RoostError) {
         guard !name.isEmpty else { throw .invalidArgument(field, "must not be empty") }

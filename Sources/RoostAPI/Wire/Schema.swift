@@ -3,7 +3,7 @@
 /// The OpenAPI document, the reading of path and query parameters and the refusal of unknown fields all come from here, so that
 /// none of them can tell something else than the type does.
 public indirect enum Schema: Hashable, Sendable {
-    case string(format: String? = nil, maxLength: Int? = nil)
+    case string(format: String? = nil, maxLength: Int? = nil, pattern: String? = nil)
     case integer
     case number
     case boolean
@@ -18,6 +18,12 @@ public indirect enum Schema: Hashable, Sendable {
         public var name: String
         public var schema: Schema
         public var isRequired: Bool
+
+        package init(name: String, schema: Schema, isRequired: Bool) {
+            self.name = name
+            self.schema = schema
+            self.isRequired = isRequired
+        }
     }
 
     /// The fields of an object; none for anything else.

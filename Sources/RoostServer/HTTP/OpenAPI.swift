@@ -3,6 +3,9 @@ import RoostCore
 
 /// The API description, made from the operation table: OpenAPI 3.1.
 enum OpenAPI {
+    /// The document as it is served. It asks every operation for its limits, and so is made when somebody wants it first.
+    static let bytes = (try? JSONWriter.bytes(of: document(version: RoostVersion.current))) ?? []
+
     static func document(version: String) -> JSONValue {
         var components: [String: JSONValue] = [:]
         var paths: [String: [String: JSONValue]] = [:]
@@ -27,12 +30,13 @@ enum OpenAPI {
             "components": [
                 "securitySchemes": ["token": ["type": "http", "scheme": "bearer", "bearerFormat": "JWT"]],
                 "parameters": .object(headers),
+                "responses": .object(responses),
                 "schemas": .object(components),
             ],
         ]
     }
 
-    private static func response(of type: any Handled.Type) -> Schema {
+    static func response(of type: any Handled.Type) -> Schema {
         func schema<T: Handled>(_ type: T.Type) -> Schema { (try? Schema.of(T.Response.self)) ?? .any }
         return schema(type)
     }
@@ -43,39 +47,77 @@ enum OpenAPI {
         let type = entry.type
         let inPath = Set(RequestFields.pathFields(of: type.path))
         let usesQuery = type.method == .get || type.method == .delete
+        let limits = FieldLimits(of: entry)
+        let parameters: [JSONValue] = entry.schema.fields.filter { inPath.contains($0.name) || usesQuery }.map { field in
+            let isInPath = inPath.contains(field.name)
+            var parameter: [String: JSONValue] = [
+                "name": .string(field.name), "in": isInPath ? "path" : "query",
+                "required": .boolean(isInPath || field.isRequired), "schema": .object(limits.schema(of: field)),
+            ]
+            if let example = limits.example[field.name] { parameter["example"] = example }
+            return .object(parameter)
+        }
+        let bodyFields = usesQuery ? [] : entry.schema.fields.filter { !inPath.contains($0.name) }
+        let ofHeaders = RequestHeaders.ofFields.filter { entry.fields.contains($0.field) }.map(\.name) + [RequestHeaders.actAs]
         var result: [String: JSONValue] = [
             "operationId": .string(type.name),
             "summary": .string(type.summary),
             "description": .string("Needs the permission \(type.permission.rawValue)."),
             "tags": [.string(type.name.split(separator: ".").first.map(String.init) ?? type.name)],
-            "responses": [
-                "200": [
-                    "description": "Done.", "content": ["application/json": ["schema": json(response, &components)]],
-                ],
-                "default": [
-                    "description": "Refused. The code says why.",
-                    "content": ["application/problem+json": ["schema": ["$ref": "#/components/schemas/Problem"]]],
-                ],
-            ],
+            "parameters": .array(parameters + ofHeaders.map { ["$ref": .string("#/components/parameters/\($0)")] }),
         ]
-        let parameters: [JSONValue] = entry.schema.fields.filter { inPath.contains($0.name) || usesQuery }.map { field in
-            let isInPath = inPath.contains(field.name)
-            return [
-                "name": .string(field.name), "in": isInPath ? "path" : "query",
-                "required": .boolean(isInPath || field.isRequired), "schema": json(field.schema, &components),
-            ]
+        var responses: [String: JSONValue] = [
+            "200": ["description": "Done.", "content": ["application/json": ["schema": json(response, &components)]]]
+        ]
+        for status in refusals(of: entry, hasBody: !bodyFields.isEmpty) {
+            responses["\(status)"] = ["$ref": .string("#/components/responses/\(status)")]
         }
-        let ofHeaders = RequestHeaders.ofFields.filter { entry.fields.contains($0.field) }.map(\.name) + [RequestHeaders.actAs]
-        result["parameters"] = .array(parameters + ofHeaders.map { ["$ref": .string("#/components/parameters/\($0)")] })
-        let bodyFields = entry.schema.fields.filter { !inPath.contains($0.name) }
-        if !usesQuery, !bodyFields.isEmpty {
+        result["responses"] = .object(responses)
+        if !bodyFields.isEmpty {
             result["requestBody"] = [
                 "required": .boolean(bodyFields.contains(where: \.isRequired)),
-                "content": ["application/json": ["schema": object(bodyFields, &components, isClosed: true)]],
+                "content": [
+                    "application/json": [
+                        "schema": limits.object(of: bodyFields), "example": .object(limits.example.filter { !inPath.contains($0.key) }),
+                    ]
+                ],
             ]
         }
         return .object(result)
     }
+
+    /// The statuses with which an operation can be refused.
+    private static func refusals(of entry: OperationTable.Entry, hasBody: Bool) -> [Int] {
+        var statuses = [400, 401, 403, 404, 413, 500, 503]
+        // What changes something can meet a state that forbids it; and positions can be from before a backup was restored.
+        if !entry.type.isReadOnly || entry.type.name.hasPrefix("streams.") { statuses.append(409) }
+        if entry.fields.contains("ifMetadataVersion") { statuses.append(412) }
+        if hasBody { statuses.append(415) }
+        if entry.fields.contains("idempotencyKey") { statuses.append(422) }
+        return statuses.sorted()
+    }
+
+    /// Every status that isn't 200, each a problem document.
+    private static let responses: [String: JSONValue] = {
+        let meanings = [
+            400: "The request can't be read, or a field isn't what it can be.", 401: "No token, or one that is no good.",
+            403: "Not allowed to the caller.", 404: "There is no such thing, or none that the caller may know of.",
+            409: "What is there already stands against it.", 412: "The metadata has another version.",
+            413: "A field or the body is larger than its limit.", 415: "The body isn't application/json.",
+            422: "The idempotency key was used for another request.", 500: "The server failed.",
+            503: "The server has too much to do, starts or stops: try again later.",
+        ]
+        return Dictionary(
+            uniqueKeysWithValues: meanings.map { status, meaning in
+                var response: [String: JSONValue] = [
+                    "description": .string(meaning),
+                    "content": ["application/problem+json": ["schema": ["$ref": "#/components/schemas/Problem"]]],
+                ]
+                if status == 401 { response["headers"] = ["WWW-Authenticate": ["schema": ["type": "string"], "required": true]] }
+                if status == 503 { response["headers"] = ["Retry-After": ["schema": ["type": "string", "pattern": "^[0-9]+$"]]] }
+                return ("\(status)", .object(response))
+            })
+    }()
 
     /// The headers that operations take, by their names.
     private static var headers: [String: JSONValue] {
@@ -97,11 +139,12 @@ enum OpenAPI {
     }
 
     /// A shape as JSON Schema. Objects become components, each once.
-    private static func json(_ schema: Schema, _ components: inout [String: JSONValue]) -> JSONValue {
+    static func json(_ schema: Schema, _ components: inout [String: JSONValue]) -> JSONValue {
         switch schema {
-        case .string(let format, let maxLength):
+        case .string(let format, let maxLength, let pattern):
             var result: [String: JSONValue] = ["type": "string"]
             if let format { result["format"] = .string(format) }
+            if let pattern { result["pattern"] = .string(pattern) }
             if let maxLength { result["maxLength"] = .integer(Int64(maxLength)) }
             return .object(result)
         case .integer: return ["type": "integer", "format": "int64"]
@@ -113,12 +156,13 @@ enum OpenAPI {
         case .any: return ["type": "object", "description": "Any JSON object."]
         case .object(let name, let fields):
             let component = name.replacing("<", with: "Of").replacing(">", with: "")
-            if components[component] == nil { components[component] = object(fields, &components, isClosed: false) }
+            if components[component] == nil { components[component] = object(fields, &components) }
             return ["$ref": .string("#/components/schemas/\(component)")]
         }
     }
 
-    private static func object(_ fields: [Schema.Field], _ components: inout [String: JSONValue], isClosed: Bool) -> JSONValue {
+    /// An object of an answer. It is open: fields can be added.
+    private static func object(_ fields: [Schema.Field], _ components: inout [String: JSONValue]) -> JSONValue {
         var result: [String: JSONValue] = [
             "type": "object",
             "properties": .object(
@@ -126,13 +170,11 @@ enum OpenAPI {
                     fields.map { field in
                         let schema = json(field.schema, &components)
                         // An optional field of an answer may be absent or null.
-                        let isNullable = !field.isRequired && !isClosed
-                        return (field.name, isNullable ? ["anyOf": [schema, ["type": "null"]]] : schema)
+                        return (field.name, field.isRequired ? schema : ["anyOf": [schema, ["type": "null"]]])
                     }, uniquingKeysWith: { first, _ in first })),
         ]
         let required = fields.filter(\.isRequired).map { JSONValue.string($0.name) }
         if !required.isEmpty { result["required"] = .array(required) }
-        if isClosed { result["additionalProperties"] = false }
         return .object(result)
     }
 

@@ -12,12 +12,8 @@ struct ServiceRoutes: Sendable {
     func add(to router: Router<BasicRequestContext>) {
         let page = FrontPage.html(version: version)
         router.get("/") { _, _ in text(page, "text/html; charset=utf-8") }
-        let description = (try? JSONWriter.bytes(of: OpenAPI.document(version: version))) ?? []
-        router.get("/openapi.json") { _, _ in
-            Response(
-                status: .ok, headers: [.contentType: "application/json"],
-                body: .init(byteBuffer: ByteBuffer(bytes: description)))
-        }
+        router.get("/openapi.json") { _, _ in description(OpenAPI.bytes) }
+        router.get("/asyncapi.json") { _, _ in description(AsyncAPI.bytes) }
         router.get("/livez") { _, _ in text("ok\n") }
         router.get("/readyz") { _, _ in
             if let reason = readiness.reason { throw RoostError(.unavailable, reason, retryAfterMilliseconds: 1000) }
@@ -36,6 +32,10 @@ struct ServiceRoutes: Sendable {
             )
             .response
         }
+    }
+
+    private func description(_ bytes: [UInt8]) -> Response {
+        Response(status: .ok, headers: [.contentType: "application/json"], body: .init(byteBuffer: ByteBuffer(bytes: bytes)))
     }
 
     private func text(_ text: String, _ type: String = "text/plain; charset=utf-8") -> Response {
@@ -72,6 +72,7 @@ enum FrontPage {
         <p>It runs. What is here:</p>
         <ul>
         <li><a href="/openapi.json">/openapi.json</a>: the description of every operation</li>
+        <li><a href="/asyncapi.json">/asyncapi.json</a>: the description of the socket's frames and events</li>
         <li><code>/v1/…</code>: the operations over HTTP, with <code>Authorization: Bearer</code> and a token</li>
         <li><code>/v1/socket</code>: the same operations and the live events, over a WebSocket</li>
         <li><a href="/livez">/livez</a>, <a href="/readyz">/readyz</a>, <a href="/metrics">/metrics</a>: for whoever watches the server</li>

@@ -1,0 +1,126 @@
+import RoostAPI
+import RoostCore
+
+/// The description of the socket, made from the types that its frames are read and written with: AsyncAPI 3.0.
+///
+/// `ClientFrame` and `ServerFrame` among its schemas are all that goes one way and the other; `Frame.NAME` is each of them, and `Result.NAME` is the answer of an operation.
+enum AsyncAPI {
+    /// The document as it is served.
+    static let bytes = (try? JSONWriter.bytes(of: document(version: RoostVersion.current))) ?? []
+
+    /// A kind of frame.
+    private struct Frame {
+        /// As docs/protocol.md calls it, and as the member that tells it from others is named.
+        let name: String
+        let isFromServer: Bool
+        let summary: String
+        let schema: JSONValue
+    }
+
+    static func document(version: String) -> JSONValue {
+        var schemas: [String: JSONValue] = [:]
+        let frames = frames(&schemas)
+        for type in OperationTable.handled { schemas["Result.\(type.name)"] = OpenAPI.json(OpenAPI.response(of: type), &schemas) }
+        for frame in frames { schemas[component(frame)] = frame.schema }
+        for (name, isFromServer) in [("ClientFrame", false), ("ServerFrame", true)] {
+            schemas[name] = ["oneOf": .array(frames.filter { $0.isFromServer == isFromServer }.map { reference(component($0)) })]
+        }
+        func messages(_ isFromServer: Bool) -> JSONValue {
+            .array(
+                frames.filter { $0.isFromServer == isFromServer }.map { ["$ref": .string("#/channels/socket/messages/\($0.name)")] })
+        }
+        let channel: JSONValue = ["$ref": "#/channels/socket"]
+        return [
+            "asyncapi": "3.0.0",
+            "info": [
+                "title": "Roost", "version": .string(version),
+                "description": "The WebSocket of a Roost server: each text message is one frame. See docs/protocol.md.",
+                "license": ["name": "Apache-2.0"],
+            ],
+            "defaultContentType": "application/json",
+            "channels": [
+                "socket": [
+                    "address": .string(GatewayChannel.socketPath),
+                    "messages": .object(
+                        Dictionary(
+                            uniqueKeysWithValues: frames.map {
+                                ($0.name, ["$ref": .string("#/components/messages/\($0.name)")] as JSONValue)
+                            })),
+                    "bindings": ["ws": ["method": "GET"]],
+                ]
+            ],
+            "operations": [
+                "takeFrame": ["action": "receive", "channel": channel, "messages": messages(false)],
+                "sendFrame": ["action": "send", "channel": channel, "messages": messages(true)],
+            ],
+            "components": [
+                "messages": .object(
+                    Dictionary(
+                        uniqueKeysWithValues: frames.map { frame in
+                            let message: JSONValue = [
+                                "name": .string(frame.name), "summary": .string(frame.summary), "payload": reference(component(frame)),
+                            ]
+                            return (frame.name, message)
+                        })),
+                "schemas": .object(schemas),
+            ],
+            "x-close-codes": .array(
+                CloseCode.allCases.map { ["code": .integer(Int64($0.rawValue)), "meaning": .string($0.meaning)] }),
+        ]
+    }
+
+    private static func component(_ frame: Frame) -> String { "Frame.\(frame.name)" }
+    private static func reference(_ name: String) -> JSONValue { ["$ref": .string("#/components/schemas/\(name)")] }
+
+    // MARK: Frames
+
+    private static func frames(_ schemas: inout [String: JSONValue]) -> [Frame] {
+        let number: JSONValue = ["type": "integer", "format": "int64"]
+        let error = described(RoostError.self, &schemas)
+        let event = (try? Schema.of(Event.self)) ?? .any
+        let watching = Schema.Field(name: "watching", schema: .boolean, isRequired: true)
+        let watched = OpenAPI.json(.object(name: "WatchedEvent", fields: [watching] + event.fields), &schemas)
+        // The reply is one of two: with the result, or with the refusal.
+        let reply: JSONValue = [
+            "type": "object", "required": ["reply"], "properties": ["reply": number, "result": [:], "error": error],
+            "oneOf": [["required": ["result"]], ["required": ["error"]]],
+        ]
+        return [
+            Frame(
+                name: "authenticate", isFromServer: false, summary: "The first frame, unless the upgrade request had the header.",
+                schema: described(AuthenticateFrame.self, &schemas)),
+            Frame(
+                name: "call", isFromServer: false, summary: "A call of an operation.",
+                schema: ["oneOf": .array(OperationTable.handled.compactMap { OperationTable.named($0.name) }.map(call))]),
+            Frame(
+                name: "welcome", isFromServer: true, summary: "The connection is authenticated.",
+                schema: described(WelcomeFrame.self, &schemas)),
+            Frame(
+                name: "reply", isFromServer: true, summary: "The answer to a call. Its result is Result.NAME of the operation.",
+                schema: reply),
+            Frame(name: "event", isFromServer: true, summary: "A committed change.", schema: watched),
+            Frame(
+                name: "error", isFromServer: true, summary: "What went wrong with a frame that can't have a reply.",
+                schema: ["type": "object", "required": ["error"], "properties": ["error": error], "not": ["required": ["reply"]]]),
+            Frame(
+                name: "closing", isFromServer: true, summary: "The server stops.", schema: described(ClosingFrame.self, &schemas)),
+        ]
+    }
+
+    private static func described<T: Decodable>(_ type: T.Type, _ schemas: inout [String: JSONValue]) -> JSONValue {
+        OpenAPI.json((try? Schema.of(type)) ?? .any, &schemas)
+    }
+
+    /// The call of an operation: all its fields, those of the path too.
+    private static func call(_ entry: OperationTable.Entry) -> JSONValue {
+        let with = FieldLimits(of: entry).object(of: entry.schema.fields)
+        let isRequired = entry.schema.fields.contains(where: \.isRequired)
+        return [
+            "type": "object", "additionalProperties": false,
+            "required": isRequired ? ["call", "operation", "with"] : ["call", "operation"],
+            "properties": [
+                "call": ["type": "integer", "format": "int64"], "operation": ["const": .string(entry.type.name)], "with": with,
+            ],
+        ]
+    }
+}

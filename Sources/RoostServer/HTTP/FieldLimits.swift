@@ -1,0 +1,246 @@
+import Foundation
+import RoostAPI
+import RoostCore
+
+/// What an operation's fields are limited to, found out by asking the operation: each field is tried with values that are too long, too many, too
+/// small or too large, and the refusals say where the limits are.
+///
+/// So the description of the API has no list of limits of its own, and can't tell another one than `validate()` enforces.
+struct FieldLimits {
+    private let entry: OperationTable.Entry
+    /// Lawful values of the required fields.
+    private let required: [String: JSONValue]
+
+    /// What the operations' fields are, by the names of operation and field. Made when somebody wants a description first.
+    private static let schemas: [String: [String: [String: JSONValue]]] = {
+        var all: [String: [String: [String: JSONValue]]] = [:]
+        for type in OperationTable.handled {
+            guard let entry = OperationTable.named(type.name) else { continue }
+            let limits = FieldLimits(of: entry)
+            for field in entry.schema.fields { all[type.name, default: [:]][field.name] = limits.askedSchema(of: field) }
+        }
+        return all
+    }()
+
+    init(of entry: OperationTable.Entry) {
+        self.entry = entry
+        var required: [String: JSONValue] = [:]
+        let fields = entry.schema.fields.filter(\.isRequired)
+        for field in fields { required[field.name] = Self.example(field.schema) }
+        // Not every case of an enumeration is one for every field.
+        for field in fields {
+            for value in Self.cases(of: field.schema) where Self.refusal(required, of: entry)?.field == field.name {
+                required[field.name] = value
+            }
+        }
+        self.required = required
+    }
+
+    /// Each case of an enumeration, or a list with only that case.
+    private static func cases(of schema: Schema) -> [JSONValue] {
+        switch schema {
+        case .enumeration(let cases): cases.map(JSONValue.string)
+        case .array(let element): cases(of: element).map { [$0] }
+        default: []
+        }
+    }
+
+    /// A lawful call with nothing but what it needs.
+    var example: [String: JSONValue] { required }
+
+    /// The schema of a field with its limits.
+    func schema(of field: Schema.Field) -> [String: JSONValue] { Self.schemas[entry.type.name]?[field.name] ?? [:] }
+
+    /// Some of the fields as one object that has no others.
+    func object(of fields: [Schema.Field]) -> JSONValue {
+        [
+            "type": "object", "additionalProperties": false,
+            "required": .array(fields.filter(\.isRequired).map { .string($0.name) }),
+            "properties": .object(
+                Dictionary(
+                    fields.map { ($0.name, .object(schema(of: $0).orNull(unless: $0.isRequired))) },
+                    uniquingKeysWith: { first, _ in first })),
+        ]
+    }
+
+    private func askedSchema(of field: Schema.Field) -> [String: JSONValue] {
+        let asked = Question(limits: self, name: field.name, beside: companions(of: field)) { $0 }
+        return asked.schema(field.schema)
+    }
+
+    // MARK: Asking
+
+    /// Why a call is refused; nil when it isn't.
+    private func refusal(_ fields: [String: JSONValue]) -> RoostError? { Self.refusal(fields, of: entry) }
+
+    private static func refusal(_ fields: [String: JSONValue], of entry: OperationTable.Entry) -> RoostError? {
+        do {
+            _ = try entry.decode(from: Data(try JSONWriter.bytes(of: JSONValue.object(fields))))
+            return nil
+        } catch {
+            return RoostError(decoding: error)
+        }
+    }
+
+    /// What else has to be given for a field to be lawful at all: the metadata beside the version that they have, say.
+    private func companions(of field: Schema.Field) -> [String: JSONValue] {
+        let value = Self.example(field.schema)
+        if refusal(required.merging([field.name: value]) { $1 }) == nil { return [:] }
+        for other in entry.schema.fields where !other.isRequired && other.name != field.name {
+            let companion = [other.name: Self.example(other.schema)]
+            if refusal(required.merging(companion) { $1 }.merging([field.name: value]) { $1 }) == nil { return companion }
+        }
+        return [:]
+    }
+
+    /// Any lawful value of a shape, as far as the shape tells.
+    static func example(_ schema: Schema) -> JSONValue {
+        switch schema {
+        case .string(let format, _, _): .string(format == "int64" ? "1" : "example")
+        case .integer: 1
+        case .number: 1
+        case .boolean: true
+        case .enumeration(let cases): .string(cases.last ?? "")
+        case .array(let element): [example(element)]
+        case .map, .any, .object: [:]
+        }
+    }
+
+    fileprivate func isRefused(_ value: JSONValue, at name: String, beside companions: [String: JSONValue]) -> RoostError? {
+        refusal(required.merging(companions) { $1 }.merging([name: value]) { $1 })
+    }
+}
+
+/// Questions about one value of an operation: a field, an element of an array in it, a field of an object in it.
+private struct Question {
+    let limits: FieldLimits
+    let name: String
+    let beside: [String: JSONValue]
+    /// Puts a value where it belongs in the field.
+    let wrap: (JSONValue) -> JSONValue
+
+    init(
+        limits: FieldLimits, name: String, beside: [String: JSONValue], wrap: @escaping (JSONValue) -> JSONValue
+    ) {
+        (self.limits, self.name, self.beside, self.wrap) = (limits, name, beside, wrap)
+    }
+
+    private func refusal(_ value: JSONValue) -> RoostError? { limits.isRefused(wrap(value), at: name, beside: beside) }
+    private func isRefused(_ value: JSONValue) -> Bool { refusal(value) != nil }
+
+    private func inside(_ wrap: @escaping (JSONValue) -> JSONValue) -> Question {
+        Question(limits: limits, name: name, beside: beside) { self.wrap(wrap($0)) }
+    }
+
+    /// More characters, and more values, than any limit allows.
+    private static let tooLong = 25_001
+    private static let tooManyElements = 1001
+    private static let tooManyKeys = 25_001
+
+    func schema(_ schema: Schema) -> [String: JSONValue] {
+        switch schema {
+        case .string(let format, _, let pattern): text(format: format, pattern: pattern)
+        case .integer: number()
+        case .number: ["type": "number"]
+        case .boolean: ["type": "boolean"]
+        case .enumeration(let cases):
+            ["type": "string", "enum": .array(cases.map(JSONValue.string).filter { !isRefused($0) || cases.count == 1 })]
+        case .array(let element): list(of: element)
+        case .map(let value): map(to: value)
+        case .any:
+            [
+                "type": "object",
+                "description": .string(
+                    "At most \(Limits.metadataSizeBytes) bytes of UTF-8 as JSON, \(Limits.metadataDepth) levels of nesting."),
+            ]
+        case .object(_, let fields):
+            [
+                "type": "object", "additionalProperties": false,
+                "properties": .object(
+                    Dictionary(
+                        fields.map { field in
+                            (field.name, .object(inside { [field.name: $0] }.schema(field.schema).orNull(unless: field.isRequired)))
+                        }, uniquingKeysWith: { first, _ in first })),
+            ]
+        }
+    }
+
+    private func text(format: String?, pattern: String?) -> [String: JSONValue] {
+        var result: [String: JSONValue] = ["type": "string"]
+        if let format { result["format"] = .string(format) }
+        // What isn't as long as this allows is refused for something else, such as its letters.
+        if let refusal = refusal(.string(String(repeating: "a", count: Self.tooLong))), let limit = refusal.limit {
+            result["maxLength"] = .integer(limit)
+        }
+        if isRefused("") { result["minLength"] = 1 }
+        if let pattern { result["pattern"] = .string(pattern) }
+        if isRefused("example"), !isRefused("https://example.org/1.png") {
+            result["pattern"] = .string(Limits.coverURLPattern)
+        } else if pattern == nil || pattern == VisibleText.identifierPattern, isRefused("a\u{200B}b"), !isRefused("example") {
+            result["pattern"] = .string(isRefused("a/b") ? VisibleText.newIdentifierPattern : VisibleText.displayNamePattern)
+        } else if pattern == nil, isRefused("a\u{0}b") {
+            result["pattern"] = .string(VisibleText.textPattern)
+        }
+        return result
+    }
+
+    private func number() -> [String: JSONValue] {
+        var result: [String: JSONValue] = ["type": "integer", "format": "int64"]
+        guard !isRefused(1) else { return result }
+        // -1 can be a value of its own: for ever.
+        let isForEver = isRefused(0) && !isRefused(-1)
+        let least = isForEver ? 1 : edge(from: 1, towards: .min)
+        result["minimum"] = .integer(least)
+        result["maximum"] = .integer(edge(from: 1, towards: .max))
+        guard isForEver else { return result }
+        return ["type": "integer", "format": "int64", "anyOf": [["const": -1], .object(result)]]
+    }
+
+    /// The last lawful number on the way from a lawful one to another.
+    private func edge(from lawful: Int64, towards end: Int64) -> Int64 {
+        if !isRefused(.integer(end)) { return end }
+        var (inside, outside) = (lawful, end)
+        while true {
+            let middle = inside / 2 + outside / 2 + (inside % 2 + outside % 2) / 2
+            if middle == inside || middle == outside { return inside }
+            if isRefused(.integer(middle)) { outside = middle } else { inside = middle }
+        }
+    }
+
+    private func list(of element: Schema) -> [String: JSONValue] {
+        var result: [String: JSONValue] = ["type": "array", "items": .object(inside { [$0] }.schema(element))]
+        let one = FieldLimits.example(element)
+        let many = (0..<Self.tooManyElements).map { number -> JSONValue in
+            if case .string = element { .string("x\(number)") } else { one }
+        }
+        if let limit = refusal(.array(many))?.limit { result["maxItems"] = .integer(limit) }
+        if isRefused([]) { result["minItems"] = 1 }
+        if isRefused([one, one]), !isRefused([one]) { result["uniqueItems"] = true }
+        return result
+    }
+
+    private func map(to value: Schema) -> [String: JSONValue] {
+        var result: [String: JSONValue] = [
+            "type": "object", "additionalProperties": .object(inside { ["example": $0] }.schema(value)),
+        ]
+        let one = FieldLimits.example(value)
+        let many = Dictionary(uniqueKeysWithValues: (0..<Self.tooManyKeys).map { ("x\($0)", one) })
+        if let limit = refusal(.object(many))?.limit { result["maxProperties"] = .integer(limit) }
+        if isRefused(["a/b": one]), case .string(_, let length?, let pattern?) = ChannelID.schema {
+            result["propertyNames"] = ["maxLength": .integer(Int64(length)), "pattern": .string(pattern)]
+        }
+        return result
+    }
+}
+
+extension [String: JSONValue] {
+    /// A schema that also takes `null`, as every optional field does.
+    func orNull(unless isRequired: Bool) -> [String: JSONValue] {
+        guard !isRequired else { return self }
+        guard case .string(let type)? = self["type"], self["anyOf"] == nil else { return ["anyOf": [.object(self), ["type": "null"]]] }
+        var result = self
+        result["type"] = [.string(type), "null"]
+        if case .array(let cases)? = self["enum"] { result["enum"] = .array(cases + [.null]) }
+        return result
+    }
+}
