@@ -106,9 +106,14 @@ public struct TokenKeyRing: Sendable {
     // MARK: The file
 
     private func change<T>(_ change: (inout TokenKeySet.Document) throws -> T) async throws -> T {
-        let lock = open(directory.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-        guard lock >= 0 else { throw Refusal("The data directory \(directory.path) can't be opened.") }
-        defer { close(lock) }
+        // A file of its own: a running server holds the lock of the directory.
+        let lock = open(directory.appending(path: "token-keys.lock").path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+        let folder = open(directory.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        defer {
+            close(lock)
+            close(folder)
+        }
+        guard lock >= 0, folder >= 0 else { throw Refusal("The data directory \(directory.path) can't be opened.") }
         guard flock(lock, LOCK_EX | LOCK_NB) == 0 else { throw Refusal("Another command changes the keys now. Try again.") }
         _ = try await keys()
         var document = TokenKeySet.Document(keys: [])
@@ -125,12 +130,12 @@ public struct TokenKeyRing: Sendable {
         } catch {
             throw Refusal("The keys can't be changed so: \(error).")
         }
-        try write(data, directory: lock)
+        try write(data, directory: folder)
         return result
     }
 
     /// Beside the file, to the disk, then in its place.
-    private func write(_ data: Data, directory lock: Int32) throws {
+    private func write(_ data: Data, directory folder: Int32) throws {
         let temporary = directory.appending(path: ".token-keys-\(getpid()).tmp").path
         unlink(temporary)
         let file = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
@@ -145,7 +150,7 @@ public struct TokenKeyRing: Sendable {
             return fsync(file) == 0
         }
         close(file)
-        guard isWritten, rename(temporary, url.path) == 0, fsync(lock) == 0 else {
+        guard isWritten, rename(temporary, url.path) == 0, fsync(folder) == 0 else {
             let reason = String(cString: strerror(errno))
             unlink(temporary)
             throw Refusal("\(url.path) can't be written: \(reason).")
