@@ -51,7 +51,8 @@ import Testing
         let socket = try await server.socket("ann")
         let (_, findings) = try await doctor(server.directory, port: server.port)
         let checks = [
-            "database file", "file modes", "write-ahead log", "open files of the server", "stored operations", "connections",
+            "database file", "page checksums", "file modes", "write-ahead log", "open files of the server", "stored operations",
+            "connections",
             "environment",
         ]
         #expect(findings.filter { checks.contains($0.check) }.map(\.result) == Array(repeating: "ok", count: checks.count))
@@ -101,9 +102,8 @@ import Testing
         try file.truncate(atOffset: 150 << 20)
         try file.close()
         #expect(
-            try await problems(directory) == [
-                "fail write-ahead log: DATA/roost.sqlite-wal has 150 MiB: checkpoints don't get through"
-            ])
+            try await problems(directory).contains(
+                "fail write-ahead log: DATA/roost.sqlite-wal has 150 MiB: checkpoints don't get through"))
     }
 
     @Test(

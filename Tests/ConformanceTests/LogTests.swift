@@ -9,7 +9,7 @@ import Testing
 
 /// What stands in a server's log, and what doesn't.
 @Suite struct LogTests {
-    @Test("who isn't let in has a line with the reason and the address; no token, secret or text stands in any line, at any level")
+    @Test("who isn't let in has a line with the reason; no token, secret or text stands in any line, at any level")
     func secrets() async throws {
         let server = try await WatchedServer.start(arguments: ["--log-level", "trace"])
         let text = "text-that-nobody-logs"

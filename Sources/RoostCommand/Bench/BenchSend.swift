@@ -35,7 +35,9 @@ struct SendBenchmark: Benchmark {
         try loop.connect(port: server.port, tokens: tokens)
         _ = try measure(loop, server, senders: channelCount, window: 4, seconds: scale.warmUpSeconds)
         let low = try measure(loop, server, senders: 1, window: 1, seconds: scale.pick(3, quick: 1, smoke: 0.2))
-        let full = try measure(loop, server, senders: channelCount, window: window, seconds: scale.pick(10, quick: 3, smoke: 0.4))
+        let full = try measure(
+            loop, server, senders: channelCount, window: scale.pick(window, quick: window, smoke: 2),
+            seconds: scale.pick(10, quick: 3, smoke: 0.4))
         loop.closeAll()
         server.end()
 

@@ -2,6 +2,7 @@
 import CoreFoundation
 #endif
 import Foundation
+import RoostDatabase
 import RoostServer
 
 /// Checks of the files in the data directory: that all pieces are there, that nobody else can open them, that the log is checkpointed, and that
@@ -21,7 +22,7 @@ struct FileChecks {
 
     func findings() -> [Finding] {
         guard isDatabaseHere else { return [] }
-        return [pieces(), modes(), logSize(), openFiles()].compactMap { $0 }
+        return [pieces(), checksums(), modes(), logSize(), openFiles()].compactMap { $0 }
     }
 
     // MARK: What is there
@@ -43,7 +44,23 @@ struct FileChecks {
                 "database file", .fail, "\(secret) is missing beside a database",
                 advice: "Put it back from a backup: a new one ends every token that was given out")
         case (let size?, true):
+            // The files of a server that runs change under the eyes of whoever compares them.
+            if holder() == nil, let refusal = DataFiles(directory: directory).refusal() {
+                return Finding(
+                    "database file", .fail, "no server would start: \(refusal.safe())", advice: "See docs/operations/backup.md")
+            }
             return Finding("database file", .ok, "\(database), \(Self.mebibytes(Int64(size)))")
+        }
+    }
+
+    private func checksums() -> Finding? {
+        switch DataFiles(directory: directory).hasChecksums {
+        case nil: nil
+        case true?: Finding("page checksums", .ok, "every page of the database has one")
+        case false?:
+            Finding(
+                "page checksums", .warn, "the database has none, as those of version 0.1: damage in it would be served",
+                advice: "Start the server: it adds them")
         }
     }
 

@@ -17,7 +17,7 @@ struct MetricsCheck {
     }
 
     func findings() -> [Finding] {
-        [lost(), connections(), files()].compactMap { $0 }
+        [lost(), damage(), connections(), files()].compactMap { $0 }
     }
 
     private func lost() -> Finding? {
@@ -26,6 +26,13 @@ struct MetricsCheck {
         return Finding(
             "stored operations", .fail, "\(Int(lost)) were refused since the start, because the database failed",
             advice: "The server's log says why: look for free space and for errors of the disk")
+    }
+
+    private func damage() -> Finding? {
+        guard let damage = values["roost_database_damage_total"], damage > 0 else { return nil }
+        return Finding(
+            "damaged pages", .fail, "\(Int(damage)) operations needed a damaged page of the database, and were refused",
+            advice: "Restore a backup, and look at the disk")
     }
 
     private func connections() -> Finding? {

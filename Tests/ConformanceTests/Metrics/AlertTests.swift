@@ -66,6 +66,8 @@ import Testing
         ("RoostDown", [(#"up{job="roost"} 1"#, #"up{job="roost"} 0"#)]),
         ("RoostNotReady", [("roost_ready 1", "roost_ready 0")]),
         ("RoostOperationsLost", [("roost_write_operations_lost_total 0", "roost_write_operations_lost_total 17")]),
+        ("RoostDatabaseDamaged", [("roost_database_damage_total 0", "roost_database_damage_total 3")]),
+        ("RoostCheckpointsHeldUp", [("roost_checkpoints_incomplete_total 0", "roost_checkpoints_incomplete_total 50")]),
         (
             "RoostInternalErrors",
             [
