@@ -233,7 +233,7 @@ extension Context {
     // MARK: Idempotency keys
 
     /// What an earlier call with the same key created (SB-12).
-    fileprivate func channelCreated(by operation: CreateChannel) throws -> ChannelView? {
+    fileprivate mutating func channelCreated(by operation: CreateChannel) throws -> ChannelView? {
         guard let key = operation.idempotencyKey else { return nil }
         let oldest = now.milliseconds - Int64(Limits.idempotencyKeyHours) * 3_600_000
         let sql: SQL = """
