@@ -36,7 +36,7 @@ enum MessageFuzz {
     private static func json(of schema: Schema, name: String, _ random: inout FuzzRandom) -> String {
         if !name.isEmpty, random.chance(30) { return JSONFuzz.value(&random) }
         switch schema {
-        case .string(let format, _):
+        case .string(let format, _, _):
             switch format {
             case "date-time":
                 return random.pick([

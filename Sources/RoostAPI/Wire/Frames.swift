@@ -137,6 +137,8 @@ public enum CloseCode: UInt16, CaseIterable, Sendable {
         case .unauthenticated: "No token, or one that is no good. Get another before connecting anew."
         case .tokenExpired: "The token's time is over. Get another and connect anew."
         case .authenticationTimeout: "No token within the time allowed. Connect anew and authenticate at once."
+        case .tokenRevoked: "The token was revoked. Get another and connect anew."
+        case .userDeactivated: "The user is deactivated. Don't connect anew until an admin has reactivated them."
         case .resume: "The client didn't read what was sent. Connect anew and resume: nothing is lost."
         case .tryAgainLater: "The server can't take the connection now. Come back later."
         }

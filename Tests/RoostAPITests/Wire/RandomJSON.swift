@@ -62,9 +62,9 @@ struct RandomJSON {
     /// A value of the shape that a schema describes. `name` is the name of the field it is for.
     mutating func value(of schema: Schema, name: String = "") -> JSONValue {
         switch schema {
-        case .string(format: "date-time", _):
+        case .string(format: "date-time", _, _):
             return .string(Timestamp(milliseconds: Int64(random.number(-1_000_000_000_000...4_000_000_000_000))).description)
-        case .string(format: "int64", _): return .string(String(Int64.random(in: 0 ... .max, using: &random)))
+        case .string(format: "int64", _, _): return .string(String(Int64.random(in: 0 ... .max, using: &random)))
         case .string: return .string(name == "stream" ? random.pick(["channel:general", "user:ann:b"]) : text())
         case .integer: return .integer(Int64(random.number(-5...1_000_000_000)))
         case .number: return .number(double())
