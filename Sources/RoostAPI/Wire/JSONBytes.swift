@@ -106,6 +106,22 @@ public struct JSONBytes: Sendable {
         bytes.append(UInt8(ascii: "\""))
     }
 
+    /// The bytes that ``string(_:)`` writes for a text: a control character takes six.
+    public static func sizeBytes(of value: String) -> Int {
+        var value = value
+        return value.withUTF8 { utf8 in
+            var size = utf8.count + 2
+            for byte in utf8 {
+                switch byte {
+                case UInt8(ascii: "\""), UInt8(ascii: "\\"), 0x09, 0x0A, 0x0D: size += 1
+                case ..<0x20: size += 5
+                default: break
+                }
+            }
+            return size
+        }
+    }
+
     private mutating func escape(_ byte: UInt8) {
         bytes.append(UInt8(ascii: "\\"))
         switch byte {

@@ -3,7 +3,7 @@ import RoostAPI
 /// Reads a page of an ordered list that is put together from several, each in the same order.
 ///
 /// A list is asked for short stretches and may answer with rows that the query doesn't want: how many such rows lie between two that it does
-/// want doesn't change what a call costs, for a walk stops after so many and says where it stood.
+/// want doesn't change what a call costs, for a walk stops after so many and says where it stood. It also stops before a page is too large.
 struct Walk {
     /// Rows that one call goes past at most.
     static let mostPassed = 5000
@@ -26,17 +26,25 @@ struct Walk {
     typealias Source<Row> = (Stretch) throws -> [Passed<Row>]
 
     /// - Parameter item: what the page shows of a row; nil where the row isn't for the caller.
-    func page<Row, Item>(through sources: [Source<Row>], item: (Row) throws -> Item?) throws -> Page<Item> {
+    func page<Row, Item: ContentSized>(through sources: [Source<Row>], item: (Row) throws -> Item?) throws -> Page<Item> {
         let stretch = Stretch(
             start: cursor?.place, includesStart: cursor?.includesPlace ?? false,
             isDescending: isDescending != (cursor?.isBackward ?? false), count: limit + 1)
         var merged = Merged(streams: sources.map { Stream(source: $0, next: stretch) }, order: stretch)
         var found: [(place: [SortKey], item: Item)] = []
         var passed = 0
+        var sizeBytes = 0
         var end: [SortKey]?
         while found.count <= limit, let next = try merged.next() {
             // A row of two lists is one row.
-            if let row = next.row, found.last?.place != next.place, let item = try item(row) { found.append((next.place, item)) }
+            if let row = next.row, found.last?.place != next.place, let item = try item(row) {
+                sizeBytes += item.contentSizeBytes
+                if let last = found.last, sizeBytes > Limits.pageContentBytes {
+                    end = last.place
+                    break
+                }
+                found.append((next.place, item))
+            }
             passed += 1
             if passed >= Self.mostPassed {
                 end = next.place

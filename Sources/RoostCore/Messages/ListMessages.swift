@@ -15,9 +15,12 @@ extension ListMessages: Handled {
             return MessagePage(messages: messages, hasOlder: hasOlder, hasNewer: hasNewer, seq: seq)
         }
         if let around {
+            // The two together are one page.
+            let sizeBytesMax = Limits.pageContentBytes / 2
             let (older, hasOlder) = try transaction.messages(
-                before: around.advanced(by: 1), above: floor, in: channel, limit: (limit + 1) / 2)
-            let (newer, hasNewer) = try transaction.messages(after: max(around, floor), in: channel, limit: limit / 2)
+                before: around.advanced(by: 1), above: floor, in: channel, limit: (limit + 1) / 2, sizeBytesMax: sizeBytesMax)
+            let (newer, hasNewer) = try transaction.messages(
+                after: max(around, floor), in: channel, limit: limit / 2, sizeBytesMax: sizeBytesMax)
             return MessagePage(messages: older + newer, hasOlder: hasOlder, hasNewer: hasNewer, seq: seq)
         }
         let (messages, hasOlder) = try transaction.messages(before: before ?? .max, above: floor, in: channel, limit: limit)

@@ -16,9 +16,6 @@ extension Message {
             parentId: row.optionalInt64().map(MessageID.init(rawValue:)), createdAt: row.timestamp(),
             editedAt: row.optionalTimestamp(), deletedAt: row.optionalTimestamp())
     }
-
-    /// About how many bytes the message's content takes: what a page's byte budget counts.
-    var contentSizeBytes: Int { text.utf8.count + (data?.utf8.count ?? 0) + (metadata?.sizeBytes ?? 0) + 200 }
 }
 
 extension Transaction {
@@ -43,35 +40,37 @@ extension Transaction {
 
     /// Messages up to a position, in the order of their seq, and whether there are older ones.
     func messages(
-        before seq: Seq, above floor: Seq, in channel: ChannelID, limit: Int
+        before seq: Seq, above floor: Seq, in channel: ChannelID, limit: Int, sizeBytesMax: Int = Limits.pageContentBytes
     ) throws -> (messages: [Message], hasMore: Bool) {
         let sql: SQL = """
             SELECT \(Message.columns) FROM messages WHERE channel_id = \(channel) AND seq < \(seq) AND seq > \(floor)
             ORDER BY seq DESC LIMIT \(limit + 1)
             """
-        var (messages, hasMore) = try page(sql, limit: limit)
+        var (messages, hasMore) = try page(sql, limit: limit, sizeBytesMax: sizeBytesMax)
         messages.reverse()
         return (messages, hasMore)
     }
 
     /// Messages after a position, in the order of their seq, and whether there are newer ones.
-    func messages(after seq: Seq, in channel: ChannelID, limit: Int) throws -> (messages: [Message], hasMore: Bool) {
+    func messages(
+        after seq: Seq, in channel: ChannelID, limit: Int, sizeBytesMax: Int = Limits.pageContentBytes
+    ) throws -> (messages: [Message], hasMore: Bool) {
         let sql: SQL = """
             SELECT \(Message.columns) FROM messages WHERE channel_id = \(channel) AND seq > \(seq) ORDER BY seq LIMIT \(limit + 1)
             """
-        return try page(sql, limit: limit)
+        return try page(sql, limit: limit, sizeBytesMax: sizeBytesMax)
     }
 
     /// Messages that were changed after a position and born up to it, in the order of their changes.
     func messages(
-        changedAfter seq: Seq, above floor: Seq, in channel: ChannelID, limit: Int
+        changedAfter seq: Seq, above floor: Seq, in channel: ChannelID, limit: Int, sizeBytesMax: Int = Limits.pageContentBytes
     ) throws -> (messages: [Message], hasMore: Bool) {
         let sql: SQL = """
             SELECT \(Message.columns) FROM messages
             WHERE channel_id = \(channel) AND change_seq > \(seq) AND change_seq > seq AND seq <= \(seq) AND seq > \(floor)
             ORDER BY change_seq LIMIT \(limit + 1)
             """
-        return try page(sql, limit: limit)
+        return try page(sql, limit: limit, sizeBytesMax: sizeBytesMax)
     }
 
     /// The messages sent up to a position of a channel.
@@ -80,19 +79,25 @@ extension Transaction {
         return try first(sql) { $0.int() } ?? 0
     }
 
-    /// Takes at most `limit` rows, and stops earlier once their content fills a page: a page has at least one row and a bounded size.
-    private func page(_ sql: SQL, limit: Int) throws -> (messages: [Message], hasMore: Bool) {
+    /// Takes at most `limit` rows, and stops before their content is larger than a page: a page has at least one row and a bounded size.
+    private func page(
+        _ sql: SQL, limit: Int, sizeBytesMax: Int = Limits.pageContentBytes
+    ) throws -> (messages: [Message], hasMore: Bool) {
         var messages: [Message] = []
         var sizeBytes = 0
         var hasMore = false
         messages.reserveCapacity(min(limit, 128))
         try each(sql) { row in
-            guard messages.count < limit, sizeBytes < Limits.pageContentBytes else {
+            guard messages.count < limit, !hasMore else {
                 hasMore = true
                 return
             }
             let message = try Message(reading: &row)
             sizeBytes += message.contentSizeBytes
+            guard messages.isEmpty || sizeBytes <= sizeBytesMax else {
+                hasMore = true
+                return
+            }
             messages.append(message)
         }
         return (messages, hasMore)

@@ -31,8 +31,11 @@ extension Context {
         }
         guard after < access.counters.seq else { return Changes(stream: stream, rows: Rows(), seq: after, hasMore: false) }
 
-        let born = try transaction.messages(after: max(after, floor), in: channel, limit: limit)
-        let changed = try transaction.messages(changedAfter: after, above: floor, in: channel, limit: limit)
+        // The two together are one page.
+        let sizeBytesMax = Limits.pageContentBytes / 2
+        let born = try transaction.messages(after: max(after, floor), in: channel, limit: limit, sizeBytesMax: sizeBytesMax)
+        let changed = try transaction.messages(
+            changedAfter: after, above: floor, in: channel, limit: limit, sizeBytesMax: sizeBytesMax)
         let members = try transaction.members(changedAfter: after, in: channel, limit: limit)
         let invitations = try transaction.invitations(changedAfter: after, in: channel, limit: limit)
         var upTo = access.counters.seq

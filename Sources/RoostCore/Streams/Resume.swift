@@ -10,14 +10,17 @@ extension Resume: Handled {
         var sizeBytes = 0
         var hasMore = user.hasMore
         for channel in try movedOn(in: context.transaction, of: context.caller.user) {
-            guard rowCount < Limits.changesPage.most, sizeBytes < Limits.pageContentBytes else {
+            guard rowCount < Limits.changesPage.most else {
                 hasMore = true
                 break
             }
             guard let changes = try changes(of: channel, in: context) else { continue }
             rowCount += 1 + (changes.rows.messages?.count ?? 0) + (changes.rows.members?.count ?? 0)
-            sizeBytes +=
-                changes.rows.messages?.reduce(changes.rows.channel?.metadata?.sizeBytes ?? 0) { $0 + $1.contentSizeBytes } ?? 0
+            sizeBytes += changes.contentSizeBytes
+            guard channels.isEmpty || sizeBytes <= Limits.pageContentBytes else {
+                hasMore = true
+                break
+            }
             hasMore = hasMore || changes.hasMore
             channels.append(changes)
         }
@@ -49,5 +52,13 @@ extension Resume: Handled {
         let missed = access.counters.messageCount - (try context.transaction.messageCount(upTo: held, in: channel))
         if missed > Limits.resumeMessagesPerChannel { return try context.freshChanges(in: access) }
         return try context.changes(in: access, above: floor, after: held, limit: limit)
+    }
+}
+
+extension Changes {
+    /// How many bytes the rows' content takes as it is written.
+    fileprivate var contentSizeBytes: Int {
+        let messages = rows.messages?.reduce(0) { $0 + $1.contentSizeBytes } ?? 0
+        return messages + (rows.channel?.contentSizeBytes ?? 0) + 200 * (rows.members?.count ?? 0)
     }
 }

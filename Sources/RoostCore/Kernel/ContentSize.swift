@@ -1,0 +1,43 @@
+import RoostAPI
+
+/// A row whose size as it is written can be told before it is: pages are bounded in bytes by it.
+///
+/// What a client chose, texts and metadata, is measured with its escapes. The rest is small and counts as a few hundred bytes.
+protocol ContentSized {
+    /// How many bytes the row's content takes as it is written.
+    var contentSizeBytes: Int { get }
+}
+
+extension Message: ContentSized {
+    var contentSizeBytes: Int {
+        JSONBytes.sizeBytes(of: text) + (data.map(JSONBytes.sizeBytes) ?? 0) + (metadata?.sizeBytes ?? 0) + 200
+    }
+}
+
+extension Channel: ContentSized {
+    var contentSizeBytes: Int {
+        (data.map(JSONBytes.sizeBytes) ?? 0) + (coverUrl.map(JSONBytes.sizeBytes) ?? 0) + (metadata?.sizeBytes ?? 0) + 800
+    }
+}
+
+extension ChannelView: ContentSized {
+    var contentSizeBytes: Int {
+        channel.contentSizeBytes + (lastMessage?.contentSizeBytes ?? 0) + (invitation?.contentSizeBytes ?? 0) + 800
+    }
+}
+
+extension User: ContentSized {
+    var contentSizeBytes: Int { (metadata?.sizeBytes ?? 0) + 400 }
+}
+
+extension MemberEntry: ContentSized {
+    var contentSizeBytes: Int { (user?.contentSizeBytes ?? 0) + 400 }
+}
+
+extension Invitation: ContentSized {
+    var contentSizeBytes: Int { (welcome.map(JSONBytes.sizeBytes) ?? 0) + 300 }
+}
+
+extension InvitationEntry: ContentSized {
+    var contentSizeBytes: Int { invitation.contentSizeBytes + channel.contentSizeBytes }
+}
