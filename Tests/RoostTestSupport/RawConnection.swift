@@ -45,6 +45,13 @@ public final class RawConnection: Sendable {
 
     public func close() async { try? await channel.close() }
 
+    /// Waits until the server has ended the connection; what comes before that is read and forgotten.
+    public func isClosed(within deadline: Duration = .seconds(20)) async -> Bool {
+        let end = ContinuousClock.now + deadline
+        while channel.isActive, ContinuousClock.now < end { _ = await inbox.next(within: .milliseconds(20)) }
+        return !channel.isActive
+    }
+
     private final class Receiver: ChannelInboundHandler {
         typealias InboundIn = ByteBuffer
         private let inbox: Mailbox<ByteBuffer>

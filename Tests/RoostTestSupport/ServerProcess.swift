@@ -66,7 +66,7 @@ public final class ServerProcess: Sendable {
     ) throws -> (Process, Mailbox<String>, Mailbox<Int32>) {
         let process = Process()
         process.executableURL = binary
-        process.arguments = ["serve", "--data", directory.path, "--port", "0"] + arguments
+        process.arguments = ["serve", "--data", directory.path, "--port", "0", "--drain-window", "0.2"] + arguments
         // A server refuses variables that it doesn't know, as those of the tests are.
         process.environment = ProcessInfo.processInfo.environment.filter { !$0.key.hasPrefix("ROOST_") }
             .merging(environment) { _, given in given }
@@ -99,8 +99,13 @@ public final class ServerProcess: Sendable {
         _ = await ended.next()
     }
 
-    /// SIGSTOP or SIGCONT: the process stands still, with its connections open, or goes on.
-    public func signal(_ number: Int32) { kill(process.withLock { $0.processIdentifier }, number) }
+    public var identifier: Int32 { process.withLock { $0.processIdentifier } }
+
+    /// SIGSTOP or SIGCONT, say: the process stands still, with its connections open, or goes on.
+    public func signal(_ number: Int32) { kill(identifier, number) }
+
+    /// The status with which it ended; nil when it goes on.
+    public func end(within deadline: Duration) async -> Int32? { await ended.next(within: deadline) }
 
     /// SIGTERM, and the status with which it ended.
     public func stop() async -> Int32? {

@@ -4,7 +4,7 @@ import Logging
 /// The limit on open files: each connection is one.
 enum OpenFileLimit {
     /// Files that a server has open beside its connections: databases, logs, threads' pipes.
-    static let reserve = 100
+    static let reserve = 300
 
     #if canImport(Glibc)
     private static let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
@@ -20,7 +20,9 @@ enum OpenFileLimit {
     }
 
     /// Raises the limit as far as this process may: the soft limit is a relic of programs that used `select`.
-    static func raise(for connectionsMax: Int, logger: Logger) {
+    ///
+    /// - Returns: how many connections there can be: at most those asked for.
+    static func raise(for connectionsMax: Int, logger: Logger) -> Int {
         var limit = rlimit()
         if getrlimit(resource, &limit) == 0, limit.rlim_cur < limit.rlim_max {
             limit.rlim_cur = limit.rlim_max
@@ -28,8 +30,14 @@ enum OpenFileLimit {
         }
         let most = current.soft
         if most < connectionsMax + reserve {
+            let possible = max(1, most - reserve)
             logger.warning(
-                "The limit on open files (\(most)) is too low for connections-max (\(connectionsMax)). Raise it with ulimit -n.")
+                """
+                The limit on open files (\(most)) is too low for connections-max (\(connectionsMax)): \(possible) are taken. \
+                Raise it with ulimit -n.
+                """)
+            return possible
         }
+        return connectionsMax
     }
 }

@@ -26,12 +26,13 @@ struct ServerRun {
         let logger = Logger(label: "roost")
         for warning in settings.warnings { logger.warning("\(warning)") }
         let isFirst = !FileManager.default.fileExists(atPath: SecretFile(directory: settings.dataDirectory).url.path)
-        OpenFileLimit.raise(for: settings.whole(.connectionsMax), logger: logger)
+        let connectionsMax = OpenFileLimit.raise(for: settings.whole(.connectionsMax), logger: logger)
         // Whatever is made here holds what people wrote: nobody else opens it.
         umask(0o077)
         do {
             try prepareDirectory()
             var configuration = settings.server
+            configuration.connectionsMax = connectionsMax
             configuration.acceptsDataLoss = acceptsDataLoss
             let server = try await RoostServer(configuration: configuration, metrics: metrics, logger: logger) { port in
                 // The server begins to serve when this returns: what is to be done with it is done beside it.
@@ -48,9 +49,22 @@ struct ServerRun {
             quiet.logLevel = .critical
             let group = ServiceGroup(
                 configuration: .init(services: [server], gracefulShutdownSignals: [.sigterm, .sigint], logger: quiet))
+            let secondSignal = Task { await Self.endAtSecondSignal(logger: logger) }
+            defer { secondSignal.cancel() }
             try await group.run()
         } catch {
             throw explain(error)
+        }
+    }
+
+    /// The first signal has the server go in good order. Whoever sends another doesn't want to wait: what was acknowledged is on disk.
+    private static func endAtSecondSignal(logger: Logger) async {
+        var count = 0
+        for await signal in await UnixSignalsSequence(trapping: .sigterm, .sigint) {
+            count += 1
+            guard count > 1 else { continue }
+            logger.notice("A second signal came: the server ends at once.", metadata: ["signal": "\(signal)"])
+            exit(128 + signal.rawValue)
         }
     }
 

@@ -70,10 +70,25 @@ extension Setting {
         standard: .text("info"), help: "The least level that is logged to standard error.")
     static let drainWindow = Setting(
         name: "drain-window", kind: .seconds(0...600), standard: .seconds(5),
-        help: "Over how many seconds sockets are sent away when the server stops.")
+        help: "Over how many seconds sockets are sent away when the server stops. It ends at most a second later.")
     static let connectionsMax = Setting(
         name: "connections-max", kind: .whole(1...1_000_000), standard: .whole(18_000),
-        help: "Connections at most. Each takes one open file.")
+        help: "Connections at most. Each takes one open file. Health checks have some more.")
+    static let unauthenticatedConnectionsPerAddress = Setting(
+        name: "unauthenticated-connections-per-address", kind: .whole(1...1_000_000), standard: .whole(1000),
+        help: "Connections of one address on which nobody has authenticated.")
+    static let connectionsPerUser = Setting(
+        name: "connections-per-user", kind: .whole(1...1_000_000), standard: .whole(200),
+        help: "Connections of one user. Tokens of the roles admin and service have no such limit.")
+    static let requestsPerUser = Setting(
+        name: "requests-per-user", kind: .whole(1...1_000_000), standard: .whole(64),
+        help: "HTTP requests of one user at one time. Tokens of the roles admin and service have no such limit.")
+    static let memoryBudget = Setting(
+        name: "memory-budget", kind: .whole(8...1_048_576), standard: .whole(64),
+        help: "MiB that may be held for all clients: their calls, and what they haven't read yet.")
+    static let trustedProxies = Setting(
+        name: "trusted-proxies", kind: .text, standard: .text("none"),
+        help: "Addresses and networks of proxies whose X-Forwarded-For tells the client's address, as 10.0.0.0/8,::1.")
     static let pingInterval = Setting(
         name: "ping-interval", kind: .seconds(1...3600), standard: .seconds(25), help: "Seconds between two pings of a socket.")
     static let idleTimeout = Setting(
@@ -109,9 +124,10 @@ extension Setting {
 
     /// Every setting, in the order in which they are shown.
     static let all = [
-        data, database, bus, busPrefix, lanes, lockTimeout, host, port, allowOrigin, logLevel, drainWindow, connectionsMax, pingInterval,
-        idleTimeout, authenticationTimeout, eventLoops, tokenKeys, tokenIssuer, tokenAudience, tokenLifetimeMax, channelTypes,
-        channelsPerUser, historyForNewMembers,
+        data, database, bus, busPrefix, lanes, lockTimeout, host, port, allowOrigin, logLevel, drainWindow, connectionsMax,
+        unauthenticatedConnectionsPerAddress, connectionsPerUser, requestsPerUser, memoryBudget, trustedProxies, pingInterval, idleTimeout,
+        authenticationTimeout, eventLoops, tokenKeys, tokenIssuer, tokenAudience, tokenLifetimeMax, channelTypes, channelsPerUser,
+        historyForNewMembers,
     ]
 
     /// The origins that a text names.

@@ -15,6 +15,11 @@ struct SettingFlags: ParsableArguments {
     @Option(help: Setting.logLevel.flagHelp) var logLevel: String?
     @Option(help: Setting.drainWindow.flagHelp) var drainWindow: String?
     @Option(help: Setting.connectionsMax.flagHelp) var connectionsMax: String?
+    @Option(help: Setting.unauthenticatedConnectionsPerAddress.flagHelp) var unauthenticatedConnectionsPerAddress: String?
+    @Option(help: Setting.connectionsPerUser.flagHelp) var connectionsPerUser: String?
+    @Option(help: Setting.requestsPerUser.flagHelp) var requestsPerUser: String?
+    @Option(help: Setting.memoryBudget.flagHelp) var memoryBudget: String?
+    @Option(help: Setting.trustedProxies.flagHelp) var trustedProxies: String?
     @Option(help: Setting.pingInterval.flagHelp) var pingInterval: String?
     @Option(help: Setting.idleTimeout.flagHelp) var idleTimeout: String?
     @Option(help: Setting.authenticationTimeout.flagHelp) var authenticationTimeout: String?
@@ -33,7 +38,9 @@ struct SettingFlags: ParsableArguments {
             (Setting.data, data), (.database, database), (.bus, bus), (.lanes, lanes),
             (.busPrefix, busPrefix), (.lockTimeout, lockTimeout), (.host, host), (.port, port), (.allowOrigin, allowOrigin),
             (.logLevel, logLevel), (.drainWindow, drainWindow),
-            (.connectionsMax, connectionsMax), (.pingInterval, pingInterval), (.idleTimeout, idleTimeout),
+            (.connectionsMax, connectionsMax), (.unauthenticatedConnectionsPerAddress, unauthenticatedConnectionsPerAddress),
+            (.connectionsPerUser, connectionsPerUser), (.requestsPerUser, requestsPerUser), (.memoryBudget, memoryBudget),
+            (.trustedProxies, trustedProxies), (.pingInterval, pingInterval), (.idleTimeout, idleTimeout),
             (.authenticationTimeout, authenticationTimeout), (.eventLoops, eventLoops),
             (.tokenKeys, tokenKeys), (.tokenIssuer, tokenIssuer), (.tokenAudience, tokenAudience),
             (.tokenLifetimeMax, tokenLifetimeMax), (.channelTypes, channelTypes),

@@ -102,6 +102,13 @@ struct Settings: Sendable {
         configuration.allowedOrigins = (try? Setting.origins(text(.allowOrigin))) ?? .none
         configuration.drainWindow = seconds(.drainWindow)
         configuration.connectionsMax = whole(.connectionsMax)
+        configuration.unauthenticatedConnectionsPerAddressMax = whole(.unauthenticatedConnectionsPerAddress)
+        configuration.connectionsPerUserMax = whole(.connectionsPerUser)
+        configuration.requestsPerUserMax = whole(.requestsPerUser)
+        configuration.memoryBudgetBytes = whole(.memoryBudget) << 20
+        if text(.trustedProxies) != "none" {
+            configuration.trustedProxies = text(.trustedProxies).split(separator: ",").map { $0.trimmingCharacters(in: .whitespaces) }
+        }
         configuration.pingInterval = seconds(.pingInterval)
         configuration.idleTimeout = seconds(.idleTimeout)
         configuration.authenticationTimeout = seconds(.authenticationTimeout)

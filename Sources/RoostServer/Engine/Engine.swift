@@ -32,6 +32,8 @@ final class Engine: Sendable {
     private let hub: Hub
     private let delivery: any Delivery
     private let options: AppOptions
+    /// What is held for all clients: while that is too much, what would add to it is refused.
+    private let memory: ByteLedger?
     private let logger: Logger
     private let lanes: [WorkQueue]
     private let reads: WorkQueue
@@ -51,7 +53,8 @@ final class Engine: Sendable {
     ///   - options: what every rule is told of the app.
     init(
         database: any Database, hub: Hub, delivery: (any Delivery)? = nil, options: AppOptions = .init(),
-        configuration: Configuration = .init(), metrics: ServerMetrics = .init(), security: SecurityLog? = nil, logger: Logger
+        configuration: Configuration = .init(), metrics: ServerMetrics = .init(), security: SecurityLog? = nil,
+        memory: ByteLedger? = nil, logger: Logger
     ) throws {
         self.database = database
         access = try AccessGate(database)
@@ -60,6 +63,7 @@ final class Engine: Sendable {
         self.options = options
         self.metrics = metrics
         self.security = security ?? SecurityLog(logger: logger)
+        self.memory = memory
         self.logger = logger
         lanes = (0..<max(1, database.laneCount)).map { _ in
             WorkQueue(sizeMax: configuration.queueSizeMax / max(1, database.laneCount), batchSizeMax: configuration.batchSizeMax)
@@ -126,6 +130,7 @@ final class Engine: Sendable {
             try queue.append(job)
         } catch {
             metrics.refused(job.operation, error)
+            if error.code == .overloaded { metrics.overloaded(.queue) }
             throw error
         }
     }
@@ -173,11 +178,15 @@ final class Engine: Sendable {
     }
 
     /// Finishes what waits, then ends the threads. Blocks.
-    func stop() {
+    ///
+    /// - Parameter atMost: how long. What a database holds up longer than that was not acknowledged.
+    /// - Returns: whether all was finished.
+    @discardableResult
+    func stop(atMost: Duration = .seconds(60)) -> Bool {
         stopping.signal()
         for lane in lanes { lane.close() }
         reads.close()
-        threads.wait()
+        return threads.wait(atMost: atMost)
     }
 
     // MARK: Writing
@@ -198,9 +207,14 @@ final class Engine: Sendable {
                 endSockets(try access.begin(transaction, writing: scope))
                 try scope.lock(in: transaction)
                 let now = try transaction.now()
+                var answerBytes = 0
                 let outcomes = try batch.map { job in
                     running = job
-                    return try outcome(of: job, ids: &ids, now: now) { rule in try transaction.attempt { try rule(transaction) } }
+                    // Answers of a batch are held until it is committed.
+                    guard memory?.hasRoom(forWriteAfter: answerBytes) != false else { return refusal(.overloadedMemory) }
+                    let outcome = try outcome(of: job, ids: &ids, now: now) { rule in try transaction.attempt { try rule(transaction) } }
+                    if case .success(let payload) = outcome.result { answerBytes += payload.count }
+                    return outcome
                 }
                 try ids.save(in: transaction)
                 return (outcomes, ids)
@@ -320,6 +334,12 @@ final class Engine: Sendable {
         if !changes.isEmpty { hub.deliver([.change(.accessChanged(changes))]) }
     }
 
+    /// Nothing is run for an operation that there is no room for.
+    private func refusal(_ error: RoostError) -> Outcome {
+        metrics.overloaded(.server)
+        return Outcome(result: .failure(error), notices: [])
+    }
+
     private func publish(_ answered: some Sequence<(Job, Outcome)>) {
         var eventCount = 0
         defer { metrics.made(events: eventCount) }
@@ -329,15 +349,27 @@ final class Engine: Sendable {
         delivery.deliver(
             answered.map { job, outcome in
                 for case .event in outcome.notices { eventCount += 1 }
-                let answer: Committed.Answer =
-                    switch job.destination {
-                    case .socket(let address, let call): .socket(address, outcome.result.payload(call: call))
-                    case .waiting(let resume): .waiting { resume(outcome.result) }
-                    }
-                return Committed(
-                    notices: outcome.notices, answer: answer, user: job.caller.user, channel: job.scope.orderingChannel,
-                    callerSeq: outcome.callerSeq)
+                return committed(job, outcome)
             })
+    }
+
+    private func committed(_ job: Job, _ outcome: Outcome) -> Committed {
+        var notices = outcome.notices
+        let answer: Committed.Answer
+        switch (job.destination, outcome.result) {
+        case (.socket(let address, let call), let result):
+            answer = .socket(address, result.payload(call: call))
+        case (.welcome(let address, _), .success(let welcome)):
+            answer = .socket(address, welcome)
+        case (.welcome(_, let refused), .failure(let error)):
+            notices = []
+            answer = .waiting { refused(error) }
+        case (.waiting(let resume), let result):
+            answer = .waiting { resume(result) }
+        }
+        return Committed(
+            notices: notices, answer: answer, user: job.caller.user, channel: job.scope.orderingChannel,
+            callerSeq: outcome.callerSeq)
     }
 
     // MARK: Reading
@@ -353,7 +385,10 @@ final class Engine: Sendable {
                 var ids = IDGenerator()
                 endSockets(try access.begin(transaction, writing: nil))
                 for job in batch {
-                    let outcome = try outcome(of: job, ids: &ids, now: database.now()) { rule in try rule(transaction) }
+                    let outcome =
+                        memory?.isFull == true
+                        ? refusal(.overloadedMemory)
+                        : try outcome(of: job, ids: &ids, now: database.now()) { rule in try rule(transaction) }
                     answered += 1
                     metrics.ran(job.operation, refusal: outcome.refusal)
                     answer(job, outcome.result)
@@ -379,7 +414,13 @@ final class Engine: Sendable {
 
     private func answer(_ job: Job, _ result: Result<[UInt8], RoostError>) {
         switch job.destination {
-        case .socket(let address, let call): hub.reply(to: address, result.payload(call: call))
+        case .socket(let address, let call):
+            let payload = result.payload(call: call)
+            // Counted here until the socket has it: readers are faster than the loops.
+            memory?.add(payload.count)
+            hub.reply(to: address, payload, isLeaving: memory)
+        case .welcome(_, let refused):
+            if case .failure(let error) = result { refused(error) }
         case .waiting(let resume): resume(result)
         }
     }

@@ -50,6 +50,8 @@ struct Job: Sendable {
     enum Destination: Sendable {
         /// To a socket, after the events that the operation made.
         case socket(SocketAddress, call: Int64)
+        /// To a socket that connects: the welcome, before every event that comes after it in the order of commits.
+        case welcome(SocketAddress, refused: @Sendable (RoostError) -> Void)
         /// To whoever waits.
         case waiting(@Sendable (Result<[UInt8], RoostError>) -> Void)
     }
@@ -84,6 +86,14 @@ enum ReplyFrame {
         }
         json.endObject()
         return json.bytes
+    }
+
+    /// The number of the call that a reply answers.
+    static func call(of reply: [UInt8]) -> Int64? {
+        let prefix = #"{"reply":"#.utf8
+        guard reply.starts(with: prefix) else { return nil }
+        let digits = reply.dropFirst(prefix.count).prefix { $0 != UInt8(ascii: ",") }
+        return Int64(String(decoding: digits, as: UTF8.self))
     }
 
     private static func begin(_ call: Int64) -> JSONBytes {

@@ -26,16 +26,20 @@ struct FrameAssembler {
     private var fragments: ByteBuffer?
     private var fragmentCount = 0
 
-    mutating func receive(_ frame: WebSocketFrame) -> Outcome {
-        guard frame.maskKey != nil else { return .violation(.protocolError, "a client's frames must be masked") }
-        guard !frame.rsv1, !frame.rsv2, !frame.rsv3 else { return .violation(.protocolError, "no extension was agreed on") }
+    /// Bytes of the message that isn't whole yet.
+    var waitingBytes: Int { fragments?.readableBytes ?? 0 }
+
+    /// - Parameter sizeBytesMax: what a message may be.
+    mutating func receive(_ frame: ClientFrame, sizeBytesMax: Int = Limits.messageSizeBytes) -> Outcome {
+        guard frame.isMasked else { return .violation(.protocolError, "a client's frames must be masked") }
+        guard !frame.hasReservedBits else { return .violation(.protocolError, "no extension was agreed on") }
         switch frame.opcode {
         case .text:
             guard fragments == nil else { return .violation(.protocolError, "the last message isn't finished") }
-            return add(frame.unmaskedData, isLast: frame.fin)
+            return add(frame.payload, isLast: frame.isFinal, sizeBytesMax)
         case .continuation:
             guard fragments != nil else { return .violation(.protocolError, "there is no message to continue") }
-            return add(frame.unmaskedData, isLast: frame.fin)
+            return add(frame.payload, isLast: frame.isFinal, sizeBytesMax)
         case .binary:
             return .violation(.unacceptableData, "messages are text")
         case .ping, .pong, .connectionClose:
@@ -45,19 +49,19 @@ struct FrameAssembler {
         }
     }
 
-    private func control(_ frame: WebSocketFrame) -> Outcome {
-        guard frame.fin, frame.length <= 125 else { return .violation(.protocolError, "a control frame is whole and short") }
+    private func control(_ frame: ClientFrame) -> Outcome {
+        guard frame.isFinal, frame.payload.readableBytes <= 125 else { return .violation(.protocolError, "a control frame is whole and short") }
         switch frame.opcode {
-        case .ping: return .ping(frame.unmaskedData)
+        case .ping: return .ping(frame.payload)
         case .pong: return .pong
         default: return .close
         }
     }
 
-    private mutating func add(_ data: ByteBuffer, isLast: Bool) -> Outcome {
+    private mutating func add(_ data: ByteBuffer, isLast: Bool, _ sizeBytesMax: Int) -> Outcome {
         var data = data
-        guard (fragments?.readableBytes ?? 0) + data.readableBytes <= Limits.messageSizeBytes else {
-            return .violation(.messageTooLarge, "a message has at most \(Limits.messageSizeBytes) bytes")
+        guard (fragments?.readableBytes ?? 0) + data.readableBytes <= sizeBytesMax else {
+            return .violation(.messageTooLarge, "a message has at most \(sizeBytesMax) bytes")
         }
         if fragments == nil, isLast { return validated(data) }
         fragmentCount += 1

@@ -13,6 +13,8 @@ import RoostAPI
 /// HTTP and WebSocket on one port: a connection begins as HTTP/1.1 and becomes a socket when it asks for one at ``socketPath``.
 struct GatewayChannel: ServerChildChannel, HTTPChannelHandler {
     static let socketPath = "/v1/socket"
+    /// Bytes that one read takes from a connection at most.
+    static let readSizeBytes = 8192
 
     /// Limits on a connection before it is a socket (RELIABILITY: header floods, slow requests).
     struct Limits: Sendable {
@@ -23,8 +25,10 @@ struct GatewayChannel: ServerChildChannel, HTTPChannelHandler {
         var requestTimeout = TimeAmount.seconds(30)
         /// Between requests.
         var idleTimeout = TimeAmount.seconds(60)
+        /// The same for a connection of the reserve, which is for health checks: they come at once.
+        var reserveTimeout = TimeAmount.seconds(2)
         /// Bytes that may wait for a client before it counts as not reading.
-        var waitingBytesMax = 1 << 20
+        var waitingBytesMax = 16 << 10
     }
 
     enum Upgrade: Sendable {
@@ -34,6 +38,7 @@ struct GatewayChannel: ServerChildChannel, HTTPChannelHandler {
 
     struct Value: ServerChildChannelValue {
         let channel: any NIOCore.Channel
+        let ticket: ConnectionTicket
         let upgrade: EventLoopFuture<Upgrade>
     }
 
@@ -42,25 +47,29 @@ struct GatewayChannel: ServerChildChannel, HTTPChannelHandler {
     let limits: Limits
 
     func setup(channel: any NIOCore.Channel, logger: Logger) -> EventLoopFuture<Value> {
-        channel.eventLoop.makeCompletedFuture {
+        let ticket = services.connections.accept(channel)
+        channel.closeFuture.whenComplete { _ in ticket.ended() }
+        return channel.eventLoop.makeCompletedFuture {
             try channel.syncOptions?.setOption(
-                .writeBufferWaterMark, value: .init(low: limits.waitingBytesMax / 2, high: limits.waitingBytesMax))
+                .writeBufferWaterMark, value: .init(low: limits.waitingBytesMax / 4, high: limits.waitingBytesMax))
             try channel.syncOptions?.setOption(.tcpOption(.tcp_nodelay), value: 1)
             let configuration = NIOTypedHTTPServerUpgradeConfiguration(
-                upgraders: [webSocketUpgrader()],
+                upgraders: [socketUpgrader(ticket)],
                 notUpgradingCompletionHandler: { channel in setUpHTTP(on: channel) })
             let upgrade = try HTTPPipeline.install(
-                on: channel, limits: limits, metrics: services.metrics, upgrade: configuration)
-            return Value(channel: channel, upgrade: upgrade)
+                on: channel, limits: limits, metrics: services.metrics, ticket: ticket, upgrade: configuration)
+            return Value(channel: channel, ticket: ticket, upgrade: upgrade)
         }
     }
 
     func handle(value: Value, logger: Logger) async {
         do {
             switch try await value.upgrade.get() {
-            // A socket lives on its event loop from here on, and the hub knows of it: a task that waits for its end would only cost memory.
             case .socket: return
-            case .http(let channel): await handleHTTP(asyncChannel: channel, logger: logger)
+            case .http(let channel):
+                await ConnectionTicket.$current.withValue(value.ticket) {
+                    await handleHTTP(asyncChannel: channel, logger: logger)
+                }
             }
         } catch {
             logger.debug("A connection ended before it was one.", metadata: ["error": "\(error)"])
@@ -68,22 +77,15 @@ struct GatewayChannel: ServerChildChannel, HTTPChannelHandler {
         }
     }
 
-    private func webSocketUpgrader() -> NIOTypedWebSocketServerUpgrader<Upgrade> {
-        NIOTypedWebSocketServerUpgrader(
-            maxFrameSize: RoostAPI.Limits.frameSizeBytes,
-            enableAutomaticErrorHandling: false,
-            shouldUpgrade: { channel, head in
-                channel.eventLoop.makeSucceededFuture(SocketRequest.isLawful(head) ? HTTPHeaders() : nil)
-            },
-            upgradePipelineHandler: { channel, head in
-                channel.eventLoop.makeCompletedFuture {
-                    try HTTPPipeline.uninstall(from: channel)
-                    let address = services.hub.address(on: channel.eventLoop)
-                    try channel.pipeline.syncOperations.addHandler(
-                        SocketHandler(services: services, address: address, headerToken: BearerToken.read(from: head.headers)))
-                    return .socket(channel)
-                }
-            })
+    private func socketUpgrader(_ ticket: ConnectionTicket) -> SocketUpgrader<Upgrade> {
+        SocketUpgrader(mayUpgrade: SocketRequest.isLawful) { channel, head in
+            try HTTPPipeline.uninstall(from: channel)
+            let address = services.hub.address(on: channel.eventLoop)
+            try channel.pipeline.syncOperations.addHandler(
+                SocketHandler(
+                    services: services, address: address, headerToken: BearerToken.read(from: head.headers), ticket: ticket))
+            return .socket(channel)
+        }
     }
 
     private func setUpHTTP(on channel: any NIOCore.Channel) -> EventLoopFuture<Upgrade> {

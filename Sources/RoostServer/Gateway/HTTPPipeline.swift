@@ -3,9 +3,11 @@ import NIOHTTP1
 
 /// The handlers between a connection's bytes and what serves HTTP or becomes a socket.
 enum HTTPPipeline {
-    /// Adds them, outermost first: the deadline, NIO's encoder and decoder, the rules on heads, NIO's upgrade handler.
+    /// Adds them, outermost first: the deadline, NIO's encoder and decoder, the rules on heads, the connection's limits, NIO's upgrade handler.
+    ///
+    /// - Parameter ticket: the connection among the others; nil where there are none.
     static func install<Result: Sendable>(
-        on channel: any NIOCore.Channel, limits: GatewayChannel.Limits, metrics: ServerMetrics,
+        on channel: any NIOCore.Channel, limits: GatewayChannel.Limits, metrics: ServerMetrics, ticket: ConnectionTicket? = nil,
         upgrade: NIOTypedHTTPServerUpgradeConfiguration<Result>
     ) throws -> EventLoopFuture<Result> {
         var pipeline = NIOUpgradableHTTPServerPipelineConfiguration(upgradeConfiguration: upgrade)
@@ -16,12 +18,17 @@ enum HTTPPipeline {
         pipeline.decoderConfiguration.maxHeaderFieldSize = limits.headerFieldSizeBytesMax
         pipeline.decoderConfiguration.maxHeaderListSize = limits.headerListSizeBytesMax
         // The deadline stands in front: it sees bytes as they come, whatever they turn out to be.
-        let front = RequestDeadlineHandler(requestTimeout: limits.requestTimeout, idleTimeout: limits.idleTimeout, metrics: metrics)
+        let isReserve = ticket?.isReserve == true
+        let front = RequestDeadlineHandler(
+            requestTimeout: isReserve ? limits.reserveTimeout : limits.requestTimeout,
+            idleTimeout: isReserve ? limits.reserveTimeout : limits.idleTimeout, metrics: metrics)
         let operations = channel.pipeline.syncOperations
         try operations.addHandler(front)
         let result = try operations.configureUpgradableHTTPServerPipeline(configuration: pipeline)
         let decoder = try operations.handler(type: ByteToMessageHandler<HTTPRequestDecoder>.self)
-        try operations.addHandler(RequestHeadHandler(front: front), position: .after(decoder))
+        let heads = RequestHeadHandler(front: front)
+        try operations.addHandler(heads, position: .after(decoder))
+        if let ticket { try operations.addHandler(ConnectionHandler(ticket: ticket), position: .after(heads)) }
         return result
     }
 
@@ -34,5 +41,6 @@ enum HTTPPipeline {
         ] {
             operations.removeHandler(handler, promise: nil)
         }
+        if let handler = try? operations.handler(type: ConnectionHandler.self) { operations.removeHandler(handler, promise: nil) }
     }
 }

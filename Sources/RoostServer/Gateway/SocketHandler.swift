@@ -8,7 +8,8 @@ import RoostCore
 ///
 /// It makes no decision about chat: a call goes to the engine, what comes back is written as it is.
 final class SocketHandler: ChannelInboundHandler {
-    typealias InboundIn = WebSocketFrame
+    typealias InboundIn = ByteBuffer
+    typealias OutboundOut = ByteBuffer
 
     /// Limits on one socket. Each bounds something that a client could otherwise let grow.
     struct Limits: Sendable {
@@ -16,14 +17,12 @@ final class SocketHandler: ChannelInboundHandler {
         var pingInterval = TimeAmount.seconds(25)
         /// Silence after which the client is taken to be gone.
         var idleTimeout = TimeAmount.seconds(60)
-        /// What calls under way may weigh, where a write weighs 1 and a read, whose answer may be large, ``readWeight``. Past it the socket
-        /// isn't read until some are answered.
-        var callsUnderWayMax = 256
-        var readWeight = 16
-        /// Events that may wait once the client stopped reading, on top of what the channel buffers.
-        var waitingEventBytesMax = 1 << 20
+        /// What may be held for the socket.
+        var budget = SocketBudget.Limits()
         /// How long a client may leave what was sent unread.
         var unreadTimeout = TimeAmount.seconds(30)
+        /// The same while the server holds half as much as it may.
+        var unreadTimeoutUnderPressure = TimeAmount.seconds(1)
     }
 
     /// What a socket needs of the server around it.
@@ -33,6 +32,7 @@ final class SocketHandler: ChannelInboundHandler {
         let tokens: TokenVerifier
         let greeting: Greeting
         let limits: Limits
+        let connections: Connections
         var metrics = ServerMetrics()
         let security: SecurityLog
         let logger: Logger
@@ -41,6 +41,8 @@ final class SocketHandler: ChannelInboundHandler {
     private enum State {
         case unauthenticated
         case authenticating
+        /// Waits for its place in the order of commits, with which the welcome comes.
+        case connecting(Caller, tokenExpiresAt: Timestamp)
         case open(Caller, tokenExpiresAt: Timestamp)
         case closing
     }
@@ -49,23 +51,30 @@ final class SocketHandler: ChannelInboundHandler {
     private let address: SocketAddress
     private let headerToken: String?
     private var state = State.unauthenticated
-    private var assembler = FrameAssembler()
+    private let ticket: ConnectionTicket?
     /// Whom the token names, from its verification on.
     private var caller: Caller?
     /// Why the caller is shut out, once they are.
     private var accessRefusal: RoostError?
-    private var callsUnderWay = 0
-    private var isReadingPaused = false
 
-    // What goes out. `outbound` is the context of the frame encoder: bytes written there are frames already, and pass it by.
+    // What comes in. Frames are taken apart one after another, as far as the budget allows; the rest waits as bytes.
+    private var reader = FrameReader()
+    private var assembler = FrameAssembler()
+    private var budget: SocketBudget
+    private var unauthenticatedBytes = 0
+    private var isReadingPaused = false
+    private var isDecoding = false
+    /// What is held for the user, on all connections; nil before there is one.
+    private var account: (user: UserID, ledger: ByteLedger)?
+
+    // What goes out.
     private var context: ChannelHandlerContext?
-    private var outbound: ChannelHandlerContext?
+    /// What is being handed to the channel at this moment.
+    private var handedBytes = 0
     /// The newest bytes that wait for the end of the loop's turn: they are written and flushed in one go.
     private var unflushed: ByteBuffer?
-    /// Events of the moment between authentication and welcome, which comes first.
-    private var heldEvents: [ByteBuffer] = []
-    private var heldEventBytes = 0
-    private var waitingEventBytes = 0
+    /// Events from before the welcome, which comes first.
+    private var held = HeldEvents()
 
     // Times. Looked at once a second by ``tick(_:)``: a timer for each socket would cost more than all of this.
     private let connectedAt = NIODeadline.now()
@@ -74,19 +83,21 @@ final class SocketHandler: ChannelInboundHandler {
     private var unreadSince: NIODeadline?
     private var isDraining = false
 
-    init(services: Services, address: SocketAddress, headerToken: String?) {
+    init(services: Services, address: SocketAddress, headerToken: String?, ticket: ConnectionTicket? = nil) {
         self.services = services
         self.address = address
         self.headerToken = headerToken
+        self.ticket = ticket
+        budget = SocketBudget(limits: services.limits.budget)
     }
 
     // MARK: Coming and going
 
     func handlerAdded(context: ChannelHandlerContext) {
         self.context = context
-        outbound = try? context.pipeline.syncOperations.context(handlerType: WebSocketFrameEncoder.self)
         services.hub.shard(of: address).add(self, as: address.connection)
         if let headerToken { authenticate(headerToken) }
+        if services.connections.isDraining { drain() }
     }
 
     func channelInactive(context: ChannelHandlerContext) {
@@ -101,20 +112,12 @@ final class SocketHandler: ChannelInboundHandler {
         state = .closing
         services.hub.shard(of: address).remove(address.connection)
         context = nil
-        outbound = nil
+        publish(budget.ended())
+        if let account { services.connections.release(account.user) }
+        account = nil
     }
 
-    func errorCaught(context: ChannelHandlerContext, error: any Error) {
-        switch error {
-        case NIOWebSocketError.invalidFrameLength:
-            close(.messageTooLarge, "a frame has at most \(RoostAPI.Limits.frameSizeBytes) bytes")
-        case is NIOWebSocketError:
-            close(.protocolError, "this is not a WebSocket frame")
-        default:
-            context.close(promise: nil)
-        }
-    }
-
+    func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
         switch event {
         case is ChannelShouldQuiesceEvent: drain()
@@ -142,10 +145,68 @@ final class SocketHandler: ChannelInboundHandler {
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         lastHeardAt = .now()
         if case .closing = state { return }
-        switch assembler.receive(unwrapInboundIn(data)) {
+        reader.receive(unwrapInboundIn(data))
+        decode()
+    }
+
+    /// Whether the next frame may be taken apart. While a token is looked at, nothing is.
+    private var mayDecode: Bool {
+        switch state {
+        case .unauthenticated: true
+        case .authenticating, .connecting, .closing: false
+        case .open: budget.mayDecode && account?.ledger.isFull != true
+        }
+    }
+
+    /// Takes apart what came, as far as the budget allows. A client that asks faster than it can be answered is read more slowly: nothing is
+    /// dropped, and nothing piles up here.
+    private func decode() {
+        guard !isDecoding else { return }
+        isDecoding = true
+        defer { isDecoding = false }
+        while mayDecode, let frame = nextFrame() { receive(frame) }
+        if case .closing = state { return reader = FrameReader() }
+        reader.settle()
+        let isFull = !mayDecode
+        // A socket is paused when there is something to hold back: most are never.
+        if isFull != isReadingPaused, !isFull || reader.waitingBytes > 0 {
+            isReadingPaused = isFull
+            try? context?.channel.syncOptions?.setOption(.autoRead, value: !isFull)
+        }
+        budget.undecoded(reader.waitingBytes + assembler.waitingBytes)
+        publish(budget.unpublished())
+    }
+
+    private var isAuthenticated: Bool { if case .open = state { true } else { false } }
+
+    private func nextFrame() -> ClientFrame? {
+        let sizeBytesMax = isAuthenticated ? RoostAPI.Limits.frameSizeBytes : services.limits.budget.unauthenticatedBytesMax
+        do {
+            return try reader.next(sizeBytesMax: sizeBytesMax)
+        } catch {
+            close(.messageTooLarge, "a frame has at most \(sizeBytesMax) bytes\(isAuthenticated ? "" : " before authentication")")
+            return nil
+        }
+    }
+
+    private func receive(_ frame: ClientFrame) {
+        let most = services.limits.budget.unauthenticatedBytesMax
+        if !isAuthenticated {
+            unauthenticatedBytes += frame.payload.readableBytes
+            guard unauthenticatedBytes <= most else {
+                return close(.messageTooLarge, "a socket has at most \(most) bytes before authentication")
+            }
+        }
+        switch assembler.receive(frame, sizeBytesMax: isAuthenticated ? RoostAPI.Limits.messageSizeBytes : most) {
         case .message(let message): receive(message)
         case .ping(let payload): writeControl(.pong, payload.readableBytesView)
-        case .pong, .incomplete: break
+        case .incomplete:
+            // One message goes on in pieces for as long as its sender likes: not while everybody needs the room.
+            if assembler.waitingBytes > most, services.connections.memory.isFull {
+                services.metrics.overloaded(.socket)
+                close(CloseCode.tryAgainLater, "come back later")
+            }
+        case .pong: break
         case .close: close(.normalClosure, "")
         case .violation(let code, let reason): close(code, reason)
         }
@@ -158,7 +219,7 @@ final class SocketHandler: ChannelInboundHandler {
         case (.authenticate, _):
             refuse(RoostError(.invalidArgument, "This socket is authenticated already.", field: "authenticate"))
         case (.call(let call, let operation), .open(let caller, _)):
-            submit(operation, call: call, caller: caller)
+            submit(operation, call: call, asked: message.readableBytes, caller: caller)
         case (.refused(let call, let error), .open):
             services.metrics.refused(OperationName.none, error)
             reply(error, to: call)
@@ -171,30 +232,25 @@ final class SocketHandler: ChannelInboundHandler {
         }
     }
 
-    private func submit(_ operation: some Handled, call: Int64, caller: Caller) {
+    private func submit(_ operation: some Handled, call: Int64, asked: Int, caller: Caller) {
         let job = Job(
             operation: type(of: operation).name, caller: caller, scope: operation.scope(for: caller),
             presenceChannel: operation.presenceChannel,
             run: { try ReplyFrame.result(operation.handle(in: &$0), call: call) },
             destination: .socket(address, call: call))
-        let isRead = type(of: operation).isReadOnly
         do {
-            if isRead { try services.engine.submit(read: job) } else { try services.engine.submit(write: job) }
+            if type(of: operation).isReadOnly { try services.engine.submit(read: job) } else { try services.engine.submit(write: job) }
         } catch {
             reply(error, to: call)
             return
         }
-        callsUnderWay += isRead ? services.limits.readWeight : 1
-        pauseOrResumeReading()
+        budget.begin(call: call, asked: asked, AnswerWeight(of: operation))
     }
 
-    /// A client that asks faster than it can be answered is read more slowly: nothing is dropped, and nothing piles up here.
-    private func pauseOrResumeReading() {
-        let isFull = callsUnderWay >= services.limits.callsUnderWayMax || unreadSince != nil
-        let hasRoom = callsUnderWay <= services.limits.callsUnderWayMax / 2 && unreadSince == nil
-        guard isReadingPaused ? hasRoom : isFull, let context else { return }
-        isReadingPaused.toggle()
-        try? context.channel.syncOptions?.setOption(.autoRead, value: !isReadingPaused)
+    private func publish(_ changeBytes: Int) {
+        guard changeBytes != 0 else { return }
+        services.connections.memory.add(changeBytes)
+        account?.ledger.add(changeBytes)
     }
 
     // MARK: Authentication
@@ -221,14 +277,23 @@ final class SocketHandler: ChannelInboundHandler {
             close(CloseCode(refusing: error) ?? .unauthenticated, error.code.rawValue)
         case .success(let token):
             services.metrics.authenticated(over: .socket)
+            do {
+                try ticket?.authenticated(token.user, role: token.role, isSocket: true)
+            } catch {
+                refuse(error)
+                return close(CloseCode.tryAgainLater, "too many connections")
+            }
+            account = (token.user, services.connections.ledger(of: token.user))
             connect(token, on: context.eventLoop)
         }
     }
 
-    /// Takes its place in the order of commits: what comes after it reaches this socket as an event.
+    /// Takes its place in the order of commits: what comes after it reaches this socket as an event. The welcome comes the way of a reply, so
+    /// that it stands before those events.
     private func connect(_ token: VerifiedToken, on loop: any EventLoop) {
         let caller = Caller(user: token.user, role: token.role, connection: address.connection, token: token.identity)
         self.caller = caller
+        state = .connecting(caller, tokenExpiresAt: token.expiresAt)
         let connection = address.connection
         let greeting = services.greeting
         let handler = NIOLoopBound(self, eventLoop: loop)
@@ -239,36 +304,31 @@ final class SocketHandler: ChannelInboundHandler {
                 try context.connect(connection)
                 return try JSONWriter.bytes(of: greeting.welcome(caller, connection, expiresAt: token.expiresAt, now: context.now))
             },
-            destination: .waiting { result in
-                loop.execute { handler.value.connected(result, caller: caller, tokenExpiresAt: token.expiresAt) }
-            })
+            destination: .welcome(address, refused: { error in loop.execute { handler.value.refuseConnection(error) } }))
         do {
             try services.engine.submit(write: job)
         } catch {
+            refuseConnection(error)
+        }
+    }
+
+    private func refuseConnection(_ error: RoostError) {
+        guard case .connecting = state else { return }
+        if error.code == .invalidArgument {
+            // The token names somebody new with an id that nobody can have.
+            refuse(.unlawfulUser(error))
+            close(CloseCode.unauthenticated, RoostError.Code.unauthenticated.rawValue)
+        } else {
             refuse(error)
+            if let code = CloseCode(refusing: error) { return close(code, error.code.rawValue) }
             close(CloseCode.tryAgainLater, "come back later")
         }
     }
 
-    private func connected(_ result: Result<[UInt8], RoostError>, caller: Caller, tokenExpiresAt: Timestamp) {
-        guard case .authenticating = state else { return }
-        switch result {
-        case .failure(let error) where error.code == .invalidArgument:
-            // The token names somebody new with an id that nobody can have.
-            refuse(.unlawfulUser(error))
-            close(CloseCode.unauthenticated, RoostError.Code.unauthenticated.rawValue)
-        case .failure(let error):
-            refuse(error)
-            if let code = CloseCode(refusing: error) { return close(code, error.code.rawValue) }
-            close(CloseCode.tryAgainLater, "come back later")
-        case .success(let welcome):
-            state = .open(caller, tokenExpiresAt: tokenExpiresAt)
-            write(frame: welcome)
-            let held = heldEvents
-            heldEvents = []
-            for event in held { send(event: event) }
-            flush()
-        }
+    private func welcome(_ frame: [UInt8], _ caller: Caller, tokenExpiresAt: Timestamp) {
+        state = .open(caller, tokenExpiresAt: tokenExpiresAt)
+        write(frame: frame)
+        for event in held.release() { send(event: event) }
     }
 
     /// Stops all events if one of the changes shuts the caller out; ``closeEnded()`` follows.
@@ -299,44 +359,50 @@ final class SocketHandler: ChannelInboundHandler {
         guard accessRefusal == nil else { return }
         switch state {
         case .open: break
-        case .authenticating:
-            heldEvents.append(event)
-            heldEventBytes += event.readableBytes
-            if heldEventBytes > services.limits.waitingEventBytesMax { close(CloseCode.resume, "connect anew, then resume") }
-            return
-        case .unauthenticated, .closing: return
+        case .connecting: return held.append(event)
+        case .unauthenticated, .authenticating, .closing: return
         }
-        if unreadSince != nil {
-            waitingEventBytes += event.readableBytes
-            guard waitingEventBytes <= services.limits.waitingEventBytesMax else {
-                close(CloseCode.resume, "read faster, then resume")
-                return
-            }
-        }
+        budget.write(event.readableBytes, isEvent: true)
         write(event)
+        guard budget.isOverEvents else { return }
+        // Much may come in one turn of the loop: it is too much only when the kernel doesn't take it.
+        flush()
+        if budget.isOverEvents { close(CloseCode.resume, "read faster, then resume") }
     }
 
-    /// Puts a reply behind what waits already; `toRead` tells that it answers an operation that only read.
-    func send(reply: [UInt8], toRead: Bool) {
-        callsUnderWay -= toRead ? services.limits.readWeight : 1
+    /// Puts a reply behind what waits already; the first one of a connection is its welcome.
+    func send(reply: [UInt8]) {
+        if case .connecting(let caller, let tokenExpiresAt) = state {
+            return welcome(reply, caller, tokenExpiresAt: tokenExpiresAt)
+        }
+        budget.end(reply: reply)
         write(frame: reply)
-        pauseOrResumeReading()
     }
 
     func flush() {
         guard let bytes = unflushed else { return }
         unflushed = nil
-        outbound?.writeAndFlush(NIOAny(bytes), promise: nil)
+        hand(bytes) { context?.writeAndFlush(NIOAny(bytes), promise: nil) }
+        // What was held back goes on once its turn to be answered has come, and only if the answers before are on their way.
+        if reader.waitingBytes > 0 || isReadingPaused { decode() } else { publish(budget.unpublished()) }
+    }
+
+    private func hand(_ bytes: ByteBuffer, _ write: () -> Void) {
+        handedBytes = bytes.readableBytes
+        write()
+        handedBytes = 0
     }
 
     func channelWritabilityChanged(context: ChannelHandlerContext) {
         if context.channel.isWritable {
             unreadSince = nil
-            waitingEventBytes = 0
+            budget.becameRead()
+            // Not in the middle of a write: what is decoded here is written too.
+            if handedBytes == 0, reader.waitingBytes > 0 || isReadingPaused { decode() }
         } else if unreadSince == nil {
             unreadSince = .now()
+            budget.becameUnread(handedBytes)
         }
-        pauseOrResumeReading()
         context.fireChannelWritabilityChanged()
     }
 
@@ -360,11 +426,12 @@ final class SocketHandler: ChannelInboundHandler {
         guard let context else { return }
         var buffer = context.channel.allocator.buffer(capacity: payload.count + 10)
         buffer.writeTextFrame("", payload)
+        budget.write(buffer.readableBytes, isEvent: false)
         write(buffer)
     }
 
     private func write(_ bytes: ByteBuffer) {
-        if let unflushed { outbound?.write(NIOAny(unflushed), promise: nil) }
+        if let unflushed { hand(unflushed) { context?.write(NIOAny(unflushed), promise: nil) } }
         unflushed = bytes
     }
 
@@ -396,14 +463,17 @@ final class SocketHandler: ChannelInboundHandler {
     func tick(_ now: NIODeadline) {
         let limits = services.limits
         switch state {
-        case .unauthenticated, .authenticating:
+        case .unauthenticated, .authenticating, .connecting:
             if now - connectedAt > limits.authenticationTimeout { close(CloseCode.authenticationTimeout, "no token came") }
         case .open(_, let tokenExpiresAt):
             if tokenExpiresAt <= .now { close(CloseCode.tokenExpired, "the token is over") }
         case .closing:
             return
         }
-        if let unreadSince, now - unreadSince > limits.unreadTimeout { close(CloseCode.resume, "read faster, then resume") }
+        let unreadTimeout = services.connections.memory.isHalfFull ? limits.unreadTimeoutUnderPressure : limits.unreadTimeout
+        if let unreadSince, now - unreadSince > unreadTimeout { close(CloseCode.resume, "read faster, then resume") }
+        // The user's budget may have room again, which no reply of this socket tells.
+        if isReadingPaused { decode() }
         if now - lastHeardAt > limits.idleTimeout { close(.goingAway, "nothing was heard") }
         if now - lastPingAt >= limits.pingInterval {
             lastPingAt = now

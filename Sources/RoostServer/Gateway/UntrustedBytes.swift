@@ -48,17 +48,10 @@ package enum UntrustedBytes {
     /// Makes a channel read bytes as a connection of the server does, up to the decoding of frames, without what serves them: each request is
     /// answered with 200, and each message read and dropped.
     package static func install(on channel: any NIOCore.Channel) throws {
-        let upgrader = NIOTypedWebSocketServerUpgrader<Void>(
-            maxFrameSize: Limits.frameSizeBytes, enableAutomaticErrorHandling: false,
-            shouldUpgrade: { channel, head in
-                channel.eventLoop.makeSucceededFuture(SocketRequest.isLawful(head) ? HTTPHeaders() : nil)
-            },
-            upgradePipelineHandler: { channel, _ in
-                channel.eventLoop.makeCompletedFuture {
-                    try HTTPPipeline.uninstall(from: channel)
-                    try channel.pipeline.syncOperations.addHandler(FrameSink())
-                }
-            })
+        let upgrader = SocketUpgrader<Void>(mayUpgrade: SocketRequest.isLawful) { channel, _ in
+            try HTTPPipeline.uninstall(from: channel)
+            try channel.pipeline.syncOperations.addHandler(FrameSink())
+        }
         let configuration = NIOTypedHTTPServerUpgradeConfiguration<Void>(
             upgraders: [upgrader],
             notUpgradingCompletionHandler: { channel in
@@ -85,14 +78,23 @@ package enum UntrustedBytes {
 
     /// Reads a socket's frames.
     private final class FrameSink: ChannelInboundHandler {
-        typealias InboundIn = WebSocketFrame
+        typealias InboundIn = ByteBuffer
+        private var reader = FrameReader()
         private var assembler = FrameAssembler()
 
         func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-            switch assembler.receive(unwrapInboundIn(data)) {
-            case .message(let message): _ = UntrustedBytes.message(Array(message.readableBytesView))
-            case .ping, .pong, .incomplete: break
-            case .close, .violation: context.close(promise: nil)
+            reader.receive(unwrapInboundIn(data))
+            do {
+                while let frame = try reader.next(sizeBytesMax: Limits.frameSizeBytes) {
+                    switch assembler.receive(frame) {
+                    case .message(let message): _ = UntrustedBytes.message(Array(message.readableBytesView))
+                    case .ping, .pong, .incomplete: break
+                    case .close, .violation: return context.close(promise: nil)
+                    }
+                }
+                reader.settle()
+            } catch {
+                context.close(promise: nil)
             }
         }
 

@@ -13,6 +13,7 @@ struct OperationRoutes: Sendable {
     let tokens: TokenVerifier
     let metrics: ServerMetrics
     let security: SecurityLog
+    let connections: Connections
     let admission = Admission()
 
     func add(to router: Router<BasicRequestContext>) {
@@ -27,8 +28,10 @@ struct OperationRoutes: Sendable {
     private func respond(
         to request: Request, parameters: Parameters, name: String, entry: OperationTable.Entry
     ) async throws -> Response {
-        let caller = try await caller(of: request)
+        let (caller, account) = try await caller(of: request)
         let operation: any Handled
+        // A body is read whole before it is decoded, and decoded it is no smaller.
+        let asked = account.hold(Self.bodySizeBytes(of: request))
         do {
             let fields = try await RequestFields.read(request, parameters: parameters, entry: entry)
             operation = try entry.decode(from: Data(try JSONWriter.bytes(of: JSONValue.object(fields))))
@@ -42,13 +45,31 @@ struct OperationRoutes: Sendable {
             throw refusal
         }
         let body = try await engine.perform(operation, for: caller)
+        _ = asked
         return Response(
             status: .ok, headers: [.contentType: "application/json", .cacheControl: "no-store"],
-            body: .init(byteBuffer: ByteBuffer(bytes: body)))
+            body: Self.body(ByteBuffer(bytes: body), account))
+    }
+
+    /// What a request may bring: what it says, or the most where it doesn't.
+    private static func bodySizeBytes(of request: Request) -> Int {
+        if let length = request.headers[.contentLength].flatMap({ Int($0) }) { return min(max(0, length), Limits.bodySizeBytes) }
+        return request.headers[.transferEncoding] == nil ? 0 : Limits.bodySizeBytes
+    }
+
+    /// Answers that are large count until they are handed to the connection.
+    private static func body(_ bytes: ByteBuffer, _ account: RequestAccount) -> ResponseBody {
+        guard bytes.readableBytes >= 16 << 10 else { return .init(byteBuffer: bytes) }
+        let held = account.hold(bytes.readableBytes)
+        return ResponseBody(contentLength: bytes.readableBytes) { writer in
+            try await writer.write(bytes)
+            try await writer.finish(nil)
+            withExtendedLifetime((account, held)) {}
+        }
     }
 
     /// Who asks: the token's user, or the one in whose name a backend acts (SB-12).
-    private func caller(of request: Request) async throws -> Caller {
+    private func caller(of request: Request) async throws -> (Caller, RequestAccount) {
         guard let token = BearerToken.read(request.headers[.authorization]) else {
             let refusal = RoostError(.unauthenticated, "This needs a token: Authorization: Bearer …")
             refused(refusal)
@@ -62,6 +83,9 @@ struct OperationRoutes: Sendable {
             throw refusal
         }
         metrics.authenticated(over: .http)
+        try ConnectionTicket.current?.authenticated(verified.user, role: verified.role, isSocket: false)
+        let isLimited = verified.role != .admin && verified.role != .service
+        let account = try connections.beginRequest(of: verified.user, isLimited: isLimited)
         guard let user = try RequestHeaders.actAs(of: request, role: verified.role) else {
             let caller = Caller(user: verified.user, role: verified.role, token: verified.identity)
             do {
@@ -69,12 +93,12 @@ struct OperationRoutes: Sendable {
             } catch let error as RoostError where error.code == .invalidArgument {
                 throw RoostError.unlawfulUser(error)
             }
-            return caller
+            return (caller, account)
         }
         // With the user's own rights, whatever the backend's are.
         let caller = Caller(user: user, token: verified.identity)
         try await admit(caller, displayName: nil, field: RequestHeaders.actAs)
-        return caller
+        return (caller, account)
     }
 
     private func refused(_ refusal: RoostError) {

@@ -83,9 +83,14 @@ final class Hub: Delivery {
     }
 
     /// Delivers the answer of an operation that only read.
-    func reply(to address: SocketAddress, _ payload: [UInt8]) {
+    ///
+    /// - Parameter memory: where the answer is counted until the socket has it.
+    func reply(to address: SocketAddress, _ payload: [UInt8], isLeaving memory: ByteLedger?) {
         let shard = shards[address.shard]
-        loops[address.shard].execute { shard.value.deliver(payload, toReadOf: address.connection) }
+        loops[address.shard].execute {
+            shard.value.deliver(payload, toReadOf: address.connection)
+            memory?.add(-payload.count)
+        }
     }
 
     /// Waits until the last socket is gone, which is when a draining server has nobody left to serve.

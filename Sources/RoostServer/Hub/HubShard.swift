@@ -141,7 +141,7 @@ final class HubShard {
             case .attach(let connection, let channel):
                 if let subscriber = subscribers[connection] { join(channel, subscriber, connection) }
             case .reply(let address, let payload):
-                if address.shard == number { send(payload, to: address.connection, toRead: false) }
+                if address.shard == number { send(payload, to: address.connection) }
             }
         }
     }
@@ -190,12 +190,12 @@ final class HubShard {
     }
 
     /// Delivers the answer of an operation that only read.
-    func deliver(_ reply: [UInt8], toReadOf connection: ConnectionID) { send(reply, to: connection, toRead: true) }
+    func deliver(_ reply: [UInt8], toReadOf connection: ConnectionID) { send(reply, to: connection) }
 
-    private func send(_ reply: [UInt8], to connection: ConnectionID, toRead: Bool) {
+    private func send(_ reply: [UInt8], to connection: ConnectionID) {
         guard let socket = sockets[connection] else { return }
         sentByteCount += Int64(reply.count)
-        socket.send(reply: reply, toRead: toRead)
+        socket.send(reply: reply)
         noteUnflushed(socket)
     }
 

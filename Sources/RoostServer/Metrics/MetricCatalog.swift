@@ -29,6 +29,16 @@ enum MetricCatalog {
             labels: .values("state", "http", "unauthenticated", "authenticated")),
         .gauge("roost_connections_max", "The setting connections-max: how many connections may be open."),
         .counter("roost_connections_accepted_total", "Connections that were accepted."),
+        .counter(
+            "roost_connections_refused_total",
+            "Connections past a limit, on which only health checks are answered: of all, of one address, of one user.",
+            labels: .values("reason", "total", "address", "user")),
+        .counter("roost_accept_failures_total", "Connections that the kernel couldn't give: too many open files, or no memory."),
+        .gauge("roost_held_bytes", "Held for clients: calls, and answers and events that they haven't read yet."),
+        .gauge("roost_memory_budget_bytes", "The setting memory-budget: how much may be held for clients."),
+        .counter(
+            "roost_overloaded_total", "What was refused because as much was held as may be, or a queue was full.",
+            labels: .values("budget", "socket", "user", "server", "queue")),
         .gauge("roost_sockets", "Open WebSockets, authenticated or not."),
         .counter(
             "roost_socket_closes_total", "WebSockets that ended, by the code with which the server or the client closed them.",

@@ -10,6 +10,7 @@ struct MetricsPage: Sendable {
     let cluster: ClusterNode?
     let readiness: Readiness
     let configuration: RoostServer.Configuration
+    let connections: Connections
 
     func text() async throws -> String {
         let counts = try await hub.counts()
@@ -28,6 +29,8 @@ struct MetricsPage: Sendable {
             MetricSample("roost_connections", counts.sockets - counts.authenticated, labels: ("state", "unauthenticated")),
             MetricSample("roost_connections", counts.authenticated, labels: ("state", "authenticated")),
             MetricSample("roost_connections_max", configuration.connectionsMax),
+            MetricSample("roost_held_bytes", connections.memory.heldBytes),
+            MetricSample("roost_memory_budget_bytes", connections.memory.sizeBytesMax),
             MetricSample("roost_sockets", counts.sockets),
             MetricSample("roost_queue_length", queues.writes, labels: ("queue", "write")),
             MetricSample("roost_queue_length", queues.reads, labels: ("queue", "read")),

@@ -97,6 +97,22 @@ final class ServerMetrics: Sendable {
             .increment()
     }
 
+    /// Only health checks are answered on this connection.
+    func connectionRefused(_ reason: ConnectionCounts.Refusal) {
+        Counter(label: "roost_connections_refused_total", dimensions: [("reason", reason.rawValue)]).increment()
+    }
+
+    func acceptFailed() { Counter(label: "roost_accept_failures_total").increment() }
+
+    /// Something was refused because as much is held as may be.
+    func overloaded(_ budget: Budget) {
+        Counter(label: "roost_overloaded_total", dimensions: [("budget", budget.rawValue)]).increment()
+    }
+
+    enum Budget: String {
+        case socket, user, server, queue
+    }
+
     enum Transport: String {
         case http, socket
     }

@@ -50,10 +50,21 @@ public struct RoostServer: Service {
         public var port = 8080
         /// The web pages of other origins that may read answers over HTTP.
         public var allowedOrigins = AllowedOrigins.none
-        /// Over how long sockets are sent away when the server stops.
+        /// Over how long sockets are sent away when the server stops. It ends at most a second later, whatever is connected.
         public var drainWindow: Duration = .seconds(5)
-        /// Connections at most, HTTP and WebSocket together. Below the usual limits on open files.
+        /// Connections at most, HTTP and WebSocket together. Below the usual limits on open files. Health checks have some more.
         public var connectionsMax = 18_000
+        /// Connections of one address on which nobody has authenticated.
+        public var unauthenticatedConnectionsPerAddressMax = 1000
+        /// Connections of one user. Tokens of the roles `admin` and `service` have no such limit.
+        public var connectionsPerUserMax = 200
+        /// HTTP requests of one user that are under way at one time; a backend's with a token of its own have no such limit.
+        public var requestsPerUserMax = 64
+        /// What may be held for all clients: calls, answers and events that they haven't read, bodies of requests. Past it reads are refused as
+        /// `overloaded`, and past a quarter more everything is.
+        public var memoryBudgetBytes = 64 << 20
+        /// Addresses and networks of the proxies whose `X-Forwarded-For` is believed, as `10.0.0.0/8`.
+        public var trustedProxies: [String] = []
         /// How often a socket is pinged.
         public var pingInterval: Duration = .seconds(25)
         /// How long a socket has to authenticate.
@@ -77,7 +88,9 @@ public struct RoostServer: Service {
     private let tokens: TokenVerifier
     private let tokenFiles: TokenKeyFiles
     private let readiness = Readiness()
-    private let application: Application<HTTPRules>
+    private let connections: Connections
+    private let listener: Listener
+    private let onRunning: @Sendable (_ port: Int) async -> Void
 
     /// Opens the data directory and makes everything ready to run.
     ///
@@ -92,6 +105,7 @@ public struct RoostServer: Service {
     ) async throws {
         self.configuration = configuration
         self.logger = logger
+        self.onRunning = onRunning
         try configuration.options.validate()
         let definitions = try configuration.channelTypes.map { try Definitions(file: $0) }
         let storage = try Storage(configuration, logger: logger)
@@ -113,14 +127,17 @@ public struct RoostServer: Service {
         try StartChecks(configuration, database, logger).run()
         try definitions?.put(into: database, options: configuration.options)
 
+        let counters = ServerMetrics()
+        connections = try Connections(configuration, metrics: counters, logger: logger)
+
         group = MultiThreadedEventLoopGroup(numberOfThreads: max(1, configuration.eventLoopCount))
         hub = try await Hub(group: group)
         cluster = try storage.joinCluster(hub: hub, readiness: readiness)
-        let counters = ServerMetrics()
         let security = SecurityLog(logger: logger)
         engine = try Engine(
             database: database, hub: hub, delivery: cluster, options: configuration.options,
-            configuration: .init(lockPatience: configuration.lockTimeout), metrics: counters, security: security, logger: logger)
+            configuration: .init(lockPatience: configuration.lockTimeout), metrics: counters, security: security,
+            memory: connections.memory, logger: logger)
 
         var limits = SocketHandler.Limits()
         limits.pingInterval = .init(configuration.pingInterval)
@@ -131,37 +148,37 @@ public struct RoostServer: Service {
             greeting: Greeting(
                 epoch: epoch, version: RoostVersion.current, pingInterval: limits.pingInterval,
                 drainWindow: .init(configuration.drainWindow)),
-            limits: limits, metrics: counters, security: security, logger: logger)
+            limits: limits, connections: connections, metrics: counters, security: security, logger: logger)
 
         let router = Router()
         router.add(middleware: ProblemMiddleware(logger: logger))
-        OperationRoutes(engine: engine, tokens: tokens, metrics: counters, security: security).add(to: router)
+        OperationRoutes(engine: engine, tokens: tokens, metrics: counters, security: security, connections: connections).add(
+            to: router)
         let page = MetricsPage(
             registry: metrics, metrics: counters, engine: engine, hub: hub, cluster: cluster, readiness: readiness,
-            configuration: configuration)
+            configuration: configuration, connections: connections)
         ServiceRoutes(version: RoostVersion.current, readiness: readiness, metrics: page).add(to: router)
 
         var httpLogger = logger
         httpLogger.logLevel = max(logger.logLevel, .warning)
-        let readiness = readiness
-        application = Application(
-            responder: HTTPRules(routes: router.buildResponder(), origins: configuration.allowedOrigins),
-            server: HTTPServerBuilder { responder in
-                GatewayChannel(responder: responder, services: services, limits: .init())
-            },
-            configuration: .init(
-                address: .hostname(configuration.host, port: configuration.port), serverName: nil, backlog: 4096,
-                availableConnectionsDelegate: MaximumAvailableConnections(configuration.connectionsMax)),
-            onServerRunning: { channel in
-                readiness.setServing(true)
-                await onRunning(channel.localAddress?.port ?? configuration.port)
-            },
-            eventLoopGroupProvider: .shared(group), logger: httpLogger)
+        listener = Listener(
+            group: group,
+            gateway: GatewayChannel(
+                responder: Responding.responder(
+                    HTTPRules(routes: router.buildResponder(), origins: configuration.allowedOrigins), logger: httpLogger),
+                services: services, limits: .init()),
+            logger: httpLogger)
     }
 
     /// Serves until it is told to stop. Can be called once.
+    ///
+    /// Stopping goes in this order, and takes the drain window and at most a second:
+    /// 1. The server isn't ready any more. The port stays open: who comes in this time is answered, and sent away.
+    /// 2. HTTP connections that wait for a request are closed; requests under way are answered with `Connection: close`; sockets are told
+    ///    to come back, and closed one after another over the window.
+    /// 3. At the end of the window the port and what is still connected are closed.
+    /// 4. What the engine has accepted is finished.
     public func run() async throws {
-        let readiness = readiness
         let control = await listenToCommands()
         let watching = Task { [tokenFiles, tokens, engine, logger, configuration] in
             await tokenFiles.watch(tokens, logger: logger) { fingerprints in
@@ -173,24 +190,48 @@ public struct RoostServer: Service {
             }
         }
         defer { watching.cancel() }
-        let outcome: Result<Void, any Error>
+        let channel: any NIOCore.Channel
         do {
-            try await withGracefulShutdownHandler {
-                try await application.run()
-            } onGracefulShutdown: {
-                readiness.setServing(false)
-            }
-            outcome = .success(())
+            channel = try await listener.bind(host: configuration.host, port: configuration.port)
         } catch {
-            outcome = .failure(error)
+            try? await end(control)
+            throw error
         }
+        readiness.setServing(true)
+        await onRunning(channel.localAddress?.port ?? configuration.port)
+        await waitUntilStopped()
         readiness.setServing(false)
-        await hub.waitUntilEmpty(atMost: configuration.drainWindow + .seconds(2))
-        let (engine, cluster, database) = (engine, cluster, database)
+        logger.info("The server is shutting down.", metadata: ["window": "\(configuration.drainWindow)"])
+        connections.drain()
+        try? await Task.sleep(for: configuration.drainWindow)
+        channel.close(promise: nil)
+        connections.closeAll()
+        await connections.waitForHandlers(atMost: .milliseconds(250))
+        try await end(control)
+    }
+
+    /// Returns when the server is told to stop, or its task is cancelled.
+    private func waitUntilStopped() async {
+        let (stopped, stop) = AsyncStream.makeStream(of: Void.self)
+        await withGracefulShutdownHandler {
+            for await _ in stopped {}
+        } onGracefulShutdown: {
+            stop.finish()
+        }
+    }
+
+    /// Finishes what was accepted, for as long as stopping may take, and closes the database.
+    private func end(_ control: (any NIOCore.Channel)?) async throws {
+        let (engine, cluster, database, logger) = (engine, cluster, database, logger)
         let closing: Result<Void, any Error> = await withCheckedContinuation { continuation in
             DispatchQueue.global().async {
-                engine.stop()
+                let isFinished = engine.stop(atMost: .milliseconds(500))
                 cluster?.stop()
+                guard isFinished else {
+                    // Its threads still use it: it is left as a crash would leave it, which loses nothing that was acknowledged.
+                    logger.warning("The database holds up some operations. They were not acknowledged, and are left.")
+                    return continuation.resume(returning: .success(()))
+                }
                 continuation.resume(returning: Result { try database.close() })
             }
         }
@@ -199,7 +240,6 @@ public struct RoostServer: Service {
             unlink(ControlSocket.path(in: configuration.dataDirectory))
         }
         try? await group.shutdownGracefully()
-        try outcome.get()
         try closing.get()
     }
 
@@ -223,5 +263,17 @@ public struct RoostServer: Service {
             logger.warning("Nobody can ask for backups: the socket can't be opened.", metadata: ["error": "\(error)"])
             return nil
         }
+    }
+}
+
+extension Connections {
+    fileprivate convenience init(_ configuration: RoostServer.Configuration, metrics: ServerMetrics, logger: Logger) throws {
+        var limits = ConnectionCounts.Limits()
+        limits.totalMax = configuration.connectionsMax
+        limits.unauthenticatedPerAddressMax = configuration.unauthenticatedConnectionsPerAddressMax
+        limits.perUserMax = configuration.connectionsPerUserMax
+        self.init(
+            limits: limits, memoryBytesMax: configuration.memoryBudgetBytes, requestsPerUserMax: configuration.requestsPerUserMax,
+            proxies: try TrustedProxies(configuration.trustedProxies), metrics: metrics, logger: logger)
     }
 }

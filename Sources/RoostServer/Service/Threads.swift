@@ -19,4 +19,12 @@ final class Threads: Sendable {
 
     /// Waits until all have ended. Blocks.
     func wait() { running.wait() }
+
+    /// The same for some time at most.
+    ///
+    /// - Returns: whether all have ended.
+    func wait(atMost time: Duration) -> Bool {
+        let nanoseconds = time / .nanoseconds(1)
+        return running.wait(timeout: .now() + .nanoseconds(Int(clamping: Int64(nanoseconds.rounded())))) == .success
+    }
 }

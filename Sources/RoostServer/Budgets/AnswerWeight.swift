@@ -1,0 +1,36 @@
+import RoostAPI
+import RoostCore
+
+/// What a call weighs while it is under way: about what its answer may be, since that is what it makes the server hold.
+enum AnswerWeight {
+    /// An answer that is hardly larger than what was asked: a sent message, a position read to.
+    case small
+    /// One row that can hold an app's data, or a few.
+    case row
+    /// A page of rows, up to `Limits.pageContentBytes`. One at a time on a socket.
+    case page
+
+    init(of operation: any Handled) { self.init(operation) }
+
+    private init<Operation: Handled>(_ operation: Operation) {
+        let answer = Operation.Response.self
+        if answer == Message.self || answer == Done.self || answer == UnreadCount.self || answer == TotalUnread.self {
+            self = .small
+        } else if answer == User.self || answer == Preferences.self || answer == Membership.self {
+            self = .row
+        } else if Operation.isReadOnly || answer == WatchedChannel.self {
+            self = .page
+        } else {
+            self = .row
+        }
+    }
+
+    /// - Parameter asked: the bytes of the call.
+    func weightBytes(asked: Int, of limits: SocketBudget.Limits) -> Int {
+        switch self {
+        case .small: max(asked, limits.underWayBytesMax / 256)
+        case .row: max(asked, limits.underWayBytesMax / 8)
+        case .page: limits.underWayBytesMax
+        }
+    }
+}

@@ -1,0 +1,82 @@
+import RoostAPI
+
+/// How many connections there are, of whom, and who may have another.
+///
+/// A state machine without I/O. A connection counts for its address until somebody authenticates on it, and for that user from then on; so
+/// addresses that many users share, as behind a carrier's NAT, need not be told apart from one user with many connections.
+struct ConnectionCounts {
+    struct Limits: Sendable {
+        /// All connections, but for the reserve.
+        var totalMax = 18_000
+        /// Connections of one address on which nobody has authenticated.
+        var unauthenticatedPerAddressMax = 1000
+        /// Connections of one user. Admins and services, who are trusted with everything, have no limit of their own.
+        var perUserMax = 200
+        /// Connections on top of these limits, for health checks only.
+        var reserveMax = 128
+    }
+
+    /// Why a connection isn't taken.
+    enum Refusal: String, CaseIterable, Sendable {
+        case total, address, user
+    }
+
+    enum Admission: Equatable, Sendable {
+        case admitted
+        /// Only health checks are answered on it.
+        case reserve(Refusal)
+    }
+
+    let limits: Limits
+    private(set) var total = 0
+    private var unauthenticated: [ClientAddress: Int] = [:]
+    private var users: [UserID: Int] = [:]
+
+    init(limits: Limits) { self.limits = limits }
+
+    /// A connection was accepted. Nil for an address that isn't counted, as a trusted proxy's.
+    mutating func accept(from address: ClientAddress?) -> Admission {
+        guard total < limits.totalMax else { return .reserve(.total) }
+        if let address {
+            let count = unauthenticated[address] ?? 0
+            guard count < limits.unauthenticatedPerAddressMax else { return .reserve(.address) }
+            unauthenticated[address] = count + 1
+        }
+        total += 1
+        return .admitted
+    }
+
+    /// A connection of a proxy turns out to be of this address.
+    mutating func attribute(to address: ClientAddress) -> Bool {
+        let count = unauthenticated[address] ?? 0
+        guard count < limits.unauthenticatedPerAddressMax else { return false }
+        unauthenticated[address] = count + 1
+        return true
+    }
+
+    /// A user authenticated on a connection of an address.
+    mutating func authenticate(_ user: UserID, from address: ClientAddress?, isLimited: Bool) -> Bool {
+        let count = users[user] ?? 0
+        guard !isLimited || count < limits.perUserMax else { return false }
+        users[user] = count + 1
+        release(address)
+        return true
+    }
+
+    /// A connection that was admitted has ended.
+    mutating func end(from address: ClientAddress?, user: UserID?) {
+        total -= 1
+        if let user {
+            let count = (users[user] ?? 1) - 1
+            users[user] = count > 0 ? count : nil
+        } else {
+            release(address)
+        }
+    }
+
+    private mutating func release(_ address: ClientAddress?) {
+        guard let address else { return }
+        let count = (unauthenticated[address] ?? 1) - 1
+        unauthenticated[address] = count > 0 ? count : nil
+    }
+}

@@ -1,0 +1,275 @@
+import Logging
+import NIOCore
+import RoostAPI
+import Synchronization
+
+/// Every connection of the server: who has how many, which are open, and whether the server is stopping.
+final class Connections: Sendable {
+    private struct State {
+        var counts: ConnectionCounts
+        var open: [Int: any NIOCore.Channel] = [:]
+        /// The reserve, the oldest first.
+        var reserve: [Int] = []
+        /// What is held for the users who are connected.
+        var ledgers: [UserID: (ledger: ByteLedger, useCount: Int)] = [:]
+        /// HTTP requests under way.
+        var requests: [UserID: Int] = [:]
+        var lastNumber = 0
+    }
+
+    let memory: ByteLedger
+    let proxies: TrustedProxies
+    private let reserveMax: Int
+    private let userBytesMax: Int
+    private let requestsPerUserMax: Int
+    private let state: Mutex<State>
+    private let draining = Atomic<Bool>(false)
+    /// Tasks that answer HTTP. Each holds the server's parts for as long as it runs.
+    private let handlers = Atomic<Int>(0)
+    private let logger: Logger
+    private let pause = LogPause()
+    private let refused = Mutex<[ConnectionCounts.Refusal: Int]>([:])
+    private let metrics: ServerMetrics
+
+    /// - Parameter memoryBytesMax: what may be held for all clients together.
+    init(
+        limits: ConnectionCounts.Limits, memoryBytesMax: Int, requestsPerUserMax: Int = 64, proxies: TrustedProxies = .none,
+        metrics: ServerMetrics = .init(), logger: Logger
+    ) {
+        memory = ByteLedger(sizeBytesMax: memoryBytesMax)
+        // One user can't take what the others need.
+        userBytesMax = memoryBytesMax / 4
+        self.metrics = metrics
+        self.requestsPerUserMax = requestsPerUserMax
+        reserveMax = limits.reserveMax
+        self.proxies = proxies
+        self.logger = logger
+        state = Mutex(State(counts: ConnectionCounts(limits: limits)))
+    }
+
+    var isDraining: Bool { draining.load(ordering: .acquiring) }
+    var openCount: Int { state.withLock { $0.open.count } }
+
+    /// A connection was accepted. Always taken: where a limit is reached, only health checks are answered on it, and it makes room for the
+    /// next one as soon as that needs it.
+    func accept(_ channel: any NIOCore.Channel) -> ConnectionTicket {
+        let isProxy = proxies.holds(channel.remoteAddress)
+        let address = isProxy ? nil : ClientAddress(channel.remoteAddress)
+        let (number, admission, evicted) = state.withLock { state in
+            state.lastNumber += 1
+            let number = state.lastNumber
+            let admission = state.counts.accept(from: address)
+            state.open[number] = channel
+            var evicted: (any NIOCore.Channel)?
+            if admission != .admitted {
+                state.reserve.append(number)
+                if state.reserve.count > reserveMax { evicted = state.open[state.reserve.removeFirst()] }
+            }
+            return (number, admission, evicted)
+        }
+        evicted?.close(promise: nil)
+        var isReserve = false
+        if case .reserve(let refusal) = admission {
+            isReserve = true
+            note(refusal)
+        }
+        return ConnectionTicket(number: number, connections: self, address: address, isProxy: isProxy, isReserve: isReserve)
+    }
+
+    fileprivate func end(_ number: Int, isReserve: Bool, address: ClientAddress?, user: UserID?) {
+        state.withLock { state in
+            state.open[number] = nil
+            if isReserve { state.reserve.removeAll { $0 == number } } else { state.counts.end(from: address, user: user) }
+        }
+    }
+
+    fileprivate func attribute(to address: ClientAddress) -> Bool {
+        let isTaken = state.withLock { $0.counts.attribute(to: address) }
+        if !isTaken { note(.address) }
+        return isTaken
+    }
+
+    fileprivate func authenticate(_ user: UserID, from address: ClientAddress?, isLimited: Bool) -> Bool {
+        let isTaken = state.withLock { $0.counts.authenticate(user, from: address, isLimited: isLimited) }
+        if !isTaken { note(.user) }
+        return isTaken
+    }
+
+    /// What is held for one user, on all of the user's connections. To be given back by ``release(_:)``.
+    func ledger(of user: UserID) -> ByteLedger {
+        state.withLock { state in
+            let ledger = state.ledgers[user]?.ledger ?? ByteLedger(sizeBytesMax: userBytesMax)
+            state.ledgers[user] = (ledger, (state.ledgers[user]?.useCount ?? 0) + 1)
+            return ledger
+        }
+    }
+
+    func release(_ user: UserID) {
+        state.withLock { state in
+            guard let entry = state.ledgers[user] else { return }
+            state.ledgers[user] = entry.useCount > 1 ? (entry.ledger, entry.useCount - 1) : nil
+        }
+    }
+
+    /// An HTTP request of a user begins. Throws `overloaded` where the user has too many, or as much is held as may be, of the user or of all.
+    func beginRequest(of user: UserID, isLimited: Bool) throws(RoostError) -> RequestAccount {
+        guard !memory.isFull else {
+            metrics.overloaded(.server)
+            throw .overloadedMemory
+        }
+        let isTaken = state.withLock { state in
+            let count = state.requests[user] ?? 0
+            guard !isLimited || count < requestsPerUserMax else { return false }
+            state.requests[user] = count + 1
+            return true
+        }
+        guard isTaken else {
+            metrics.overloaded(.user)
+            throw .tooManyRequests
+        }
+        let account = RequestAccount(user: user, ledger: ledger(of: user), connections: self)
+        guard !isLimited || !account.ledger.isFull else {
+            metrics.overloaded(.user)
+            throw .tooManyRequests
+        }
+        return account
+    }
+
+    fileprivate func endRequest(of user: UserID) {
+        state.withLock { state in
+            let count = (state.requests[user] ?? 1) - 1
+            state.requests[user] = count > 0 ? count : nil
+        }
+        release(user)
+    }
+
+    // MARK: Going
+
+    /// Tells every connection that the server stops; those that come later see it by ``isDraining``.
+    func drain() {
+        draining.store(true, ordering: .releasing)
+        for channel in state.withLock({ Array($0.open.values) }) {
+            channel.pipeline.fireUserInboundEventTriggered(ChannelShouldQuiesceEvent())
+        }
+    }
+
+    /// Ends every connection, whatever it is at.
+    func closeAll() {
+        for channel in state.withLock({ Array($0.open.values) }) { channel.close(promise: nil) }
+    }
+
+    func handlerBegan() { handlers.wrappingAdd(1, ordering: .acquiringAndReleasing) }
+    func handlerEnded() { handlers.wrappingSubtract(1, ordering: .acquiringAndReleasing) }
+
+    /// Waits until nobody answers HTTP any more, which is soon after ``closeAll()``.
+    func waitForHandlers(atMost time: Duration) async {
+        let deadline = ContinuousClock.now + time
+        while handlers.load(ordering: .acquiring) > 0, ContinuousClock.now < deadline {
+            try? await Task.sleep(for: .milliseconds(2))
+        }
+    }
+
+    // MARK: What is told
+
+    /// Counts a refusal, and logs how many there were at most once a second.
+    private func note(_ refusal: ConnectionCounts.Refusal) {
+        metrics.connectionRefused(refusal)
+        refused.withLock { $0[refusal, default: 0] += 1 }
+        guard pause.isNews() else { return }
+        let counts = refused.withLock { counts in
+            defer { counts = [:] }
+            return counts
+        }
+        var metadata: Logger.Metadata = [:]
+        for (refusal, count) in counts { metadata[refusal.rawValue] = "\(count)" }
+        logger.warning("Connections were refused at a limit.", metadata: metadata)
+    }
+}
+
+/// An HTTP request of a user, for as long as it is under way: until its answer is handed to the connection.
+final class RequestAccount: Sendable {
+    let ledger: ByteLedger
+    private let user: UserID
+    private let connections: Connections
+
+    fileprivate init(user: UserID, ledger: ByteLedger, connections: Connections) {
+        self.user = user
+        self.ledger = ledger
+        self.connections = connections
+    }
+
+    deinit { connections.endRequest(of: user) }
+
+    /// Counts bytes for as long as what is returned lives.
+    func hold(_ sizeBytes: Int) -> HeldBytes { HeldBytes(sizeBytes, in: [connections.memory, ledger]) }
+}
+
+/// One connection as limits count it, from accept to close.
+final class ConnectionTicket: Sendable {
+    private struct State {
+        var address: ClientAddress?
+        var user: UserID?
+        var isEnded = false
+    }
+
+    /// The ticket of the connection on which the request came that this task answers.
+    @TaskLocal static var current: ConnectionTicket?
+
+    /// Whether only health checks are answered on it.
+    let isReserve: Bool
+    let connections: Connections
+    private let number: Int
+    private let isProxy: Bool
+    private let state: Mutex<State>
+
+    fileprivate init(number: Int, connections: Connections, address: ClientAddress?, isProxy: Bool, isReserve: Bool) {
+        self.number = number
+        self.connections = connections
+        self.isProxy = isProxy
+        self.isReserve = isReserve
+        state = Mutex(State(address: address))
+    }
+
+    /// The client's address as far as it is known.
+    var address: ClientAddress? { state.withLock { $0.address } }
+
+    /// A trusted proxy says whose connection this is. Throws `overloaded` where that address has as many as it may have.
+    func forwarded(for values: [String]) throws(RoostError) {
+        guard isProxy, let address = connections.proxies.client(forwardedFor: values) else { return }
+        guard state.withLock({ $0.address == nil && $0.user == nil }) else { return }
+        guard connections.attribute(to: address) else { throw .tooManyConnections }
+        state.withLock { $0.address = address }
+    }
+
+    /// A token was taken on this connection. Throws `overloaded` where the user has as many connections as anyone may have.
+    ///
+    /// A connection counts for the first user. One that a proxy keeps open for requests of many users counts for none of them.
+    func authenticated(_ user: UserID, role: AppRole, isSocket: Bool) throws(RoostError) {
+        guard !isReserve, isSocket || !isProxy else { return }
+        let isLimited = role != .admin && role != .service
+        let isTaken = state.withLock { state in
+            guard state.user == nil, !state.isEnded else { return true }
+            guard connections.authenticate(user, from: state.address, isLimited: isLimited) else { return false }
+            state.user = user
+            return true
+        }
+        if !isTaken { throw .tooManyConnections }
+    }
+
+    func ended() {
+        let (address, user, isFirst) = state.withLock { state in
+            defer { state.isEnded = true }
+            return (state.address, state.user, !state.isEnded)
+        }
+        if isFirst { connections.end(number, isReserve: isReserve, address: address, user: user) }
+    }
+}
+
+extension RoostError {
+    static let tooManyConnections = RoostError(
+        .overloaded, "There are too many connections of this address or user.", retryAfterMilliseconds: 2000)
+    static let tooManyRequests = RoostError(
+        .overloaded, "This user has as many requests under way as one may have.", retryAfterMilliseconds: 1000)
+    static let overloadedMemory = RoostError(
+        .overloaded, "The server holds as much for its clients as it may.", retryAfterMilliseconds: 1000)
+}

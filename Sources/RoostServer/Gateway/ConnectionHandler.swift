@@ -1,0 +1,133 @@
+import NIOCore
+import NIOHTTP1
+import RoostAPI
+
+/// Where an HTTP connection is between its requests and its answers, and what a server that stops makes of that.
+///
+/// A state machine without I/O.
+struct ConnectionState: Equatable {
+    /// Requests that began to arrive and aren't answered wholly.
+    private(set) var underWay = 0
+    /// Whether no request is taken after those that are under way.
+    private(set) var isEnding: Bool
+    /// Whether the last answer was written to its end.
+    private(set) var isOver = false
+
+    /// - Parameter isEnding: whether the connection is for one request from the beginning.
+    init(isEnding: Bool = false) { self.isEnding = isEnding }
+
+    mutating func requestBegan() { underWay += 1 }
+
+    /// - Returns: whether the answer must say that the connection ends.
+    func answerBegan() -> Bool { isEnding }
+
+    /// - Returns: whether the connection is closed once this is written.
+    @discardableResult mutating func answerEnded() -> Bool {
+        underWay = max(0, underWay - 1)
+        isOver = isEnding
+        return isOver
+    }
+
+    /// The server stops.
+    ///
+    /// - Returns: whether the connection is to be closed at once, since nothing is under way on it.
+    mutating func drain() -> Bool {
+        isEnding = true
+        return underWay == 0
+    }
+}
+
+/// Ends an HTTP connection in good order when the server stops, and refuses what a connection at a limit may not ask.
+///
+/// A request that is under way is answered, with `Connection: close`. Only health checks are answered on a connection of the reserve. No
+/// socket begins while the server stops, or for an address that has as many connections as it may.
+final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
+    typealias InboundIn = HTTPServerRequestPart
+    typealias InboundOut = HTTPServerRequestPart
+    typealias OutboundIn = HTTPServerResponsePart
+    typealias OutboundOut = HTTPServerResponsePart
+
+    private static let healthPaths: Set<String> = ["/livez", "/readyz"]
+
+    private let ticket: ConnectionTicket
+    private var state: ConnectionState
+    private var isRefused = false
+    private var upgrade = Upgrade.none
+
+    /// What comes behind the end of a request that becomes a socket is bytes.
+    private enum Upgrade { case none, began, ended }
+
+    init(ticket: ConnectionTicket) {
+        self.ticket = ticket
+        // One that comes while the server stops is answered once.
+        state = ConnectionState(isEnding: ticket.isReserve || ticket.connections.isDraining)
+    }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        if isRefused { return }
+        guard upgrade != .ended else { return context.fireChannelRead(data) }
+        switch unwrapInboundIn(data) {
+        case .head(let head):
+            state.requestBegan()
+            // The rules on heads leave the wish only to a request that is lawful.
+            if head.headers.contains(name: "upgrade") { upgrade = .began }
+            if let refusal = refusal(of: head) { return refuse(refusal, context) }
+        case .body: break
+        case .end:
+            if upgrade == .began { upgrade = .ended }
+        }
+        context.fireChannelRead(data)
+    }
+
+    private func refusal(of head: HTTPRequestHead) -> RoostError? {
+        let path = head.uri.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false).first.map(String.init) ?? ""
+        if ticket.isReserve, !Self.healthPaths.contains(path) { return .tooManyConnections }
+        guard upgrade == .began else { return nil }
+        if ticket.connections.isDraining {
+            return RoostError(.unavailable, "The server is shutting down.", retryAfterMilliseconds: 1000)
+        }
+        do {
+            try ticket.forwarded(for: head.headers["x-forwarded-for"])
+            return nil
+        } catch {
+            return error
+        }
+    }
+
+    /// Answers at once, and closes.
+    private func refuse(_ error: RoostError, _ context: ChannelHandlerContext) {
+        isRefused = true
+        let problem = Problem(error)
+        let body = context.channel.allocator.buffer(bytes: problem.json)
+        var headers: HTTPHeaders = [
+            "content-type": Problem.mediaType, "content-length": "\(body.readableBytes)", "connection": "close",
+        ]
+        if let wait = error.retryAfterMilliseconds { headers.add(name: "retry-after", value: "\((wait + 999) / 1000)") }
+        let status = HTTPResponseStatus(statusCode: problem.status)
+        context.write(wrapOutboundOut(.head(.init(version: .http1_1, status: status, headers: headers))), promise: nil)
+        context.write(wrapOutboundOut(.body(.byteBuffer(body))), promise: nil)
+        // The handler in front closes behind an answer that says so.
+        context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: nil)
+    }
+
+    func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
+        switch unwrapOutboundIn(data) {
+        case .head(var head) where head.status != .continue && head.status != .switchingProtocols:
+            if state.answerBegan() { head.headers.replaceOrAdd(name: "connection", value: "close") }
+            context.write(wrapOutboundOut(.head(head)), promise: promise)
+        case .end:
+            state.answerEnded()
+            context.write(data, promise: promise)
+        default:
+            context.write(data, promise: promise)
+        }
+    }
+
+    func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+        if event is ChannelShouldQuiesceEvent, state.drain() {
+            context.close(promise: nil)
+        } else {
+            context.fireUserInboundEventTriggered(event)
+        }
+    }
+}

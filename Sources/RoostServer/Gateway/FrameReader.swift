@@ -1,0 +1,84 @@
+import NIOCore
+import NIOWebSocket
+import RoostAPI
+
+/// One WebSocket frame of a client.
+struct ClientFrame: Equatable {
+    var opcode: WebSocketOpcode
+    var isFinal = true
+    /// The three bits that only extensions use.
+    var hasReservedBits = false
+    var isMasked = true
+    /// Without the mask.
+    var payload: ByteBuffer
+}
+
+/// Finds the frames in what a client sends (RFC 6455 §5.2), one when it is asked for one: what isn't asked for waits as bytes.
+///
+/// A pure state machine. The length of a frame is checked when its head is there, before the rest is waited for.
+struct FrameReader {
+    /// A frame that is longer than it may be.
+    struct TooLong: Error, Equatable {}
+
+    /// Received, and not yet part of a frame that was asked for.
+    private var received = ByteBuffer()
+    /// Whether they stand in a buffer of their own.
+    private var isSettled = false
+
+    /// Bytes that wait.
+    var waitingBytes: Int { received.readableBytes }
+
+    mutating func receive(_ bytes: ByteBuffer) {
+        var bytes = bytes
+        if received.readableBytes == 0 {
+            received = bytes
+            isSettled = false
+        } else {
+            settle()
+            received.writeBuffer(&bytes)
+        }
+    }
+
+    /// The next frame; nil while it isn't whole.
+    ///
+    /// - Parameter sizeBytesMax: what a payload may be.
+    mutating func next(sizeBytesMax: Int) throws(TooLong) -> ClientFrame? {
+        var rest = received
+        guard let first = rest.readInteger(as: UInt8.self), let second = rest.readInteger(as: UInt8.self) else { return nil }
+        let length: UInt64
+        switch second & 0x7F {
+        case 126:
+            guard let long = rest.readInteger(as: UInt16.self) else { return nil }
+            length = UInt64(long)
+        case 127:
+            guard let long = rest.readInteger(as: UInt64.self) else { return nil }
+            length = long
+        case let short: length = UInt64(short)
+        }
+        guard let length = Int(exactly: length), length <= sizeBytesMax else { throw TooLong() }
+        var mask: WebSocketMaskingKey?
+        if second & 0x80 != 0 {
+            guard let bytes = rest.readBytes(length: 4), let key = WebSocketMaskingKey(bytes) else { return nil }
+            mask = key
+        }
+        guard var payload = rest.readSlice(length: length) else { return nil }
+        if let mask { payload.webSocketUnmask(mask) }
+        received = rest
+        if received.readableBytes == 0 { received = ByteBuffer() }
+        return ClientFrame(
+            opcode: WebSocketOpcode(encodedWebSocketOpcode: first & 0x0F) ?? .continuation, isFinal: first & 0x80 != 0,
+            hasReservedBits: first & 0x70 != 0, isMasked: mask != nil, payload: payload)
+    }
+
+    /// Keeps what waits in a buffer of its own, so that the larger one that the socket was read into can go.
+    mutating func settle() {
+        if received.readableBytes == 0 {
+            received = ByteBuffer()
+        } else if isSettled {
+            received.discardReadBytes()
+        } else {
+            received = ByteBuffer(buffer: received)
+            isSettled = true
+        }
+    }
+}

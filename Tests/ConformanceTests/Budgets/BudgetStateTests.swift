@@ -1,0 +1,151 @@
+import NIOCore
+import RoostAPI
+import RoostTestSupport
+import Testing
+
+@testable import RoostServer
+
+/// The counters of bytes and connections, without a socket.
+@Suite struct BudgetStateTests {
+    private static func reply(_ call: Int64) -> [UInt8] { Array(#"{"reply":\#(call),"result":{}}"#.utf8) }
+
+    @Test("I18 a page is under way alone, small calls 256 together, and an answer makes room for the next")
+    func weights() {
+        var budget = SocketBudget(limits: .init())
+        budget.begin(call: 1, asked: 80, .page)
+        #expect(!budget.mayDecode)
+        budget.end(reply: Self.reply(1))
+        #expect(budget.mayDecode)
+        for call in 1...255 { budget.begin(call: Int64(call), asked: 100, .small) }
+        #expect(budget.mayDecode)
+        budget.begin(call: 256, asked: 100, .small)
+        #expect(!budget.mayDecode)
+        budget.end(reply: Self.reply(7))
+        #expect(budget.mayDecode)
+        // A page that begins beside many small calls goes past the window, and nothing follows it.
+        budget.begin(call: 500, asked: 80, .page)
+        for call in 1...255 where call != 7 { budget.end(reply: Self.reply(Int64(call))) }
+        #expect(!budget.mayDecode)
+        budget.end(reply: Self.reply(500))
+        budget.end(reply: Self.reply(256))
+        #expect([budget.underWayBytes, budget.heldBytes] == [0, 0])
+    }
+
+    @Test("I18 calls with one number twice are all counted, and all let go")
+    func doubledNumbers() {
+        var budget = SocketBudget(limits: .init())
+        budget.begin(call: 7, asked: 80, .row)
+        budget.begin(call: 7, asked: 100, .small)
+        budget.begin(call: 7, asked: 20_000, .small)
+        #expect(budget.heldBytes == 80 + 512 + 20_000)
+        for _ in 0..<3 { budget.end(reply: Self.reply(7)) }
+        #expect([budget.underWayBytes, budget.heldBytes] == [0, 0])
+    }
+
+    @Test("I18 what isn't read counts, replies and events, until it is read")
+    func unread() {
+        var budget = SocketBudget(limits: .init())
+        budget.write(5000, isEvent: true)
+        #expect(budget.heldBytes == 0)
+        budget.becameUnread(1_000_000)
+        #expect([budget.mayDecode, budget.isOverEvents] == [false, false])
+        budget.write(1 << 20, isEvent: true)
+        #expect(!budget.isOverEvents)
+        budget.write(1, isEvent: true)
+        #expect(budget.isOverEvents)
+        #expect(budget.heldBytes == 1_000_000 + (1 << 20) + 1)
+        budget.becameRead()
+        #expect([budget.mayDecode, budget.heldBytes == 0] == [true, true])
+    }
+
+    @Test("The shared sums follow within a step, and end at nothing")
+    func published() {
+        var budget = SocketBudget(limits: .init())
+        budget.undecoded(4000)
+        var told = [budget.unpublished()]
+        for size in [9000, 9000, 8000, 0, 5000] {
+            budget.undecoded(size)
+            told.append(budget.unpublished())
+        }
+        told += [budget.ended(), budget.ended()]
+        #expect(told == [0, 9000, 0, 0, -9000, 5000, -5000, 0])
+    }
+
+    @Test("A connection counts for its address until somebody authenticates, and for the user after that")
+    func connections() throws {
+        var limits = ConnectionCounts.Limits()
+        (limits.totalMax, limits.unauthenticatedPerAddressMax, limits.perUserMax) = (5, 2, 2)
+        var counts = ConnectionCounts(limits: limits)
+        let (home, office) = (ClientAddress("192.0.2.1"), ClientAddress("192.0.2.2"))
+        var admissions = (0..<3).map { _ in counts.accept(from: home) }
+        #expect(admissions == [.admitted, .admitted, .reserve(.address)])
+        var isTaken: [Bool] = []
+        for isLimited in [true, true, true, false] {
+            isTaken.append(counts.authenticate("ann", from: home, isLimited: isLimited))
+            if isTaken.count < 3 { admissions.append(counts.accept(from: home)) }
+        }
+        #expect(isTaken == [true, true, false, true])
+        #expect(admissions.suffix(2) == [.admitted, .admitted])
+        admissions = [counts.accept(from: office), counts.accept(from: office)]
+        #expect(admissions == [.admitted, .reserve(.total)])
+        counts.end(from: office, user: nil)
+        for _ in 0..<3 { counts.end(from: home, user: "ann") }
+        counts.end(from: home, user: nil)
+        #expect(counts.total == 0)
+        admissions = (0..<3).map { _ in counts.accept(from: home) }
+        #expect(admissions == [.admitted, .admitted, .reserve(.address)])
+    }
+
+    @Test("X-Forwarded-For is read from the right, past the trusted proxies, and only by their word")
+    func forwarded() throws {
+        let proxies = try TrustedProxies(["10.0.0.0/8", "::1", "192.0.2.64/26"])
+        let cases: [([String], String?)] = [
+            (["203.0.113.7"], "203.0.113.7"), (["203.0.113.7, 10.1.2.3"], "203.0.113.7"),
+            (["198.51.100.1, 203.0.113.7", "10.1.2.3"], "203.0.113.7"), (["203.0.113.7, nonsense, 10.1.2.3"], nil),
+            (["10.1.2.3"], nil), ([], nil), (["203.0.113.7,192.0.2.127"], "203.0.113.7"), (["203.0.113.7,192.0.2.63"], "192.0.2.63"),
+            ([" 2001:db8:1:2:3::4\t"], "2001:db8:1:2::"), (["::ffff:203.0.113.7"], "203.0.113.7"),
+        ]
+        for (values, expected) in cases {
+            #expect(proxies.client(forwardedFor: values) == expected.flatMap { ClientAddress($0) }, "\(values)")
+        }
+        #expect(proxies.holds(try SocketAddress(ipAddress: "10.200.0.1", port: 1)))
+        #expect(!proxies.holds(try SocketAddress(ipAddress: "11.0.0.1", port: 1)))
+        #expect(ClientAddress("2001:db8:1:2:3::4") == ClientAddress("2001:db8:1:2:ffff::1"))
+        for bad in ["10.0.0.0/33", "10.0.0.0/", "", "host", "::1/129", "10.0.0.0/-1"] {
+            #expect(throws: TrustedProxies.Malformed.self) { try TrustedProxies([bad]) }
+        }
+    }
+
+    @Test("An answer under way when the server stops tells that it is the last, and then the connection ends")
+    func connectionStates() {
+        var idle = ConnectionState()
+        var answers = [idle.drain()]
+        #expect(answers == [true])
+        var busy = ConnectionState()
+        busy.requestBegan()
+        answers = [busy.drain(), busy.answerBegan(), busy.answerEnded(), busy.isOver]
+        #expect(answers == [false, true, true, true])
+        // The server stops in the middle of an answer, which can't tell it any more: the connection ends behind it all the same.
+        var late = ConnectionState()
+        late.requestBegan()
+        answers = [late.answerBegan(), late.drain(), late.answerEnded()]
+        #expect(answers == [false, false, true])
+        var only = ConnectionState(isEnding: true)
+        only.requestBegan()
+        answers = [only.answerBegan(), only.answerEnded()]
+        #expect(answers == [true, true])
+    }
+
+    @Test("Events before a welcome are all told, or none of them")
+    func heldEvents() {
+        var held = HeldEvents()
+        let event = ByteBuffer(repeating: 120, count: 400_000)
+        held.append(event)
+        held.append(event)
+        var released = held.release()
+        #expect(released.count == 2)
+        for _ in 0..<4 { held.append(event) }
+        released = held.release()
+        #expect(released.isEmpty)
+    }
+}

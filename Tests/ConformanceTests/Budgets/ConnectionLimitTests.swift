@@ -1,0 +1,101 @@
+import Foundation
+import NIOCore
+import RoostAPI
+import RoostServer
+import RoostTestSupport
+import Testing
+
+/// How many connections one address, one user and all together have, and what is answered past that.
+@Suite struct ConnectionLimitTests {
+    private static let livez = "GET /livez HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+
+    private static func open(_ count: Int, on server: TestServer) async throws -> [RawConnection] {
+        var connections: [RawConnection] = []
+        for _ in 0..<count { connections.append(try await .connect(port: server.port)) }
+        return connections
+    }
+
+    /// Waits until the server has taken what the kernel has.
+    private static func answer(of server: TestServer, to path: String, until status: Int) async throws -> TestServer.Answer {
+        try await Polling.value { try await server.request("GET", path) } until: { $0.status == status }
+    }
+
+    @Test("Health checks are answered while one address holds every connection that it may, and everything else is refused with a code")
+    func oneAddress() async throws {
+        let server = try await TestServer { $0.unauthenticatedConnectionsPerAddressMax = 20 }
+        let held = try await Self.open(300, on: server)
+        let refused = try await Self.answer(of: server, to: "/openapi.json", until: 503)
+        #expect([refused.code, refused.headers["connection"], refused.headers["retry-after"]] == ["overloaded", "close", "2"])
+        for path in ["/livez", "/readyz"] {
+            let answer = try await server.request("GET", path)
+            #expect(answer.status == 200)
+            #expect(answer.headers["connection"] == "close")
+        }
+        await #expect(throws: (any Error).self) { try await server.socket("ann") }
+        for connection in held { await connection.close() }
+        // They are gone: the same address is served again.
+        _ = try await Self.answer(of: server, to: "/openapi.json", until: 200)
+        try await server.stop()
+    }
+
+    @Test("Health checks are answered while every connection is held")
+    func allHeld() async throws {
+        let server = try await TestServer { $0.connectionsMax = 10 }
+        let held = try await Self.open(200, on: server)
+        let refused = try await Self.answer(of: server, to: "/v1/me", until: 503)
+        #expect(refused.code == "overloaded")
+        let answer = try await server.request("GET", "/livez")
+        #expect(answer.status == 200)
+        for connection in held { await connection.close() }
+        try await server.stop()
+    }
+
+    @Test("Who has authenticated doesn't count for the address, and has a limit of their own; services have none")
+    func oneUser() async throws {
+        let server = try await TestServer {
+            $0.unauthenticatedConnectionsPerAddressMax = 3
+            $0.connectionsPerUserMax = 4
+        }
+        var sockets: [RawSocket] = []
+        for _ in 0..<4 { sockets.append(try await server.socket("ann")) }
+        let fifth = try await RawSocket.open(port: server.port)
+        try await fifth.send(json: AuthenticateFrame(token: try await server.token("ann")))
+        guard case .text(let error) = await fifth.next() else { throw Missed("an error") }
+        #expect(error.contains(#""code":"overloaded""#))
+        #expect(await fifth.next() == .close(code: 4029, reason: "too many connections"))
+        let overHTTP = try await server.request("GET", "/v1/me", token: try await server.token("ann"))
+        #expect(overHTTP.status == 503)
+        #expect(overHTTP.code == "overloaded")
+        sockets.append(try await server.socket("bob"))
+        for _ in 0..<6 { sockets.append(try await server.socket("backend", role: .service)) }
+        await sockets[0].close()
+        _ = try await Polling.value { try await server.request("GET", "/v1/me", token: try await server.token("ann")) } until: {
+            $0.status == 200
+        }
+        for socket in sockets { await socket.close() }
+        try await server.stop()
+    }
+
+    @Test("Behind a trusted proxy the client's address counts, for sockets; without trust the header is nothing")
+    func behindAProxy() async throws {
+        for isTrusted in [true, false] {
+            let server = try await TestServer {
+                $0.unauthenticatedConnectionsPerAddressMax = 2
+                $0.trustedProxies = isTrusted ? ["127.0.0.0/8"] : []
+            }
+            func open(_ address: String) async throws -> RawSocket {
+                try await .open(port: server.port, headers: ["X-Forwarded-For: 198.51.100.9, \(address)"])
+            }
+            var sockets = [try await open("203.0.113.1"), try await open("203.0.113.1")]
+            if isTrusted {
+                await #expect(throws: (any Error).self) { try await open("203.0.113.1") }
+                sockets.append(try await open("203.0.113.2"))
+                #expect(try await server.request("GET", "/openapi.json").status == 200)
+            } else {
+                await #expect(throws: (any Error).self) { try await open("203.0.113.2") }
+            }
+            for socket in sockets { await socket.close() }
+            try await server.stop()
+        }
+    }
+}

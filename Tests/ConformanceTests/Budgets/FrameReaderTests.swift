@@ -1,0 +1,56 @@
+import NIOCore
+import RoostTestSupport
+import Testing
+
+@testable import RoostServer
+
+/// Frames as they are found in bytes that come in any pieces.
+@Suite struct FrameReaderTests {
+    private static let frames: [(opcode: UInt8, payload: [UInt8])] = [
+        (1, Array("{}".utf8)), (9, []), (1, [UInt8](repeating: 97, count: 125)), (1, [UInt8](repeating: 98, count: 126)),
+        (0, [UInt8](repeating: 99, count: 300)), (8, [3, 232]), (1, []),
+    ]
+
+    @Test("R21 the same frames are found however the bytes are cut")
+    func cut() throws {
+        let bytes = Self.frames.flatMap { RawSocket.frame(opcode: $0.opcode, $0.payload) }
+        let expected = Self.frames.map(\.payload)
+        for size in [1, 2, 3, 5, 7, 64, 131, bytes.count] {
+            var reader = FrameReader()
+            var found: [[UInt8]] = []
+            for start in stride(from: 0, to: bytes.count, by: size) {
+                reader.receive(ByteBuffer(bytes: bytes[start..<min(start + size, bytes.count)]))
+                while let frame = try reader.next(sizeBytesMax: 65_536) {
+                    found.append(Array(frame.payload.readableBytesView))
+                    #expect(frame.isMasked && frame.isFinal && !frame.hasReservedBits)
+                }
+                reader.settle()
+            }
+            #expect(found == expected, "pieces of \(size)")
+            #expect(reader.waitingBytes == 0)
+        }
+    }
+
+    @Test("R21 what isn't asked for waits as bytes, and comes in order later")
+    func waiting() throws {
+        var reader = FrameReader()
+        reader.receive(ByteBuffer(bytes: RawSocket.frame(opcode: 1, [65]) + RawSocket.frame(opcode: 1, [66])))
+        #expect(try reader.next(sizeBytesMax: 10)?.payload == ByteBuffer(bytes: [65]))
+        reader.settle()
+        #expect(reader.waitingBytes == 7)
+        reader.receive(ByteBuffer(bytes: RawSocket.frame(opcode: 1, [67])))
+        #expect(try reader.next(sizeBytesMax: 10)?.payload == ByteBuffer(bytes: [66]))
+        #expect(try reader.next(sizeBytesMax: 10)?.payload == ByteBuffer(bytes: [67]))
+        #expect(try reader.next(sizeBytesMax: 10) == nil)
+    }
+
+    @Test("R21 a length is refused when it is told, whatever follows", arguments: [
+        [0x81, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF], [0x81, 0xFF, 0x7F, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF],
+        [0x81, 0xFE, 0x00, 0x81], [0x81, 0x7F, 0, 0, 0, 0, 0, 0, 0, 129],
+    ] as [[UInt8]])
+    func tooLong(_ head: [UInt8]) {
+        var reader = FrameReader()
+        reader.receive(ByteBuffer(bytes: head))
+        #expect(throws: FrameReader.TooLong.self) { try reader.next(sizeBytesMax: 128) }
+    }
+}

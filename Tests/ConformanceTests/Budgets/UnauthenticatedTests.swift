@@ -1,0 +1,76 @@
+import NIOCore
+import RoostAPI
+import RoostTestSupport
+import Testing
+
+/// What a socket may send before anybody authenticated on it.
+@Suite struct UnauthenticatedTests {
+    struct Case: Sendable, CustomTestStringConvertible {
+        let name: String
+        let frames: [[UInt8]]
+        var testDescription: String { name }
+    }
+
+    private static func spaces(_ count: Int) -> [UInt8] { [UInt8](repeating: 32, count: count) }
+
+    static let cases: [Case] = [
+        Case(name: "a frame of 16 KiB and one byte", frames: [RawSocket.frame(opcode: 1, spaces(16_385))]),
+        Case(name: "the head of one, and nothing after it", frames: [[0x81, 0xFE, 0x40, 0x01]]),
+        Case(
+            name: "fragments of 16 KiB and one byte together",
+            frames: [RawSocket.frame(opcode: 1, spaces(16_000), isFinal: false), RawSocket.frame(opcode: 0, spaces(385), isFinal: false)]),
+        Case(
+            name: "more than 16 KiB of pings",
+            frames: Array(repeating: RawSocket.frame(opcode: 9, spaces(125)), count: 140)),
+    ]
+
+    @Test("R21 a socket on which nobody has authenticated has 16 KiB, and is closed with 1009 past that", arguments: cases)
+    func closes(_ bad: Case) async throws {
+        let server = try await TestServer()
+        let socket = try await RawSocket.open(port: server.port)
+        for frame in bad.frames { await socket.connection.post(frame) }
+        guard case .close(let code, _) = await socket.next() else { throw Missed("a close") }
+        #expect(code == 1009)
+        try await server.stop()
+    }
+
+    @Test("R21 an authenticate frame of exactly 16 KiB is read")
+    func atTheLimit() async throws {
+        let server = try await TestServer()
+        let socket = try await RawSocket.open(port: server.port)
+        var frame = Array("{\"authenticate\":{\"token\":\"\(try await server.token("ann"))\"}".utf8)
+        frame += Self.spaces(16_384 - frame.count - 1) + Array("}".utf8)
+        try await socket.connection.send(RawSocket.frame(opcode: 1, frame))
+        guard case .text(let welcome) = await socket.next() else { throw Missed("a welcome") }
+        #expect(welcome.hasPrefix(#"{"welcome""#))
+        try await server.stop()
+    }
+
+    @Test("R21 what comes behind the authenticate frame waits for the welcome, and is then carried out")
+    func pipelined() async throws {
+        let server = try await TestServer()
+        let socket = try await RawSocket.open(port: server.port)
+        let token = try await server.token("ann")
+        let call = #"{"call":1,"operation":"users.me"}"#
+        let bad = #"{"call":"#
+        var bytes = RawSocket.frame(opcode: 1, try JSONWriter.bytes(of: AuthenticateFrame(token: token)))
+        for text in [call, bad] { bytes += RawSocket.frame(opcode: 1, Array(text.utf8)) }
+        try await socket.connection.send(bytes)
+        var kinds: [String] = []
+        for _ in 0..<3 {
+            guard case .text(let text) = await socket.next() else { throw Missed("a frame") }
+            kinds.append(String(text.prefix(9)))
+        }
+        #expect(Set(kinds) == [#"{"welcome"#, #"{"reply":"#, #"{"error":"#])
+        #expect(kinds.first == #"{"welcome"#)
+        // With a token that is no good, none of it is even looked at.
+        let stranger = try await RawSocket.open(port: server.port)
+        try await stranger.connection.send(
+            RawSocket.frame(opcode: 1, try JSONWriter.bytes(of: AuthenticateFrame(token: "nonsense")))
+                + RawSocket.frame(opcode: 1, Array(call.utf8)))
+        guard case .text(let refusal) = await stranger.next() else { throw Missed("a refusal") }
+        #expect(refusal.contains("unauthenticated"))
+        guard case .close(4001, _) = await stranger.next() else { throw Missed("a close") }
+        try await server.stop()
+    }
+}

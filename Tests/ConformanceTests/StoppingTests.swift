@@ -1,0 +1,160 @@
+import Foundation
+import NIOCore
+import Roost
+import RoostAPI
+import RoostServer
+import RoostTestSupport
+import Testing
+
+/// How a server goes: in its window and a moment, whatever is connected, and telling everybody.
+@Suite struct StoppingTests {
+    private static let tries = ProcessInfo.processInfo.environment["ROOST_STOPS"].flatMap { Int($0) } ?? 3
+    private static let window = Duration.milliseconds(400)
+
+    @Test("A server ends in its window whatever is connected, is not ready until then, and leaves nobody without answer or close")
+    func everyKind() async throws {
+        for _ in 0..<Self.tries {
+            let server = try await TestServer { $0.drainWindow = Self.window }
+            let crowd = try await Crowd(server)
+            async let statuses = crowd.askWhileItStops()
+            let begin = ContinuousClock.now
+            await server.beginStop()
+            try await server.stop()
+            let took = ContinuousClock.now - begin
+            // The promise is a second; a machine that is busy with other tests is given more.
+            #expect(took >= Self.window && took < Self.window + .seconds(4), "it took \(took)")
+            let asked = await statuses
+            #expect(!asked.isEmpty && Set(asked) == [503])
+            try await crowd.expectEnds()
+        }
+    }
+
+    @Test("A request under way when the server stops is answered, and told that the connection ends")
+    func underWay() async throws {
+        let server = try await TestServer { $0.drainWindow = .seconds(5) }
+        let token = try await server.token("ann")
+        let connection = try await RawConnection.connect(port: server.port)
+        let body = #"{"channel":"general","type":"community"}"#
+        let head = "POST /v1/channels HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer \(token)\r\nContent-Length: \(body.utf8.count)\r\n\r\n"
+        try await connection.send(head + body.prefix(5))
+        let idle = try await RawConnection.connect(port: server.port)
+        try await idle.send("GET /livez HTTP/1.1\r\nHost: x\r\n\r\n")
+        #expect(await idle.receive().map { String(buffer: $0) }?.hasPrefix("HTTP/1.1 200") == true)
+        await server.beginStop()
+        // An idle connection goes first: once it is gone the server is stopping.
+        #expect(await idle.receive() == nil)
+        try await connection.send(String(body.dropFirst(5)))
+        let answer = try TestServer.parse(await connection.receiveAll())
+        #expect(answer.status == 200)
+        #expect(answer.headers["connection"] == "close")
+        let late = try await server.request("GET", "/livez", headers: [])
+        #expect(late.status == 200)
+        #expect(late.headers["connection"] == "close")
+        await #expect(throws: (any Error).self) { try await RawSocket.open(port: server.port) }
+        try await server.stop()
+    }
+
+    @Test("A second signal ends the process at once")
+    func secondSignal() async throws {
+        let directory = TemporaryDirectory.make()
+        let process = try await ServerProcess.start(directory: directory, arguments: ["--drain-window", "300"])
+        process.signal(SIGTERM)
+        let port = process.port
+        // The first one has been heard when the server isn't ready any more.
+        try await Polling.value {
+            let connection = try await RawConnection.connect(port: port)
+            // One that waits for a request when the server begins to stop is closed.
+            connection.post(Array("GET /readyz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".utf8))
+            return await connection.receiveAll()
+        } until: {
+            $0.hasPrefix("HTTP/1.1 503")
+        }
+        process.signal(SIGTERM)
+        #expect(await process.end(within: .seconds(20)) == 128 + SIGTERM)
+    }
+}
+
+/// One client of every kind that can hold a server up.
+private final class Crowd: Sendable {
+    private let server: TestServer
+    private let connections: [RawConnection]
+    private let sockets: [RawSocket]
+    private let client: Chat
+    private let busy: Task<Int, Never>
+
+    init(_ server: TestServer) async throws {
+        self.server = server
+        let port = server.port
+        let token = try await server.token("ann")
+        func connection(_ text: String = "") async throws -> RawConnection {
+            let connection = try await RawConnection.connect(port: port)
+            if !text.isEmpty { try await connection.send(text) }
+            return connection
+        }
+        let kept = try await connection("GET /livez HTTP/1.1\r\nHost: x\r\n\r\n")
+        guard await kept.receive() != nil else { throw Missed("an answer") }
+        let slowReader = try await connection()
+        try await slowReader.setReading(false)
+        for _ in 0..<200 { slowReader.post(Array("GET /openapi.json HTTP/1.1\r\nHost: x\r\n\r\n".utf8)) }
+        let upload = "POST /v1/channels HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer \(token)\r\nContent-Length: 500\r\n\r\n{"
+        connections = [
+            try await connection(), try await connection("GET /li"), try await connection("GET /livez HTTP/1.1\r\nHost:"), kept, slowReader,
+            try await connection(upload),
+        ]
+        let deaf = try await server.socket("deaf")
+        let deafConnection = await deaf.connection
+        try await deafConnection.setReading(false)
+        let text = String(repeating: "x", count: 10_000)
+        _ = try await deaf.post(CreateChannel(channel: "heap"))
+        for number in 0..<40 { _ = try await deaf.post(SendMessage(channel: "heap", clientId: ClientID("\(number)"), text: text)) }
+        for _ in 0..<200 { deafConnection.post(RawSocket.frame(opcode: 1, Array(Self.list.utf8))) }
+        sockets = [try await RawSocket.open(port: port), try await server.socket("bob"), deaf]
+        client = Chat(url: server.url, user: "carol", configuration: .init()) { try await server.token("carol") }
+        try await client.connect()
+        busy = Task {
+            // Asks every 50 ms, on one connection for as long as it is kept, and notes each answer that it waited for in vain.
+            var missing = 0
+            while !Task.isCancelled, let connection = try? await RawConnection.connect(port: port) {
+                while !Task.isCancelled {
+                    guard (try? await connection.send("GET /livez HTTP/1.1\r\nHost: x\r\n\r\n")) != nil else { break }
+                    let start = ContinuousClock.now
+                    guard let answer = await connection.receive(within: .seconds(15)) else {
+                        if ContinuousClock.now - start > .seconds(14) { missing += 1 }
+                        break
+                    }
+                    if String(buffer: answer).lowercased().contains("connection: close") { break }
+                    try? await Task.sleep(for: .milliseconds(50))
+                }
+                await connection.close()
+            }
+            return missing
+        }
+    }
+
+    private static let list = #"{"call":9,"operation":"messages.list","with":{"channel":"heap","limit":100}}"#
+
+    /// The statuses of `/readyz` from the first that isn't 200 to the end of the port.
+    func askWhileItStops() async -> [Int] {
+        var statuses: [Int] = []
+        while let answer = try? await server.request("GET", "/readyz") {
+            if answer.status != 200 || !statuses.isEmpty { statuses.append(answer.status) }
+        }
+        return statuses
+    }
+
+    /// Every connection has ended, whatever it was at.
+    func expectEnds() async throws {
+        for connection in connections {
+            try? await connection.setReading(true)
+            #expect(await connection.isClosed(within: .seconds(15)))
+        }
+        for socket in sockets {
+            let connection = await socket.connection
+            try? await connection.setReading(true)
+            #expect(await connection.isClosed(within: .seconds(15)))
+        }
+        busy.cancel()
+        #expect(await busy.value == 0)
+        await client.disconnect()
+    }
+}

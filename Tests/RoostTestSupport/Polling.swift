@@ -1,0 +1,16 @@
+/// Waits for what nothing tells of: asks again until the answer is the right one.
+public enum Polling {
+    /// - Throws: ``Missed`` when the deadline is over, and what `ask` throws.
+    @discardableResult
+    public static func value<Value>(
+        within deadline: Duration = .seconds(20), _ ask: () async throws -> Value, until isRight: (Value) throws -> Bool
+    ) async throws -> Value {
+        let end = ContinuousClock.now + deadline
+        while true {
+            let value = try await ask()
+            if try isRight(value) { return value }
+            guard ContinuousClock.now < end else { throw Missed("the right answer; the last was \(value)") }
+            try await Task.sleep(for: .milliseconds(10))
+        }
+    }
+}
