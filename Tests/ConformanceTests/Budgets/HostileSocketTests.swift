@@ -1,0 +1,82 @@
+import Foundation
+import NIOCore
+import RoostAPI
+import RoostTestSupport
+import Testing
+
+/// Sockets that ask for as much as they can and read nothing: what the server holds for them is bounded, and others are served.
+///
+/// `roost bench hostile` has the figures; here debug builds are given room for what isn't their own.
+@Suite(.serialized) struct HostileSocketTests {
+    /// 640 calls for a page each, of 1 MiB as it is written, in 52 KB.
+    private static let calls: [UInt8] = (1...640).flatMap { number in
+        RawSocket.frame(
+            opcode: 1, Array(#"{"call":\#(number),"operation":"messages.list","with":{"channel":"c","limit":100}}"#.utf8))
+    }
+
+    /// The most memory that a process has had, in MiB.
+    private static func peakMebibytes(of process: Int32) throws -> Int {
+        let status = try String(contentsOfFile: "/proc/\(process)/status", encoding: .utf8)
+        guard let match = status.firstMatch(of: /VmHWM:\s+(\d+) kB/), let size = Int(match.1) else { throw Missed("VmHWM") }
+        return size / 1024
+    }
+
+    /// A channel with pages of texts that grow six times when they are written.
+    private static func fill(_ server: WatchedServer) async throws -> RawSocket {
+        let owner = try await server.socket("owner")
+        _ = try await owner.call(CreateChannel(channel: "c"))
+        let text = String(repeating: "\u{1}", count: 9000)
+        for number in 0..<60 { try await owner.call(SendMessage(channel: "c", clientId: ClientID("\(number)"), text: text)) }
+        let page = try await owner.call(ListMessages(channel: "c"))
+        #expect(page.messages.count > 10 && page.messages.count < 25)
+        return owner
+    }
+
+    @Test("I18 one that asks for 640 pages and reads none makes the server hold little", arguments: [1, 60])
+    func unreadPages(_ count: Int) async throws {
+        let server = try await WatchedServer.start(arguments: ["--memory-budget", "16"])
+        let owner = try await Self.fill(server)
+        var hostile: [RawSocket] = []
+        for number in 0..<count {
+            let user = UserID("mallory\(number)")
+            let socket = try await server.socket(user)
+            try await socket.call(JoinChannel(channel: "c"))
+            try await socket.connection.setReading(false)
+            hostile.append(socket)
+        }
+        let before = try Self.peakMebibytes(of: server.process.identifier)
+        for socket in hostile { await socket.connection.post(Self.calls) }
+        // The others are served meanwhile: refused for a moment at most, and then as ever.
+        for number in 0..<20 {
+            try await Polling.value { try? await owner.call(GetMe()).userId } until: { $0 == "owner" }
+            try await owner.call(SendMessage(channel: "c", clientId: ClientID("later\(number)"), text: "on"))
+        }
+        try await Polling.value { try await server.metrics().value("roost_held_bytes") ?? 0 } until: { $0 < 16_000_000 }
+        let grown = try Self.peakMebibytes(of: server.process.identifier) - before
+        #expect(grown < (count == 1 ? 24 : 80), "\(grown) MiB")
+        for socket in hostile { await socket.close() }
+        await owner.close()
+        try await Polling.value { try await server.metrics().value("roost_held_bytes") ?? -1 } until: { $0 == 0 }
+        await server.stop()
+    }
+
+    @Test("I18 fragments of sockets on which nobody has authenticated are held to 16 KiB each")
+    func fragments() async throws {
+        let server = try await WatchedServer.start()
+        var sockets: [RawSocket] = []
+        let before = try Self.peakMebibytes(of: server.process.identifier)
+        for _ in 0..<100 {
+            let socket = try await RawSocket.open(port: server.port)
+            await socket.connection.post(RawSocket.frame(opcode: 1, [UInt8](repeating: 32, count: 16_000), isFinal: false))
+            for _ in 0..<15 {
+                await socket.connection.post(RawSocket.frame(opcode: 0, [UInt8](repeating: 32, count: 60_000), isFinal: false))
+            }
+            sockets.append(socket)
+        }
+        for socket in sockets {
+            guard case .close(1009, _) = await socket.next() else { throw Missed("a close") }
+        }
+        #expect(try Self.peakMebibytes(of: server.process.identifier) - before < 24)
+        await server.stop()
+    }
+}
