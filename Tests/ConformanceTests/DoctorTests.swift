@@ -69,7 +69,7 @@ import Testing
         #expect(try await problems(directory) == ["fail file modes: DATA/roost.sqlite has mode 644"])
         try setMode(0o600, of: directory.appending(path: "roost.sqlite"))
         try setMode(0o755, of: directory)
-        #expect(try await problems(directory).map { $0.prefix(20) } == ["warn data directory: "])
+        #expect(try await problems(directory).map { $0.prefix(21) } == ["warn data directory: "])
         try setMode(0o700, of: directory)
         try setMode(0o640, of: directory.appending(path: "token-secret"))
         #expect(try await problems(directory) == ["fail secret: DATA/token-secret has mode 640"])

@@ -27,7 +27,7 @@ final class Connections: Sendable {
     /// Tasks that answer HTTP. Each holds the server's parts for as long as it runs.
     private let handlers = Atomic<Int>(0)
     private let logger: Logger
-    private let pause = LogPause()
+    private let pause = LogPace()
     private let refused = Mutex<[ConnectionCounts.Refusal: Int]>([:])
     private let metrics: ServerMetrics
 

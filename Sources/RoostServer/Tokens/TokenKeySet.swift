@@ -37,7 +37,7 @@ struct TokenKeySet: Sendable {
         do {
             duplicate = try JSONScan(Array(data)).duplicate
         } catch {
-            throw Unusable("it has too many values")
+            throw Unusable(#"it isn't a JWK set, {"keys":[…]}: \#(RoostError(decoding: error).message)"#)
         }
         if let duplicate { throw Unusable("\(duplicate.joined(separator: ".")) is given more than once") }
         guard let document = try? JSONDecoder().decode(Document.self, from: data) else {
