@@ -240,8 +240,8 @@ extension User: WireWritable {
         json.member("metadata", metadata)
         json.member("createdAt", createdAt)
         json.member("updatedAt", updatedAt)
-        json.member("deactivatedAt", deactivatedAt)
         json.member("version", version)
+        json.member("deactivatedAt", deactivatedAt)
         json.endObject()
     }
 }
