@@ -93,11 +93,11 @@ final class Room {
             switch audience {
             case .channel(let channel, let readers):
                 guard seat.joined.contains(channel) else { return }
-                let isReader = readers.contain(.user, as: seat.roles[channel] ?? .member)
-                if !isReader { return bring(event.concealing(messagesUpTo: .max), to: &seat) }
-            case .user(let user): guard seat.client.user == user else { return }
+                bring(event.told(to: seat, in: channel, readers), to: &seat)
+            case .user(let user):
+                guard seat.client.user == user else { return }
+                bring(event, to: &seat)
             }
-            bring(event.without(messagesUpTo: seat.floors), to: &seat)
         default: break
         }
     }
@@ -124,8 +124,8 @@ final class Room {
     /// Of a channel that a client learns of only now, a node brings what came since the client's user joined it.
     private func attach(_ index: Int) {
         for channel in seats[index].client.channels.keys.sorted() {
-            for event in world.events(to: .channel(channel)) {
-                seats[index].client.receive(event.without(messagesUpTo: seats[index].floors))
+            for case .event(let event, .channel(channel, let readers)) in world.notices {
+                seats[index].client.receive(event.told(to: seats[index], in: channel, readers))
             }
         }
     }
@@ -252,6 +252,12 @@ final class Room {
 }
 
 extension Event {
+    /// As the hub sends a channel's event to a member: without messages to who may not read them.
+    fileprivate func told(to seat: Room.Seat, in channel: ChannelID, _ readers: Readers) -> Event {
+        guard readers.contain(.user, as: seat.roles[channel] ?? .member) else { return concealing(messagesUpTo: .max) }
+        return without(messagesUpTo: seat.floors)
+    }
+
     /// As the hub sends it to who has a floor.
     fileprivate func without(messagesUpTo floors: [ChannelID: Seq]) -> Event {
         guard case .channel(let id) = stream, let floor = floors[id] else { return self }
