@@ -56,14 +56,28 @@ public struct DataFiles: Sendable {
     }
 
     /// Who may open a file, as the last nine bits of its mode; nil if it isn't there.
-    public static func mode(of path: String) -> Int? {
-        var status = stat()
-        return stat(path, &status) == 0 ? Int(status.st_mode & 0o777) : nil
-    }
+    public static func mode(of path: String) -> Int? { FileStatus(path: path)?.mode }
 
-    static func size(of path: String) -> Int64? {
+    static func size(of path: String) -> Int64? { FileStatus(path: path)?.sizeBytes }
+}
+
+/// What the kernel tells of a file, or of the file that a link leads to.
+public struct FileStatus: Sendable {
+    public let sizeBytes: Int64
+    /// Who may open it: the last nine bits of its mode.
+    public let mode: Int
+    /// The device that it is on, and its number there: no other file has both.
+    public let device: UInt64
+    public let number: UInt64
+
+    /// Nil if there is no file, or none that this process may look at.
+    public init?(path: String) {
         var status = stat()
-        return stat(path, &status) == 0 ? Int64(status.st_size) : nil
+        guard stat(path, &status) == 0 else { return nil }
+        sizeBytes = Int64(status.st_size)
+        mode = Int(status.st_mode & 0o777)
+        device = UInt64(truncatingIfNeeded: status.st_dev)
+        number = UInt64(truncatingIfNeeded: status.st_ino)
     }
 }
 

@@ -1,13 +1,11 @@
-#if os(Linux)
-import CoreFoundation
-#endif
 import Foundation
-import RoostDatabase
 import RoostServer
 
 /// Checks of the files in the data directory: that all pieces are there, that nobody else can open them, that the log is checkpointed, and that
 /// a running server writes to the very files that stand there.
 struct FileChecks {
+    private typealias File = DataDirectoryExamination.File
+
     let directory: URL
     /// Where the rows are in a file here. With PostgreSQL only the secret is.
     let isDatabaseHere: Bool
@@ -28,8 +26,8 @@ struct FileChecks {
     // MARK: What is there
 
     private func pieces() -> Finding? {
-        let size = Self.status(of: database)?.st_size
-        let hasSecret = Self.status(of: secret) != nil
+        let size = File(path: database)?.sizeBytes
+        let hasSecret = File(path: secret) != nil
         switch (size, hasSecret) {
         case (nil, false): return nil
         case (nil, true):
@@ -45,16 +43,16 @@ struct FileChecks {
                 advice: "Put it back from a backup: a new one ends every token that was given out")
         case (let size?, true):
             // The files of a server that runs change under the eyes of whoever compares them.
-            if holder() == nil, let refusal = DataFiles(directory: directory).refusal() {
+            if holder() == nil, let refusal = DataDirectoryExamination(directory: directory).refusal() {
                 return Finding(
                     "database file", .fail, "no server would start: \(refusal.safe())", advice: "See docs/operations/backup.md")
             }
-            return Finding("database file", .ok, "\(database), \(Self.mebibytes(Int64(size)))")
+            return Finding("database file", .ok, "\(database), \(Self.mebibytes(size))")
         }
     }
 
     private func checksums() -> Finding? {
-        switch DataFiles(directory: directory).hasChecksums {
+        switch DataDirectoryExamination(directory: directory).hasChecksums {
         case nil: nil
         case true?: Finding("page checksums", .ok, "every page of the database has one")
         case false?:
@@ -67,11 +65,9 @@ struct FileChecks {
     private func modes() -> Finding? {
         let files = [database, log, database + "-shm", lock, directory.appending(path: "roost.state").path]
         let exposed = files.compactMap { path in
-            Self.status(of: path).flatMap {
-                $0.st_mode & 0o077 == 0 ? nil : "\(path) has mode \(String($0.st_mode & 0o777, radix: 8))"
-            }
+            File(path: path).flatMap { $0.mode & 0o077 == 0 ? nil : "\(path) has mode \(String($0.mode, radix: 8))" }
         }
-        guard Self.status(of: database) != nil else { return nil }
+        guard File(path: database) != nil else { return nil }
         guard exposed.isEmpty else {
             return Finding(
                 "file modes", .fail, exposed.joined(separator: ", "),
@@ -81,7 +77,7 @@ struct FileChecks {
     }
 
     private func logSize() -> Finding? {
-        guard let size = Self.status(of: log).map({ Int64($0.st_size) }) else { return nil }
+        guard let size = File(path: log)?.sizeBytes else { return nil }
         guard size <= Self.logSizeBytesMost else {
             return Finding(
                 "write-ahead log", .fail, "\(log) has \(Self.mebibytes(size)): checkpoints don't get through",
@@ -101,8 +97,8 @@ struct FileChecks {
             return Finding(check, .ok, "process \(process) is another user's: run this as that user, or as root, to compare")
         }
         let wrong = [database, log, lock].compactMap { path -> String? in
-            guard let there = Self.status(of: path) else { return "\(path) was removed" }
-            return files.contains { $0.inode == there.st_ino && $0.device == there.st_dev } ? nil : "\(path) was replaced"
+            guard let there = File(path: path) else { return "\(path) was removed" }
+            return files.contains { $0.identity == there.identity } ? nil : "\(path) was replaced"
         }
         guard wrong.isEmpty else {
             return Finding(
@@ -141,8 +137,7 @@ struct FileChecks {
     private struct OpenFile {
         /// As the kernel names it now, also after it was moved.
         let name: String
-        let device: dev_t
-        let inode: ino_t
+        let identity: DataDirectoryExamination.File.Identity
     }
 
     /// Nil for a process that this one may not look into.
@@ -150,15 +145,10 @@ struct FileChecks {
         let place = "/proc/\(process)/fd"
         return try? FileManager.default.contentsOfDirectory(atPath: place).compactMap { number -> OpenFile? in
             guard let name = try? FileManager.default.destinationOfSymbolicLink(atPath: "\(place)/\(number)"),
-                let status = Self.status(of: "\(place)/\(number)")
+                let file = File(path: "\(place)/\(number)")
             else { return nil }
-            return OpenFile(name: name, device: status.st_dev, inode: status.st_ino)
+            return OpenFile(name: name, identity: file.identity)
         }
-    }
-
-    private static func status(of path: String) -> stat? {
-        var status = stat()
-        return stat(path, &status) == 0 ? status : nil
     }
 
     private static func mebibytes(_ bytes: Int64) -> String {
