@@ -69,7 +69,9 @@ import Testing
         #expect(try await problems(directory) == ["fail file modes: DATA/roost.sqlite has mode 644"])
         try setMode(0o600, of: directory.appending(path: "roost.sqlite"))
         try setMode(0o755, of: directory)
-        #expect(try await problems(directory).map { $0.prefix(21) } == ["warn data directory: "])
+        let found = try await problems(directory)
+        #expect(found.count == 1, "\(found)")
+        #expect(found.first?.hasPrefix("warn data directory: DATA, owner ") == true && found.first?.hasSuffix(", mode 755") == true)
         try setMode(0o700, of: directory)
         try setMode(0o640, of: directory.appending(path: "token-secret"))
         #expect(try await problems(directory) == ["fail secret: DATA/token-secret has mode 640"])
@@ -143,14 +145,14 @@ import Testing
             problems.contains { $0.contains("ROOST_PROT") } && problems.contains { $0.contains("ROOST_PORT, ROOST_SERVICE_HOST") })
     }
 
-    @Test("too few open files for connections-max are a warning, of this machine and of the server that runs")
+    @Test("too few open files for connections-max are a warning; the server that runs takes no more connections than it has files for")
     func openFiles() async throws {
         let server = try await WatchedServer.start(arguments: ["--connections-max", "1000000"])
         let (_, findings) = try await doctor(server.directory, port: server.port, ["--connections-max", "1000000"])
         let page = try await server.metrics()
         let isEnough = page.value("process_max_fds") ?? 0 >= 1_000_000
         let results = findings.filter { $0.check.hasPrefix("open files") && !$0.check.hasSuffix("server") }.map(\.result)
-        #expect(results == (isEnough ? ["ok", "ok"] : ["warn", "warn"]))
+        #expect(results == [isEnough ? "ok" : "warn", "ok"])
         await server.stop()
     }
 }
