@@ -65,11 +65,18 @@ public final class ServerProcess: Sendable {
         logFile: URL? = nil
     ) throws -> (Process, Mailbox<String>, Mailbox<Int32>) {
         let process = Process()
-        process.executableURL = binary
-        process.arguments = ["serve", "--data", directory.path, "--port", "0", "--drain-window", "0.2"] + arguments
+        let command = ["serve", "--data", directory.path, "--port", "0", "--drain-window", "0.2"] + arguments
+        if environment.isEmpty {
+            process.executableURL = binary
+            process.arguments = command
+        } else {
+            // Twice `env`: libfaketime adds to the environment of the first process that it is loaded into, and Swift finds no arguments in
+            // a process whose environment has moved.
+            process.executableURL = URL(filePath: "/usr/bin/env")
+            process.arguments = environment.map { "\($0)=\($1)" }.sorted() + ["/usr/bin/env", binary.path] + command
+        }
         // A server refuses variables that it doesn't know, as those of the tests are.
         process.environment = ProcessInfo.processInfo.environment.filter { !$0.key.hasPrefix("ROOST_") }
-            .merging(environment) { _, given in given }
         let pipe = Pipe()
         process.standardOutput = pipe
         process.standardError = joinsErrors ? pipe : try log(to: logFile)

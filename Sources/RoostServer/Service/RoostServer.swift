@@ -251,7 +251,8 @@ public struct RoostServer: Service {
             return try await ControlSocket.listen(in: directory, group: group) { request in
                 do {
                     let secret = request.withSecret ? SecretFile(directory: directory).url : nil
-                    let backup = try Backup.make(of: file, secret: secret, in: URL(filePath: request.backup, directoryHint: .isDirectory))
+                    let backup = try Backup.make(
+                        of: file, secret: secret, in: URL(filePath: request.backup, directoryHint: .isDirectory))
                     logger.notice("A backup was made and read back.", metadata: ["directory": "\(request.backup)"])
                     return .init(backup: backup)
                 } catch {

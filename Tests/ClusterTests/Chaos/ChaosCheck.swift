@@ -14,7 +14,7 @@ struct ChaosCheck {
     private var stored: [ChannelID: [Message]] = [:]
 
     init(_ channels: [ChannelID], _ clients: [ChaosClient], _ nodes: NodeProcesses) async throws {
-        let admin = try await nodes.socket("admin", role: .admin, at: 0)
+        let admin = try await nodes.welcomedSocket("admin", role: .admin, at: 0)
         for channel in channels { stored[channel] = try await Self.messages(of: channel, by: admin) }
         await admin.close()
         storedCount = stored.values.reduce(0) { $0 + $1.count }
@@ -85,7 +85,7 @@ struct ChaosCheck {
     /// A client that knew nothing before sees the same channels and the same numbers.
     private mutating func checkUnread(of client: ChaosClient, _ nodes: NodeProcesses) async throws {
         let view = await client.view
-        let socket = try await nodes.socket(client.user, at: 1)
+        let socket = try await nodes.welcomedSocket(client.user, at: 1)
         var fresh = StrictView(user: client.user)
         var answer = try await socket.call(Resume(after: 0, channels: [:]))
         fresh.apply(answer)

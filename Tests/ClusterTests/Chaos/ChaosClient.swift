@@ -152,17 +152,20 @@ actor ChaosClient {
             guard let call = underWay.removeValue(forKey: reply.reply) else {
                 return view.fault(.refusal, "a reply to no call: \(reply.reply)")
             }
-            checkOrder(of: reply.reply)
+            checkOrder(of: reply.reply, reply.error)
             try await receive(reply.error, data, to: call)
         } else if !text.hasPrefix(#"{"closing""#) {
             view.fault(.refusal, "\(text.prefix(300))")
         }
     }
 
-    /// The replies of one channel come in the order of its calls.
-    private func checkOrder(of call: Int64) {
+    /// The replies of one channel come in the order of its calls. A refusal for the moment may need no database, and then has no place among
+    /// them: a server that stops refuses at the door.
+    private func checkOrder(of call: Int64, _ error: RoostError?) {
         guard let (channel, calls) = order.first(where: { $0.value.contains(call) }) else { return }
-        if calls.first != call { view.fault(.reply, "\(channel): \(call) answered before \(calls)") }
+        if calls.first != call, error?.retryAfterMilliseconds == nil {
+            view.fault(.reply, "\(channel): \(call) answered before \(calls)")
+        }
         order[channel]?.removeAll { $0 == call }
     }
 
@@ -176,7 +179,12 @@ actor ChaosClient {
         if let error { refusals[error.code.rawValue, default: 0] += 1 }
         switch call {
         case .resume:
-            if let error { return view.fault(.refusal, "resume: \(error)") }
+            if let error {
+                // While the database is away nobody can resume: the client comes back.
+                if error.retryAfterMilliseconds == nil { view.fault(.refusal, "resume: \(error)") }
+                await socket?.close()
+                return
+            }
             let answer = try decoder.decode(Full<Resumption>.self, from: data).result
             view.apply(answer)
             if answer.hasMore { return await post(Resume(after: view.position, channels: view.positions), as: .resume) }

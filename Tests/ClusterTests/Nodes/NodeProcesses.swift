@@ -116,6 +116,17 @@ final class NodeProcesses: Sendable {
         try await .connect(port: try port(of: place), token: try await token(user, role: role))
     }
 
+    /// The same at a node that may still be making its connections to the database again.
+    func welcomedSocket(_ user: UserID, role: AppRole = .user, at place: Int) async throws -> RawSocket {
+        var found: RawSocket?
+        try await eventually("a welcome at node \(place)") {
+            found = try? await socket(user, role: role, at: place)
+            return found != nil
+        }
+        guard let found else { throw Missed("a welcome") }
+        return found
+    }
+
     /// What the database itself says: each row of one column.
     func rows(_ sql: String) throws -> [String] { try postgres.run(sql: [sql], in: database) }
 }
