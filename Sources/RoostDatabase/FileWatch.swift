@@ -56,7 +56,8 @@ struct FileWatch: Sendable {
                 throw DatabaseFailure(message: "\(file.path) was replaced while the server was running.", kind: .fatal)
             }
             guard status.st_size >= file.sizeMin, file.changed == nil || file.changed == Self.changed(status) else {
-                throw DatabaseFailure(message: "\(file.path) was changed by another program while the server was running.", kind: .fatal)
+                throw DatabaseFailure(
+                    message: "\(file.path) was changed by another program while the server was running.", kind: .fatal)
             }
         }
     }

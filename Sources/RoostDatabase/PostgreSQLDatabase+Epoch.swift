@@ -17,7 +17,8 @@ extension PostgreSQLDatabase {
                 ) { $0.int() } ?? 0
             guard connected == 0 else {
                 throw DatabaseFailure(
-                    message: "\(connected) connections of nodes are open. Stop all nodes first: they hold positions of the old epoch.",
+                    message:
+                        "\(connected) connections of nodes are open. Stop all nodes first: they hold positions of the old epoch.",
                     kind: .fatal)
             }
             try transaction.renewEpoch(to: new)

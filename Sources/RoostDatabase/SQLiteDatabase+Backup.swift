@@ -71,7 +71,7 @@ extension SQLiteDatabase {
             steps += 1
             if steps.isMultiple(of: Self.stepsInSync) { fdatasync(descriptor) }
             if code == SQLITE_OK || code == SQLITE_BUSY || code == SQLITE_LOCKED { Thread.sleep(forTimeInterval: Self.pause) }
-        } while (code == SQLITE_OK || code == SQLITE_BUSY || code == SQLITE_LOCKED) 
+        } while (code == SQLITE_OK || code == SQLITE_BUSY || code == SQLITE_LOCKED)
             && steps < stepsMax && !isClosed.load(ordering: .acquiring)
         let failure = writer.writeWithoutTransaction { _ -> DatabaseFailure? in
             let ended = sqlite3_backup_finish(backup.process)
@@ -117,7 +117,9 @@ extension SQLiteDatabase {
     private static func readPages(of path: String) throws -> (pages: Int64, checksum: String) {
         var (pages, damaged, sum): (Int64, Int64, UInt64) = (0, 0, 0)
         let code = roost_read_pages(path, &pages, &damaged, &sum)
-        guard code == 0 else { throw DatabaseFailure(message: "Can't read \(path): \(String(cString: strerror(code))).", kind: .fatal) }
+        guard code == 0 else {
+            throw DatabaseFailure(message: "Can't read \(path): \(String(cString: strerror(code))).", kind: .fatal)
+        }
         guard damaged == 0 else {
             throw DamagedFiles("Page \(damaged) of \(path) doesn't match its checksum.", canBeAccepted: false)
         }
@@ -140,7 +142,9 @@ extension SQLiteDatabase {
     public static func examinePages(of path: String) throws -> (pages: Int64, damaged: Int64?) {
         var (pages, damaged, sum): (Int64, Int64, UInt64) = (0, 0, 0)
         let code = roost_read_pages(path, &pages, &damaged, &sum)
-        guard code == 0 else { throw DatabaseFailure(message: "Can't read \(path): \(String(cString: strerror(code))).", kind: .fatal) }
+        guard code == 0 else {
+            throw DatabaseFailure(message: "Can't read \(path): \(String(cString: strerror(code))).", kind: .fatal)
+        }
         return (pages, damaged == 0 ? nil : damaged)
     }
 }

@@ -75,7 +75,8 @@ struct StorageExamination {
         }
         // Any other size would be another program's, and checksums are made for this one.
         guard header.pageSize == Int(DatabaseHeader.pageSizeBytes) else {
-            throw DamagedFiles("\(files.database) is damaged: its header gives a page size of \(header.pageSize).", canBeAccepted: false)
+            throw DamagedFiles(
+                "\(files.database) is damaged: its header gives a page size of \(header.pageSize).", canBeAccepted: false)
         }
         // A file from before the checksums is converted; any other number would turn them off.
         guard header.hasChecksums || (header.reservedBytes == 0 && header.applicationID == 0) else {
@@ -104,7 +105,8 @@ struct StorageExamination {
         }
         guard header.generation >= state.generation else {
             try refuse(
-                "\(files.database) is an older copy: it holds checkpoint \(header.generation), and \(state.generation) were completed.")
+                "\(files.database) is an older copy: it holds checkpoint \(header.generation), and \(state.generation) were completed."
+            )
             setsLogAside = log.state != 0
             return
         }
@@ -120,7 +122,8 @@ struct StorageExamination {
                 throw DamagedFiles("\(files.database) and \(files.state) don't belong together.", canBeAccepted: false)
             }
             guard log.state < 2 else {
-                try refuse("\(files.log) is older than \(files.database): the server had written it into the database when it stopped.")
+                try refuse(
+                    "\(files.log) is older than \(files.database): the server had written it into the database when it stopped.")
                 setsLogAside = true
                 return
             }
@@ -144,7 +147,8 @@ struct StorageExamination {
             }
             guard log.committed_frames >= state.logFrames else {
                 return try refuse(
-                    "\(files.log) ends after frame \(log.committed_frames), and \(state.logFrames) were on disk: what is missing was acknowledged.")
+                    "\(files.log) ends after frame \(log.committed_frames), and \(state.logFrames) were on disk: what is missing was acknowledged."
+                )
             }
         }
     }
@@ -170,6 +174,7 @@ struct StorageExamination {
         let committed = log.commits_behind + (log.has_frames_behind != 0 ? 1 : 0)
         guard log.state == 3, committed > 1 else { return }
         try refuse(
-            "\(files.log) is damaged after frame \(log.committed_frames): at least \(committed - 1) transactions behind it would be lost.")
+            "\(files.log) is damaged after frame \(log.committed_frames): at least \(committed - 1) transactions behind it would be lost."
+        )
     }
 }

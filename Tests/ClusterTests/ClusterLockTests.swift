@@ -43,7 +43,8 @@ extension RealClusterTests {
             postgres.giveBack(database)
         }
 
-        @Test("I23 a lock on one channel's row holds up that channel only, not longer than a second the others, and its order stays")
+        @Test(
+            "I23 a lock on one channel's row holds up that channel only, not longer than a second the others, and its order stays")
         func holdsOneChannel() async throws {
             try await withLock(seconds: 3, patience: .seconds(10)) { ann, locked in
                 var waiting: [Int64] = []
@@ -65,7 +66,9 @@ extension RealClusterTests {
             }
         }
 
-        @Test("I23 what waits for a lock for longer than --lock-timeout is refused, and what came after it in its order too or stored")
+        @Test(
+            "I23 what waits for a lock for longer than --lock-timeout is refused, and what came after it in its order too or stored"
+        )
         func givesUp() async throws {
             try await withLock(seconds: 4, patience: .seconds(1)) { ann, locked in
                 let send = try await ann.post(SendMessage(channel: Self.held, clientId: "1", text: "hi"))

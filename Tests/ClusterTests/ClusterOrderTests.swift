@@ -52,7 +52,8 @@ extension RealClusterTests {
             }
         }
 
-        @Test("ST-02 watching and not watching any more, in one breath: what comes last holds, though watching asks the other nodes")
+        @Test(
+            "ST-02 watching and not watching any more, in one breath: what comes last holds, though watching asks the other nodes")
         func watchesInTurn() async throws {
             try await TestCluster.run(2) { cluster in
                 try await cluster.waitUntilAcquainted()
@@ -73,7 +74,9 @@ extension RealClusterTests {
 
         // MARK: Events, then the reply
 
-        @Test("I1 a node's first follower of a channel gets their own event before the reply: joined, created or watched in one breath")
+        @Test(
+            "I1 a node's first follower of a channel gets their own event before the reply: joined, created or watched in one breath"
+        )
         func firstFollower() async throws {
             try await TestCluster.run(2) { cluster in
                 try await cluster.waitUntilAcquainted()
@@ -100,7 +103,9 @@ extension RealClusterTests {
             }
         }
 
-        @Test("I1 I3 while a node's bus is away its replies come in the order of the calls, each event once, before its reply, and marked")
+        @Test(
+            "I1 I3 while a node's bus is away its replies come in the order of the calls, each event once, before its reply, and marked"
+        )
         func withoutBus() async throws {
             try await TestCluster.run(2) { cluster in
                 try await cluster.makeChannel(Self.general, owner: "ann", members: ["bob"])
@@ -179,7 +184,9 @@ struct Answers {
                 received[event.stream] = event.seq
             case .reply(let call, let error?, _): faults.append("\(call) was refused: \(error)")
             case .reply(let call, nil, let message?):
-                if received[.channel(message.channelId)] ?? 0 < message.seq { faults.append("\(call) was answered before its event") }
+                if received[.channel(message.channelId)] ?? 0 < message.seq {
+                    faults.append("\(call) was answered before its event")
+                }
             case .reply: break
             }
         }

@@ -32,7 +32,8 @@ import Testing
                 while !Task.isCancelled {
                     number += 1
                     try await writer.call(
-                        SendMessage(channel: "general", clientId: ClientID("a\(number)"), text: String(repeating: "b", count: 4000)))
+                        SendMessage(channel: "general", clientId: ClientID("a\(number)"), text: String(repeating: "b", count: 4000))
+                    )
                 }
                 return number
             }
@@ -106,7 +107,9 @@ import Testing
         let secret = SecretFile(directory: server.directory).url
         let new = TemporaryDirectory.make()
         #expect(throws: Backup.Unusable.self, "no secret in it") { try Backup.restore(target, to: new, secret: .backup) }
-        #expect(throws: Backup.Unusable.self, "a directory in use") { try Backup.restore(target, to: server.directory, secret: .new) }
+        #expect(throws: Backup.Unusable.self, "a directory in use") {
+            try Backup.restore(target, to: server.directory, secret: .new)
+        }
         let other = try TestSecret.make()
         #expect(throws: Backup.Unusable.self, "another secret") { try Backup.restore(target, to: new, secret: .file(other)) }
         let left = (try? FileManager.default.contentsOfDirectory(atPath: new.path)) ?? []
@@ -156,7 +159,9 @@ import Testing
         chmod(file.path, 0o600)
         #expect(await refusal() == "none")
         // With a secret beside it, a database that is gone isn't taken for a first start.
-        for name in ["roost.sqlite", "roost.state"] { try FileManager.default.removeItem(at: server.directory.appending(path: name)) }
+        for name in ["roost.sqlite", "roost.state"] {
+            try FileManager.default.removeItem(at: server.directory.appending(path: name))
+        }
         #expect(await refusal().contains("--accept-data-loss"))
         try? FileManager.default.removeItem(at: server.directory)
     }

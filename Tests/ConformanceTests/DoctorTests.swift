@@ -145,7 +145,9 @@ import Testing
             problems.contains { $0.contains("ROOST_PROT") } && problems.contains { $0.contains("ROOST_PORT, ROOST_SERVICE_HOST") })
     }
 
-    @Test("too few open files for connections-max are a warning; the server that runs takes no more connections than it has files for")
+    @Test(
+        "too few open files for connections-max are a warning; the server that runs takes no more connections than it has files for"
+    )
     func openFiles() async throws {
         let server = try await WatchedServer.start(arguments: ["--connections-max", "1000000"])
         let (_, findings) = try await doctor(server.directory, port: server.port, ["--connections-max", "1000000"])

@@ -35,7 +35,8 @@ import Testing
         let token = try await server.token("ann")
         let connection = try await RawConnection.connect(port: server.port)
         let body = #"{"channel":"general","type":"community"}"#
-        let head = "POST /v1/channels HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer \(token)\r\nContent-Length: \(body.utf8.count)\r\n\r\n"
+        let head =
+            "POST /v1/channels HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer \(token)\r\nContent-Length: \(body.utf8.count)\r\n\r\n"
         try await connection.send(head + body.prefix(5))
         let idle = try await RawConnection.connect(port: server.port)
         try await idle.send("GET /livez HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -98,7 +99,8 @@ private final class Crowd: Sendable {
         for _ in 0..<200 { slowReader.post(Array("GET /openapi.json HTTP/1.1\r\nHost: x\r\n\r\n".utf8)) }
         let upload = "POST /v1/channels HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer \(token)\r\nContent-Length: 500\r\n\r\n{"
         connections = [
-            try await connection(), try await connection("GET /li"), try await connection("GET /livez HTTP/1.1\r\nHost:"), kept, slowReader,
+            try await connection(), try await connection("GET /li"), try await connection("GET /livez HTTP/1.1\r\nHost:"), kept,
+            slowReader,
             try await connection(upload),
         ]
         let deaf = try await server.socket("deaf")

@@ -53,10 +53,13 @@ import Testing
         }
         let bad: [(keys: [[String: String]], reason: String)] = [
             ([oct, changed(ec) { $0["kid"] = "shared" }], "the kid shared stands in it twice"),
-            ([changed(oct) { $0["kid"] = nil }], "key 1: kid must have"), ([changed(oct) { $0["kid"] = "" }], "key 1: kid must have"),
+            ([changed(oct) { $0["kid"] = nil }], "key 1: kid must have"),
+            ([changed(oct) { $0["kid"] = "" }], "key 1: kid must have"),
             ([changed(oct) { $0["k"] = "c2hvcnQ" }], "k must be at least 32 bytes"),
-            ([changed(oct) { $0["alg"] = "HS512" }], "alg must be HS256"), ([changed(oct) { $0["alg"] = "none" }], "alg must be HS256"),
-            ([changed(rsa) { $0["alg"] = "HS256" }], "alg must be RS256"), ([changed(ec) { $0["alg"] = "ES384" }], "alg must be ES256"),
+            ([changed(oct) { $0["alg"] = "HS512" }], "alg must be HS256"),
+            ([changed(oct) { $0["alg"] = "none" }], "alg must be HS256"),
+            ([changed(rsa) { $0["alg"] = "HS256" }], "alg must be RS256"),
+            ([changed(ec) { $0["alg"] = "ES384" }], "alg must be ES256"),
             ([changed(ec) { $0["crv"] = "P-384" }], "isn't one of"), ([changed(ec) { $0["x"] = $0["y"] }], "point"),
             ([changed(ec) { $0["d"] = $0["x"] }], "private key"), ([changed(rsa) { $0["d"] = "AQAB" }], "private key"),
             ([changed(rsa) { $0["n"] = String($0["n"]?.prefix(340) ?? "") }], "2048"),

@@ -100,11 +100,14 @@ import Testing
             },
             "an ES256 signature of zeros": forge.token(#"{"alg":"ES256","kid":"ec"}"#, forge.claims()) { _ in Data(count: 64) },
             "an empty signature": forge.token(#"{"alg":"HS256"}"#, forge.claims()) { _ in Data() },
-            "a signature cut off": forge.token(#"{"alg":"HS256"}"#, forge.claims()) { TokenForge.hmac($0, forge.secret).prefix(31) },
+            "a signature cut off": forge.token(#"{"alg":"HS256"}"#, forge.claims()) {
+                TokenForge.hmac($0, forge.secret).prefix(31)
+            },
         ]
         for (index, secret) in secrets.enumerated() {
             for (name, kid) in [("ec", "ec"), ("rsa", "rsa"), ("ed", "ed")] {
-                bad["HS256 with public key \(index) as \(name)"] = forge.token(#"{"alg":"HS256","kid":"\#(kid)"}"#, forge.claims()) {
+                bad["HS256 with public key \(index) as \(name)"] = forge.token(#"{"alg":"HS256","kid":"\#(kid)"}"#, forge.claims())
+                {
                     TokenForge.hmac($0, secret)
                 }
             }
@@ -131,7 +134,8 @@ import Testing
             "crit": forge.own(#"{"alg":"HS256","crit":["exp"],"exp":\#(far)}"#),
             "crit of b64": forge.own(#"{"alg":"HS256","b64":true,"crit":["b64"]}"#),
             "an empty crit": forge.own(#"{"alg":"HS256","crit":[]}"#), "crit null": forge.own(#"{"alg":"HS256","crit":null}"#),
-            "two algs": forge.own(#"{"alg":"none","alg":"HS256"}"#), "two algs, one escaped": forge.own(#"{"alg":"none","\u0061lg":"HS256"}"#),
+            "two algs": forge.own(#"{"alg":"none","alg":"HS256"}"#),
+            "two algs, one escaped": forge.own(#"{"alg":"none","\u0061lg":"HS256"}"#),
             "two kids": forge.shared(#"{"alg":"HS256","kid":"ec","kid":"shared"}"#),
             "two subs": payload(#"{"sub":"bob","sub":"ann","exp":\#(far)}"#),
             "two roles": payload(#"{"sub":"ann","role":"user","role":"admin","exp":\#(far)}"#),
@@ -142,13 +146,15 @@ import Testing
             "exp in 100 years": payload(#"{"sub":"ann","exp":\#(far + 3_155_760_000)}"#),
             "exp of 2^63": payload(#"{"sub":"ann","exp":9223372036854775808}"#),
             "iat a string": payload(forge.claims(#""iat":"\#(far)""#)), "nbf a string": payload(forge.claims(#""nbf":"0""#)),
-            "nbf in the future": payload(forge.claims(#""nbf":\#(far)"#)), "iat in the future": payload(forge.claims(#""iat":\#(far)"#)),
+            "nbf in the future": payload(forge.claims(#""nbf":\#(far)"#)),
+            "iat in the future": payload(forge.claims(#""iat":\#(far)"#)),
             "an iat so old that the lifetime is too long": payload(forge.claims(#""iat":1"#)),
             "no sub": payload(#"{"exp":\#(far)}"#), "an empty sub": payload(#"{"sub":"","exp":\#(far)}"#),
             "sub a number": payload(#"{"sub":1,"exp":\#(far)}"#), "sub with U+0000": payload(#"{"sub":"a\u0000","exp":\#(far)}"#),
             "an unknown role": payload(forge.claims(#""role":"root""#)), "jti a number": payload(forge.claims(#""jti":1"#)),
             "a long jti": payload(forge.claims(#""jti":"\#(String(repeating: "x", count: 129))""#)),
-            "a payload that is an array": payload("[]"), "a payload that is no JSON": payload("ann"), "an empty payload": payload(""),
+            "a payload that is an array": payload("[]"), "a payload that is no JSON": payload("ann"),
+            "an empty payload": payload(""),
             "a payload that isn't UTF-8": text + "." + TokenForge.base64(TokenForge.hmac(Data(text.utf8), forge.secret)),
             "padding": parts[0] + "." + parts[1] + "." + parts[2] + "=",
             "the other alphabet": good.replacing("-", with: "+").replacing("_", with: "/") + "/",

@@ -149,7 +149,8 @@ enum Rows {
         (PutRole(role: "new", rank: 1, permissions: []), false), (DeleteRole(role: "new"), false),
         (UpsertUser(user: "eve"), false), (GetUser(user: target), true), (GetUsers(users: [target]), true), (GetMe(), true),
         (DeactivateUser(user: outsider), false), (ReactivateUser(user: outsider), false), (RevokeUserTokens(user: outsider), false),
-        (RevokeToken(tokenId: "1"), false), (UpdateMe(displayName: "Me"), true), (GetPreferences(), true), (UpdatePreferences(autoAcceptInvitations: false), true),
+        (RevokeToken(tokenId: "1"), false), (UpdateMe(displayName: "Me"), true), (GetPreferences(), true),
+        (UpdatePreferences(autoAcceptInvitations: false), true),
         (QueryChannels(), true), (QueryChannels(membership: .all), true), (ListMyInvitations(), true), (GetTotalUnread(), true),
         (GetMyChanges(after: 0), true),
     ]

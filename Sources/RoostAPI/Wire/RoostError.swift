@@ -91,7 +91,8 @@ public struct RoostError: Error, Codable, Hashable, Sendable {
     public var status: Int {
         switch code {
         case .unauthenticated, .tokenExpired, .tokenRevoked: 401
-        case .userDeactivated, .notPermitted, .notMember, .notInvited, .notMessageOwner, .kindForbids, .inviteRequired, .banned, .muted, .frozen,
+        case .userDeactivated, .notPermitted, .notMember, .notInvited, .notMessageOwner, .kindForbids, .inviteRequired, .banned,
+            .muted, .frozen,
             .channelMuted, .sendNotAllowed:
             403
         case .notFound, .unknownOperation: 404

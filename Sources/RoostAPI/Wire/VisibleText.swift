@@ -64,7 +64,8 @@ extension Limits {
 package enum VisibleText {
     private static let controls = "\\u0000-\\u001f\\u007f-\\u009f\\u2028\\u2029"
     private static let invisible =
-        controls + "\\u00ad\\u034f\\u061c\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180f\\u200b\\u200e\\u200f\\u202a-\\u202e\\u2060-\\u206f"
+        controls
+        + "\\u00ad\\u034f\\u061c\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180f\\u200b\\u200e\\u200f\\u202a-\\u202e\\u2060-\\u206f"
         + "\\u3164\\ufeff\\uffa0\\ufff0-\\ufffb\\ufffe\\uffff"
     private static let otherSpaces = "\\u00a0\\u1680\\u2000-\\u200a\\u202f\\u205f\\u3000"
     private static let ofNewIdentifiers = "/," + invisible + otherSpaces + "\\u200c\\u200d\\ufe00-\\ufe0f"

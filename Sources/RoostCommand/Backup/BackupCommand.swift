@@ -64,7 +64,9 @@ struct RestoreCommand: AsyncParsableCommand {
             let source: Backup.Secret = newSecret ? .new : secret.map { .file(URL(filePath: $0)) } ?? .backup
             let restored = try Backup.restore(from, to: directory, secret: source)
             Output.lines(
-                BackupText.lines(of: restored, in: from.path) + ["", "Restored into \(directory.path). Next: roost serve --data \(data)"])
+                BackupText.lines(of: restored, in: from.path) + [
+                    "", "Restored into \(directory.path). Next: roost serve --data \(data)",
+                ])
         } catch let failure as Failure {
             throw failure
         } catch {

@@ -22,7 +22,8 @@ struct Epoch: AsyncParsableCommand {
         func run() async throws {
             let address = try await Settings.load(flags).text(.database)
             guard address != "sqlite" else {
-                throw Failure("Name the database with --database postgres://… For SQLite, roost restore gives a new epoch by itself.")
+                throw Failure(
+                    "Name the database with --database postgres://… For SQLite, roost restore gives a new epoch by itself.")
             }
             do {
                 Output.line("The epoch is \(try EpochRenewal.run(url: address)) now. Start the nodes.")

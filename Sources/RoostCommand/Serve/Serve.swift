@@ -12,7 +12,9 @@ struct Serve: AsyncParsableCommand {
     @OptionGroup var flags: SettingFlags
     @Flag(help: "Also make the demo's people and channels, once.") var demo = false
     @Flag(
-        help: "Start although files are missing, older, damaged or another server's, once it has said which. What is lost stays lost.")
+        help:
+            "Start although files are missing, older, damaged or another server's, once it has said which. What is lost stays lost."
+    )
     var acceptDataLoss = false
 
     func run() async throws {

@@ -125,7 +125,8 @@ extension Setting {
     /// Every setting, in the order in which they are shown.
     static let all = [
         data, database, bus, busPrefix, lanes, lockTimeout, host, port, allowOrigin, logLevel, drainWindow, connectionsMax,
-        unauthenticatedConnectionsPerAddress, connectionsPerUser, requestsPerUser, memoryBudget, trustedProxies, pingInterval, idleTimeout,
+        unauthenticatedConnectionsPerAddress, connectionsPerUser, requestsPerUser, memoryBudget, trustedProxies, pingInterval,
+        idleTimeout,
         authenticationTimeout, eventLoops, tokenKeys, tokenIssuer, tokenAudience, tokenLifetimeMax, channelTypes, channelsPerUser,
         historyForNewMembers,
     ]

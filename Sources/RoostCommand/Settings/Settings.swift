@@ -107,7 +107,9 @@ struct Settings: Sendable {
         configuration.requestsPerUserMax = whole(.requestsPerUser)
         configuration.memoryBudgetBytes = whole(.memoryBudget) << 20
         if text(.trustedProxies) != "none" {
-            configuration.trustedProxies = text(.trustedProxies).split(separator: ",").map { $0.trimmingCharacters(in: .whitespaces) }
+            configuration.trustedProxies = text(.trustedProxies).split(separator: ",").map {
+                $0.trimmingCharacters(in: .whitespaces)
+            }
         }
         configuration.pingInterval = seconds(.pingInterval)
         configuration.idleTimeout = seconds(.idleTimeout)

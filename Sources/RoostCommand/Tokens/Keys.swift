@@ -16,7 +16,8 @@ struct Keys: AsyncParsableCommand {
         subcommands: [List.self, Add.self, Use.self, Remove.self], defaultSubcommand: List.self)
 
     struct Directory: ParsableArguments {
-        @Option(help: "The data directory of the server. Default: \(Setting.data.standard). Environment: ROOST_DATA.") var data: String?
+        @Option(help: "The data directory of the server. Default: \(Setting.data.standard). Environment: ROOST_DATA.") var data:
+            String?
 
         /// - Throws: a ``Failure`` where no server has run.
         func ring() throws -> TokenKeyRing {

@@ -40,7 +40,9 @@ public struct IDGenerator: Sendable {
 
     /// The time that the newest ids carry, of all generators of a database. Nil before the first.
     public static func newestTime(in transaction: any Transaction) throws -> Timestamp? {
-        let all = try transaction.rows("SELECT value FROM settings WHERE name = 'ids' OR name LIKE 'ids.%'") { Int64($0.string()) ?? 0 }
+        let all = try transaction.rows("SELECT value FROM settings WHERE name = 'ids' OR name LIKE 'ids.%'") {
+            Int64($0.string()) ?? 0
+        }
         return all.max().map { Timestamp(milliseconds: epochMilliseconds + ($0 >> 12)) }
     }
 

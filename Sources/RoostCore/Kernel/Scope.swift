@@ -67,7 +67,8 @@ public struct Scope: Hashable, Sendable {
         guard let rowLock = transaction.dialect.rowLock else { return occupied }
         for part in channels.map(\.rawValue).sortedByBytes().chunked(by: Self.locksPerStatement) {
             let all: [ChannelID] = try transaction.rows(
-                "SELECT channel_id FROM channel_heads WHERE channel_id IN (\(list: part))") { $0.identifier() }
+                "SELECT channel_id FROM channel_heads WHERE channel_id IN (\(list: part))"
+            ) { $0.identifier() }
             let free: [ChannelID] = try transaction.rows(
                 "SELECT channel_id FROM channel_heads WHERE channel_id IN (\(list: part)) ORDER BY channel_id \(rowLock) SKIP LOCKED"
             ) { $0.identifier() }
@@ -75,7 +76,8 @@ public struct Scope: Hashable, Sendable {
         }
         for part in users.map(\.rawValue).sortedByBytes().chunked(by: Self.locksPerStatement) {
             let all: [UserID] = try transaction.rows(
-                "SELECT user_id FROM user_heads WHERE user_id IN (\(list: part))") { $0.identifier() }
+                "SELECT user_id FROM user_heads WHERE user_id IN (\(list: part))"
+            ) { $0.identifier() }
             let free: [UserID] = try transaction.rows(
                 "SELECT user_id FROM user_heads WHERE user_id IN (\(list: part)) ORDER BY user_id \(rowLock) SKIP LOCKED"
             ) { $0.identifier() }

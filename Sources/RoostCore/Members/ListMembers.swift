@@ -5,7 +5,8 @@ extension ListMembers: Handled {
 
     public func handle(in context: inout Context) throws -> Page<MemberEntry> {
         let access = try context.require(.memberList, in: channel)
-        let listing = try context.members(of: access, states: states, roles: roles, sort: sort ?? .firstCreated, order: effectiveOrder)
+        let listing = try context.members(
+            of: access, states: states, roles: roles, sort: sort ?? .firstCreated, order: effectiveOrder)
         var query = self
         query.limit = nil
         query.cursor = nil

@@ -114,7 +114,8 @@ struct MemberListing {
 extension Context {
     /// A list of members for the caller. Throws for states that the caller may not list (D-28, MN-18).
     func members(
-        of access: ChannelAccess, states: [MemberFilter]?, roles: [ChannelRole]?, sort: MemberSort, order: SortDirection, searching: Bool = false
+        of access: ChannelAccess, states: [MemberFilter]?, roles: [ChannelRole]?, sort: MemberSort, order: SortDirection,
+        searching: Bool = false
     ) throws -> MemberListing {
         let states = Set(states ?? [.member])
         if states.contains(.muted) { try require(.memberListMuted, in: access) }

@@ -5,7 +5,8 @@ extension SearchMembers: Handled {
 
     public func handle(in context: inout Context) throws -> Page<MemberEntry> {
         let access = try context.require(.memberList, in: channel)
-        var listing = try context.members(of: access, states: states, roles: roles, sort: .lastCreated, order: .descending, searching: true)
+        var listing = try context.members(
+            of: access, states: states, roles: roles, sort: .lastCreated, order: .descending, searching: true)
         let search = NameSearch(text)
         listing.further = [condition(search)]
         var query = self

@@ -212,7 +212,9 @@ final class Engine: Sendable {
                     running = job
                     // Answers of a batch are held until it is committed.
                     guard memory?.hasRoom(forWriteAfter: answerBytes) != false else { return refusal(.overloadedMemory) }
-                    let outcome = try outcome(of: job, ids: &ids, now: now) { rule in try transaction.attempt { try rule(transaction) } }
+                    let outcome = try outcome(of: job, ids: &ids, now: now) { rule in
+                        try transaction.attempt { try rule(transaction) }
+                    }
                     if case .success(let payload) = outcome.result { answerBytes += payload.count }
                     return outcome
                 }
@@ -264,7 +266,8 @@ final class Engine: Sendable {
     /// Nobody knows what is on disk after a failed fsync. Nothing that isn't on disk was acknowledged; a new process reads what is there.
     private func end(_ error: any Error) -> Never {
         logger.critical(
-            "The disk failed. The server ends now, so that nothing is acknowledged that isn't stored.", metadata: ["error": "\(error)"])
+            "The disk failed. The server ends now, so that nothing is acknowledged that isn't stored.",
+            metadata: ["error": "\(error)"])
         exit(74)
     }
 

@@ -50,7 +50,9 @@ struct FrameAssembler {
     }
 
     private func control(_ frame: ClientFrame) -> Outcome {
-        guard frame.isFinal, frame.payload.readableBytes <= 125 else { return .violation(.protocolError, "a control frame is whole and short") }
+        guard frame.isFinal, frame.payload.readableBytes <= 125 else {
+            return .violation(.protocolError, "a control frame is whole and short")
+        }
         switch frame.opcode {
         case .ping: return .ping(frame.payload)
         case .pong: return .pong

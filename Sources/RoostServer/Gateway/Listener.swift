@@ -23,14 +23,17 @@ struct Listener: Sendable {
             .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
             .serverChannelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
-                    try channel.pipeline.syncOperations.addHandler(AcceptPauseHandler(metrics: gateway.services.metrics, logger: logger))
+                    try channel.pipeline.syncOperations.addHandler(
+                        AcceptPauseHandler(metrics: gateway.services.metrics, logger: logger))
                 }
             }
             .childChannelOption(.allowRemoteHalfClosure, value: true)
             // What one read brings has to be held when it can't be decoded yet.
             .childChannelOption(.maxMessagesPerRead, value: 1)
             .childChannelOption(
-                .recvAllocator, value: AdaptiveRecvByteBufferAllocator(minimum: 64, initial: 2048, maximum: GatewayChannel.readSizeBytes))
+                .recvAllocator,
+                value: AdaptiveRecvByteBufferAllocator(minimum: 64, initial: 2048, maximum: GatewayChannel.readSizeBytes)
+            )
             .childChannelInitializer { channel in
                 gateway.setup(channel: channel, logger: logger).map { value in
                     value.upgrade.whenComplete { upgrade in

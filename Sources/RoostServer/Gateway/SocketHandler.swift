@@ -239,7 +239,11 @@ final class SocketHandler: ChannelInboundHandler {
             run: { try ReplyFrame.result(operation.handle(in: &$0), call: call) },
             destination: .socket(address, call: call))
         do {
-            if type(of: operation).isReadOnly { try services.engine.submit(read: job) } else { try services.engine.submit(write: job) }
+            if type(of: operation).isReadOnly {
+                try services.engine.submit(read: job)
+            } else {
+                try services.engine.submit(write: job)
+            }
         } catch {
             reply(error, to: call)
             return
@@ -478,24 +482,6 @@ final class SocketHandler: ChannelInboundHandler {
         if now - lastPingAt >= limits.pingInterval {
             lastPingAt = now
             writeControl(.ping, [])
-        }
-    }
-}
-
-extension WebSocketOpcode {
-    /// The four bits on the wire.
-    fileprivate var wireValue: UInt8 { UInt8(webSocketOpcode: self) }
-}
-
-extension CloseCode {
-    /// What a socket is closed with whose token or user is refused; nil for other refusals.
-    fileprivate init?(refusing error: RoostError) {
-        switch error.code {
-        case .unauthenticated: self = .unauthenticated
-        case .tokenExpired: self = .tokenExpired
-        case .tokenRevoked: self = .tokenRevoked
-        case .userDeactivated: self = .userDeactivated
-        default: return nil
         }
     }
 }

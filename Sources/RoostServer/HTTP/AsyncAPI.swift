@@ -27,7 +27,8 @@ enum AsyncAPI {
         }
         func messages(_ isFromServer: Bool) -> JSONValue {
             .array(
-                frames.filter { $0.isFromServer == isFromServer }.map { ["$ref": .string("#/channels/socket/messages/\($0.name)")] })
+                frames.filter { $0.isFromServer == isFromServer }.map { ["$ref": .string("#/channels/socket/messages/\($0.name)")] }
+            )
         }
         let channel: JSONValue = ["$ref": "#/channels/socket"]
         return [
@@ -58,7 +59,8 @@ enum AsyncAPI {
                     Dictionary(
                         uniqueKeysWithValues: frames.map { frame in
                             let message: JSONValue = [
-                                "name": .string(frame.name), "summary": .string(frame.summary), "payload": reference(component(frame)),
+                                "name": .string(frame.name), "summary": .string(frame.summary),
+                                "payload": reference(component(frame)),
                             ]
                             return (frame.name, message)
                         })),

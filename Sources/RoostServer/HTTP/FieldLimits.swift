@@ -237,7 +237,9 @@ extension [String: JSONValue] {
     /// A schema that also takes `null`, as every optional field does.
     func orNull(unless isRequired: Bool) -> [String: JSONValue] {
         guard !isRequired else { return self }
-        guard case .string(let type)? = self["type"], self["anyOf"] == nil else { return ["anyOf": [.object(self), ["type": "null"]]] }
+        guard case .string(let type)? = self["type"], self["anyOf"] == nil else {
+            return ["anyOf": [.object(self), ["type": "null"]]]
+        }
         var result = self
         result["type"] = [.string(type), "null"]
         if case .array(let cases)? = self["enum"] { result["enum"] = .array(cases + [.null]) }

@@ -78,7 +78,8 @@ enum OpenAPI {
                 "required": .boolean(bodyFields.contains(where: \.isRequired)),
                 "content": [
                     "application/json": [
-                        "schema": limits.object(of: bodyFields), "example": .object(limits.example.filter { !inPath.contains($0.key) }),
+                        "schema": limits.object(of: bodyFields),
+                        "example": .object(limits.example.filter { !inPath.contains($0.key) }),
                     ]
                 ],
             ]

@@ -122,7 +122,9 @@ public struct Backup: Codable, Sendable {
                 guard let secretText else { return try transaction.forget(Storage.fingerprintName) }
                 let given = try SecretFile.secret(in: secretText, path: "The secret")
                 guard known == nil || known == Storage.fingerprint(of: given) else {
-                    throw Unusable("The secret isn't the one that this database was used with: all tokens would end. To have that: --new-secret.")
+                    throw Unusable(
+                        "The secret isn't the one that this database was used with: all tokens would end. To have that: --new-secret."
+                    )
                 }
             }
             try database.close()
@@ -145,7 +147,8 @@ public struct Backup: Codable, Sendable {
         case .backup:
             guard verified.hasSecret else {
                 throw Unusable(
-                    "The backup has no token secret. Name the file with --secret, or make a new one with --new-secret, which ends all tokens.")
+                    "The backup has no token secret. Name the file with --secret, or make a new one with --new-secret, which ends all tokens."
+                )
             }
             file = backup.appending(path: secretName)
         }

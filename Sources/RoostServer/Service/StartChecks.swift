@@ -47,7 +47,8 @@ struct StartChecks {
                 """)
         } else if distance < -Distance.behindMilliseconds {
             logger.warning(
-                "The clock says \(now), and the newest ids were made at \(newest). Ids count on from there. Set the clock if it is wrong.")
+                "The clock says \(now), and the newest ids were made at \(newest). Ids count on from there. Set the clock if it is wrong."
+            )
         }
     }
 

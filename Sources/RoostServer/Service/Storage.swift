@@ -109,7 +109,9 @@ struct Storage {
                 return "The nodes of a cluster sign and check tokens with one secret, and this one's isn't theirs. "
                     + "Copy the file token-secret from the data directory of another node to \(path)."
             }
-            return (isMissing ? "The token secret \(path) is missing" : "The token secret \(path) isn't the one that the database was used with")
+            return
+                (isMissing
+                ? "The token secret \(path) is missing" : "The token secret \(path) isn't the one that the database was used with")
                 + ": all tokens would end. Put the right one back. To go on with another: roost serve --accept-data-loss."
         }
     }

@@ -23,7 +23,9 @@ public struct SecretFile: Sendable {
 
     /// Writes the file as a whole, and waits until it and its name are on disk: tokens are signed with it from now on.
     func write(_ text: String) throws {
-        func refusal(_ what: String) -> Unusable { Unusable(path: url.path, reason: "\(what): \(String(cString: strerror(errno)))") }
+        func refusal(_ what: String) -> Unusable {
+            Unusable(path: url.path, reason: "\(what): \(String(cString: strerror(errno)))")
+        }
         let new = url.appendingPathExtension("new").path
         let bytes = Array(text.utf8)
         unlink(new)

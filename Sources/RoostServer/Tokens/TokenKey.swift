@@ -84,7 +84,8 @@ extension TokenKey {
         case ("RSA", nil):
             (algorithm, material) = (.rs256, .rsa(try await Self.rsa(jwk)))
         default:
-            throw .init("kty \(jwk.kty ?? "")\(jwk.crv.map { " with crv \($0)" } ?? "") isn't one of oct, EC P-256, OKP Ed25519, RSA")
+            throw .init(
+                "kty \(jwk.kty ?? "")\(jwk.crv.map { " with crv \($0)" } ?? "") isn't one of oct, EC P-256, OKP Ed25519, RSA")
         }
         guard jwk.alg == nil || jwk.alg == algorithm.rawValue else {
             throw .init("alg must be \(algorithm.rawValue) for a key of this kind")

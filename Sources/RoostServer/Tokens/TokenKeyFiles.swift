@@ -71,7 +71,8 @@ struct TokenKeyFiles: Sendable {
         [ring.url, file].compactMap { $0 }.map { file in
             let attributes = try? FileManager.default.attributesOfItem(atPath: file.resolvingSymlinksInPath().path)
             return Mark(
-                inode: (attributes?[.systemFileNumber] as? NSNumber)?.intValue, sizeBytes: (attributes?[.size] as? NSNumber)?.intValue,
+                inode: (attributes?[.systemFileNumber] as? NSNumber)?.intValue,
+                sizeBytes: (attributes?[.size] as? NSNumber)?.intValue,
                 changedAt: attributes?[.modificationDate] as? Date, mode: (attributes?[.posixPermissions] as? NSNumber)?.intValue)
         }
     }

@@ -68,7 +68,8 @@ final class TokenVerifier: Sendable {
             throw Self.refusal(error.message, "names no lawful user: \(error.message)")
         }
         return VerifiedToken(
-            user: user, role: claims.role ?? .user, displayName: Limits.displayName(fromClaim: claims.name), expiresAt: Self.timestamp(claims.exp),
+            user: user, role: claims.role ?? .user, displayName: Limits.displayName(fromClaim: claims.name),
+            expiresAt: Self.timestamp(claims.exp),
             identity: TokenIdentity(user: user, issuedAt: claims.iat.map(Self.timestamp), id: claims.jti))
     }
 

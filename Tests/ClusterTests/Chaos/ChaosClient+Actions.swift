@@ -34,7 +34,8 @@ extension ChaosClient {
         case 31...36:
             guard let message = mine.randomElement(using: &random) else { return }
             let text = "edited \(random.number(1...1000))"
-            await post(EditMessage(channel: message.channelId, message: message.messageId, text: text), as: .change, in: message.channelId)
+            await post(
+                EditMessage(channel: message.channelId, message: message.messageId, text: text), as: .change, in: message.channelId)
         case 37...39:
             guard let message = mine.popLast() else { return }
             await post(DeleteMessage(channel: message.channelId, message: message.messageId), as: .change, in: message.channelId)

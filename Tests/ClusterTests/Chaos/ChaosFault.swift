@@ -53,7 +53,9 @@ enum ChaosFault: String, CaseIterable, Sendable {
         case .cutDatabase: try await switching(nodes.ways[place].databaseProxy, to: .refuse, for: moment)
         case .silenceDatabase: try await switching(nodes.ways[place].databaseProxy, to: .swallow, for: moment)
         case .freezeBackends:
-            let backends = try nodes.rows("SELECT pid FROM pg_stat_activity WHERE application_name = 'roost'").compactMap { Int32($0) }
+            let backends = try nodes.rows("SELECT pid FROM pg_stat_activity WHERE application_name = 'roost'").compactMap {
+                Int32($0)
+            }
             let chosen = backends.shuffled(using: &random).prefix(3)
             for backend in chosen { kill(backend, SIGSTOP) }
             try await Task.sleep(for: moment)
@@ -68,7 +70,8 @@ enum ChaosFault: String, CaseIterable, Sendable {
             let digit = random.number(0...9)
             _ = try nodes.postgres.run(
                 sql: [
-                    "BEGIN", "SELECT count(*) FROM (SELECT 1 FROM channel_heads WHERE channel_id LIKE '%\(digit)' FOR UPDATE) AS held",
+                    "BEGIN",
+                    "SELECT count(*) FROM (SELECT 1 FROM channel_heads WHERE channel_id LIKE '%\(digit)' FOR UPDATE) AS held",
                     "SELECT pg_sleep(\(seconds))", "COMMIT",
                 ], in: nodes.database)
         }

@@ -83,7 +83,8 @@ extension RealClusterTests {
         }
 
         /// One fault after another, each kind once before any comes again: that is what this test is about, and nothing waits on its times.
-        private func wreck(_ nodes: NodeProcesses, hasBus: Bool, _ random: inout SeededGenerator) async throws -> [ChaosFault: Int] {
+        private func wreck(_ nodes: NodeProcesses, hasBus: Bool, _ random: inout SeededGenerator) async throws -> [ChaosFault: Int]
+        {
             let end = ContinuousClock.now + .seconds(Self.seconds ?? (hasBus ? 30 : 15))
             var counts: [ChaosFault: Int] = [:]
             var deck: [ChaosFault] = []

@@ -17,10 +17,16 @@ import Testing
 
     /// Waits until the server has taken what the kernel has.
     private static func answer(of server: TestServer, to path: String, until status: Int) async throws -> TestServer.Answer {
-        try await Polling.value { try await server.request("GET", path) } until: { $0.status == status }
+        try await Polling.value {
+            try await server.request("GET", path)
+        } until: {
+            $0.status == status
+        }
     }
 
-    @Test("Health checks are answered while one address holds every connection that it may, and everything else is refused with a code")
+    @Test(
+        "Health checks are answered while one address holds every connection that it may, and everything else is refused with a code"
+    )
     func oneAddress() async throws {
         let server = try await TestServer { $0.unauthenticatedConnectionsPerAddressMax = 20 }
         let held = try await Self.open(300, on: server)
@@ -69,7 +75,9 @@ import Testing
         sockets.append(try await server.socket("bob"))
         for _ in 0..<6 { sockets.append(try await server.socket("backend", role: .service)) }
         await sockets[0].close()
-        _ = try await Polling.value { try await server.request("GET", "/v1/me", token: try await server.token("ann")) } until: {
+        _ = try await Polling.value {
+            try await server.request("GET", "/v1/me", token: try await server.token("ann"))
+        } until: {
             $0.status == 200
         }
         for socket in sockets { await socket.close() }

@@ -48,15 +48,27 @@ import Testing
         for socket in hostile { await socket.connection.post(Self.calls) }
         // The others are served meanwhile: refused for a moment at most, and then as ever.
         for number in 0..<20 {
-            try await Polling.value { try? await owner.call(GetMe()).userId } until: { $0 == "owner" }
+            try await Polling.value {
+                try? await owner.call(GetMe()).userId
+            } until: {
+                $0 == "owner"
+            }
             try await owner.call(SendMessage(channel: "c", clientId: ClientID("later\(number)"), text: "on"))
         }
-        try await Polling.value { try await server.metrics().value("roost_held_bytes") ?? 0 } until: { $0 < 16_000_000 }
+        try await Polling.value {
+            try await server.metrics().value("roost_held_bytes") ?? 0
+        } until: {
+            $0 < 16_000_000
+        }
         let grown = try Self.peakMebibytes(of: server.process.identifier) - before
         #expect(grown < (count == 1 ? 24 : 80), "\(grown) MiB")
         for socket in hostile { await socket.close() }
         await owner.close()
-        try await Polling.value { try await server.metrics().value("roost_held_bytes") ?? -1 } until: { $0 == 0 }
+        try await Polling.value {
+            try await server.metrics().value("roost_held_bytes") ?? -1
+        } until: {
+            $0 == 0
+        }
         await server.stop()
     }
 

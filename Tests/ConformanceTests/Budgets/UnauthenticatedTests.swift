@@ -18,7 +18,9 @@ import Testing
         Case(name: "the head of one, and nothing after it", frames: [[0x81, 0xFE, 0x40, 0x01]]),
         Case(
             name: "fragments of 16 KiB and one byte together",
-            frames: [RawSocket.frame(opcode: 1, spaces(16_000), isFinal: false), RawSocket.frame(opcode: 0, spaces(385), isFinal: false)]),
+            frames: [
+                RawSocket.frame(opcode: 1, spaces(16_000), isFinal: false), RawSocket.frame(opcode: 0, spaces(385), isFinal: false),
+            ]),
         Case(
             name: "more than 16 KiB of pings",
             frames: Array(repeating: RawSocket.frame(opcode: 9, spaces(125)), count: 140)),

@@ -15,8 +15,10 @@ struct VisibleTextTests {
 
     /// Zero-width, joining, direction-changing, filling and tagging characters, and spaces that look like others.
     private static let invisible = [
-        "\u{200B}", "\u{200C}", "\u{200D}", "\u{2060}", "\u{FEFF}", "\u{AD}", "\u{200E}", "\u{200F}", "\u{61C}", "\u{202A}", "\u{202E}",
-        "\u{2066}", "\u{2069}", "\u{34F}", "\u{115F}", "\u{3164}", "\u{FE0F}", "\u{E0041}", "\u{180E}", "\u{FFFE}", "\u{A0}", "\u{3000}",
+        "\u{200B}", "\u{200C}", "\u{200D}", "\u{2060}", "\u{FEFF}", "\u{AD}", "\u{200E}", "\u{200F}", "\u{61C}", "\u{202A}",
+        "\u{202E}",
+        "\u{2066}", "\u{2069}", "\u{34F}", "\u{115F}", "\u{3164}", "\u{FE0F}", "\u{E0041}", "\u{180E}", "\u{FFFE}", "\u{A0}",
+        "\u{3000}",
         "\u{2009}",
     ]
 
@@ -47,7 +49,8 @@ struct VisibleTextTests {
         arguments: [
             ("Ann", nil), ("", nil), ("Ann B.", nil), ("می\u{200C}خواهم", nil), ("👩‍👩‍👧‍👦", nil), ("❤️ Rome", nil),
             ("🏴\u{E0067}\u{E0062}\u{E0065}\u{E006E}\u{E0067}\u{E007F}", nil), ("क्\u{200D}ष", nil), ("a\u{A0}b", nil),
-            ("Ann\u{202E}", ""), ("\u{200B}Ann", ""), ("A\u{200B}nn", ""), ("\u{200D}", ""), ("Ann\u{200D}", ""), ("a \u{200D}b", ""),
+            ("Ann\u{202E}", ""), ("\u{200B}Ann", ""), ("A\u{200B}nn", ""), ("\u{200D}", ""), ("Ann\u{200D}", ""),
+            ("a \u{200D}b", ""),
             ("a\u{200D}\u{200C}b", ""), ("\u{FE0F}a", ""), ("a\u{7}b", ""), ("a\nb", ""), ("a\u{2028}b", ""), ("\u{3164}", ""),
             (" Ann", ""), ("Ann ", ""), ("Ann\u{3000}", ""), (" ", ""), ("\u{2066}Ann\u{2069}", ""), ("a\u{AD}b", ""),
         ] as [(String, String?)])

@@ -8,7 +8,10 @@ import Testing
 struct QueryPagingTests {
     @Test(
         "SB-23 AM-33 ST-09 pages of any size give the list that one page gives, onward and back, in either direction of each sort",
-        arguments: Seeds.first(2), ChannelSort.allCases.flatMap { sort in [nil, .ascending, .descending].map { (direction: SortDirection?) in (sort, direction) } })
+        arguments: Seeds.first(2),
+        ChannelSort.allCases.flatMap { sort in
+            [nil, .ascending, .descending].map { (direction: SortDirection?) in (sort, direction) }
+        })
     func pages(seed: UInt64, by order: (sort: ChannelSort, direction: SortDirection?)) throws {
         let sort = order.sort
         var oracle = try QueryOracle(seed: seed, channels: 40)
@@ -53,7 +56,9 @@ struct QueryPagingTests {
     @Test(
         "SB-23 while channels move by new messages, none that stays where it is is skipped or shown twice",
         arguments: Seeds.first(6),
-        [ChannelSort.lastMessage, .unreadFirst, .lastActivity].flatMap { sort in SortDirection.allCases.map { (direction: SortDirection) in (sort, direction) } })
+        [ChannelSort.lastMessage, .unreadFirst, .lastActivity].flatMap { sort in
+            SortDirection.allCases.map { (direction: SortDirection) in (sort, direction) }
+        })
     func moving(seed: UInt64, by order: (sort: ChannelSort, direction: SortDirection)) throws {
         let world = try CoreWorld()
         var random = SeededGenerator(seed: seed)

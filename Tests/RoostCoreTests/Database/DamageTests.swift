@@ -86,7 +86,8 @@ struct DamageTests {
         try again.close()
         // What was put aside doesn't come back unnoticed.
         try FileManager.default.removeItem(at: directory.appending(path: "roost.sqlite"))
-        try FileManager.default.copyItem(at: scene.closed.appending(path: "roost.sqlite"), to: directory.appending(path: "roost.sqlite"))
+        try FileManager.default.copyItem(
+            at: scene.closed.appending(path: "roost.sqlite"), to: directory.appending(path: "roost.sqlite"))
         #expect(throws: DamagedFiles.self) { try SQLiteDatabase(directory: directory) }
     }
 
@@ -120,28 +121,35 @@ private struct Damage {
             guard let data = try? Data(contentsOf: origin.appending(path: file)) else { continue }
             all.append(Damage(name: "\(file) missing") { try FileManager.default.removeItem(at: $0.appending(path: file)) })
             all.append(Damage(name: "\(file) empty") { try Data().write(to: $0.appending(path: file)) })
-            for size in Set([1, 31, 56, 100, 512, 4096, data.count / 4, data.count / 2, data.count * 3 / 4, data.count - 4096, data.count - 512, data.count - 1]) where size > 0 && size < data.count {
+            for size in Set([
+                1, 31, 56, 100, 512, 4096, data.count / 4, data.count / 2, data.count * 3 / 4, data.count - 4096, data.count - 512,
+                data.count - 1,
+            ]) where size > 0 && size < data.count {
                 all.append(Damage(name: "\(file) cut off at \(size)") { try data.prefix(size).write(to: $0.appending(path: file)) })
             }
-            for (what, other) in [("older", scene.older), ("of another server", scene.other), ("of the running server", scene.killed)] {
+            for (what, other) in [
+                ("older", scene.older), ("of another server", scene.other), ("of the running server", scene.killed),
+            ] {
                 guard let bytes = try? Data(contentsOf: other.appending(path: file)), bytes != data else { continue }
                 all.append(Damage(name: "\(file) \(what)") { try bytes.write(to: $0.appending(path: file)) })
             }
             let header = [0, 16, 18, 20, 24, 28, 40, 60, 68, 92].filter { $0 < data.count }
             for place in header + (0..<flips).map({ _ in random.number(0...max(0, data.count - 1)) }) where place < data.count {
                 let bit = UInt8(1) << UInt8(random.number(0...7))
-                all.append(Damage(name: "\(file) bit at \(place)") { directory in
-                    var bytes = data
-                    bytes[place] ^= bit
-                    try bytes.write(to: directory.appending(path: file))
-                })
+                all.append(
+                    Damage(name: "\(file) bit at \(place)") { directory in
+                        var bytes = data
+                        bytes[place] ^= bit
+                        try bytes.write(to: directory.appending(path: file))
+                    })
             }
             for place in stride(from: 0, to: data.count - 4096, by: max(4096, data.count / 6 / 4096 * 4096)) {
-                all.append(Damage(name: "\(file) zeros at \(place)") { directory in
-                    var bytes = data
-                    bytes.replaceSubrange(place..<place + 4096, with: Data(count: 4096))
-                    try bytes.write(to: directory.appending(path: file))
-                })
+                all.append(
+                    Damage(name: "\(file) zeros at \(place)") { directory in
+                        var bytes = data
+                        bytes.replaceSubrange(place..<place + 4096, with: Data(count: 4096))
+                        try bytes.write(to: directory.appending(path: file))
+                    })
             }
         }
         return all
@@ -244,7 +252,8 @@ private struct Scene {
             }
         }
         do {
-            let count = try database.read { try $0.rows("SELECT name FROM settings WHERE name LIKE 'value%'") { $0.string() } }.count
+            let count = try database.read { try $0.rows("SELECT name FROM settings WHERE name LIKE 'value%'") { $0.string() } }
+                .count
             if count != truth.count { return ("wrong", "\(count) values instead of \(truth.count)") }
         } catch {
             refused = "\(error)"

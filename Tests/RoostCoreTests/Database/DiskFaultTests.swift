@@ -26,13 +26,15 @@ struct DiskFaultTests {
     func commitFsync() throws {
         try inDirectory { directory in
             let database = try open(directory)
-            let fault = fault_begin("\(directory.lastPathComponent)/roost.sqlite-wal", Int32(fault_sync.rawValue), 10 | 4 << 8, 0, 0)
+            let fault = fault_begin(
+                "\(directory.lastPathComponent)/roost.sqlite-wal", Int32(fault_sync.rawValue), 10 | 4 << 8, 0, 0)
             #expect(kind { try insert("lost", into: database) } == .fatal)
             #expect(fault_end(fault) > 0)
         }
     }
 
-    @Test("I1 a log that can't grow refuses its transaction, half of it written or not, and nothing else", arguments: [false, true])
+    @Test(
+        "I1 a log that can't grow refuses its transaction, half of it written or not, and nothing else", arguments: [false, true])
     func fullDisk(isShort: Bool) throws {
         try inDirectory { directory in
             let database = try open(directory)
@@ -137,7 +139,8 @@ struct DiskFaultTests {
     @Test("R21 in a directory that is open to others the files aren't, and files that were are closed, with a word")
     func modes() throws {
         try inDirectory { directory in
-            try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o755])
+            try FileManager.default.createDirectory(
+                at: directory, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o755])
             let files = DataFiles(directory: directory)
             let first = try SQLiteDatabase(directory: directory)
             try insert("row", into: first)
@@ -168,14 +171,17 @@ struct DiskFaultTests {
             var connection: OpaquePointer?
             #expect(sqlite3_open(path, &connection) == 0)
             let copying = ["ATTACH '\(source)' AS source"] + schema + tables.map { "INSERT INTO \($0) SELECT * FROM source.\($0)" }
-            for sql in ["PRAGMA journal_mode = WAL"] + copying { #expect(sqlite3_exec(connection, sql, nil, nil, nil) == 0, "\(sql)") }
+            for sql in ["PRAGMA journal_mode = WAL"] + copying {
+                #expect(sqlite3_exec(connection, sql, nil, nil, nil) == 0, "\(sql)")
+            }
             sqlite3_close(connection)
             try FileManager.default.removeItem(atPath: source)
             #expect(try SQLiteDatabase.examinePages(of: path).damaged != nil)
 
             let database = try SQLiteDatabase(directory: directory)
             #expect(database.losses == [])
-            #expect(try database.read { try $0.rows("SELECT name FROM settings WHERE name LIKE 'row%'") { $0.string() } }.count == 100)
+            #expect(
+                try database.read { try $0.rows("SELECT name FROM settings WHERE name LIKE 'row%'") { $0.string() } }.count == 100)
             try database.close()
             #expect(try SQLiteDatabase.examinePages(of: path).damaged == nil)
         }

@@ -76,7 +76,8 @@ import Testing
         #expect(try world.perform(AcceptInvitation(channel: "group"), as: "cid").membership?.state == .member)
     }
 
-    @Test("SB-10 SB-07 operators who are asked first come as operators when they accept; automatic acceptance tells the inviter once")
+    @Test(
+        "SB-10 SB-07 operators who are asked first come as operators when they accept; automatic acceptance tells the inviter once")
     func askedOperators() throws {
         let world = try CoreWorld()
         for user in ["ann", "bob", "cid"] as [UserID] { try world.user(user) }
@@ -84,7 +85,9 @@ import Testing
         let create = CreateChannel(channel: "trip", type: .group).with { $0.operators = ["bob", "cid"] }
         let told = try world.told { try world.perform(create, as: "ann") }
         let toAnn = told.compactMap { if case .event(let event, .user("ann")) = $0 { event } else { nil } }
-        let ended = toAnn.flatMap { event in (event.rows.invitations ?? []).map { "\(event.kind.rawValue) \($0.userId) \($0.state)" } }
+        let ended = toAnn.flatMap { event in
+            (event.rows.invitations ?? []).map { "\(event.kind.rawValue) \($0.userId) \($0.state)" }
+        }
         #expect(Set(ended) == ["invitation.accepted cid accepted", "invitation.sent bob pending"])
         #expect(try world.perform(AcceptInvitation(channel: "trip"), as: "bob").membership?.role == .operator)
         #expect(try world.perform(GetMember(channel: "trip", user: "cid"), as: "ann").member.role == .operator)

@@ -59,7 +59,8 @@ import Testing
         #expect(try world.perform(GetUser(user: "bob"), as: "ann").deactivatedAt == nil)
         #expect(try world.perform(GetUsers(users: ["bob"]), as: "ann").map(\.deactivatedAt) == [nil])
         #expect(try world.perform(GetUser(user: "bob"), as: "root", role: .service).deactivatedAt == world.now)
-        #expect(try world.perform(GetUsers(users: ["ann", "bob"]), as: "root", role: .admin).map(\.deactivatedAt) == [nil, world.now])
+        #expect(
+            try world.perform(GetUsers(users: ["ann", "bob"]), as: "root", role: .admin).map(\.deactivatedAt) == [nil, world.now])
         // Nor does a profile that an admin changes tell anybody.
         let told = try world.told {
             let written = try world.perform(UpsertUser(user: "bob", displayName: "Bob"), as: "root", role: .admin)

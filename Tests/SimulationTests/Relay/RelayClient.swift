@@ -104,9 +104,13 @@ struct RelayClient {
             if !isMember, !mayGet.contains(channel) {
                 faults.append("\(user) got \(item.stream) \(item.seq) without being a member there or watching")
             }
-            if watching.contains(channel), !isWatching { faults.append("\(user) got \(item.stream) \(item.seq) as if they didn't watch") }
+            if watching.contains(channel), !isWatching {
+                faults.append("\(user) got \(item.stream) \(item.seq) as if they didn't watch")
+            }
             if let position = watchPositions[channel] {
-                if item.after > position { faults.append("\(user) misses \(channel) between \(position) and \(item.seq), watching") }
+                if item.after > position {
+                    faults.append("\(user) misses \(channel) between \(position) and \(item.seq), watching")
+                }
                 watchPositions[channel] = max(position, item.seq)
             }
         }

@@ -422,7 +422,9 @@ final class RelayWorld {
                 for (channel, seq) in socket.client.watchPositions where seq < database.head(.channel(channel)) {
                     faultsFound.append("\(user) watches \(channel) at \(seq) of \(database.head(.channel(channel)))")
                 }
-                if !socket.client.calls.isEmpty { faultsFound.append("\(user) has no answer to \(socket.client.calls.count) calls") }
+                if !socket.client.calls.isEmpty {
+                    faultsFound.append("\(user) has no answer to \(socket.client.calls.count) calls")
+                }
                 for stream in held.keys where expected[stream] == nil { faultsFound.append("\(user) still holds \(stream)") }
             }
             if !node.relay.connects.isEmpty { faultsFound.append("node \(node.number) has connections that wait for ever") }

@@ -79,7 +79,8 @@ extension Relay {
         return operation.items.lazy.map { ($0.stream, $0.seq) }.first { isMissing($0, for: held, of: connection) }
     }
 
-    private func isMissing(_ place: (stream: StreamID, seq: Seq), for held: AnswerQueue.Held, of connection: ConnectionID?) -> Bool {
+    private func isMissing(_ place: (stream: StreamID, seq: Seq), for held: AnswerQueue.Held, of connection: ConnectionID?) -> Bool
+    {
         guard let feed = feeds[place.stream], !held.givenUp.contains(place.stream) else { return false }
         guard feed.isLive, feed.position >= place.seq else { return true }
         guard let user = held.operation.user, feed.attaching.contains(user) else { return false }
