@@ -12,7 +12,7 @@ struct PathTable: Sendable {
     private let entries: [Entry]
 
     init() {
-        let service = ["/", "/openapi.json", "/livez", "/readyz", "/metrics", GatewayChannel.socketPath].map {
+        let service = ["/", "/openapi.json", "/asyncapi.json", "/livez", "/readyz", "/metrics", GatewayChannel.socketPath].map {
             (HTTPRequest.Method.get, $0)
         }
         let operations = OperationTable.handled.map { (HTTPRequest.Method($0.method), $0.path) }

@@ -30,13 +30,6 @@ struct SecurityLog: Sendable {
             metadata: ["operation": "\(operation)", "user": "\(caller.user)", "role": "\(caller.role.rawValue)"])
     }
 
-    /// A connection, or something on one, ran into a limit and was ended or turned away.
-    func reachedLimit(_ limit: String, address: String?) {
-        write(.warning, "A client ran into a limit", kind: "limit \(limit)") {
-            ["limit": "\(limit)", "address": "\(address ?? "unknown")"]
-        }
-    }
-
     private func write(_ level: Logger.Level, _ text: String, kind: String, _ metadata: () -> Logger.Metadata) {
         guard logger.logLevel <= level, let turn = pace.turn(kind) else { return }
         logger.log(level: level, "\(text)\(turn.suffix).", metadata: metadata())

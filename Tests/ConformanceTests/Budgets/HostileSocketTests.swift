@@ -6,7 +6,7 @@ import Testing
 
 /// Sockets that ask for as much as they can and read nothing: what the server holds for them is bounded, and others are served.
 ///
-/// `roost bench hostile` has the figures; here debug builds are given room for what isn't their own.
+/// Debug builds are given room for what isn't their own.
 @Suite(.serialized) struct HostileSocketTests {
     /// 640 calls for a page each, of 1 MiB as it is written, in 52 KB.
     private static let calls: [UInt8] = (1...640).flatMap { number in
