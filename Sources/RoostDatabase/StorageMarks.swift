@@ -43,6 +43,8 @@ final class StorageMarks: Sendable {
     func started() throws {
         try change { state in
             state.phase = .open
+            // The log is empty, and a process that opens an empty log begins it with salts by lot: nothing follows from those of the last one.
+            state.pastSalts = nil
             if let lineage = state.nextLineage { (state.lineage, state.nextLineage) = (lineage, nil) }
         }
     }
