@@ -38,7 +38,10 @@ public actor RawSocket {
     public static func connect(port: Int, token: String) async throws -> RawSocket {
         let socket = try await open(port: port)
         try await socket.send(json: AuthenticateFrame(token: token))
-        guard case .text(let text) = await socket.next(), text.hasPrefix(#"{"welcome""#) else { throw Missed("a welcome") }
+        let first = await socket.next()
+        guard case .text(let text) = first, text.hasPrefix(#"{"welcome""#) else {
+            throw Missed("a welcome, and not \(first)")
+        }
         return socket
     }
 
