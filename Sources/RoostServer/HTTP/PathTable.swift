@@ -22,7 +22,10 @@ struct PathTable: Sendable {
     /// The methods that a path answers to, in a fixed order; empty for a path that isn't there.
     func methods(at path: some StringProtocol) -> [HTTPRequest.Method] {
         let segments = Self.segments(of: String(path))
-        let found = Set(entries.filter { Self.matches($0.segments, segments) }.map(\.method))
+        let matching = entries.filter { Self.matches($0.segments, segments) }
+        // As in OpenAPI, a path that is written out goes before one with a parameter in that place.
+        let literals = matching.map { $0.segments.count { !$0.hasPrefix("{") } }.max()
+        let found = Set(matching.filter { entry in entry.segments.count { !$0.hasPrefix("{") } == literals }.map(\.method))
         guard !found.isEmpty else { return [] }
         let known: [HTTPRequest.Method] = [.get, .head, .post, .put, .patch, .delete, .options]
         return known.filter { found.contains($0) || $0 == .options || $0 == .head && found.contains(.get) }
