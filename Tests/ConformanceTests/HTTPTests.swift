@@ -244,6 +244,28 @@ import Testing
         try await server.stop()
     }
 
+    @Test(
+        "R21 a user whose id is a word of another path is found by it, and Allow names what is documented for the path",
+        arguments: [("remove", "POST, OPTIONS"), ("role", "POST, OPTIONS"), ("invite", "GET, HEAD, OPTIONS")])
+    func idsThatAreWords(_ word: String, _ allowed: String) async throws {
+        let server = try await TestServer()
+        let ann = try await server.token("ann")
+        let path = "/v1/channels/group:club/members/\(word)"
+        _ = try await server.request("GET", "/v1/me", token: try await server.token(UserID(word)))
+        let made = try await server.request(
+            "POST", "/v1/channels", token: ann, body: #"{"type":"group","channel":"group:club","users":["\#(word)"]}"#)
+        #expect(made.status == 200)
+
+        let answer = try await server.request("GET", path, token: ann)
+        #expect(answer.status == 200)
+        #expect(try answer.decoded(JSONValue.self)["member"]?["userId"]?.text == word)
+        #expect(try await server.request("HEAD", path, token: ann).status == 200)
+        #expect(try await server.request("OPTIONS", path).headers["allow"] == allowed)
+        let refused = try await server.request("PATCH", path, token: ann)
+        #expect([String(refused.status), refused.headers["allow"]] == ["405", allowed])
+        try await server.stop()
+    }
+
     // MARK: Web pages
 
     private static func origins(

@@ -19,7 +19,7 @@ struct HTTPRules: HTTPResponder {
         var response = try await answer(request, context)
         origins.add(to: &response.headers, origin: request.headers[.origin])
         if request.method == .options, request.headers[.accessControlRequestMethod] != nil {
-            origins.addPreflight(to: &response.headers, methods: paths.methods(at: request.uri.path))
+            origins.addPreflight(to: &response.headers, methods: paths.namedMethods(at: request.uri.path))
         }
         return request.method == .head ? response.createHeadResponse() : response
     }
@@ -30,9 +30,9 @@ struct HTTPRules: HTTPResponder {
         guard !methods.isEmpty || path == "/*" && request.method == .options else {
             return Problem(RoostError(.unknownOperation, "Nothing answers to this path. See /openapi.json.")).response
         }
-        if request.method == .options { return Self.options(methods) }
+        if request.method == .options { return Self.options(paths.namedMethods(at: path)) }
         guard methods.contains(request.method) else {
-            let names = methods.map(\.rawValue).joined(separator: ", ")
+            let names = paths.namedMethods(at: path).map(\.rawValue).joined(separator: ", ")
             var response = Problem(
                 RoostError(.unknownOperation, "This path doesn't answer to \(request.method.rawValue), only to: \(names)."),
                 status: 405

@@ -45,7 +45,7 @@ enum OpenAPI {
         _ entry: OperationTable.Entry, response: Schema, _ components: inout [String: JSONValue]
     ) -> JSONValue {
         let type = entry.type
-        let inPath = Set(RequestFields.pathFields(of: type.path))
+        let inPath = Set(PathTable.parameters(of: type.path, pattern: type.path).map(\.name))
         let usesQuery = type.method == .get || type.method == .delete
         let limits = FieldLimits(of: entry)
         let parameters: [JSONValue] = entry.schema.fields.filter { inPath.contains($0.name) || usesQuery }.map { field in

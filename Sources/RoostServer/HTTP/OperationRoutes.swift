@@ -19,21 +19,21 @@ struct OperationRoutes: Sendable {
     func add(to router: Router<BasicRequestContext>) {
         for type in OperationTable.handled {
             guard let entry = OperationTable.named(type.name) else { continue }
-            router.on(RouterPath(type.path), method: .init(type.method)) { request, context in
-                try await respond(to: request, parameters: context.parameters, name: type.name, entry: entry)
+            for path in PathTable.routes(of: type) {
+                router.on(RouterPath(path), method: .init(type.method)) { request, _ in
+                    try await respond(to: request, name: type.name, entry: entry)
+                }
             }
         }
     }
 
-    private func respond(
-        to request: Request, parameters: Parameters, name: String, entry: OperationTable.Entry
-    ) async throws -> Response {
+    private func respond(to request: Request, name: String, entry: OperationTable.Entry) async throws -> Response {
         let (caller, account) = try await caller(of: request)
         let operation: any Handled
         // A body is read whole before it is decoded, and decoded it is no smaller.
         let asked = account.hold(Self.bodySizeBytes(of: request))
         do {
-            let fields = try await RequestFields.read(request, parameters: parameters, entry: entry)
+            let fields = try await RequestFields.read(request, entry: entry)
             operation = try entry.decode(from: Data(try JSONWriter.bytes(of: JSONValue.object(fields))))
         } catch let error as HTTPError {
             throw error

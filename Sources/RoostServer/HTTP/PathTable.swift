@@ -7,6 +7,7 @@ struct PathTable: Sendable {
     private struct Entry: Sendable {
         let segments: [Substring]
         let method: HTTPRequest.Method
+        var literalCount: Int { segments.count { !$0.hasPrefix("{") } }
     }
 
     private let entries: [Entry]
@@ -20,15 +21,45 @@ struct PathTable: Sendable {
     }
 
     /// The methods that a path answers to, in a fixed order; empty for a path that isn't there.
-    func methods(at path: some StringProtocol) -> [HTTPRequest.Method] {
+    ///
+    /// A user may have the id `remove`, so `/v1/channels/{channel}/members/remove` answers to what `/v1/channels/{channel}/members/{user}` does, too.
+    func methods(at path: some StringProtocol) -> [HTTPRequest.Method] { Self.inOrder(entries(at: path)) }
+
+    /// The methods that `Allow` and preflights name for a path. As in OpenAPI, a path that is written out goes before one with a parameter in
+    /// that place, so these are the methods that are documented for the path.
+    func namedMethods(at path: some StringProtocol) -> [HTTPRequest.Method] {
+        let matching = entries(at: path)
+        let literalCount = matching.map(\.literalCount).max()
+        return Self.inOrder(matching.filter { $0.literalCount == literalCount })
+    }
+
+    private func entries(at path: some StringProtocol) -> [Entry] {
         let segments = Self.segments(of: String(path))
-        let matching = entries.filter { Self.matches($0.segments, segments) }
-        // As in OpenAPI, a path that is written out goes before one with a parameter in that place.
-        let literals = matching.map { $0.segments.count { !$0.hasPrefix("{") } }.max()
-        let found = Set(matching.filter { entry in entry.segments.count { !$0.hasPrefix("{") } == literals }.map(\.method))
+        return entries.filter { Self.matches($0.segments, segments) }
+    }
+
+    private static func inOrder(_ entries: [Entry]) -> [HTTPRequest.Method] {
+        let found = Set(entries.map(\.method))
         guard !found.isEmpty else { return [] }
         let known: [HTTPRequest.Method] = [.get, .head, .post, .put, .patch, .delete, .options]
         return known.filter { found.contains($0) || $0 == .options || $0 == .head && found.contains(.get) }
+    }
+
+    /// The paths that a router has to know an operation by: its own, and those of other operations that have a word where its own has a
+    /// parameter and don't take its method. A router looks for the path first and then for the method, so it would find nothing there.
+    static func routes(of type: any Handled.Type) -> [String] {
+        let pattern = segments(of: type.path)
+        let others = Set(OperationTable.handled.map { $0.path }).subtracting([type.path]).filter { path in
+            matches(pattern, segments(of: path)) && !OperationTable.handled.contains { $0.path == path && $0.method == type.method }
+        }
+        return [type.path] + others.sorted()
+    }
+
+    /// What stands in a path in the places of an operation's parameters, by their names and still percent-encoded.
+    static func parameters(of path: String, pattern: String) -> [(name: String, value: Substring)] {
+        zip(segments(of: pattern), segments(of: path)).compactMap { name, value in
+            name.hasPrefix("{") ? (String(name.dropFirst().dropLast()), value) : nil
+        }
     }
 
     /// One path for one thing: `/v1/me/` and `/v1//me` are other paths than `/v1/me`, and there is nothing there.

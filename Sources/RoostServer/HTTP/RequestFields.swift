@@ -8,7 +8,7 @@ import RoostCore
 /// Reads an operation's fields out of a request: those in braces from the path; for GET and DELETE the rest from the query; for the other
 /// methods the rest from a JSON body.
 enum RequestFields {
-    static func read(_ request: Request, parameters: Parameters, entry: OperationTable.Entry) async throws -> [String: JSONValue] {
+    static func read(_ request: Request, entry: OperationTable.Entry) async throws -> [String: JSONValue] {
         let schemas = Dictionary(entry.schema.fields.map { ($0.name, $0.schema) }, uniquingKeysWith: { first, _ in first })
         var fields: [String: JSONValue] = [:]
         switch entry.type.method {
@@ -24,17 +24,11 @@ enum RequestFields {
             fields = try await body(of: request)
         }
         for header in RequestHeaders.ofFields { try header.read(request, into: &fields, entry: entry) }
-        for name in pathFields(of: entry.type.path) {
-            guard let text = parameters.get(name) else { throw RoostError.invalidArgument(name, "is missing in the path") }
+        for (name, text) in PathTable.parameters(of: request.uri.path, pattern: entry.type.path) {
             guard fields[name] == nil else { throw RoostError.invalidArgument(name, "stands in the path already") }
-            fields[name] = try value([text[...]], for: name, schemas[name])
+            fields[name] = try value([text], for: name, schemas[name])
         }
         return fields
-    }
-
-    /// The names in braces.
-    static func pathFields(of path: String) -> [String] {
-        path.split(separator: "/").filter { $0.hasPrefix("{") }.map { String($0.dropFirst().dropLast()) }
     }
 
     /// The query's values by their names, percent-encoded as they came: a comma that separates values stands there as itself.
