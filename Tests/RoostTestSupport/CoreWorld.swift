@@ -1,4 +1,4 @@
-public import Foundation
+import Foundation
 public import RoostAPI
 public import RoostCore
 public import RoostDatabase
@@ -230,23 +230,6 @@ public enum CoreTables {
                 return "\(table.name): " + columns.joined(separator: "|")
             }
         }
-    }
-}
-
-/// Directories for databases that live as long as a test: in memory where the machine can, for there an fsync costs nothing.
-public enum TemporaryPlace {
-    public static func make() -> URL {
-        let memory = URL(filePath: "/dev/shm", directoryHint: .isDirectory)
-        let root = FileManager.default.isWritableFile(atPath: memory.path) ? memory : FileManager.default.temporaryDirectory
-        return root.appending(path: "roost-tests-\(UUID().uuidString)", directoryHint: .isDirectory)
-    }
-
-    /// Waits until no process holds the lock of a directory. It goes with the last reference to the database; but a process that another
-    /// test starts at that moment has it too, until it has become the program that it is started for.
-    public static func waitUntilFree(_ directory: URL) {
-        let lock = open(directory.appending(path: "roost.lock").path, O_RDWR | O_CLOEXEC)
-        flock(lock, LOCK_EX)
-        close(lock)
     }
 }
 

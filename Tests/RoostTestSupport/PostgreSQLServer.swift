@@ -210,22 +210,11 @@ extension PostgreSQLServer {
 
     /// Starts the shell that ends the server with this process.
     private static func guardServer(programs: URL, directory: URL, account: String?) throws -> FileHandle {
-        let process = Process()
-        let lifeline = Pipe()
         let stop = [
             programs.appending(path: "pg_ctl").path, "-D", directory.appending(path: "data").path, "-m", "immediate", "stop",
         ]
-        process.executableURL = URL(filePath: "/bin/sh")
-        process.currentDirectoryURL = URL(filePath: "/")
-        let script = "trap '' INT TERM HUP; read -r line; place=$1; shift; \"$@\" >/dev/null 2>&1; rm -rf \"$place\""
-        process.arguments = ["-c", script, "sh", directory.path] + asAccount(account, stop)
-        process.standardInput = lifeline
-        process.standardOutput = FileHandle.nullDevice
-        process.standardError = FileHandle.nullDevice
-        // No other child may hold this pipe open.
-        _ = fcntl(lifeline.fileHandleForWriting.fileDescriptor, F_SETFD, FD_CLOEXEC)
-        try process.run()
-        return lifeline.fileHandleForWriting
+        return try ExitScript.start(
+            "place=$1; shift; \"$@\" >/dev/null 2>&1; rm -rf \"$place\"", arguments: [directory.path] + asAccount(account, stop))
     }
 
     private static func asAccount(_ account: String?, _ command: [String]) -> [String] {

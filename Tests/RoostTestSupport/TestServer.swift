@@ -122,10 +122,3 @@ public final class TestServer: Sendable {
         return Answer(status: status, headers: headers, body: String(text[end.upperBound...]))
     }
 }
-
-/// Directories that end with the test process's temporary folder.
-public enum TemporaryDirectory {
-    public static func make() -> URL {
-        FileManager.default.temporaryDirectory.appending(path: "roost-test-\(UUID().uuidString)")
-    }
-}

@@ -1,0 +1,74 @@
+public import Foundation
+import Synchronization
+
+/// Directories of tests on disk. They go when the test process has ended, however it ended.
+public enum TemporaryDirectory {
+    private static let place = ProcessPlace(in: FileManager.default.temporaryDirectory)
+
+    /// The path of a new directory, which isn't there yet.
+    public static func make() -> URL { place.next() }
+}
+
+/// Directories for databases that live as long as a test: in memory where the machine can, for there an fsync costs nothing.
+public enum TemporaryPlace {
+    private static let place: ProcessPlace = {
+        let memory = URL(filePath: "/dev/shm", directoryHint: .isDirectory)
+        let isThere = FileManager.default.isWritableFile(atPath: memory.path)
+        return ProcessPlace(in: isThere ? memory : FileManager.default.temporaryDirectory)
+    }()
+
+    /// The path of a new directory, which isn't there yet.
+    public static func make() -> URL { place.next() }
+
+    /// Waits until no process holds the lock of a directory. It goes with the last reference to the database; but a process that another
+    /// test starts at that moment has it too, until it has become the program that it is started for.
+    public static func waitUntilFree(_ directory: URL) {
+        let lock = open(directory.appending(path: "roost.lock").path, O_RDWR | O_CLOEXEC)
+        flock(lock, LOCK_EX)
+        close(lock)
+    }
+}
+
+/// One directory for all that a test process makes somewhere. Tests fail, throw and are killed, so it isn't theirs to remove what they made.
+///
+/// Its name is short, for the path of a data directory's socket has to fit into about 100 bytes.
+private final class ProcessPlace: Sendable {
+    private let root: URL
+    private let count = Atomic(0)
+    /// Nil if no shell could be started; then the directory stays.
+    private let exitScript: FileHandle?
+
+    init(in parent: URL) {
+        var random = SystemRandomNumberGenerator()
+        let name = "roost-test-\(getpid())-\(String(UInt16.random(in: .min ... .max, using: &random), radix: 16))"
+        root = parent.appending(path: name, directoryHint: .isDirectory)
+        exitScript = try? ExitScript.start("rm -rf \"$1\"", arguments: [root.path])
+        try? FileManager.default.createDirectory(at: root, withIntermediateDirectories: true)
+    }
+
+    func next() -> URL {
+        let number = count.add(1, ordering: .relaxed).newValue
+        return root.appending(path: String(number), directoryHint: .isDirectory)
+    }
+}
+
+/// A shell that runs a script when this process has ended, however it ended.
+enum ExitScript {
+    /// Starts the shell.
+    ///
+    /// - Returns: what it waits for the end of. It has to be kept as long as the process lives.
+    static func start(_ script: String, arguments: [String]) throws -> FileHandle {
+        let process = Process()
+        let lifeline = Pipe()
+        process.executableURL = URL(filePath: "/bin/sh")
+        process.currentDirectoryURL = URL(filePath: "/")
+        process.arguments = ["-c", "trap '' INT TERM HUP; read -r line; \(script)", "sh"] + arguments
+        process.standardInput = lifeline
+        process.standardOutput = FileHandle.nullDevice
+        process.standardError = FileHandle.nullDevice
+        // No other child may hold this pipe open.
+        _ = fcntl(lifeline.fileHandleForWriting.fileDescriptor, F_SETFD, FD_CLOEXEC)
+        try process.run()
+        return lifeline.fileHandleForWriting
+    }
+}
