@@ -44,7 +44,7 @@ import Testing
     func closes(_ bad: Case) async throws {
         let server = try await TestServer()
         let socket = try await server.socket("ann")
-        for frame in bad.frames { await socket.connection.post(frame) }
+        for frame in bad.frames { socket.connection.post(frame) }
         var incoming = await socket.next()
         while case .text = incoming { incoming = await socket.next() }
         guard case .close(let code, _) = incoming else { throw Missed("a close: \(incoming)") }

@@ -18,7 +18,7 @@ import Testing
             )
             bytes += RawSocket.frame(opcode: 1, try JSONWriter.bytes(of: call))
         }
-        await socket.connection.post(bytes)
+        socket.connection.post(bytes)
         var replies = 0
         var texts: [String] = []
         while replies < 10_000, case .text(let text) = await socket.next() {

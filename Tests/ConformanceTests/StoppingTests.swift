@@ -104,7 +104,7 @@ private final class Crowd: Sendable {
             try await connection(upload),
         ]
         let deaf = try await server.socket("deaf")
-        let deafConnection = await deaf.connection
+        let deafConnection = deaf.connection
         try await deafConnection.setReading(false)
         let text = String(repeating: "x", count: 10_000)
         _ = try await deaf.post(CreateChannel(channel: "heap"))
@@ -151,7 +151,7 @@ private final class Crowd: Sendable {
             #expect(await connection.isClosed(within: .seconds(15)))
         }
         for socket in sockets {
-            let connection = await socket.connection
+            let connection = socket.connection
             try? await connection.setReading(true)
             #expect(await connection.isClosed(within: .seconds(15)))
         }

@@ -13,7 +13,7 @@ public actor RawSocket {
         case end
     }
 
-    public let connection: RawConnection
+    public nonisolated let connection: RawConnection
     private var buffer = ByteBuffer()
     private var lastCall: Int64 = 0
     /// Events that came while a reply was waited for.

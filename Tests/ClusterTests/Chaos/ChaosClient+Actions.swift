@@ -9,36 +9,36 @@ extension ChaosClient {
             // The pace of a person who writes much.
             try? await Task.sleep(for: .milliseconds(random.number(30...170)))
             guard !Task.isCancelled, isLive else { continue }
-            if isActing, underWay.count < Self.underWayMax { await doSomething() }
-            await sendPending()
+            if isActing, underWay.count < Self.underWayMax { doSomething() }
+            sendPending()
         }
     }
 
-    func sendPending() async {
+    func sendPending() {
         while underWay.count < Self.underWayMax, let index = pending.firstIndex(where: { !$0.isUnderWay }) {
             pending[index].isUnderWay = true
             pending[index].attempts += 1
             let message = pending[index]
             let send = SendMessage(channel: message.name, clientId: message.clientId, text: "\(user) \(message.clientId)")
-            await post(send, as: .send(message.clientId), in: message.channel)
+            post(send, as: .send(message.clientId), in: message.channel)
         }
     }
 
-    private func doSomething() async {
+    private func doSomething() {
         let lot = random.number(1...100)
-        if !wanders.isEmpty, lot <= 20 { return await turn(random.pick(wanders)) }
+        if !wanders.isEmpty, lot <= 20 { return turn(random.pick(wanders)) }
         guard let channel = view.channels.keys.sorted().randomElement(using: &random) else { return }
         switch lot {
-        case 21...28: await post(MarkRead(channel: channel, seq: view.channels[channel]?.position), as: .change, in: channel)
-        case 29...30: await post(UpdateMe(displayName: "\(user) \(random.number(1...1000))"), as: .change)
+        case 21...28: post(MarkRead(channel: channel, seq: view.channels[channel]?.position), as: .change, in: channel)
+        case 29...30: post(UpdateMe(displayName: "\(user) \(random.number(1...1000))"), as: .change)
         case 31...36:
             guard let message = mine.randomElement(using: &random) else { return }
             let text = "edited \(random.number(1...1000))"
-            await post(
+            post(
                 EditMessage(channel: message.channelId, message: message.messageId, text: text), as: .change, in: message.channelId)
         case 37...39:
             guard let message = mine.popLast() else { return }
-            await post(DeleteMessage(channel: message.channelId, message: message.messageId), as: .change, in: message.channelId)
+            post(DeleteMessage(channel: message.channelId, message: message.messageId), as: .change, in: message.channelId)
         default:
             // One message, or several in one breath, by both names of the channel in turn.
             for number in 0..<(lot > 85 ? 4 : 1) {
@@ -50,12 +50,12 @@ extension ChaosClient {
     }
 
     /// Joins or leaves, one at a time in a channel.
-    private func turn(_ channel: ChannelID) async {
+    private func turn(_ channel: ChannelID) {
         guard turning.insert(channel).inserted else { return }
         if view.channels[channel] == nil {
-            await post(JoinChannel(channel: channel), as: .turn(channel), in: channel)
+            post(JoinChannel(channel: channel), as: .turn(channel), in: channel)
         } else {
-            await post(LeaveChannel(channel: channel), as: .turn(channel), in: channel)
+            post(LeaveChannel(channel: channel), as: .turn(channel), in: channel)
         }
     }
 }

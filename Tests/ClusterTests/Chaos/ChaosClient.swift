@@ -111,7 +111,7 @@ actor ChaosClient {
         turning = []
         for index in pending.indices { pending[index].isUnderWay = false }
         view.beginConnection()
-        await post(Resume(after: view.position, channels: view.positions), as: .resume)
+        post(Resume(after: view.position, channels: view.positions), as: .resume)
         await withTaskGroup { group in
             group.addTask { await self.act(on: socket) }
             await follow(socket)
@@ -187,11 +187,11 @@ actor ChaosClient {
             }
             let answer = try decoder.decode(Full<Resumption>.self, from: data).result
             view.apply(answer)
-            if answer.hasMore { return await post(Resume(after: view.position, channels: view.positions), as: .resume) }
+            if answer.hasMore { return post(Resume(after: view.position, channels: view.positions), as: .resume) }
             for event in held { view.apply(event) }
             held = []
             isLive = true
-            await sendPending()
+            sendPending()
         case .send(let id):
             guard let index = pending.firstIndex(where: { $0.clientId == id }) else { return }
             if let error {
@@ -214,13 +214,14 @@ actor ChaosClient {
     // MARK: Out
 
     /// A call whose connection breaks gets no reply: what it was for is taken up again on the next one.
-    func post(_ operation: some RoostAPI.Operation, as call: Call, in channel: ChannelID? = nil) async {
-        guard let socket else { return }
+    ///
+    /// Doesn't wait: two tasks call here, and what each waited for could bring their calls to the wire in another order than they are noted in.
+    func post(_ operation: some RoostAPI.Operation, as call: Call, in channel: ChannelID? = nil) {
+        guard let socket, let frame = try? JSONWriter.bytes(of: CallFrame(call: lastCall + 1, with: operation)) else { return }
         lastCall += 1
-        let number = lastCall
-        underWay[number] = call
-        if let channel { order[channel, default: []].append(number) }
-        try? await socket.send(json: CallFrame(call: number, with: operation))
+        underWay[lastCall] = call
+        if let channel { order[channel, default: []].append(lastCall) }
+        socket.connection.post(RawSocket.frame(opcode: 1, frame))
     }
 }
 #endif

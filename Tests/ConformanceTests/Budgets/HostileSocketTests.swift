@@ -45,7 +45,7 @@ import Testing
             hostile.append(socket)
         }
         let before = try Self.peakMebibytes(of: server.process.identifier)
-        for socket in hostile { await socket.connection.post(Self.calls) }
+        for socket in hostile { socket.connection.post(Self.calls) }
         // The others are served meanwhile: refused for a moment at most, and then as ever.
         for number in 0..<20 {
             try await Polling.value {
@@ -79,9 +79,9 @@ import Testing
         let before = try Self.peakMebibytes(of: server.process.identifier)
         for _ in 0..<100 {
             let socket = try await RawSocket.open(port: server.port)
-            await socket.connection.post(RawSocket.frame(opcode: 1, [UInt8](repeating: 32, count: 16_000), isFinal: false))
+            socket.connection.post(RawSocket.frame(opcode: 1, [UInt8](repeating: 32, count: 16_000), isFinal: false))
             for _ in 0..<15 {
-                await socket.connection.post(RawSocket.frame(opcode: 0, [UInt8](repeating: 32, count: 60_000), isFinal: false))
+                socket.connection.post(RawSocket.frame(opcode: 0, [UInt8](repeating: 32, count: 60_000), isFinal: false))
             }
             sockets.append(socket)
         }

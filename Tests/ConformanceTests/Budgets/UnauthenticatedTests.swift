@@ -30,7 +30,7 @@ import Testing
     func closes(_ bad: Case) async throws {
         let server = try await TestServer()
         let socket = try await RawSocket.open(port: server.port)
-        for frame in bad.frames { await socket.connection.post(frame) }
+        for frame in bad.frames { socket.connection.post(frame) }
         guard case .close(let code, _) = await socket.next() else { throw Missed("a close") }
         #expect(code == 1009)
         try await server.stop()
