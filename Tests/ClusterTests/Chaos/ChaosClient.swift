@@ -44,6 +44,8 @@ actor ChaosClient {
     private var order: [ChannelID: [Int64]] = [:]
     private var lastCall: Int64 = 0
     var turning: Set<ChannelID> = []
+    /// Channels in which a connection ended before the answer to joining or leaving: it may still be done.
+    private var brokenTurns: [ChannelID: ContinuousClock.Instant] = [:]
     var mine: [Message] = []
     var lastNumber = 0
     var isActing = true
@@ -51,6 +53,8 @@ actor ChaosClient {
     private let decoder = JSONDecoder()
 
     static let underWayMax = 8
+    /// Longer than a node holds an operation of a client that is gone.
+    private static let turnMax = Duration.seconds(30)
     /// Longer than two pings are apart: a connection on which nothing comes for so long is dead.
     private static let silenceMax = Duration.seconds(55)
 
@@ -108,6 +112,7 @@ actor ChaosClient {
         held = []
         underWay = [:]
         order = [:]
+        for channel in turning { brokenTurns[channel] = .now }
         turning = []
         for index in pending.indices { pending[index].isUnderWay = false }
         view.beginConnection()
@@ -203,12 +208,18 @@ actor ChaosClient {
             let sent = pending.remove(at: index)
             acked[id] = (message.channelId, message.seq)
             mine = mine.suffix(20) + [message]
-            if sent.attempts == 1, let held = view.channels[sent.channel], held.position < message.seq {
+            if sent.attempts == 1, !mayHaveLeft(sent.channel), let held = view.channels[sent.channel], held.position < message.seq {
                 view.fault(.reply, "\(sent.channel): \(message.seq) answered at \(held.position)")
             }
         case .turn(let channel): turning.remove(channel)
         case .change: break
         }
+    }
+
+    /// Whether a call to leave is under way: once it is done, the events before it may come to nobody as one with the leaving, of which the
+    /// own stream tells.
+    private func mayHaveLeft(_ channel: ChannelID) -> Bool {
+        turning.contains(channel) || brokenTurns[channel].map { ContinuousClock.now - $0 < Self.turnMax } == true
     }
 
     // MARK: Out

@@ -46,6 +46,7 @@ struct Feed {
     /// by being a member.
     func isBringingUp(_ user: UserID, _ connection: ConnectionID?, from seq: Seq) -> Bool {
         catchUps.values.contains { $0.attachment.receiver.isMeant(user, connection) && $0.position < seq }
+            || parked.contains { $0.receiver.isMeant(user, connection) && $0.seq < seq }
             || behind[user]?.contains { $0.receiver.isMeant(user, connection) && $0.seq < seq } == true
     }
 }

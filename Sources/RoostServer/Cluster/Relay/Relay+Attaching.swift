@@ -23,13 +23,8 @@ extension Relay {
         feed.knownSince = head
         feed.head = head
         feed.touchedAt = now
-        let parked = feed.parked
-        feed.parked = []
-        let connects = feed.parkedConnects
-        feed.parkedConnects = []
         feeds[stream] = feed
-        for attachment in parked { place(attachment) }
-        for token in connects { proceed(token) }
+        releaseParked(stream)
         drain(stream)
         giveAnswers(waitingFor: stream)
         if let feed = feeds[stream], let ahead = feed.waiting.keys.max() { noteGap(stream, head: ahead) }
@@ -132,14 +127,13 @@ extension Relay {
         giveAnswers(waitingFor: stream)
     }
 
-    /// Attaches whom the feed has come to.
+    /// Attaches whom the feed has come to. One after another: the end of one gives answers, and those of who is still parked must wait on.
     mutating func releaseParked(_ stream: StreamID) {
         guard let feed = feeds[stream], feed.isLive else { return }
-        let position = feed.position
-        if !feed.parked.isEmpty {
-            let due = feed.parked.filter { $0.seq <= position }
-            feeds[stream]?.parked.removeAll { $0.seq <= position }
-            for attachment in due { place(attachment) }
+        while let due = feeds[stream]?.parked.firstIndex(where: { $0.seq <= feed.position }),
+            let attachment = feeds[stream]?.parked.remove(at: due)
+        {
+            place(attachment)
         }
         if !feed.parkedConnects.isEmpty {
             feeds[stream]?.parkedConnects = []
