@@ -52,7 +52,8 @@ struct RelayTests {
         func connect(_ number: Int64, _ user: UserID, _ streams: UserStreams) {
             let connection = ConnectionID(rawValue: number)
             let answer = SocketAddress(shard: 0, connection: connection)
-            _ = hand(.committed([.init(items: [], attachments: [.connected(connection, user, streams)], answer: .socket(answer, []))]))
+            let notice = Notice.connected(connection, user, streams)
+            _ = hand(.committed([.init(items: [], attachments: [notice], answer: .socket(answer, []))]))
             _ = hand(.opened([.user(user): streams.user]))
         }
         // The node is at 120 of the channel. Bob's connection needs it from 122 on, and ann has joined at 123.
@@ -60,7 +61,8 @@ struct RelayTests {
         _ = hand(.opened([stream: 120]))
         connect(2, "ann", UserStreams(user: 5))
         connect(3, "bob", UserStreams(user: 5, channels: [channel: 122]))
-        _ = hand(.received([StreamItem(stream: .user("ann"), after: 5, seq: 6, joined: [.init(channel: channel, seq: 123)], json: [])]))
+        let joined = StreamItem(stream: .user("ann"), after: 5, seq: 6, joined: [.init(channel: channel, seq: 123)], json: [])
+        _ = hand(.received([joined]))
 
         // She sends: 124, which comes here in one with her joining.
         let sent = StreamItem(stream: stream, after: 123, seq: 124, json: [])
