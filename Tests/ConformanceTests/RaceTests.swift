@@ -1,4 +1,5 @@
 import RoostAPI
+import RoostServer
 import RoostTestSupport
 import Testing
 
@@ -44,6 +45,30 @@ import Testing
         async let first = code { try await ann.call(write(1, ifVersion: at)) }
         async let second = code { try await bob.call(write(2, ifVersion: at)) }
         #expect(await Set([first, second]) == [nil, .conflictVersion])
+        try await server.stop()
+    }
+
+    @Test("X-21 R04 where look-alikes are refused, of many who take one name at once one gets it, and of channels one is made")
+    func names() async throws {
+        let server = try await TestServer { $0.options.confusableNames = .refused }
+        var sockets: [RawSocket] = []
+        for number in 1...8 { sockets.append(try await server.socket(UserID("u\(number)"))) }
+        for name in ["Paula", "Раulа"] {
+            let codes = try await withThrowingTaskGroup(of: RoostError.Code?.self) { group in
+                for socket in sockets { group.addTask { await code { try await socket.call(UpdateMe(displayName: name)) } } }
+                return try await group.reduce(into: [RoostError.Code?]()) { $0.append($1) }
+            }
+            // Whoever has it by then may write it otherwise.
+            #expect(codes.count { $0 == nil } == 1 && codes.count { $0 == .alreadyExists } == 7)
+        }
+        let ids: [ChannelID] = ["scope", "ѕcope", "sсope", "scоpe", "scoрe", "scopе", "ѕсope", "ѕсоpe"]
+        let codes = try await withThrowingTaskGroup(of: RoostError.Code?.self) { group in
+            for (socket, id) in zip(sockets, ids) {
+                group.addTask { await code { try await socket.call(CreateChannel(channel: id)) } }
+            }
+            return try await group.reduce(into: [RoostError.Code?]()) { $0.append($1) }
+        }
+        #expect(codes.count { $0 == nil } == 1 && codes.count { $0 == .alreadyExists } == 7)
         try await server.stop()
     }
 

@@ -217,6 +217,7 @@ public enum CoreTables {
         ("channel_names", "SELECT * FROM channel_names ORDER BY 1"),
         ("channel_tags", "SELECT * FROM channel_tags ORDER BY 1, 2"),
         ("name_grams", "SELECT * FROM name_grams ORDER BY 1, 2, 3"),
+        ("name_skeletons", "SELECT * FROM name_skeletons ORDER BY 1, 2, 3"),
         ("channel_types", "SELECT * FROM channel_types ORDER BY 1"),
         ("roles", "SELECT * FROM roles ORDER BY 1"),
         ("idempotency_keys", "SELECT * FROM idempotency_keys ORDER BY 1, 2"),

@@ -6,14 +6,34 @@ public struct AppOptions: Codable, Hashable, Sendable {
     public var showsHistoryToNewMembers: Bool
     /// Seconds for which a token may be good at most: from its `iat` to its `exp`, or from now where it doesn't say when it was issued.
     public var tokenLifetimeSecondsMax: Int
+    /// Whether a new name may look like another one in the app.
+    public var confusableNames: ConfusableNames
+
+    /// What becomes of a name or id that can be taken for another one: a Cyrillic `а` for an `a`, say.
+    public enum ConfusableNames: String, Codable, CaseIterable, Sendable, WireEnumeration {
+        case allowed
+        /// `already_exists`, for ids and names of users and ids of channels among all, for names of channels among those that everyone finds.
+        case refused
+    }
 
     public init(
         channelsPerUser: Int = 2000, showsHistoryToNewMembers: Bool = true,
-        tokenLifetimeSecondsMax: Int = AppOptions.tokenLifetimeSecondsStandard
+        tokenLifetimeSecondsMax: Int = AppOptions.tokenLifetimeSecondsStandard, confusableNames: ConfusableNames = .allowed
     ) {
         self.channelsPerUser = channelsPerUser
         self.showsHistoryToNewMembers = showsHistoryToNewMembers
         self.tokenLifetimeSecondsMax = tokenLifetimeSecondsMax
+        self.confusableNames = confusableNames
+    }
+
+    /// An older server doesn't tell all of them.
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: CodingKeys.self)
+        channelsPerUser = try container.decode(Int.self, forKey: .channelsPerUser)
+        showsHistoryToNewMembers = try container.decode(Bool.self, forKey: .showsHistoryToNewMembers)
+        tokenLifetimeSecondsMax =
+            try container.decodeIfPresent(Int.self, forKey: .tokenLifetimeSecondsMax) ?? AppOptions.tokenLifetimeSecondsStandard
+        confusableNames = try container.decodeIfPresent(ConfusableNames.self, forKey: .confusableNames) ?? .allowed
     }
 
     /// 30 days.

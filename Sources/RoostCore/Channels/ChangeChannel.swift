@@ -22,9 +22,14 @@ extension UpdateChannel: Handled {
         let distinctKey = try newDistinctness(of: &after, in: context, access)
         if isPublic != nil { try context.require(.channelSetPublic, in: access) }
         if policy != nil { try context.require(.channelUpdatePolicy, in: access) }
+        let discovery = access.policy.discovery
         let policyChanges = try newPolicy(of: &after, in: context, &access)
         guard try !StoredJSON.isSame(after, before) || policyChanges else { return before }
 
+        try context.takeNames(
+            .channelName, id: access.channelId.rawValue,
+            before: NameSkeletons.names(ofChannelFoundBy: discovery, before.displayName).map(\.text),
+            after: NameSkeletons.names(ofChannelFoundBy: access.policy.discovery, after.displayName))
         // One who writes only metadata tells only of metadata (AM-35).
         var onlyMetadata = before
         onlyMetadata.metadata = after.metadata
@@ -150,6 +155,9 @@ extension DeleteChannel: Handled {
             """)
         try context.transaction.update(access.counters, of: id)
         try context.transaction.perform("UPDATE channel_heads SET is_deleted = 1 WHERE channel_id = \(id)")
+        // Another channel may have its name now; its id stays taken.
+        try context.transaction.perform(
+            "DELETE FROM name_skeletons WHERE kind = \(NameSkeletons.Kind.channelName) AND id = \(id)")
         // Nothing is written per member: that the channel is deleted ends all its memberships.
         try context.tell(.channelDestroyed, in: access, seq: seq, Rows(channel: try context.channel(id)))
         context.tell(.destroyed(id))

@@ -176,6 +176,13 @@ extension CreateChannel: Handled {
             INSERT INTO channel_heads (channel_id, seq, member_count, message_count, last_activity, list_at, discovery)
             VALUES (\(id), \(1), \(0), \(0), \(now), \(now), \(plan.policy.discovery))
             """)
+        if channel != nil {
+            let names = [id.rawValue, "\(kind):\(id)"].map { NameSkeletons.Name(text: $0, field: "channel") }
+            try context.takeNames(.channel, id: id.rawValue, before: [], after: names)
+        }
+        try context.takeNames(
+            .channelName, id: id.rawValue, before: [],
+            after: NameSkeletons.names(ofChannelFoundBy: plan.policy.discovery, displayName))
         try context.transaction.indexName(.channel, id: id.rawValue, before: nil, after: displayName)
         try context.transaction.indexTags(of: id, before: [], after: tags ?? [])
 

@@ -20,6 +20,7 @@ public enum Migrations {
         Step(name: "0004 letters and emptied channels", statements: emptiedChannels, fill: foldLetters),
         Step(name: "0005 access", statements: access),
         Step(name: "0006 names and versions", statements: namesAndVersions),
+        Step(name: "0007 skeletons of names", statements: nameSkeletons, fill: fillSkeletons),
     ]
 
     /// Brings the tables up to date. Whoever calls it keeps others from doing so at the same time.

@@ -92,6 +92,10 @@ extension Context {
         after.metadata = metadata ?? after.metadata
         if let before, try StoredJSON.isSame(before, after) { return before }
 
+        let names = [after.displayName.map { NameSkeletons.Name(text: $0, field: "displayName") }].compactMap { $0 }
+        try takeNames(
+            .user, id: id.rawValue, before: before.map { [id.rawValue] + [$0.displayName].compactMap { $0 } } ?? [],
+            after: names + [NameSkeletons.Name(text: id.rawValue, field: "user")])
         after.updatedAt = now
         after.version = (before?.version ?? 0) + 1
         let seq = try transaction.advanceStream(of: id)
@@ -114,11 +118,17 @@ extension Context {
     /// - Parameters:
     ///   - displayName: of a new user.
     ///   - field: where the user was named: what is refused when nobody can have that id.
-    /// - Throws: `invalid_argument` with that field.
+    /// - Throws: `invalid_argument` with that field, also where the id looks like another user's and the operator refuses that.
     public mutating func admitCaller(displayName: String?, field: String = "sub") throws {
         guard try !transaction.userExists(caller.user) else { return }
         try caller.user.validateNew(field: field)
-        _ = try writeProfile(of: caller.user, displayName: displayName, avatarFileId: nil, metadata: nil)
+        do {
+            _ = try writeProfile(of: caller.user, displayName: displayName, avatarFileId: nil, metadata: nil)
+        } catch let error as RoostError where error.code == .alreadyExists {
+            // A name is no reason to lock anybody out; nothing has been written yet.
+            if error.field == "displayName" { return try admitCaller(displayName: nil, field: field) }
+            throw RoostError.invalidArgument(field, "looks like the name or id of another user")
+        }
     }
 
     /// Connects the caller: from this point of the order on, the connection gets every event of the caller's streams.

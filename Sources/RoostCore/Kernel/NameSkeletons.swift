@@ -1,0 +1,151 @@
+import RoostAPI
+
+/// Names that look alike within one app.
+///
+/// `name_skeletons` has a row for each look of a user or a channel. The rows are always written, so that an operator can have look-alikes
+/// refused later: who has a name by then keeps it. `is_sole` marks those that were written under that rule. A unique index over them keeps
+/// two writers from taking one look at the same moment, whichever nodes they are on.
+enum NameSkeletons {
+    /// Among what a look has to be the only one.
+    enum Kind: String, CaseIterable, WireEnumeration {
+        /// Ids and display names of users: where somebody has no name, their id is shown.
+        case user
+        /// What channels answer to: their ids, and `type:id`. Of those whose id is chosen by who creates them.
+        case channel
+        /// Display names of the channels that everyone finds. Names of others are shown only to those who belong there.
+        case channelName
+    }
+
+    /// A name as it is going to be, and the field by which it was given.
+    struct Name {
+        var text: String
+        var field: String
+    }
+
+    /// A name that everyone finds; none of a channel that not everyone does.
+    static func names(ofChannelFoundBy discovery: ChannelPolicy.Audience, _ displayName: String?) -> [Name] {
+        guard discovery == .everyone, let displayName, !displayName.isEmpty else { return [] }
+        return [Name(text: displayName, field: "displayName")]
+    }
+}
+
+extension Context {
+    /// Takes the looks of new names, and gives back those of former ones.
+    ///
+    /// - Parameters:
+    ///   - kind: of what they are names.
+    ///   - id: the user's or channel's.
+    ///   - before: the names so far.
+    ///   - after: the names from now on.
+    /// - Throws: `already_exists` with the field of the first name that looks like somebody else's, where the operator refuses that.
+    func takeNames(_ kind: NameSkeletons.Kind, id: String, before: [String], after: [NameSkeletons.Name]) throws {
+        let former = Set(before.map(Skeleton.key))
+        var kept: Set<String> = []
+        var new: [(key: String, field: String)] = []
+        for name in after {
+            let key = Skeleton.key(of: name.text)
+            if kept.insert(key).inserted, !former.contains(key) { new.append((key, name.field)) }
+        }
+        let isSole = options.confusableNames == .refused
+        if isSole {
+            for (key, field) in new where try transaction.isTaken(key, kind, byOtherThan: id) {
+                throw RoostError.confusable(kind, field)
+            }
+        }
+        for (key, field) in new {
+            let isWritten = try transaction.insert(key, kind, of: id, isSole: isSole)
+            // Another node has just taken it.
+            guard isWritten || !isSole else { throw RoostError.confusable(kind, field) }
+        }
+        for key in former.subtracting(kept).sorted() {
+            try transaction.perform("DELETE FROM name_skeletons WHERE kind = \(kind) AND skeleton = \(key) AND id = \(id)")
+        }
+    }
+}
+
+extension Transaction {
+    fileprivate func isTaken(_ key: String, _ kind: NameSkeletons.Kind, byOtherThan id: String) throws -> Bool {
+        try first("SELECT 1 FROM name_skeletons WHERE kind = \(kind) AND skeleton = \(key) AND id <> \(id) LIMIT 1") { _ in true }
+            ?? false
+    }
+
+    /// False when the look is the sole one of somebody else, or there already.
+    fileprivate func insert(_ key: String, _ kind: NameSkeletons.Kind, of id: String, isSole: Bool) throws -> Bool {
+        try execute(
+            """
+            INSERT INTO name_skeletons (kind, skeleton, id, is_sole) VALUES (\(kind), \(key), \(id), \(isSole))
+            ON CONFLICT DO NOTHING
+            """) == 1
+    }
+}
+
+extension RoostError {
+    fileprivate static func confusable(_ kind: NameSkeletons.Kind, _ field: String) -> RoostError {
+        let other =
+            switch kind {
+            case .user: "the name or id of another user"
+            case .channel: "the id of another channel"
+            case .channelName: "the name of another channel"
+            }
+        return RoostError(.alreadyExists, "\(field) looks like \(other).", field: field, rule: "confusableNames: refused")
+    }
+}
+
+/// The step 0007.
+extension Migrations {
+    @Sendable static func nameSkeletons(_ dialect: Dialect) -> [SQL] {
+        [
+            """
+            CREATE TABLE name_skeletons (
+                kind \(dialect.text) NOT NULL, skeleton \(dialect.text) NOT NULL, id \(dialect.text) NOT NULL, is_sole BIGINT NOT NULL,
+                PRIMARY KEY (kind, skeleton, id)
+            ) \(dialect.clusteredTable)
+            """,
+            "CREATE UNIQUE INDEX name_skeletons_sole ON name_skeletons (kind, skeleton) WHERE is_sole = 1",
+        ]
+    }
+
+    /// Writes down how the names look that are there.
+    @Sendable static func fillSkeletons(_ transaction: any Transaction) throws {
+        try eachPage(transaction, { "SELECT user_id, display_name FROM users WHERE user_id > \($0) ORDER BY user_id LIMIT \($1)" })
+        {
+            row in
+            let (id, name) = (row.string(), row.optionalString())
+            return (id, [id, name].compactMap { $0 }.map { (.user, $0) })
+        }
+        let channels: (String, Int) -> SQL = {
+            "SELECT channel_id, type FROM channels WHERE channel_id > \($0) ORDER BY channel_id LIMIT \($1)"
+        }
+        try eachPage(transaction, channels) { row in
+            let (id, type) = (row.string(), row.string())
+            return (id, [(.channel, id), (.channel, "\(type):\(id)")])
+        }
+        let found: (String, Int) -> SQL = {
+            """
+            SELECT channel_id, display_name FROM channels
+            WHERE discovery = 'everyone' AND deleted_at IS NULL AND display_name IS NOT NULL AND channel_id > \($0)
+            ORDER BY channel_id LIMIT \($1)
+            """
+        }
+        try eachPage(transaction, found) { row in (row.string(), [(.channelName, row.string())]) }
+    }
+
+    /// Reads some rows at a time: a database may have millions.
+    private static func eachPage(
+        _ transaction: any Transaction, _ sql: (String, Int) -> SQL,
+        _ read: (inout RowReader) throws -> (id: String, names: [(NameSkeletons.Kind, String)])
+    ) throws {
+        let size = 1000
+        var last = ""
+        while true {
+            let page = try transaction.rows(sql(last, size), read)
+            for (id, names) in page {
+                for (kind, name) in names {
+                    _ = try transaction.insert(Skeleton.key(of: name), kind, of: id, isSole: false)
+                }
+            }
+            guard page.count == size, let end = page.last else { return }
+            last = end.id
+        }
+    }
+}
