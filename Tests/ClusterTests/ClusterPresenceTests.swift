@@ -1,5 +1,6 @@
 import RoostAPI
 import RoostCore
+import RoostTestSupport
 import Synchronization
 import Testing
 
@@ -14,10 +15,10 @@ struct ClusterPresenceTests {
         private let members = Mutex<[ClusterPresence]>([])
         private let silent = Mutex<Set<Int>>([])
 
-        init() {
+        init(timeout: Duration = ClusterPresence.timeoutStandard) {
             for number in boards.indices {
-                let presence = ClusterPresence(node: NodeID("n\(number)"), board: boards[number]) { [weak self] topic, message in
-                    self?.carry(message, to: topic, from: number)
+                let presence = ClusterPresence(node: NodeID("n\(number)"), board: boards[number], timeout: timeout) {
+                    [weak self] topic, message in self?.carry(message, to: topic, from: number)
                 }
                 boards[number].onChange { presence.changed($0) }
                 members.withLock { $0.append(presence) }
@@ -106,6 +107,25 @@ struct ClusterPresenceTests {
         other.pass(100)
         other[1].sayGoodbye()
         #expect(other[0].nodeCount == 0)
+    }
+
+    @Test("I13 after how much silence a node is gone can be set, from 2 s to 60 s", arguments: [2, 10, 60])
+    func timeout(seconds: Int64) {
+        let pair = Pair(timeout: .seconds(seconds))
+        pair.pass(1100)
+        pair.silence(1)
+        // The last heartbeat is up to a second old.
+        #expect(!pair.pass(seconds * 1000 - 1100, ticking: [0]))
+        #expect(pair.pass(1200, ticking: [0]))
+        #expect(pair[0].nodeCount == 0)
+    }
+
+    @Test("I13 a server whose presence timeout is outside its limits doesn't start", arguments: [0, 1.9, 60.1, -3])
+    func timeoutLimits(seconds: Double) async throws {
+        let refusal = await #expect(throws: RoostError.self) {
+            _ = try await TestServer { $0.presenceTimeout = .seconds(seconds) }
+        }
+        #expect(refusal?.field == "presenceTimeout")
     }
 
     @Test("I18 a node that doesn't answer is waited for 250 ms and no longer; what nobody asks for any more is forgotten")

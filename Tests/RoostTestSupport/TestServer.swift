@@ -1,5 +1,5 @@
 public import Foundation
-import Logging
+public import Logging
 public import RoostAPI
 public import RoostServer
 import ServiceLifecycle
@@ -23,7 +23,7 @@ public final class TestServer: Sendable {
 
     /// Starts a server, in a new directory unless one is given.
     public init(
-        directory: URL? = nil, options: AppOptions = AppOptions(),
+        directory: URL? = nil, options: AppOptions = AppOptions(), logger given: Logger? = nil,
         _ change: @Sendable (inout RoostServer.Configuration) -> Void = { _ in }
     ) async throws {
         self.directory = directory ?? TemporaryDirectory.make()
@@ -34,8 +34,8 @@ public final class TestServer: Sendable {
         configuration.options = options
         change(&configuration)
         let port = Mailbox<Int>()
-        var logger = Logger(label: "test")
-        logger.logLevel = .critical
+        var logger = given ?? Logger(label: "test")
+        if given == nil { logger.logLevel = .critical }
         let server = try await RoostServer(configuration: configuration, logger: logger) { port.put($0) }
         let group = ServiceGroup(configuration: .init(services: [server], logger: logger))
         self.group = group

@@ -52,6 +52,9 @@ extension Setting {
     static let lockTimeout = Setting(
         name: "lock-timeout", kind: .seconds(1...600), standard: .seconds(10),
         help: "Seconds that an operation waits for a row of PostgreSQL that somebody else has locked.")
+    static let presenceTimeout = Setting(
+        name: "presence-timeout", kind: .seconds(2...60), standard: .seconds(3),
+        help: "Seconds of silence after which another node of a cluster is taken to be gone, with its users.")
     static let lanes = Setting(
         name: "lanes", kind: .whole(1...64), standard: .whole(4),
         help: "Transactions that write to PostgreSQL at the same time. SQLite has one.")
@@ -121,14 +124,20 @@ extension Setting {
     static let historyForNewMembers = Setting(
         name: "history-for-new-members", kind: .flag, standard: .flag(AppOptions().showsHistoryToNewMembers),
         help: "Whether who joins a channel sees what was written before. The same on all nodes of a cluster.")
+    static let confusableNames = Setting(
+        name: "confusable-names", kind: .choice(AppOptions.ConfusableNames.allCases.map(\.rawValue)),
+        standard: .text(AppOptions().confusableNames.rawValue),
+        help: "Whether a new name or id may look like another one in the app (UTS 39): allowed or refused. The same on all nodes "
+            + "of a cluster.")
 
     /// Every setting, in the order in which they are shown.
     static let all = [
-        data, database, bus, busPrefix, lanes, lockTimeout, host, port, allowOrigin, logLevel, drainWindow, connectionsMax,
+        data, database, bus, busPrefix, lanes, lockTimeout, presenceTimeout, host, port, allowOrigin, logLevel, drainWindow,
+        connectionsMax,
         unauthenticatedConnectionsPerAddress, connectionsPerUser, requestsPerUser, memoryBudget, trustedProxies, pingInterval,
         idleTimeout,
         authenticationTimeout, eventLoops, tokenKeys, tokenIssuer, tokenAudience, tokenLifetimeMax, channelTypes, channelsPerUser,
-        historyForNewMembers,
+        historyForNewMembers, confusableNames,
     ]
 
     /// The origins that a text names.

@@ -9,6 +9,7 @@ struct SettingFlags: ParsableArguments {
     @Option(help: Setting.busPrefix.flagHelp) var busPrefix: String?
     @Option(help: Setting.lanes.flagHelp) var lanes: String?
     @Option(help: Setting.lockTimeout.flagHelp) var lockTimeout: String?
+    @Option(help: Setting.presenceTimeout.flagHelp) var presenceTimeout: String?
     @Option(help: Setting.host.flagHelp) var host: String?
     @Option(help: Setting.port.flagHelp) var port: String?
     @Option(help: Setting.allowOrigin.flagHelp) var allowOrigin: String?
@@ -31,12 +32,14 @@ struct SettingFlags: ParsableArguments {
     @Option(help: Setting.channelTypes.flagHelp) var channelTypes: String?
     @Option(help: Setting.channelsPerUser.flagHelp) var channelsPerUser: String?
     @Option(help: Setting.historyForNewMembers.flagHelp) var historyForNewMembers: String?
+    @Option(help: Setting.confusableNames.flagHelp) var confusableNames: String?
 
     /// What was given, by the name of the setting.
     var given: [String: String] {
         let values = [
             (Setting.data, data), (.database, database), (.bus, bus), (.lanes, lanes),
-            (.busPrefix, busPrefix), (.lockTimeout, lockTimeout), (.host, host), (.port, port), (.allowOrigin, allowOrigin),
+            (.busPrefix, busPrefix), (.lockTimeout, lockTimeout), (.presenceTimeout, presenceTimeout), (.host, host), (.port, port),
+            (.allowOrigin, allowOrigin),
             (.logLevel, logLevel), (.drainWindow, drainWindow),
             (.connectionsMax, connectionsMax), (.unauthenticatedConnectionsPerAddress, unauthenticatedConnectionsPerAddress),
             (.connectionsPerUser, connectionsPerUser), (.requestsPerUser, requestsPerUser), (.memoryBudget, memoryBudget),
@@ -45,6 +48,7 @@ struct SettingFlags: ParsableArguments {
             (.tokenKeys, tokenKeys), (.tokenIssuer, tokenIssuer), (.tokenAudience, tokenAudience),
             (.tokenLifetimeMax, tokenLifetimeMax), (.channelTypes, channelTypes),
             (.channelsPerUser, channelsPerUser), (.historyForNewMembers, historyForNewMembers),
+            (.confusableNames, confusableNames),
         ]
         return Dictionary(uniqueKeysWithValues: values.compactMap { setting, value in value.map { (setting.name, $0) } })
     }

@@ -97,6 +97,7 @@ struct Settings: Sendable {
         configuration.busPrefix = text(.busPrefix)
         configuration.laneCount = whole(.lanes)
         configuration.lockTimeout = seconds(.lockTimeout)
+        configuration.presenceTimeout = seconds(.presenceTimeout)
         configuration.host = text(.host)
         configuration.port = whole(.port)
         configuration.allowedOrigins = (try? Setting.origins(text(.allowOrigin))) ?? .none
@@ -121,6 +122,8 @@ struct Settings: Sendable {
         configuration.options.tokenLifetimeSecondsMax = whole(.tokenLifetimeMax)
         configuration.options.channelsPerUser = whole(.channelsPerUser)
         configuration.options.showsHistoryToNewMembers = flag(.historyForNewMembers)
+        configuration.options.confusableNames =
+            AppOptions.ConfusableNames(rawValue: text(.confusableNames)) ?? configuration.options.confusableNames
         if whole(.eventLoops) > 0 { configuration.eventLoopCount = whole(.eventLoops) }
         return configuration
     }

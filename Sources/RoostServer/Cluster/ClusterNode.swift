@@ -29,14 +29,17 @@ final class ClusterNode: Delivery {
     var presence: any Presence & Sendable { clusterPresence }
 
     /// Begins to receive, and starts the threads.
-    init(node: NodeID, hub: Hub, bus: any Bus, database: any Database, readiness: Readiness, logger: Logger) throws {
+    init(
+        node: NodeID, hub: Hub, bus: any Bus, database: any Database, readiness: Readiness,
+        presenceTimeout: Duration = ClusterPresence.timeoutStandard, logger: Logger
+    ) throws {
         self.node = node
         self.hub = hub
         self.bus = bus
         self.database = database
         self.readiness = readiness
         self.logger = logger
-        clusterPresence = ClusterPresence(node: node, board: hub.board) { topic, message in
+        clusterPresence = ClusterPresence(node: node, board: hub.board, timeout: presenceTimeout) { topic, message in
             // A message of ours always encodes.
             if let payload = try? JSONEncoder().encode(message) { bus.publish(Array(payload), to: topic) }
         }

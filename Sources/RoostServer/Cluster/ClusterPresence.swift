@@ -6,10 +6,12 @@ import Synchronization
 /// Who is connected and who watches, over all nodes.
 ///
 /// Nobody is told of presence who doesn't want to know: a node that has a watcher in a channel asks all nodes, and each answers with what it has and
-/// goes on telling changes for a while. Who hasn't been heard of for ``timeoutMilliseconds`` is gone, with all its users (I13).
+/// goes on telling changes for a while. Who hasn't been heard of for the timeout is gone, with all its users (I13).
 final class ClusterPresence: Presence, Sendable {
     static let heartbeatMilliseconds: Int64 = 1000
-    static let timeoutMilliseconds: Int64 = 3000
+    /// What an operator may choose as the time after which a silent node is gone. Two heartbeats may be late or lost in the shortest.
+    static let timeouts: ClosedRange<Duration> = .seconds(2) ... .seconds(60)
+    static let timeoutStandard: Duration = .seconds(3)
     /// How often a node asks again as long as it has watchers, and how long an answering node goes on without being asked.
     private static let askAgainMilliseconds: Int64 = 5000
     private static let interestMilliseconds: Int64 = 15_000
@@ -61,12 +63,17 @@ final class ClusterPresence: Presence, Sendable {
 
     private let node: NodeID
     private let board: PresenceBoard
+    private let timeoutMilliseconds: Int64
     private let send: @Sendable (BusTopic, Message) -> Void
     private let state = Mutex(State())
 
-    init(node: NodeID, board: PresenceBoard, send: @escaping @Sendable (BusTopic, Message) -> Void) {
+    init(
+        node: NodeID, board: PresenceBoard, timeout: Duration = timeoutStandard,
+        send: @escaping @Sendable (BusTopic, Message) -> Void
+    ) {
         self.node = node
         self.board = board
+        timeoutMilliseconds = Int64(timeout / .milliseconds(1))
         self.send = send
     }
 
@@ -163,7 +170,7 @@ final class ClusterPresence: Presence, Sendable {
         var messages: [(BusTopic, Message)] = []
         var toTell: [(ChannelID, [NodeID])] = []
         let hasLost = state.withLock { state in
-            let lost = state.nodes.filter { now - $0.value > Self.timeoutMilliseconds }.keys
+            let lost = state.nodes.filter { now - $0.value > timeoutMilliseconds }.keys
             for other in lost { ready += state.forget(other) }
             for (channel, gather) in state.gathers where gather.deadline <= now {
                 ready += gather.waiting

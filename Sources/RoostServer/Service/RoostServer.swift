@@ -34,6 +34,8 @@ public struct RoostServer: Service {
         public var laneCount = 4
         /// How long an operation waits for a row of PostgreSQL that somebody else has locked, before it is refused.
         public var lockTimeout: Duration = .seconds(10)
+        /// How long another node may be silent before it and its users are taken to be gone: 2 to 60 seconds.
+        public var presenceTimeout: Duration = .seconds(3)
         /// What holds for the whole app. All nodes of a cluster need the same.
         public var options = AppOptions()
         /// A JSON file with channel types and roles of the operator's own, put into the database at each start: see ``Definitions``. Nil for none.
@@ -75,6 +77,13 @@ public struct RoostServer: Service {
         public var eventLoopCount = System.coreCount
 
         public init(dataDirectory: URL) { self.dataDirectory = dataDirectory }
+
+        fileprivate func validate() throws(RoostError) {
+            try options.validate()
+            guard ClusterPresence.timeouts.contains(presenceTimeout) else {
+                throw .invalidArgument("presenceTimeout", "must be 2 to 60 seconds")
+            }
+        }
     }
 
     private let configuration: Configuration
@@ -106,7 +115,7 @@ public struct RoostServer: Service {
         self.configuration = configuration
         self.logger = logger
         self.onRunning = onRunning
-        try configuration.options.validate()
+        try configuration.validate()
         let definitions = try configuration.channelTypes.map { try Definitions(file: $0) }
         let storage = try Storage(configuration, logger: logger)
         (database, file) = (storage.database, storage.file)
@@ -124,7 +133,7 @@ public struct RoostServer: Service {
             logger: logger)
         let epoch = try database.write(lane: 0) { try $0.epoch(orNew: UUID().uuidString.lowercased()) }
 
-        try StartChecks(configuration, database, logger).run()
+        try StartChecks(configuration, database, logger).run(tokenKeys: keys)
         try definitions?.put(into: database, options: configuration.options)
 
         let counters = ServerMetrics()
@@ -181,10 +190,11 @@ public struct RoostServer: Service {
     public func run() async throws {
         let control = await listenToCommands()
         let watching = Task { [tokenFiles, tokens, engine, logger, configuration] in
-            await tokenFiles.watch(tokens, logger: logger) { fingerprints in
+            await tokenFiles.watch(tokens, logger: logger) { keys, fingerprints in
                 guard configuration.database != nil else { return }
                 try await engine.perform(OperationName.none, for: Caller(user: ""), scope: Scope(), isReadOnly: false) { context in
                     try context.transaction.confirmTokenKeys(fingerprints)
+                    _ = try context.transaction.exchange(StartChecks.tokenKeys(keys))
                     return []
                 }
             }

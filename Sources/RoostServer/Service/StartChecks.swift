@@ -3,28 +3,50 @@ import RoostAPI
 import RoostCore
 import RoostDatabase
 
-/// What a server looks at before it serves: the clock, and whether it is set as the other nodes are.
+/// What a server looks at before it serves: the clocks, and whether it is set as the other nodes are.
 struct StartChecks {
     private let configuration: RoostServer.Configuration
     private let database: any Database
     private let logger: Logger
+    private let machineNow: Timestamp
 
     /// So far the clock may be from the newest message without a word.
     private enum Distance {
         static let aheadMilliseconds: Int64 = 365 * 86_400_000
         static let behindMilliseconds: Int64 = 60_000
+        /// So far a node's clock may be from the database's, before it is said.
+        static let ofMachineMilliseconds: Int64 = 30_000
     }
 
-    init(_ configuration: RoostServer.Configuration, _ database: any Database, _ logger: Logger) {
+    init(
+        _ configuration: RoostServer.Configuration, _ database: any Database, _ logger: Logger, machineNow: Timestamp = .system
+    ) {
+        self.machineNow = machineNow
         self.configuration = configuration
         self.database = database
         self.logger = logger
     }
 
     /// - Throws: ``RoostServer/Unsupported`` for a clock that is wrong beyond doubt; `DatabaseFailure`.
-    func run() throws {
+    func run(tokenKeys keys: TokenKeys) throws {
         try checkClock()
-        if configuration.database != nil { try compareSettings() }
+        if configuration.database != nil { try compareSettings(keys) }
+    }
+
+    /// What is to be the same on all nodes.
+    struct SharedSetting {
+        let name: String
+        let value: String
+        /// What to do where it isn't.
+        var remedy = "if you are changing it, start the others anew too"
+    }
+
+    /// Which keys a node takes tokens of. A node without one that the others have refuses tokens that they take, and takes those of one that
+    /// was removed there.
+    static func tokenKeys(_ keys: TokenKeys) -> SharedSetting {
+        SharedSetting(
+            name: "token-keys", value: keys.names.joined(separator: ", "),
+            remedy: "copy the files of keys from a node that has them right")
     }
 
     // MARK: The clock
@@ -37,6 +59,7 @@ struct StartChecks {
                 "The clock says \(now), which can't be right: times from \(IDGenerator.times.lowerBound) to "
                     + "\(IDGenerator.times.upperBound) can be stored. Set it, then start again.")
         }
+        if configuration.database != nil { try checkMachine(against: now) }
         guard let newest = try database.read({ try IDGenerator.newestTime(in: $0) }) else { return }
         let distance = now.milliseconds - newest.milliseconds
         if distance > Distance.aheadMilliseconds {
@@ -52,26 +75,55 @@ struct StartChecks {
         }
     }
 
+    /// A node decides by its own clock whether a token has expired.
+    private func checkMachine(against now: Timestamp) throws {
+        guard IDGenerator.times.contains(machineNow) else {
+            throw RoostServer.Unsupported(
+                "This machine's clock says \(machineNow), and PostgreSQL's \(now). By such a clock every token has expired, or none ever "
+                    + "does. Set it, then start again.")
+        }
+        let distance = machineNow.milliseconds - now.milliseconds
+        if abs(distance) > Distance.ofMachineMilliseconds {
+            logger.warning(
+                """
+                This machine's clock says \(machineNow), and PostgreSQL's \(now). Tokens expire here \(abs(distance) / 1000) s too \
+                \(distance > 0 ? "early" : "late"): set the clock.
+                """)
+        }
+    }
+
     // MARK: The settings
 
     /// Nodes that differ serve the same users by different rules. It is no error while a setting is being changed, node by node.
-    private func compareSettings() throws {
+    private func compareSettings(_ keys: TokenKeys) throws {
         let options = configuration.options
         let shared = [
-            ("channels-per-user", "\(options.channelsPerUser)"), ("history-for-new-members", "\(options.showsHistoryToNewMembers)"),
-            ("token-lifetime-max", "\(options.tokenLifetimeSecondsMax)"),
-            ("bus-prefix", configuration.busPrefix), ("bus", configuration.bus == nil ? "none" : "there is one"),
+            SharedSetting(name: "channels-per-user", value: "\(options.channelsPerUser)"),
+            SharedSetting(name: "history-for-new-members", value: "\(options.showsHistoryToNewMembers)"),
+            SharedSetting(name: "token-lifetime-max", value: "\(options.tokenLifetimeSecondsMax)"),
+            SharedSetting(name: "confusable-names", value: options.confusableNames.rawValue),
+            SharedSetting(name: "token-issuer", value: configuration.tokenIssuer ?? "any"),
+            SharedSetting(name: "token-audience", value: configuration.tokenAudience ?? "any"),
+            SharedSetting(name: "bus-prefix", value: configuration.busPrefix),
+            SharedSetting(name: "bus", value: configuration.bus == nil ? "none" : "there is one"), Self.tokenKeys(keys),
         ]
-        let others = try database.write(lane: 0) { transaction in
-            try shared.map { name, own in try transaction.replaceSetting("shared.\(name)", with: own) }
-        }
-        for ((name, own), other) in zip(shared, others) {
-            guard let other, other != own else { continue }
+        let others = try database.write(lane: 0) { transaction in try shared.map { try transaction.exchange($0) } }
+        for (setting, other) in zip(shared, others) {
+            guard let other, other != setting.value else { continue }
             logger.warning(
                 """
-                The setting \(name) is \(own) here, and the node that started before this one has \(other). It has to be the same on \
-                all nodes: if you are changing it, start the others anew too.
+                The setting \(setting.name) is \(setting.value) here, and the node that started before this one has \(other). It has to \
+                be the same on all nodes: \(setting.remedy).
                 """)
         }
+    }
+}
+
+extension Transaction {
+    /// Writes down how a node is set.
+    ///
+    /// - Returns: how the one before it was.
+    func exchange(_ setting: StartChecks.SharedSetting) throws -> String? {
+        try replaceSetting("shared.\(setting.name)", with: setting.value)
     }
 }

@@ -40,7 +40,9 @@ struct Storage {
         guard configuration.database != nil else { return nil }
         let name = NodeID(UUID().uuidString.lowercased())
         logger.notice("This is node \(name).")
-        return try ClusterNode(node: name, hub: hub, bus: try bus(), database: database, readiness: readiness, logger: logger)
+        return try ClusterNode(
+            node: name, hub: hub, bus: try bus(), database: database, readiness: readiness,
+            presenceTimeout: configuration.presenceTimeout, logger: logger)
     }
 
     private static func postgreSQL(

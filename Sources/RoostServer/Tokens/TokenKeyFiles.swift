@@ -10,11 +10,14 @@ struct TokenKeyFiles: Sendable {
     private let secret: Data
     private let ring: TokenKeyRing
     private let file: URL?
+    /// The files before they were read for the first time: what changes while the server starts is noticed too.
+    private let firstMarks: [Mark]
 
     init(secret: Data, directory: URL, file: URL?) {
         self.secret = secret
         ring = TokenKeyRing(directory: directory)
         self.file = file
+        firstMarks = Self.marks(of: ring, file)
     }
 
     /// The keys as the files have them, and the fingerprints of the secrets that all nodes of a cluster must have alike.
@@ -35,16 +38,20 @@ struct TokenKeyFiles: Sendable {
     ///
     /// - Parameter confirm: throws when the other nodes of the cluster have other secrets by the same names.
     func watch(
-        _ tokens: TokenVerifier, logger: Logger, confirm: @Sendable ([String: String]) async throws -> Void
+        _ tokens: TokenVerifier, logger: Logger, confirm: @Sendable (TokenKeys, [String: String]) async throws -> Void
     ) async {
-        var known = marks
+        var known = firstMarks
         var lastFailure = ""
         while (try? await Task.sleep(for: .seconds(1))) != nil {
-            let now = marks
+            let now = Self.marks(of: ring, file)
             guard now != known || !lastFailure.isEmpty else { continue }
             do {
+                // Without its file a retired secret would be good again.
+                if known.first?.inode != nil, now.first?.inode == nil {
+                    throw TokenKeySet.Unusable("The file \(ring.url.path) isn't there any more.")
+                }
                 let (keys, fingerprints) = try await read()
-                try await confirm(fingerprints)
+                try await confirm(keys, fingerprints)
                 tokens.replace(keys)
                 known = now
                 lastFailure = ""
@@ -67,7 +74,7 @@ struct TokenKeyFiles: Sendable {
         var mode: Int?
     }
 
-    private var marks: [Mark] {
+    private static func marks(of ring: TokenKeyRing, _ file: URL?) -> [Mark] {
         [ring.url, file].compactMap { $0 }.map { file in
             let attributes = try? FileManager.default.attributesOfItem(atPath: file.resolvingSymlinksInPath().path)
             return Mark(

@@ -74,8 +74,10 @@ public struct TokenKeys: Sendable {
         signingKey = own.signingName.flatMap { own.keys[$0] } ?? tokenSecret
     }
 
-    /// The secrets of the data directory that all nodes of a cluster must have alike, by their names.
     var count: Int { named.count + (tokenSecret == nil ? 0 : 1) }
+
+    /// What tokens may be signed with, by name; `token-secret` for those that name no key.
+    var names: [String] { (Array(named.keys) + (tokenSecret == nil ? [] : [TokenKeyRing.tokenSecretName])).sorted() }
 
     /// Makes a token.
     ///
