@@ -11,6 +11,10 @@ final class StorageMarks: Sendable {
         var isPending = false
         var isStopped = false
         /// The log may begin anew with the next commit, or has: its salts are read at each until they are others.
+        ///
+        /// It doesn't begin anew while a reader still looks at it. What is committed until then goes behind the frames of the complete
+        /// checkpoint, and stays unmarked: those frames are in the database already, so a log that is cut off there is no loss that could be told
+        /// from the rest.
         var awaitsNewLog = true
         var failure: DatabaseFailure?
     }

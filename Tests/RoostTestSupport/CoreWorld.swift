@@ -176,11 +176,16 @@ public final class CoreWorld {
 
     // MARK: Looking
 
-    /// The events that were told, with those of one audience only where it is given.
+    /// The events that were told, with those of one audience only where it is given: those of a channel whoever its readers were.
     public func events(to audience: Audience? = nil) -> [Event] {
         notices.compactMap { notice in
-            guard case .event(let event, let receivers) = notice, audience == nil || audience == receivers else { return nil }
-            return event
+            guard case .event(let event, let receivers) = notice else { return nil }
+            switch (audience, receivers) {
+            case (nil, _): return event
+            case (.channel(let asked, _), .channel(let told, _)): return asked == told ? event : nil
+            case (.user(let asked), .user(let told)): return asked == told ? event : nil
+            case (.channel, .user), (.user, .channel): return nil
+            }
         }
     }
 
