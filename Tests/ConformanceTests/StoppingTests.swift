@@ -8,11 +8,14 @@ import Testing
 
 /// How a server goes: in its window and a moment, whatever is connected, and telling everybody.
 @Suite struct StoppingTests {
-    private static let tries = ProcessInfo.processInfo.environment["ROOST_STOPS"].flatMap { Int($0) } ?? 3
+    /// `ROOST_STOPS` says how often on a machine that does nothing else.
+    private static let stops = ProcessInfo.processInfo.environment["ROOST_STOPS"].flatMap { Int($0) }
+    private static let tries = stops ?? 3
     private static let window = Duration.milliseconds(400)
 
     @Test("A server ends in its window whatever is connected, is not ready until then, and leaves nobody without answer or close")
     func everyKind() async throws {
+        var slowest = Duration.zero
         for _ in 0..<Self.tries {
             let server = try await TestServer { $0.drainWindow = Self.window }
             let crowd = try await Crowd(server)
@@ -21,12 +24,14 @@ import Testing
             await server.beginStop()
             try await server.stop()
             let took = ContinuousClock.now - begin
+            slowest = max(slowest, took)
             // The promise is a second; a machine that is busy with other tests is given more.
-            #expect(took >= Self.window && took < Self.window + .seconds(4), "it took \(took)")
+            #expect(took >= Self.window && took < Self.window + .seconds(Self.stops == nil ? 4 : 1), "it took \(took)")
             let asked = await statuses
             #expect(!asked.isEmpty && Set(asked) == [503])
             try await crowd.expectEnds()
         }
+        if Self.stops != nil { print("\(Self.tries) times, \(slowest) at most with a window of \(Self.window)") }
     }
 
     @Test("A request under way when the server stops is answered, and told that the connection ends")

@@ -179,6 +179,9 @@ public struct RoostServer: Service {
             logger: httpLogger)
     }
 
+    /// How long the disk may take when the server stops, for what was accepted and for writing the log into the database.
+    static let closingTimeMax = Duration.seconds(5)
+
     /// Serves until it is told to stop. Can be called once.
     ///
     /// Stopping goes in this order, and takes the drain window and at most a second:
@@ -186,7 +189,8 @@ public struct RoostServer: Service {
     /// 2. HTTP connections that wait for a request are closed; requests under way are answered with `Connection: close`; sockets are told
     ///    to come back, and closed one after another over the window.
     /// 3. At the end of the window the port and what is still connected are closed.
-    /// 4. What the engine has accepted is finished.
+    /// 4. What the engine has accepted is finished, and the database is closed. A disk that takes longer than ``closingTimeMax`` for that is
+    ///    left as a crash would leave it, which loses nothing that was acknowledged.
     public func run() async throws {
         let control = await listenToCommands()
         let watching = Task { [tokenFiles, tokens, engine, logger, configuration] in
@@ -233,23 +237,25 @@ public struct RoostServer: Service {
     /// Finishes what was accepted, for as long as stopping may take, and closes the database.
     private func end(_ control: (any NIOCore.Channel)?) async throws {
         let (engine, cluster, database, logger) = (engine, cluster, database, logger)
-        let closing: Result<Void, any Error> = await withCheckedContinuation { continuation in
-            DispatchQueue.global().async {
-                let isFinished = engine.stop(atMost: .milliseconds(500))
-                cluster?.stop()
-                guard isFinished else {
-                    // Its threads still use it: it is left as a crash would leave it, which loses nothing that was acknowledged.
-                    logger.warning("The database holds up some operations. They were not acknowledged, and are left.")
-                    return continuation.resume(returning: .success(()))
-                }
-                continuation.resume(returning: Result { try database.close() })
+        let closing = await Deadline.run(atMost: Self.closingTimeMax) {
+            let isFinished = engine.stop(atMost: .milliseconds(500))
+            cluster?.stop()
+            guard isFinished else {
+                // Its threads still use it: it is left as a crash would leave it, which loses nothing that was acknowledged.
+                logger.warning("The database holds up some operations. They were not acknowledged, and are left.")
+                return
             }
+            try database.close()
         }
         if let control {
             try? await control.close()
             unlink(ControlSocket.path(in: configuration.dataDirectory))
         }
         try? await group.shutdownGracefully()
+        guard let closing else {
+            logger.warning("The database couldn't be closed in time, and is left as a crash would leave it. Nothing acknowledged is lost.")
+            return
+        }
         try closing.get()
     }
 

@@ -1,0 +1,34 @@
+import Dispatch
+import Synchronization
+
+/// Work that blocks, and is waited for only so long.
+enum Deadline {
+    /// Runs the body on a thread of its own.
+    ///
+    /// - Returns: how it went; nil if it takes longer. It then goes on, and nobody hears of it.
+    static func run<Value: Sendable>(
+        atMost time: Duration, _ body: @escaping @Sendable () throws -> Value
+    ) async -> Result<Value, any Error>? {
+        await withCheckedContinuation { continuation in
+            let waiting = Waiting(continuation)
+            DispatchQueue.global().async { waiting.end(Result(catching: body)) }
+            let nanoseconds = Int(clamping: Int64((time / .nanoseconds(1)).rounded()))
+            DispatchQueue.global().asyncAfter(deadline: .now() + .nanoseconds(nanoseconds)) { waiting.end(nil) }
+        }
+    }
+
+    /// Whoever waits, told by the first of two.
+    private final class Waiting<Value: Sendable>: Sendable {
+        private let continuation: Mutex<CheckedContinuation<Result<Value, any Error>?, Never>?>
+
+        init(_ continuation: CheckedContinuation<Result<Value, any Error>?, Never>) { self.continuation = Mutex(continuation) }
+
+        func end(_ result: Result<Value, any Error>?) {
+            let first = continuation.withLock { continuation in
+                defer { continuation = nil }
+                return continuation
+            }
+            first?.resume(returning: result)
+        }
+    }
+}

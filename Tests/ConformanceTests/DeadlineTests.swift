@@ -1,0 +1,24 @@
+import Foundation
+import Testing
+
+@testable import RoostServer
+
+/// What is waited for only so long: the closing of the database when the server stops.
+@Suite struct DeadlineTests {
+    @Test("Work that ends in time tells how it went")
+    func inTime() async throws {
+        #expect(try await Deadline.run(atMost: .seconds(20)) { 7 }?.get() == 7)
+        let failed = await Deadline.run(atMost: .seconds(20)) { throw CancellationError() }
+        #expect(throws: CancellationError.self) { try failed?.get() }
+        #expect(failed != nil)
+    }
+
+    @Test("Work that hangs, as a disk that never answers makes it, is left at its deadline")
+    func hanging() async throws {
+        let disk = DispatchSemaphore(value: 0)
+        let result = await Deadline.run(atMost: .milliseconds(50)) { disk.wait() }
+        #expect(result == nil)
+        // It ends one day, and nobody hears of it a second time.
+        disk.signal()
+    }
+}
