@@ -11,6 +11,16 @@ import Testing
 @MainActor @Suite struct BackupTests {
     private func text(_ error: any Error) -> String { "\(error)" }
 
+    @Test("I24 a backup can be asked for however long the path of the data directory is")
+    func longPath() async throws {
+        let directory = TemporaryDirectory.make().appending(path: String(repeating: "d", count: 120), directoryHint: .isDirectory)
+        let server = try await TestServer(directory: directory)
+        let target = TemporaryDirectory.make()
+        let answer = try await ControlSocket.ask(.init(backup: target.path, withSecret: true), in: directory)
+        #expect(answer.backup?.hasSecret == true, "\(answer.error ?? "")")
+        try await server.stop()
+    }
+
     @Test("I24 a backup made while people write holds a whole state, and a server restored from it has exactly that")
     func backupUnderLoad() async throws {
         let server = try await TestServer()

@@ -23,8 +23,25 @@ public enum ControlSocket {
     static let name = "roost.control"
     static let requestSizeBytesMax = 16_384
 
-    /// The socket's path. Where it would be longer than the system takes, it goes through the directory's descriptor.
     static func path(in directory: URL) -> String { directory.appending(path: name).path }
+
+    /// Bytes of a path that the address of a socket holds, with the zero at its end.
+    private static let pathSizeBytesMax = MemoryLayout.size(ofValue: sockaddr_un().sun_path)
+
+    /// Names the socket for as long as the body runs. Where its path is longer than an address holds, it is reached through the directory's
+    /// descriptor.
+    private static func withAddress<Result>(in directory: URL, _ body: (String) async throws -> Result) async throws -> Result {
+        let path = path(in: directory)
+        #if os(Linux)
+        guard path.utf8.count >= pathSizeBytesMax else { return try await body(path) }
+        let descriptor = open(directory.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard descriptor >= 0 else { throw Backup.Unusable("\(directory.path) can't be opened: \(String(cString: strerror(errno))).") }
+        defer { close(descriptor) }
+        return try await body("/proc/self/fd/\(descriptor)/\(name)")
+        #else
+        return try await body(path)
+        #endif
+    }
 
     /// Listens until the channel is closed.
     static func listen(
@@ -32,23 +49,27 @@ public enum ControlSocket {
     ) async throws -> any Channel {
         let path = path(in: directory)
         unlink(path)
-        let channel = try await ServerBootstrap(group: group)
-            .childChannelInitializer { channel in
-                channel.eventLoop.makeCompletedFuture { try channel.pipeline.syncOperations.addHandler(Handler(handle)) }
-            }
-            .bind(unixDomainSocketPath: path).get()
+        let channel = try await withAddress(in: directory) { address in
+            try await ServerBootstrap(group: group)
+                .childChannelInitializer { channel in
+                    channel.eventLoop.makeCompletedFuture { try channel.pipeline.syncOperations.addHandler(Handler(handle)) }
+                }
+                .bind(unixDomainSocketPath: address).get()
+        }
         chmod(path, 0o600)
         return channel
     }
 
     /// Asks the server that runs on a data directory.
     public static func ask(_ request: Request, in directory: URL) async throws -> Answer {
-        let channel = try await ClientBootstrap(group: .singletonMultiThreadedEventLoopGroup)
-            .connect(unixDomainSocketPath: path(in: directory)) { channel in
-                channel.eventLoop.makeCompletedFuture {
-                    try NIOAsyncChannel<ByteBuffer, ByteBuffer>(wrappingChannelSynchronously: channel)
+        let channel = try await withAddress(in: directory) { address in
+            try await ClientBootstrap(group: .singletonMultiThreadedEventLoopGroup)
+                .connect(unixDomainSocketPath: address) { channel in
+                    channel.eventLoop.makeCompletedFuture {
+                        try NIOAsyncChannel<ByteBuffer, ByteBuffer>(wrappingChannelSynchronously: channel)
+                    }
                 }
-            }
+        }
         let line = try JSONEncoder().encode(request) + Data("\n".utf8)
         var answer = ByteBuffer()
         try await channel.executeThenClose { inbound, outbound in
