@@ -25,7 +25,7 @@ bench:
 # Millions of inputs that break every rule, for so many minutes. The seed that it prints repeats a run: ROOST_SEED=… make fuzz
 MINUTES ?= 10
 fuzz:
-	scripts/install-dependencies
+	scripts/install-dependencies --cluster
 	swift build -c release --product roost-fuzz --traits Cluster
 	.build/release/roost-fuzz $(MINUTES)
 

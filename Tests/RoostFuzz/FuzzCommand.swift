@@ -20,27 +20,62 @@ struct FuzzCommand {
 
         let tally = Tally(seed: seed)
         let deadline = Date(timeIntervalSinceNow: minutes * 60)
+        let progress = Task {
+            while (try? await Task.sleep(for: .seconds(60))) != nil { say(tally.describe()) }
+        }
+        defer { progress.cancel() }
         await withTaskGroup(of: Void.self) { group in
             for kind in kinds {
-                group.addTask { await fuzz(kind, until: deadline, tally) }
+                group.addTask {
+                    if kind == .wire { await fuzzWire(until: deadline, tally) } else { await fuzzOnThread(kind, until: deadline, tally) }
+                }
             }
         }
         exit(tally.finish(kinds) == 0 ? 0 : 1)
     }
 
-    private static func fuzz(_ kind: FuzzKind, until deadline: Date, _ tally: Tally) async {
-        let run = FuzzRun(seed: tally.seed) { tally.willRun($0, $1) }
-        var next = 0
-        while Date() < deadline {
-            let cases = next..<next + batchSize(kind)
-            next = cases.upperBound
-            do {
-                if kind == .wire { try await run.runWire(cases) } else { try run.run(kind, cases) }
-            } catch {
-                tally.found(error, kind, cases)
+    /// A kind that never waits has a thread of its own: on the few threads of the tasks it would keep the server of the kind `wire` from
+    /// answering, and be kept waiting by it.
+    private static func fuzzOnThread(_ kind: FuzzKind, until deadline: Date, _ tally: Tally) async {
+        await withCheckedContinuation { continuation in
+            let thread = Thread {
+                let run = FuzzRun(seed: tally.seed) { tally.willRun($0, $1) }
+                var next = 0
+                while Date() < deadline {
+                    let cases = next..<next + batchSize(kind)
+                    next = cases.upperBound
+                    do {
+                        try run.run(kind, cases)
+                        tally.didRun(kind, cases.count)
+                    } catch {
+                        tally.found(error, kind, cases)
+                    }
+                }
+                continuation.resume()
             }
-            tally.didRun(kind, cases.count)
-            await Task.yield()
+            // JSON that is as deep as it may be, and a debug build, need more than a thread has otherwise.
+            thread.stackSize = 8 << 20
+            thread.start()
+        }
+    }
+
+    private static func fuzzWire(until deadline: Date, _ tally: Tally) async {
+        let run = FuzzRun(seed: tally.seed) { tally.willRun($0, $1) }
+        let next = Atomic<Int>(0)
+        while Date() < deadline {
+            do {
+                try await run.runWire {
+                    tally.didRun(.wire, $0.count)
+                } next: {
+                    guard Date() < deadline else { return nil }
+                    let size = FuzzRun.wireBatchSize
+                    let start = next.wrappingAdd(size, ordering: .relaxed).oldValue
+                    return start..<start + size
+                }
+            } catch {
+                let end = next.load(ordering: .relaxed)
+                tally.found(error, .wire, end - FuzzRun.wireBatchSize..<end)
+            }
         }
     }
 
@@ -49,8 +84,7 @@ struct FuzzCommand {
         switch kind {
         case .json, .packet, .message: 20_000
         case .connection: 5000
-        case .operation: 1000
-        case .wire: 2560
+        case .operation, .wire: 1000
         }
     }
 
@@ -87,6 +121,13 @@ final class Tally: Sendable {
         FuzzCommand.say("FOUND by \(kind.rawValue), seed \(seed), \(cases): \(error)")
         if let finding = error as? FuzzFinding { FuzzCommand.say("for Corpus/\(kind.rawValue).hex: \(finding.hex)") }
         state.withLock { $0.findings += 1 }
+    }
+
+    /// What has been run so far, for whoever watches.
+    func describe() -> String {
+        state.withLock { state in
+            FuzzKind.allCases.compactMap { kind in state.counts[kind].map { "\(kind.rawValue) \($0)" } }.joined(separator: ", ")
+        }
     }
 
     /// - Returns: how many were found.

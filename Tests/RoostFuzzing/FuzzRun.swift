@@ -1,5 +1,6 @@
 import Foundation
 import RoostTestSupport
+import Synchronization
 
 /// Runs cases from a seed. The same seed, kind and index make the same input.
 public struct FuzzRun: Sendable {
@@ -69,23 +70,46 @@ public struct FuzzRun: Sendable {
 
     /// Runs cases over loopback, some at once.
     public func runWire(_ cases: Range<Int>) async throws {
+        let last = Mutex(cases.lowerBound)
+        try await runWire {
+            last.withLock { start in
+                defer { start = min(start + Self.wireBatchSize, cases.upperBound) }
+                return start < cases.upperBound ? start..<min(start + Self.wireBatchSize, cases.upperBound) : nil
+            }
+        }
+    }
+
+    public static let wireBatchSize = 1024
+    private static let wireWorkers = 64
+
+    /// Runs batches against one server, as long as there is a next one.
+    ///
+    /// What a server sends is read on its tasks, and so are these cases: whoever runs other kinds meanwhile has them on threads of their own.
+    public func runWire(
+        didRun: @Sendable (Range<Int>) -> Void = { _ in }, next: @Sendable () -> Range<Int>?
+    ) async throws {
         let fuzz = try await WireFuzz()
         let seed = seed
-        for start in stride(from: cases.lowerBound, to: cases.upperBound, by: 256) {
-            let batch = start..<min(start + 256, cases.upperBound)
-            willRun(.wire, batch)
-            try await withThrowingTaskGroup { group in
-                for worker in 0..<32 {
-                    group.addTask {
-                        for index in stride(from: batch.lowerBound + worker, to: batch.upperBound, by: 32) {
-                            var random = FuzzRandom(seed: seed, kind: .wire, index: index)
-                            try await fuzz.check(&random)
+        do {
+            while let batch = next() {
+                willRun(.wire, batch)
+                try await withThrowingTaskGroup { group in
+                    for worker in 0..<Self.wireWorkers {
+                        group.addTask {
+                            for index in stride(from: batch.lowerBound + worker, to: batch.upperBound, by: Self.wireWorkers) {
+                                var random = FuzzRandom(seed: seed, kind: .wire, index: index)
+                                try await fuzz.check(&random)
+                            }
                         }
                     }
+                    try await group.waitForAll()
                 }
-                try await group.waitForAll()
+                try await fuzz.checkAlive()
+                didRun(batch)
             }
-            try await fuzz.checkAlive()
+        } catch {
+            try? await fuzz.server.stop()
+            throw error
         }
         try await fuzz.server.stop()
     }
