@@ -186,6 +186,21 @@ final class Connections: Sendable {
     }
 }
 
+/// Bytes of an answer that a user hasn't read. The user's sum is kept for as long, also where the user has no request any more.
+final class UnreadBytes: Sendable {
+    private let held: HeldBytes
+    private let user: UserID
+    private let connections: Connections
+
+    fileprivate init(_ sizeBytes: Int, of user: UserID, on connections: Connections) {
+        self.user = user
+        self.connections = connections
+        held = HeldBytes(sizeBytes, in: [connections.memory, connections.ledger(of: user)])
+    }
+
+    deinit { connections.release(user) }
+}
+
 /// An HTTP request of a user, for as long as it is under way: until its answer is handed to the connection.
 final class RequestAccount: Sendable {
     let ledger: ByteLedger
@@ -209,6 +224,12 @@ final class ConnectionTicket: Sendable {
     private struct State {
         var address: ClientAddress?
         var user: UserID?
+        /// Who asks for what is being worked out.
+        var asker: UserID?
+        /// For whom the answers are that are on their way to the event loop, in their order. Nil for what is the same for everybody.
+        var askers: [UserID?] = []
+        /// For whom the answer is that is being written there.
+        var reader: UserID?
         var isEnded = false
     }
 
@@ -254,6 +275,23 @@ final class ConnectionTicket: Sendable {
             return true
         }
         if !isTaken { throw .tooManyConnections }
+    }
+
+    // An answer is made by a task, and written on the event loop some time later, when the next one may be in the making.
+
+    /// A request is worked on.
+    func requestBegan() { state.withLock { $0.asker = nil } }
+    /// It is one of a user.
+    func asks(_ user: UserID) { state.withLock { $0.asker = user } }
+    /// Its answer follows.
+    func answerFollows() { state.withLock { $0.askers.append($0.asker) } }
+    /// On the event loop: it is written from now on.
+    func answerBegan() { state.withLock { $0.reader = $0.askers.isEmpty ? nil : $0.askers.removeFirst() } }
+
+    /// Counts bytes of the answer that is being written, for as long as what is returned lives. Nil for an answer that all share: it takes no
+    /// memory of its own.
+    func hold(_ sizeBytes: Int) -> UnreadBytes? {
+        state.withLock { $0.reader }.map { UnreadBytes(sizeBytes, of: $0, on: connections) }
     }
 
     func ended() {

@@ -29,6 +29,8 @@ struct GatewayChannel: ServerChildChannel, HTTPChannelHandler {
         var reserveTimeout = TimeAmount.seconds(2)
         /// Bytes that may wait for a client before it counts as not reading.
         var waitingBytesMax = 16 << 10
+        /// How long an answer may be left unread while the server holds half as much as it may.
+        var unreadTimeoutUnderPressure = TimeAmount.seconds(1)
     }
 
     enum Upgrade: Sendable {

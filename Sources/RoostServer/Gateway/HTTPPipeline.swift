@@ -3,7 +3,7 @@ import NIOHTTP1
 
 /// The handlers between a connection's bytes and what serves HTTP or becomes a socket.
 enum HTTPPipeline {
-    /// Adds them, outermost first: the deadline, NIO's encoder and decoder, the rules on heads, the connection's limits, NIO's upgrade handler.
+    /// Adds them, outermost first: the count of what is unread, the deadline, NIO's encoder and decoder, the rules on heads, the connection's limits, NIO's upgrade handler.
     ///
     /// - Parameter ticket: the connection among the others; nil where there are none.
     static func install<Result: Sendable>(
@@ -23,6 +23,9 @@ enum HTTPPipeline {
             requestTimeout: isReserve ? limits.reserveTimeout : limits.requestTimeout,
             idleTimeout: isReserve ? limits.reserveTimeout : limits.idleTimeout, metrics: metrics)
         let operations = channel.pipeline.syncOperations
+        if let ticket {
+            try operations.addHandler(UnreadAnswerHandler(ticket: ticket, unreadTimeout: limits.unreadTimeoutUnderPressure))
+        }
         try operations.addHandler(front)
         let result = try operations.configureUpgradableHTTPServerPipeline(configuration: pipeline)
         let decoder = try operations.handler(type: ByteToMessageHandler<HTTPRequestDecoder>.self)
@@ -41,6 +44,8 @@ enum HTTPPipeline {
         ] {
             operations.removeHandler(handler, promise: nil)
         }
+        // A connection by itself, as tests have it, is without these.
         if let handler = try? operations.handler(type: ConnectionHandler.self) { operations.removeHandler(handler, promise: nil) }
+        if let handler = try? operations.handler(type: UnreadAnswerHandler.self) { operations.removeHandler(handler, promise: nil) }
     }
 }

@@ -95,6 +95,8 @@ enum Responding {
         let date = HTTPDate()
         return { (request, writer: consuming ResponseWriter, channel) in
             let context = BasicRequestContext(source: .init(channel: channel, logger: logger))
+            let ticket = ConnectionTicket.current
+            ticket?.requestBegan()
             var response: Response
             do {
                 response = try await routes.respond(to: request, context: context)
@@ -103,6 +105,7 @@ enum Responding {
                 response = Problem(.internalFailure).response
             }
             response.headers[.date] = date.text
+            ticket?.answerFollows()
             try await writer.write(response: response.head, body: response.body)
         }
     }

@@ -57,7 +57,7 @@ struct OperationRoutes: Sendable {
         return request.headers[.transferEncoding] == nil ? 0 : Limits.bodySizeBytes
     }
 
-    /// Answers that are large count until they are handed to the connection.
+    /// Answers that are large count until they are handed to the connection, which counts them until they are read.
     private static func body(_ bytes: ByteBuffer, _ account: RequestAccount) -> ResponseBody {
         guard bytes.readableBytes >= 16 << 10 else { return .init(byteBuffer: bytes) }
         let held = account.hold(bytes.readableBytes)
@@ -86,6 +86,7 @@ struct OperationRoutes: Sendable {
         try ConnectionTicket.current?.authenticated(verified.user, role: verified.role, isSocket: false)
         let isLimited = verified.role != .admin && verified.role != .service
         let account = try connections.beginRequest(of: verified.user, isLimited: isLimited)
+        ConnectionTicket.current?.asks(verified.user)
         guard let user = try RequestHeaders.actAs(of: request, role: verified.role) else {
             let caller = Caller(user: verified.user, role: verified.role, token: verified.identity)
             do {

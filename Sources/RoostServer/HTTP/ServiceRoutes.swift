@@ -12,8 +12,10 @@ struct ServiceRoutes: Sendable {
     func add(to router: Router<BasicRequestContext>) {
         let page = FrontPage.html(version: version)
         router.get("/") { _, _ in text(page, "text/html; charset=utf-8") }
-        router.get("/openapi.json") { _, _ in description(OpenAPI.bytes) }
-        router.get("/asyncapi.json") { _, _ in description(AsyncAPI.bytes) }
+        // The bytes are there once, however many clients leave them unread.
+        let (openAPI, asyncAPI) = (ByteBuffer(bytes: OpenAPI.bytes), ByteBuffer(bytes: AsyncAPI.bytes))
+        router.get("/openapi.json") { _, _ in description(openAPI) }
+        router.get("/asyncapi.json") { _, _ in description(asyncAPI) }
         router.get("/livez") { _, _ in text("ok\n") }
         router.get("/readyz") { _, _ in
             if let reason = readiness.reason { throw RoostError(.unavailable, reason, retryAfterMilliseconds: 1000) }
@@ -34,8 +36,8 @@ struct ServiceRoutes: Sendable {
         }
     }
 
-    private func description(_ bytes: [UInt8]) -> Response {
-        Response(status: .ok, headers: [.contentType: "application/json"], body: .init(byteBuffer: ByteBuffer(bytes: bytes)))
+    private func description(_ bytes: ByteBuffer) -> Response {
+        Response(status: .ok, headers: [.contentType: "application/json"], body: .init(byteBuffer: bytes))
     }
 
     private func text(_ text: String, _ type: String = "text/plain; charset=utf-8") -> Response {

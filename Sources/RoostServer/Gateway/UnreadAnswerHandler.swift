@@ -1,0 +1,64 @@
+import NIOCore
+import RoostAPI
+
+/// Counts what of the answers over HTTP a client hasn't read: from the moment in which bytes are handed to the connection until the kernel has
+/// taken them.
+///
+/// While the server holds half as much as it may, a client that leaves an answer unread isn't waited for.
+final class UnreadAnswerHandler: ChannelOutboundHandler, RemovableChannelHandler {
+    typealias OutboundIn = IOData
+    typealias OutboundOut = IOData
+
+    /// Smaller writes aren't counted: a connection takes one request after the other, so that there are few of them.
+    private static let countedBytesMin = 4 << 10
+    private static let interval = TimeAmount.seconds(1)
+
+    private let ticket: ConnectionTicket
+    private let unreadTimeout: TimeAmount
+    private var unreadBytes = 0
+    private var unreadSince: NIODeadline?
+    private var isWatching = false
+
+    /// - Parameter unreadTimeout: how long an answer may be left unread under pressure.
+    init(ticket: ConnectionTicket, unreadTimeout: TimeAmount) {
+        self.ticket = ticket
+        self.unreadTimeout = unreadTimeout
+    }
+
+    func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
+        let sizeBytes = unwrapOutboundIn(data).readableBytes
+        guard sizeBytes >= Self.countedBytesMin, let held = ticket.hold(sizeBytes) else {
+            return context.write(data, promise: promise)
+        }
+        let written = promise ?? context.eventLoop.makePromise()
+        let handler = NIOLoopBound(self, eventLoop: context.eventLoop)
+        unreadBytes += sizeBytes
+        if unreadSince == nil { unreadSince = .now() }
+        written.futureResult.whenComplete { _ in
+            handler.value.unreadBytes -= sizeBytes
+            if handler.value.unreadBytes == 0 { handler.value.unreadSince = nil }
+            withExtendedLifetime(held) {}
+        }
+        watch(context)
+        context.write(data, promise: written)
+    }
+
+    /// Looks again once a second for as long as something is unread.
+    private func watch(_ context: ChannelHandlerContext) {
+        guard !isWatching else { return }
+        isWatching = true
+        let handler = NIOLoopBound(self, eventLoop: context.eventLoop)
+        let channel = context.channel
+        context.eventLoop.scheduleTask(in: Self.interval) { handler.value.look(at: channel, handler) }
+    }
+
+    private func look(at channel: any NIOCore.Channel, _ handler: NIOLoopBound<UnreadAnswerHandler>) {
+        guard let unreadSince else { return isWatching = false }
+        if ticket.connections.memory.isHalfFull, NIODeadline.now() - unreadSince >= unreadTimeout {
+            isWatching = false
+            channel.close(promise: nil)
+            return
+        }
+        channel.eventLoop.scheduleTask(in: Self.interval) { handler.value.look(at: channel, handler) }
+    }
+}
