@@ -12,7 +12,7 @@ struct Bench: AsyncParsableCommand {
             """,
         subcommands: [
             BenchFanout.self, BenchSend.self, BenchIdle.self, BenchStart.self, BenchHistory.self, BenchResume.self,
-            BenchChannels.self, BenchCluster.self, BenchAll.self, FloorSockets.self,
+            BenchChannels.self, BenchHostile.self, BenchBackup.self, BenchCluster.self, BenchAll.self, FloorSockets.self,
         ],
         defaultSubcommand: BenchAll.self)
 }

@@ -8,6 +8,11 @@ struct Histogram {
         count += 1
     }
 
+    mutating func add(_ other: Histogram) {
+        for (bucket, inBucket) in other.counts.enumerated() { counts[bucket] += inBucket }
+        count += other.count
+    }
+
     /// The duration in microseconds that this share of all durations doesn't exceed: 0.5 for the median.
     func microseconds(_ share: Double) -> Double {
         let rank = Int((Double(count) * share).rounded(.up))

@@ -12,6 +12,8 @@ final class LoadLoop {
     /// Called with every frame that came. ``now`` is the time at which it was read.
     var onFrame: (LoadSocket, LoadFrame, UnsafeRawBufferPointer) throws -> Void = { _, _, _ in }
     private(set) var now = Clock.now()
+    /// Whether a call that is refused goes to ``onFrame`` too, instead of ending the benchmark.
+    var takesRefusals = false
     /// Bytes that came since the benchmark set it to 0.
     var receivedBytes = 0
 
@@ -86,7 +88,7 @@ final class LoadLoop {
         now = Clock.now()
         receivedBytes += count
         try socket.receive(UnsafeRawBufferPointer(rebasing: buffer[..<count])) { frame, payload in
-            if case .reply(_, isRefusal: true) = frame {
+            if case .reply(_, isRefusal: true) = frame, !takesRefusals {
                 throw BenchFailure("the server refused a call: \(String(decoding: payload, as: UTF8.self))")
             }
             try onFrame(socket, frame, payload)

@@ -95,12 +95,18 @@ final class LoadSocket {
     /// Asks for a WebSocket, with the token in the header.
     static func webSocket(port: UInt16, number: Int, token: String) throws -> LoadSocket {
         let socket = try LoadSocket(descriptor: connected(port), number: number, stage: .upgrading)
+        socket.send(upgradeRequest(token: token))
+        return socket
+    }
+
+    /// - Parameter token: nil for a socket on which nobody authenticates yet.
+    static func upgradeRequest(token: String?) -> [UInt8] {
+        let authorization = token.map { "Authorization: Bearer \($0)\r\n" } ?? ""
         let request = """
             GET /v1/socket HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
-            Sec-WebSocket-Key: cm9vc3QtYmVuY2gtLS0tLQ==\r\nAuthorization: Bearer \(token)\r\n\r\n
+            Sec-WebSocket-Key: cm9vc3QtYmVuY2gtLS0tLQ==\r\n\(authorization)\r\n
             """
-        socket.send(Array(request.utf8))
-        return socket
+        return Array(request.utf8)
     }
 
     private static func connected(_ port: UInt16) throws -> Int32 {
@@ -131,9 +137,11 @@ final class LoadSocket {
         return callCount
     }
 
-    /// A text frame whose mask is zero: lawful, and the payload stands in it as it is.
-    private func send(frame payload: [UInt8], opcode: UInt8 = 1) {
-        var bytes: [UInt8] = [0x80 | opcode]
+    private func send(frame payload: [UInt8], opcode: UInt8 = 1) { send(Self.frame(payload, opcode: opcode)) }
+
+    /// A frame whose mask is zero: lawful, and the payload stands in it as it is.
+    static func frame(_ payload: [UInt8], opcode: UInt8 = 1, isFinal: Bool = true) -> [UInt8] {
+        var bytes: [UInt8] = [(isFinal ? 0x80 : 0) | opcode]
         bytes.reserveCapacity(payload.count + 14)
         if payload.count < 126 {
             bytes.append(0x80 | UInt8(payload.count))
@@ -145,7 +153,7 @@ final class LoadSocket {
         }
         bytes += [0, 0, 0, 0]
         bytes += payload
-        send(bytes)
+        return bytes
     }
 
     fileprivate func pong() { send(frame: [], opcode: 10) }

@@ -24,6 +24,24 @@ struct ProcessUsage {
     func cpuMicroseconds(since earlier: ProcessUsage) -> Double { (cpuSeconds - earlier.cpuSeconds) * 1e6 }
 }
 
+/// The most memory that a process had resident at one time, as the kernel keeps it.
+enum PeakMemory {
+    /// Begins anew with what is resident now.
+    static func reset(_ process: Int32) throws {
+        let file = open("/proc/\(process)/clear_refs", O_WRONLY | O_CLOEXEC)
+        defer { close(file) }
+        guard file >= 0, write(file, "5", 1) == 1 else { throw BenchFailure("the peak of memory can't be reset") }
+    }
+
+    static func bytes(_ process: Int32) throws -> Double {
+        let line = SystemFile.read("/proc/\(process)/status").split(separator: "\n").first { $0.hasPrefix("VmHWM:") }
+        guard let kilobytes = line?.split(separator: " ").dropFirst().first.flatMap({ Double($0) }) else {
+            throw BenchFailure("the peak of memory can't be read")
+        }
+        return kilobytes * 1024
+    }
+}
+
 /// A process that a benchmark starts: this program once more, as the server or as a floor, or another one.
 final class ChildProcess {
     private let process = Process()
@@ -46,6 +64,9 @@ final class ChildProcess {
         process.standardError = errors
         try process.runHearingSignals()
     }
+
+    /// What it ended with; nil while it runs.
+    var status: Int32? { process.isRunning ? nil : process.terminationStatus }
 
     /// The first line that it writes.
     func firstLine() throws -> String {

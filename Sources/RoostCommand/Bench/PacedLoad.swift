@@ -1,0 +1,78 @@
+import Foundation
+import RoostAPI
+
+/// Users who send and read at a steady pace, whatever the server has to do besides: how late their answers come is what they feel of it.
+struct PacedLoad {
+    struct Result {
+        var sends = Histogram()
+        var pages = Histogram()
+        var refused = 0
+    }
+
+    /// A channel for each of the loop's sockets, to which it sends and whose newest page it reads.
+    let channels: [String]
+    let sendsPerSecond: Int
+    let pagesPerSecond: Int
+    private let pageSize = 50
+
+    /// Goes on until the condition holds, and then waits for the answers.
+    func run(_ loop: LoadLoop, into result: inout Result, until isDone: () -> Bool) throws {
+        /// For each socket its calls under way, by their numbers.
+        var underWay: [[Int: (start: UInt64, isPage: Bool)]] = Array(repeating: [:], count: loop.sockets.count)
+        var asked = 0
+        var answered = 0
+        var now = Result()
+        loop.takesRefusals = true
+        loop.onFrame = { socket, frame, _ in
+            guard case .reply(let call, let isRefusal) = frame, let begun = underWay[socket.number].removeValue(forKey: call) else {
+                return
+            }
+            answered += 1
+            if isRefusal {
+                now.refused += 1
+            } else if begun.isPage {
+                now.pages.record(loop.now - begun.start)
+            } else {
+                now.sends.record(loop.now - begun.start)
+            }
+        }
+        defer {
+            loop.takesRefusals = false
+            loop.onFrame = { _, _, _ in }
+        }
+
+        let start = Clock.now()
+        var calls = 0
+        while !isDone() {
+            // The callback and this loop never run at the same time, and share the counts.
+            let socket = loop.sockets[calls % channels.count]
+            let isPage = calls * pagesPerSecond % (sendsPerSecond + pagesPerSecond) < pagesPerSecond
+            let begun = Clock.now()
+            let call: Int
+            if isPage {
+                call = try socket.call(ListMessages(channel: ChannelID(channels[socket.number]), limit: pageSize))
+            } else {
+                call = socket.sendMessage(to: channels[socket.number], text: SampleText.message)
+            }
+            underWay[socket.number][call] = (begun, isPage)
+            asked += 1
+            calls += 1
+            try loop.run(until: start + UInt64(calls) * 1_000_000_000 / UInt64(sendsPerSecond + pagesPerSecond))
+        }
+        try loop.run(timeout: 30) { answered == asked }
+        result.add(now)
+    }
+
+    func run(_ loop: LoadLoop, into result: inout Result, seconds: Double) throws {
+        let end = Clock.now() + UInt64(seconds * 1e9)
+        try run(loop, into: &result) { Clock.now() >= end }
+    }
+}
+
+extension PacedLoad.Result {
+    mutating func add(_ other: Self) {
+        sends.add(other.sends)
+        pages.add(other.pages)
+        refused += other.refused
+    }
+}
