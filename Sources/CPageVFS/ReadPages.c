@@ -2,11 +2,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <sys/resource.h>
-#ifdef __linux__
-#include <sys/syscall.h>
-#include <unistd.h>
-#endif
 
 int roost_read_pages(const char *path, int64_t *pages, int64_t *damaged, uint64_t *checksum) {
     *pages = *damaged = 0;
@@ -26,11 +21,4 @@ int roost_read_pages(const char *path, int64_t *pages, int64_t *damaged, uint64_
     int result = ferror(file) ? EIO : 0;
     fclose(file);
     return result;
-}
-
-void roost_lower_priority(void) {
-#ifdef __linux__
-    // On Linux a thread has a priority of its own.
-    setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), 10);
-#endif
 }

@@ -16,7 +16,7 @@ struct WireFuzz: Sendable {
 
     func check(_ random: inout FuzzRandom) async throws {
         let bytes = input(&random)
-        let connection = try await RawConnection.connect(port: server.port)
+        let connection = try await connection()
         let cut = random.below(bytes.count + 1)
         connection.post(bytes[..<cut])
         if random.chance(2) { await Task.yield() }
@@ -25,6 +25,14 @@ struct WireFuzz: Sendable {
         await connection.close()
         let isFailure = text.contains("internal_error") || text.contains("HTTP/1.1 500")
         if isFailure { throw FuzzFinding("the server answers with internal_error", bytes) }
+    }
+
+    /// A machine that is busy with other things may take longer than a connection waits.
+    private func connection() async throws -> RawConnection {
+        for _ in 0..<5 {
+            if let connection = try? await RawConnection.connect(port: server.port) { return connection }
+        }
+        throw FuzzFinding("the server takes no connection any more", [])
     }
 
     /// Whether the server still answers.

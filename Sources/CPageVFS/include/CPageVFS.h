@@ -76,4 +76,7 @@ int roost_read_pages(const char *path, int64_t *pages, int64_t *damaged, uint64_
 /// Lets other threads go first, where threads have priorities of their own.
 void roost_lower_priority(void);
 
+/// Gives large blocks back to the system when they are freed.
+void roost_return_memory(void);
+
 #endif

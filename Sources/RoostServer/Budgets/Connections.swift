@@ -29,7 +29,7 @@ final class Connections: Sendable {
     private let logger: Logger
     private let pause = LogPace()
     private let refused = Mutex<[ConnectionCounts.Refusal: Int]>([:])
-    private let metrics: ServerMetrics
+    fileprivate let metrics: ServerMetrics
 
     /// - Parameter memoryBytesMax: what may be held for all clients together.
     init(
@@ -127,11 +127,8 @@ final class Connections: Sendable {
             metrics.overloaded(.user)
             throw .tooManyRequests
         }
-        let account = RequestAccount(user: user, ledger: ledger(of: user), connections: self)
-        guard !isLimited || !account.ledger.isFull else {
-            metrics.overloaded(.user)
-            throw .tooManyRequests
-        }
+        let account = RequestAccount(user: user, isLimited: isLimited, ledger: ledger(of: user), connections: self)
+        try account.requireRoom(besides: 0)
         return account
     }
 
@@ -205,15 +202,31 @@ final class UnreadBytes: Sendable {
 final class RequestAccount: Sendable {
     let ledger: ByteLedger
     private let user: UserID
+    private let isLimited: Bool
     private let connections: Connections
 
-    fileprivate init(user: UserID, ledger: ByteLedger, connections: Connections) {
+    fileprivate init(user: UserID, isLimited: Bool, ledger: ByteLedger, connections: Connections) {
         self.user = user
+        self.isLimited = isLimited
         self.ledger = ledger
         self.connections = connections
     }
 
     deinit { connections.endRequest(of: user) }
+
+    /// Throws `overloaded` where as much is held as may be, of the user or of all.
+    ///
+    /// - Parameter ownBytes: what this request holds itself, and doesn't stand in its own way.
+    func requireRoom(besides ownBytes: Int) throws(RoostError) {
+        guard connections.memory.heldBytes - ownBytes < connections.memory.sizeBytesMax else {
+            connections.metrics.overloaded(.server)
+            throw .overloadedMemory
+        }
+        guard !isLimited || ledger.heldBytes - ownBytes < ledger.sizeBytesMax else {
+            connections.metrics.overloaded(.user)
+            throw .tooManyRequests
+        }
+    }
 
     /// Counts bytes for as long as what is returned lives.
     func hold(_ sizeBytes: Int) -> HeldBytes { HeldBytes(sizeBytes, in: [connections.memory, ledger]) }

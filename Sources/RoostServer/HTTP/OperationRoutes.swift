@@ -48,7 +48,7 @@ struct OperationRoutes: Sendable {
         _ = asked
         return Response(
             status: .ok, headers: [.contentType: "application/json", .cacheControl: "no-store"],
-            body: Self.body(ByteBuffer(bytes: body), account))
+            body: try Self.body(ByteBuffer(bytes: body), account, isRead: type(of: operation).isReadOnly))
     }
 
     /// What a request may bring: what it says, or the most where it doesn't.
@@ -58,9 +58,13 @@ struct OperationRoutes: Sendable {
     }
 
     /// Answers that are large count until they are handed to the connection, which counts them until they are read.
-    private static func body(_ bytes: ByteBuffer, _ account: RequestAccount) -> ResponseBody {
+    ///
+    /// A page that is made when as much is held as may be is let go again: many requests may have begun while there was room. What was written
+    /// is answered.
+    private static func body(_ bytes: ByteBuffer, _ account: RequestAccount, isRead: Bool) throws -> ResponseBody {
         guard bytes.readableBytes >= 16 << 10 else { return .init(byteBuffer: bytes) }
         let held = account.hold(bytes.readableBytes)
+        if isRead { try account.requireRoom(besides: bytes.readableBytes) }
         return ResponseBody(contentLength: bytes.readableBytes) { writer in
             try await writer.write(bytes)
             try await writer.finish(nil)

@@ -112,6 +112,8 @@ public struct RoostServer: Service {
         configuration: Configuration, metrics: PrometheusRegistry? = nil, logger: Logger,
         onRunning: @escaping @Sendable (_ port: Int) async -> Void = { _ in }
     ) async throws {
+        // A page of a megabyte that somebody asked for must not stay with the process for good.
+        ProcessMemory.returnEarly()
         self.configuration = configuration
         self.logger = logger
         self.onRunning = onRunning

@@ -106,11 +106,12 @@ struct HostileBenchmark: Benchmark {
 
         var result = Attacked()
         try load.run(loop, into: &result.without, seconds: scale.pick(20, quick: 5, smoke: 0.3))
+        let swarm = HostileSwarm(plan(server.port))
+        defer { swarm.end() }
         result.bytesBefore = server.usage.residentBytes
         try PeakMemory.reset(server.identifier)
         let before = server.usage
-        let swarm = HostileSwarm(plan(server.port))
-        defer { swarm.end() }
+        swarm.begin()
         try load.run(loop, into: &result.with, seconds: seconds)
         result.cpuShare = server.usage.cpuMicroseconds(since: before) / seconds / 1e6
         result.bytesPeak = try PeakMemory.bytes(server.identifier)

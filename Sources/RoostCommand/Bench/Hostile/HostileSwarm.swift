@@ -22,31 +22,38 @@ final class HostileSwarm: Sendable {
     }
 
     private let isOver = Atomic<Bool>(false)
-    private let state = Mutex((counts: Counts(), openSockets: 0))
+    private let state = Mutex(Counts())
+    private let isReady = DispatchSemaphore(value: 0)
+    private let begun = DispatchSemaphore(value: 0)
     private let ended = DispatchSemaphore(value: 0)
 
-    var counts: Counts { state.withLock { $0.counts } }
-    var openSockets: Int { state.withLock { $0.openSockets } }
+    var counts: Counts { state.withLock { $0 } }
 
+    /// Makes everything ready for the attack, which begins with ``begin()``.
     init(_ plan: Plan) {
         Thread.detachNewThread { [self] in
             let attack = Attack(plan)
+            isReady.signal()
+            begun.wait()
             while !isOver.load(ordering: .acquiring) {
                 attack.turn()
-                state.withLock { $0 = (attack.counts, attack.openSockets) }
+                state.withLock { $0 = attack.counts }
             }
             attack.closeAll()
             ended.signal()
         }
+        isReady.wait()
     }
+
+    func begin() { begun.signal() }
 
     /// Closes all sockets.
     func end() {
+        begin()
         guard !isOver.exchange(true, ordering: .acquiringAndReleasing) else { return }
         ended.wait()
     }
 
-    deinit { isOver.store(true, ordering: .releasing) }
 }
 
 /// The sockets of a swarm, as its thread has them.
@@ -72,8 +79,6 @@ private final class Attack {
     private var shared: [String: [UInt8]] = [:]
     private(set) var counts = HostileSwarm.Counts()
     private var trash = [UInt8](repeating: 0, count: 4096)
-
-    var openSockets: Int { sockets.count { $0.descriptor >= 0 } }
 
     /// What `poll` tells of a peer that has closed, whether or not there is something to read.
     #if os(Linux)
@@ -105,9 +110,13 @@ private final class Attack {
 
     func turn() {
         let now = Clock.now()
+        var opening = 0
         for number in sockets.indices {
             if let end = sockets[number].endsAt, now >= end { moveOn(number) }
-            if sockets[number].descriptor < 0, sockets[number].opensAt <= now { open(number) }
+            if opening < 200, sockets[number].descriptor < 0, sockets[number].opensAt <= now {
+                opening += 1
+                open(number)
+            }
         }
         let ready = poll(&polled, nfds_t(polled.count), 10)
         for number in sockets.indices where sockets[number].descriptor >= 0 {

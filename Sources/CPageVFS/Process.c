@@ -1,0 +1,25 @@
+#include "CPageVFS.h"
+
+#ifdef __linux__
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
+void roost_lower_priority(void) {
+#ifdef __linux__
+    // On Linux a thread has a priority of its own.
+    setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), 10);
+#endif
+}
+
+void roost_return_memory(void) {
+#ifdef __GLIBC__
+    // glibc raises both by itself once a large block was freed, up to 32 and 64 MB, and then keeps what the next ones might need.
+    mallopt(M_MMAP_THRESHOLD, 128 << 10);
+    mallopt(M_TRIM_THRESHOLD, 256 << 10);
+#endif
+}
