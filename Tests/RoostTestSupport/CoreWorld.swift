@@ -117,6 +117,19 @@ public final class CoreWorld {
         }
     }
 
+    /// Runs something of the server's own in a transaction, as an effect does.
+    @discardableResult
+    public func inContext<T>(_ body: (inout Context) throws -> T) throws -> T {
+        try write { transaction in
+            try transaction.attempt {
+                var context = Context(
+                    transaction: transaction, caller: .server, now: now, ids: ids, presence: presence, options: options)
+                defer { ids = context.ids }
+                return try body(&context)
+            }
+        }
+    }
+
     // MARK: Building
 
     /// Makes sure that a user exists, as the first use of their token does.

@@ -232,48 +232,9 @@ extension Context {
     }
 
     /// A channel as its creator sees it, also where it was there before, or where the creator is a backend that isn't in it.
-    fileprivate func viewCreated(_ id: ChannelID) throws -> ChannelView {
+    func viewCreated(_ id: ChannelID) throws -> ChannelView {
         guard let access = try transaction.access(to: id, of: caller.user) else { throw RoostError.notFound("channel") }
         return try view(of: access)
-    }
-
-    // MARK: Idempotency keys
-
-    /// What an earlier call with the same key created (SB-12).
-    fileprivate mutating func channelCreated(by operation: CreateChannel) throws -> ChannelView? {
-        guard let key = operation.idempotencyKey else { return nil }
-        let oldest = now.milliseconds - Int64(Limits.idempotencyKeyHours) * 3_600_000
-        let sql: SQL = """
-            SELECT request, channel_id FROM idempotency_keys
-            WHERE user_id = \(caller.user) AND request_key = \(key) AND created_at > \(oldest)
-            """
-        guard let earlier = try transaction.first(sql, { (request: $0.string(), channel: $0.identifier(ChannelID.self)) }) else {
-            return nil
-        }
-        guard earlier.request == (try fingerprint(of: operation)) else {
-            throw RoostError(.keyReused, "Another request was made with this key.", field: "idempotencyKey")
-        }
-        // Whoever may not see the channel any more learns nothing of it; a backend never was in it.
-        if caller.role != .service { _ = try require(.channelRead, in: earlier.channel) }
-        return try viewCreated(earlier.channel)
-    }
-
-    /// Keeps what a call created for who calls again with the same key; forgets what is kept long enough.
-    fileprivate func remember(_ operation: CreateChannel, _ channel: ChannelID) throws {
-        guard let key = operation.idempotencyKey else { return }
-        let oldest = now.milliseconds - Int64(Limits.idempotencyKeyHours) * 3_600_000
-        try transaction.perform("DELETE FROM idempotency_keys WHERE created_at <= \(oldest)")
-        try transaction.perform(
-            """
-            INSERT INTO idempotency_keys (user_id, request_key, request, channel_id, created_at)
-            VALUES (\(caller.user), \(key), \(try fingerprint(of: operation)), \(channel), \(now))
-            ON CONFLICT (user_id, request_key) DO UPDATE
-            SET request = excluded.request, channel_id = excluded.channel_id, created_at = excluded.created_at
-            """)
-    }
-
-    private func fingerprint(of operation: CreateChannel) throws -> String {
-        Fingerprint.of(String(decoding: try JSONWriter.bytes(of: operation), as: UTF8.self))
     }
 }
 

@@ -16,6 +16,9 @@ public struct Caller: Hashable, Sendable {
         self.token = token
     }
 
+    /// The server itself, for what nobody asked for at that moment.
+    public static let server = Caller(user: "")
+
     /// Whether the caller may do what no channel type forbids to all: the console, and the app's own backend.
     public var isAdmin: Bool { role == .admin || role == .service }
 }
@@ -60,7 +63,7 @@ public struct NobodyPresent: Presence {
     public func watchers(of channel: ChannelID) -> Set<UserID> { [] }
 }
 
-/// All that a rule gets and all that it gives: the transaction, the caller, the time, ids; and the events that it collects.
+/// All that a rule gets and all that it gives: the transaction, the caller, the time, ids; and the events and effects that it collects.
 ///
 /// Nothing else goes in or comes out, so that the same inputs give the same outputs.
 public struct Context {
@@ -76,6 +79,8 @@ public struct Context {
     /// The position of the caller's own stream at which the memberships stand by which the rule has decided; 0 for none. Where several nodes
     /// write, the one that answers may not have told the caller of them yet.
     public private(set) var callerSeq: Seq = 0
+    /// When the first of the effects is due that were asked for; nil for none.
+    public private(set) var effectDueAt: Timestamp?
 
     public init(
         transaction: any Transaction, caller: Caller, now: Timestamp, ids: IDGenerator, presence: any Presence = NobodyPresent(),
@@ -88,6 +93,8 @@ public struct Context {
         self.ids = ids
         self.presence = presence
     }
+
+    mutating func noteEffect(dueAt time: Timestamp) { effectDueAt = min(effectDueAt ?? time, time) }
 
     mutating func standsOn(_ access: ChannelAccess) { callerSeq = max(callerSeq, access.own?.userSeq ?? 0) }
 

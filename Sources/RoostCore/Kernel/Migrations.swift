@@ -21,6 +21,7 @@ public enum Migrations {
         Step(name: "0005 access", statements: access),
         Step(name: "0006 names and versions", statements: namesAndVersions),
         Step(name: "0007 skeletons of names", statements: nameSkeletons, fill: fillSkeletons),
+        Step(name: "0008 effects", statements: effects),
     ]
 
     /// Brings the tables up to date. Whoever calls it keeps others from doing so at the same time.

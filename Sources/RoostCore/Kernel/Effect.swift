@@ -1,0 +1,199 @@
+public import RoostAPI
+
+/// Something that has to happen after a commit, or at a time: a row that the same transaction writes, so that it happens if and only if the
+/// transaction is committed, whatever becomes of the server meanwhile.
+public struct Effect: Hashable, Sendable {
+    public var kind: EffectKind.Name
+    /// What it is about: of one kind and key at most one waits.
+    public var key: String
+    /// What only its kind understands.
+    public var payload: String
+    /// When it is to happen. For one that has been begun: when it counts as given up by whoever began it.
+    public var dueAt: Timestamp
+    /// Another for each time that it was asked for: what was begun before doesn't end what was asked for since.
+    var revision: Int64
+    /// How often it has been begun so far.
+    public var attempts: Int
+
+    /// Characters of a key, and bytes of a payload, at most.
+    public static let keyLengthMax = 255
+    public static let payloadBytesMax = 65_536
+}
+
+/// What becomes of effects of one name. Kinds are declared once, in `EffectKinds.all`.
+public struct EffectKind: Sendable {
+    public struct Name: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
+        public let rawValue: String
+        public init(rawValue: String) { self.rawValue = rawValue }
+        public var description: String { rawValue }
+    }
+
+    public let name: Name
+    /// After so many failures it isn't tried any more, and is shown as dead.
+    public var attemptsMax: Int
+    /// The streams that ``run`` may move.
+    public var scope: @Sendable (Effect) -> Scope
+    /// What happens in the transaction that takes the effect away, so exactly once. A kind that also does something outside the database does
+    /// that before, at least once, and hands on what came of it.
+    public var run: @Sendable (_ effect: Effect, _ outcome: String, _ context: inout Context) throws -> Void
+
+    public init(
+        _ name: Name, attemptsMax: Int = 12, scope: @escaping @Sendable (Effect) -> Scope = { _ in Scope() },
+        run: @escaping @Sendable (_ effect: Effect, _ outcome: String, _ context: inout Context) throws -> Void
+    ) {
+        self.name = name
+        self.attemptsMax = attemptsMax
+        self.scope = scope
+        self.run = run
+    }
+
+    /// Seconds until it is tried again after so many failures: 1, 2, 4 and so on, an hour at most.
+    public static func pauseSeconds(after attempts: Int) -> Int { attempts > 12 ? 3600 : min(1 << max(0, attempts - 1), 3600) }
+}
+
+/// The kinds that this server knows. An effect of another kind, which a newer version has written, waits for that one.
+public enum EffectKinds {
+    public static let all: [EffectKind] = [.expireIdempotencyKeys]
+}
+
+// MARK: Asking for effects
+
+extension Context {
+    /// Has something happen at a time, at least once. An effect of the same kind and key that still waits is replaced, dead or not.
+    ///
+    /// - Throws: `internal_error` for a key or payload past their limits, which are the rule's own.
+    public mutating func later(_ kind: EffectKind.Name, key: String, payload: String = "", at time: Timestamp) throws {
+        try insertEffect(
+            kind, key, payload, at: time,
+            orElse: """
+                DO UPDATE SET payload = excluded.payload, due_at = excluded.due_at, revision = excluded.revision, attempts = 0,
+                failure = NULL, dead_at = NULL
+                """)
+    }
+
+    /// The same, unless an effect of the kind and key waits already: that one stays as it is.
+    public mutating func laterUnlessWaiting(_ kind: EffectKind.Name, key: String, payload: String = "", at time: Timestamp) throws {
+        try insertEffect(kind, key, payload, at: time, orElse: "DO NOTHING")
+    }
+
+    private mutating func insertEffect(
+        _ kind: EffectKind.Name, _ key: String, _ payload: String, at time: Timestamp, orElse: SQL
+    ) throws {
+        guard key.count <= Effect.keyLengthMax, payload.utf8.count <= Effect.payloadBytesMax else {
+            throw RoostError(.internalError, "An effect of the kind \(kind) is larger than effects may be.")
+        }
+        try transaction.perform(
+            """
+            INSERT INTO effects (kind, effect_key, payload, due_at, revision, attempts)
+            VALUES (\(kind.rawValue), \(key), \(payload), \(time), \(ids.next(at: now).rawValue), 0)
+            ON CONFLICT (kind, effect_key) \(orElse)
+            """)
+        noteEffect(dueAt: time)
+    }
+}
+
+// MARK: Running them
+
+extension Transaction {
+    /// Effects of some kinds that are due, of each kind the oldest first, and when the next of the others is due.
+    public func effectsDue(
+        of kinds: [EffectKind.Name], at now: Timestamp, limit: Int
+    ) throws -> (due: [Effect], next: Timestamp?) {
+        var due: [Effect] = []
+        var next: Timestamp?
+        for kind in kinds {
+            let sql: SQL = """
+                SELECT effect_key, payload, due_at, revision, attempts FROM effects
+                WHERE kind = \(kind.rawValue) AND dead_at IS NULL ORDER BY due_at LIMIT \(Int64(limit) + 1)
+                """
+            let oldest = try rows(sql) { row in
+                Effect(
+                    kind: kind, key: row.string(), payload: row.string(), dueAt: row.timestamp(), revision: row.int64(),
+                    attempts: row.int())
+            }
+            due += oldest.lazy.filter { $0.dueAt <= now }.prefix(limit)
+            if let waiting = oldest.first(where: { $0.dueAt > now }) { next = min(next ?? waiting.dueAt, waiting.dueAt) }
+        }
+        return (due, next)
+    }
+
+    /// What an operator should know of effects.
+    public func effectsState(of kinds: [EffectKind.Name], at now: Timestamp) throws -> EffectsState {
+        var state = EffectsState()
+        state.deadCount = try first("SELECT COUNT(*) FROM effects WHERE dead_at IS NOT NULL") { $0.int() } ?? 0
+        let sql: SQL = "SELECT kind, effect_key, failure FROM effects WHERE dead_at IS NOT NULL ORDER BY dead_at DESC LIMIT 1"
+        state.lastDead = try first(sql) { "\($0.string()) \($0.string()): \($0.optionalString() ?? "unknown")" }
+        let (due, _) = try effectsDue(of: kinds, at: now, limit: 1)
+        state.lateMilliseconds = due.map { now.milliseconds - $0.dueAt.milliseconds }.max() ?? 0
+        // From kind to kind by the index, past any number of effects.
+        var kind = try first("SELECT MIN(kind) FROM effects") { $0.optionalString() } ?? nil
+        while let found = kind {
+            if !kinds.contains(where: { $0.rawValue == found }) { state.unknownKinds.append(found) }
+            kind = try first("SELECT MIN(kind) FROM effects WHERE kind > \(found)") { $0.optionalString() } ?? nil
+        }
+        return state
+    }
+}
+
+/// What an operator should know of effects.
+public struct EffectsState: Hashable, Sendable {
+    /// Effects that failed too often, and aren't tried any more.
+    public var deadCount = 0
+    /// The kind and key of the newest of them, and why it failed.
+    public var lastDead: String?
+    /// How long the oldest one that is due has been waiting.
+    public var lateMilliseconds: Int64 = 0
+    /// Kinds that this version doesn't know: their effects wait for one that does.
+    public var unknownKinds: [String] = []
+}
+
+extension Context {
+    /// Takes an effect, so that nobody else does before `leaseEnd`. Nil when somebody else has it, or it isn't wanted any more.
+    public func take(_ effect: Effect, until leaseEnd: Timestamp) throws -> Effect? {
+        let taken = try transaction.execute(
+            """
+            UPDATE effects SET attempts = attempts + 1, due_at = \(leaseEnd)
+            WHERE kind = \(effect.kind.rawValue) AND effect_key = \(effect.key) AND revision = \(effect.revision)
+                  AND attempts = \(Int64(effect.attempts)) AND dead_at IS NULL
+            """)
+        guard taken == 1 else { return nil }
+        var effect = effect
+        effect.attempts += 1
+        effect.dueAt = leaseEnd
+        return effect
+    }
+
+    /// Takes an effect away and does what its kind does in the database. False when somebody else has done it, or has it now.
+    public mutating func finish(_ effect: Effect, _ outcome: String = "", as kind: EffectKind) throws -> Bool {
+        let ended = try transaction.execute(
+            """
+            DELETE FROM effects
+            WHERE kind = \(effect.kind.rawValue) AND effect_key = \(effect.key) AND revision = \(effect.revision)
+                  AND attempts = \(Int64(effect.attempts)) AND dead_at IS NULL
+            """)
+        guard ended == 1 else { return false }
+        try kind.run(effect, outcome, &self)
+        return true
+    }
+
+    /// Writes down that an effect has failed: it is tried again after a pause, or is dead.
+    ///
+    /// - Parameters:
+    ///   - attempts: how often it has failed with this time.
+    ///   - reason: shown to operators, so without secrets.
+    /// - Returns: whether it is dead now.
+    @discardableResult
+    public mutating func fail(_ effect: Effect, attempts: Int, reason: String, as kind: EffectKind) throws -> Bool {
+        let isDead = attempts >= kind.attemptsMax
+        let again = Timestamp(milliseconds: now.milliseconds + Int64(EffectKind.pauseSeconds(after: attempts)) * 1000)
+        let changed = try transaction.execute(
+            """
+            UPDATE effects SET attempts = \(Int64(attempts)), due_at = \(again), failure = \(String(reason.prefix(500))),
+                dead_at = \(isDead ? now : nil)
+            WHERE kind = \(effect.kind.rawValue) AND effect_key = \(effect.key) AND revision = \(effect.revision)
+                  AND attempts = \(Int64(effect.attempts)) AND dead_at IS NULL
+            """)
+        if !isDead, changed == 1 { noteEffect(dueAt: again) }
+        return isDead && changed == 1
+    }
+}
