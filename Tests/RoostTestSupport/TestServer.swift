@@ -1,6 +1,7 @@
 public import Foundation
 public import Logging
 public import RoostAPI
+package import RoostCore
 public import RoostServer
 import ServiceLifecycle
 
@@ -10,6 +11,7 @@ public final class TestServer: Sendable {
     public let directory: URL
     private let keys: TokenKeys
     private let group: ServiceGroup
+    private let server: RoostServer
     private let running: Task<Void, any Error>
 
     public var url: URL {
@@ -39,6 +41,7 @@ public final class TestServer: Sendable {
         let server = try await RoostServer(configuration: configuration, logger: logger) { port.put($0) }
         let group = ServiceGroup(configuration: .init(services: [server], logger: logger))
         self.group = group
+        self.server = server
         running = Task { try await group.run() }
         guard let listening = await port.next() else { throw Missed("a listening server") }
         self.port = listening
@@ -59,6 +62,9 @@ public final class TestServer: Sendable {
         try await running.value
         TemporaryPlace.waitUntilFree(directory)
     }
+
+    /// Runs something of the server's own in a transaction.
+    package func perform(_ run: @escaping @Sendable (inout Context) throws -> Void) async throws { try await server.perform(run) }
 
     /// Begins to stop, without waiting.
     public func beginStop() async { await group.triggerGracefulShutdown() }

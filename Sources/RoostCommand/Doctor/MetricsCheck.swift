@@ -17,7 +17,7 @@ struct MetricsCheck {
     }
 
     func findings() -> [Finding] {
-        [lost(), damage(), connections(), files()].compactMap { $0 }
+        [lost(), damage(), effects(), connections(), files()].compactMap { $0 }
     }
 
     private func lost() -> Finding? {
@@ -34,6 +34,29 @@ struct MetricsCheck {
             "damaged pages", .fail, "\(Int(damage)) operations needed a damaged page of the database, and were refused",
             advice: "Restore a backup, and look at the disk")
     }
+
+    private func effects() -> Finding? {
+        guard let dead = values["roost_effects_dead"], let late = values["roost_effects_late_seconds"] else { return nil }
+        guard dead == 0 else {
+            return Finding(
+                "effects", .warn, "\(Int(dead)) failed too often, and aren't tried any more",
+                advice: "The server's log names them, and why they failed")
+        }
+        guard values["roost_effects_unknown_kinds"] ?? 0 == 0 else {
+            return Finding(
+                "effects", .warn, "some are of kinds that this version doesn't know, and wait",
+                advice: "A newer version has written them: start that one")
+        }
+        guard late < Self.lateSecondsMax else {
+            return Finding(
+                "effects", .warn, "one has been due for \(Int(late)) s",
+                advice: "The server has too much to do, or its database doesn't answer: see its log")
+        }
+        return Finding("effects", .ok, "none failed for good, none is late")
+    }
+
+    /// What is due waits for milliseconds in a server that is well.
+    private static let lateSecondsMax = 60.0
 
     private func connections() -> Finding? {
         guard let open = values["roost_connections"], let most = values["roost_connections_max"], most > 0 else { return nil }

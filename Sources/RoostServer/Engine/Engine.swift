@@ -38,6 +38,7 @@ final class Engine: Sendable {
     private let lanes: [WorkQueue]
     private let reads: WorkQueue
     private let access: AccessGate
+    private let alarm: EffectAlarm?
     private let stopping = DispatchSemaphore(value: 0)
     private let threads = Threads()
     private let metrics: ServerMetrics
@@ -54,7 +55,7 @@ final class Engine: Sendable {
     init(
         database: any Database, hub: Hub, delivery: (any Delivery)? = nil, options: AppOptions = .init(),
         configuration: Configuration = .init(), metrics: ServerMetrics = .init(), security: SecurityLog? = nil,
-        memory: ByteLedger? = nil, logger: Logger
+        memory: ByteLedger? = nil, alarm: EffectAlarm? = nil, logger: Logger
     ) throws {
         self.database = database
         access = try AccessGate(database)
@@ -64,6 +65,7 @@ final class Engine: Sendable {
         self.metrics = metrics
         self.security = security ?? SecurityLog(logger: logger)
         self.memory = memory
+        self.alarm = alarm
         self.logger = logger
         lanes = (0..<max(1, database.laneCount)).map { _ in
             WorkQueue(sizeMax: configuration.queueSizeMax / max(1, database.laneCount), batchSizeMax: configuration.batchSizeMax)
@@ -90,7 +92,7 @@ final class Engine: Sendable {
     /// Where others write too, every transaction learns whom they have shut out. A server that has nothing to do looks for it.
     private func watchAccess() {
         while stopping.wait(timeout: .now() + Self.accessPause) == .timedOut {
-            try? submit(read: Job(caller: Caller(user: ""), run: { _ in [] }, destination: .waiting { _ in }))
+            try? submit(read: Job(caller: .server, run: { _ in [] }, destination: .waiting { _ in }))
         }
     }
 
@@ -300,6 +302,7 @@ final class Engine: Sendable {
         let result: Result<[UInt8], RoostError>
         let notices: [Notice]
         var callerSeq: Seq = 0
+        var effectDueAt: Timestamp?
 
         var refusal: RoostError? { if case .failure(let refusal) = result { refusal } else { nil } }
     }
@@ -311,6 +314,7 @@ final class Engine: Sendable {
     ) throws -> Outcome {
         var notices: [Notice] = []
         var callerSeq: Seq = 0
+        var effectDueAt: Timestamp?
         do {
             let payload = try attempt { transaction in
                 var context = Context(
@@ -318,10 +322,10 @@ final class Engine: Sendable {
                 defer { ids = context.ids }
                 try access.admit(context)
                 let payload = try job.run(&context)
-                (notices, callerSeq) = (context.notices, context.callerSeq)
+                (notices, callerSeq, effectDueAt) = (context.notices, context.callerSeq, context.effectDueAt)
                 return payload
             }
-            return Outcome(result: .success(payload), notices: notices, callerSeq: callerSeq)
+            return Outcome(result: .success(payload), notices: notices, callerSeq: callerSeq, effectDueAt: effectDueAt)
         } catch let refusal as RoostError {
             return Outcome(result: .failure(refusal), notices: [])
         } catch let failure as DatabaseFailure where failure.kind != .statement {
@@ -347,6 +351,7 @@ final class Engine: Sendable {
         var eventCount = 0
         defer { metrics.made(events: eventCount) }
         for (_, outcome) in answered {
+            if let due = outcome.effectDueAt { alarm?.ring(at: due) }
             for case .accessChanged(let changes) in outcome.notices { access.learn(changes) }
         }
         delivery.deliver(

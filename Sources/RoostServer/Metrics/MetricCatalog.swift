@@ -53,6 +53,15 @@ enum MetricCatalog {
         .counter(
             "roost_refusals_total", "Operations that were refused, by the code that the client got.", labels: .operation, .code),
         .gauge("roost_queue_length", "Operations that wait for a thread.", labels: .queue),
+        .counter(
+            "roost_effects_total",
+            "What the server has done by itself when it was due: done, failed and to be tried again, or failed too often (dead).",
+            labels: .effectKind, .values("result", "done", "failed", "dead")),
+        .gauge("roost_effects_dead", "Effects that failed too often, and aren't tried any more."),
+        .gauge("roost_effects_late_seconds", "How long the oldest effect that is due has been waiting."),
+        .gauge(
+            "roost_effects_unknown_kinds",
+            "Kinds of effects in the database that this version doesn't know. They wait for one that does."),
         .histogram(
             "roost_queue_wait_seconds", "How long the oldest operation of a batch waited in its queue.",
             buckets: secondsBuckets, labels: .queue),

@@ -1,4 +1,5 @@
 import RoostAPI
+import RoostCore
 
 /// What one metric of `/metrics` is: its name, kind, unit and labels, and what an operator should know of it.
 struct MetricDescription: Sendable {
@@ -62,13 +63,15 @@ extension MetricDescription.Label {
 
     /// The name of an operation of the table; `connect` is a socket that takes its place among the sockets of its user.
     static let operation = Self(
-        name: "operation", values: Set(Operations.all.map { $0.name } + [OperationName.connect, OperationName.none]))
+        name: "operation", values: Set(Operations.all.map { $0.name } + OperationName.others))
 
     /// The code of a refusal, as clients get it.
     static let code = Self(name: "code", values: Set(RoostError.Code.allCases.map(\.rawValue)))
 
     /// `ok`, or the code of the refusal.
     static let result = Self(name: "result", values: code.values.union(["ok"]))
+
+    static let effectKind = Self(name: "kind", values: Set(EffectKinds.all.map(\.name.rawValue)))
 
     static let transport = Self.values("transport", "http", "socket")
 
@@ -88,4 +91,8 @@ enum OperationName {
     static let connect = "connect"
     /// A frame or a request that named no operation, or none that there is.
     static let none = "none"
+    /// What the server does by itself, when it is due.
+    static let effect = "effect"
+
+    static let others = [connect, none, effect]
 }

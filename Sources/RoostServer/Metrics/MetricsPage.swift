@@ -1,5 +1,6 @@
 import Dispatch
 import Foundation
+import RoostCore
 
 /// The page `/metrics`: what was counted, and what is looked up at this moment.
 struct MetricsPage: Sendable {
@@ -7,6 +8,7 @@ struct MetricsPage: Sendable {
     let metrics: ServerMetrics
     let engine: Engine
     let hub: Hub
+    let effects: EffectRunner
     let cluster: ClusterNode?
     let readiness: Readiness
     let configuration: RoostServer.Configuration
@@ -37,7 +39,17 @@ struct MetricsPage: Sendable {
             MetricSample("roost_deliveries_total", counts.deliveries),
             MetricSample("roost_sent_bytes_total", counts.sentBytes),
         ]
-        return samples + files() + ProcessSamples.read() + (cluster?.samples ?? []) + (registry?.samples ?? [])
+        return samples + files() + effectSamples() + ProcessSamples.read() + (cluster?.samples ?? []) + (registry?.samples ?? [])
+    }
+
+    /// None while the database doesn't answer: that has a metric of its own.
+    private func effectSamples() -> [MetricSample] {
+        guard let state = try? effects.state() else { return [] }
+        return [
+            MetricSample("roost_effects_dead", state.deadCount),
+            MetricSample("roost_effects_late_seconds", seconds: Double(state.lateMilliseconds) / 1000),
+            MetricSample("roost_effects_unknown_kinds", state.unknownKinds.count),
+        ]
     }
 
     private func files() -> [MetricSample] {

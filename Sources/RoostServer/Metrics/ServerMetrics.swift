@@ -1,6 +1,7 @@
 import Dispatch
 import Metrics
 import RoostAPI
+import RoostCore
 import RoostDatabase
 import Synchronization
 
@@ -26,7 +27,7 @@ final class ServerMetrics: Sendable {
     private let operations: [String: Counter]
 
     init() {
-        let names = Operations.all.map { $0.name } + [OperationName.connect, OperationName.none]
+        let names = Operations.all.map { $0.name } + OperationName.others
         operations = Dictionary(
             uniqueKeysWithValues: names.map { ($0, Counter(label: "roost_operations_total", dimensions: [("operation", $0)])) })
     }
@@ -76,6 +77,15 @@ final class ServerMetrics: Sendable {
     }
 
     func made(events count: Int) { if count > 0 { events.increment(by: Int64(count)) } }
+
+    /// What became of an effect.
+    enum EffectResult: String, CaseIterable {
+        case done, failed, dead
+    }
+
+    func effect(_ kind: EffectKind.Name, _ result: EffectResult) {
+        Counter(label: "roost_effects_total", dimensions: [("kind", kind.rawValue), ("result", result.rawValue)]).increment()
+    }
 
     // MARK: Connections
 

@@ -5,7 +5,7 @@ public import Logging
 import NIOCore
 import NIOPosix
 public import RoostAPI
-import RoostCore
+package import RoostCore
 import RoostDatabase
 public import ServiceLifecycle
 
@@ -73,6 +73,8 @@ public struct RoostServer: Service {
         public var authenticationTimeout: Duration = .seconds(10)
         /// Silence after which a socket's client is taken to be gone.
         public var idleTimeout: Duration = .seconds(60)
+        /// What happens when it is due. The tests have kinds of their own.
+        package var effects = EffectSettings()
         /// Threads that serve sockets.
         public var eventLoopCount = System.coreCount
 
@@ -92,6 +94,7 @@ public struct RoostServer: Service {
     private let database: any Database
     private let file: SQLiteDatabase?
     private let engine: Engine
+    private let effects: EffectRunner
     private let hub: Hub
     private let cluster: ClusterNode?
     private let tokens: TokenVerifier
@@ -127,12 +130,7 @@ public struct RoostServer: Service {
         if configuration.database != nil {
             try database.write(lane: 0) { try $0.confirmTokenKeys(fingerprints) }
         }
-        tokens = TokenVerifier(
-            keys,
-            rules: .init(
-                lifetimeSecondsMax: configuration.options.tokenLifetimeSecondsMax, issuer: configuration.tokenIssuer,
-                audience: configuration.tokenAudience),
-            logger: logger)
+        tokens = TokenVerifier(keys, rules: .init(configuration), logger: logger)
         let epoch = try database.write(lane: 0) { try $0.epoch(orNew: UUID().uuidString.lowercased()) }
 
         try StartChecks(configuration, database, logger).run(tokenKeys: keys)
@@ -145,15 +143,15 @@ public struct RoostServer: Service {
         hub = try await Hub(group: group)
         cluster = try storage.joinCluster(hub: hub, readiness: readiness)
         let security = SecurityLog(logger: logger)
+        let alarm = EffectAlarm()
         engine = try Engine(
             database: database, hub: hub, delivery: cluster, options: configuration.options,
             configuration: .init(lockPatience: configuration.lockTimeout), metrics: counters, security: security,
-            memory: connections.memory, logger: logger)
+            memory: connections.memory, alarm: alarm, logger: logger)
+        effects = EffectRunner(
+            engine: engine, database: database, alarm: alarm, settings: configuration.effects, metrics: counters, logger: logger)
 
-        var limits = SocketHandler.Limits()
-        limits.pingInterval = .init(configuration.pingInterval)
-        limits.authenticationTimeout = .init(configuration.authenticationTimeout)
-        limits.idleTimeout = .init(configuration.idleTimeout)
+        let limits = SocketHandler.Limits(configuration)
         let services = SocketHandler.Services(
             engine: engine, hub: hub, tokens: tokens,
             greeting: Greeting(
@@ -166,8 +164,8 @@ public struct RoostServer: Service {
         OperationRoutes(engine: engine, tokens: tokens, metrics: counters, security: security, connections: connections).add(
             to: router)
         let page = MetricsPage(
-            registry: metrics, metrics: counters, engine: engine, hub: hub, cluster: cluster, readiness: readiness,
-            configuration: configuration, connections: connections)
+            registry: metrics, metrics: counters, engine: engine, hub: hub, effects: effects, cluster: cluster,
+            readiness: readiness, configuration: configuration, connections: connections)
         ServiceRoutes(version: RoostVersion.current, readiness: readiness, metrics: page).add(to: router)
 
         var httpLogger = logger
@@ -198,7 +196,7 @@ public struct RoostServer: Service {
         let watching = Task { [tokenFiles, tokens, engine, logger, configuration] in
             await tokenFiles.watch(tokens, logger: logger) { keys, fingerprints in
                 guard configuration.database != nil else { return }
-                try await engine.perform(OperationName.none, for: Caller(user: ""), scope: Scope(), isReadOnly: false) { context in
+                try await engine.perform(OperationName.none, for: .server, scope: Scope(), isReadOnly: false) { context in
                     try context.transaction.confirmTokenKeys(fingerprints)
                     _ = try context.transaction.exchange(StartChecks.tokenKeys(keys))
                     return []
@@ -213,6 +211,7 @@ public struct RoostServer: Service {
             try? await end(control)
             throw error
         }
+        effects.start()
         readiness.setServing(true)
         await onRunning(channel.localAddress?.port ?? configuration.port)
         await waitUntilStopped()
@@ -224,6 +223,14 @@ public struct RoostServer: Service {
         connections.closeAll()
         await connections.waitForHandlers(atMost: .milliseconds(250))
         try await end(control)
+    }
+
+    /// Runs something of the server's own, as an effect does: for the tests.
+    package func perform(_ run: @escaping @Sendable (inout Context) throws -> Void) async throws {
+        try await engine.perform(OperationName.none, for: .server, scope: Scope(), isReadOnly: false) { context in
+            try run(&context)
+            return []
+        }
     }
 
     /// Returns when the server is told to stop, or its task is cancelled.
@@ -238,8 +245,9 @@ public struct RoostServer: Service {
 
     /// Finishes what was accepted, for as long as stopping may take, and closes the database.
     private func end(_ control: (any NIOCore.Channel)?) async throws {
-        let (engine, cluster, database, logger) = (engine, cluster, database, logger)
+        let (engine, effects, cluster, database, logger) = (engine, effects, cluster, database, logger)
         let closing = await Deadline.run(atMost: Self.closingTimeMax) {
+            effects.stop()
             let isFinished = engine.stop(atMost: .milliseconds(500))
             cluster?.stop()
             guard isFinished else {
@@ -255,7 +263,8 @@ public struct RoostServer: Service {
         }
         try? await group.shutdownGracefully()
         guard let closing else {
-            logger.warning("The database couldn't be closed in time, and is left as a crash would leave it. Nothing acknowledged is lost.")
+            logger.warning(
+                "The database couldn't be closed in time, and is left as a crash would leave it. Nothing acknowledged is lost.")
             return
         }
         try closing.get()
@@ -282,6 +291,22 @@ public struct RoostServer: Service {
             logger.warning("Nobody can ask for backups: the socket can't be opened.", metadata: ["error": "\(error)"])
             return nil
         }
+    }
+}
+
+extension TokenVerifier.Rules {
+    fileprivate init(_ configuration: RoostServer.Configuration) {
+        self.init(
+            lifetimeSecondsMax: configuration.options.tokenLifetimeSecondsMax, issuer: configuration.tokenIssuer,
+            audience: configuration.tokenAudience)
+    }
+}
+
+extension SocketHandler.Limits {
+    fileprivate init(_ configuration: RoostServer.Configuration) {
+        pingInterval = .init(configuration.pingInterval)
+        authenticationTimeout = .init(configuration.authenticationTimeout)
+        idleTimeout = .init(configuration.idleTimeout)
     }
 }
 

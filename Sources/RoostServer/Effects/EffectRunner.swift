@@ -1,0 +1,230 @@
+import Dispatch
+import Logging
+import RoostAPI
+import RoostCore
+import RoostDatabase
+import Synchronization
+
+/// Runs effects when they are due: what only changes the database exactly once, and what happens outside of it at least once.
+///
+/// One thread looks what is due, which is all of it that blocks. Each effect then takes its way through the engine, as an operation of the
+/// server's own. One of a kind with a performer is first taken for a time: no other node begins it before that is over, and whoever began it
+/// and came back too late ends nothing. The order of effects isn't kept.
+final class EffectRunner: Sendable {
+    typealias Performer = EffectSettings.Performer
+
+    private struct Place: Hashable {
+        let kind: EffectKind.Name
+        let key: String
+    }
+
+    private let engine: Engine
+    private let database: any Database
+    private let alarm: EffectAlarm
+    private let kinds: [EffectKind.Name: EffectKind]
+    private let settings: EffectSettings
+    private let metrics: ServerMetrics
+    private let logger: Logger
+    private let pace = LogPace()
+    private let threads = Threads()
+    private let underWay = Mutex<Set<Place>>([])
+    private let isStopping = Atomic<Bool>(false)
+
+    init(
+        engine: Engine, database: any Database, alarm: EffectAlarm, settings: EffectSettings, metrics: ServerMetrics, logger: Logger
+    ) {
+        self.engine = engine
+        self.database = database
+        self.alarm = alarm
+        self.kinds = Dictionary(uniqueKeysWithValues: settings.kinds.map { ($0.name, $0) })
+        self.settings = settings
+        self.metrics = metrics
+        self.logger = logger
+    }
+
+    func start() {
+        threads.start("roost-effects") { [self] in
+            while !isStopping.load(ordering: .acquiring) { look() }
+        }
+    }
+
+    /// Begins nothing new. What is under way ends with the engine, or happens again after the next start. Blocks for a moment.
+    func stop() {
+        isStopping.store(true, ordering: .releasing)
+        alarm.ring(at: Timestamp(milliseconds: .min))
+        // A database that doesn't answer isn't waited for.
+        _ = threads.wait(atMost: .milliseconds(200))
+    }
+
+    /// What an operator should know, read from the database. Blocks.
+    func state() throws -> EffectsState {
+        try database.read { try $0.effectsState(of: names, at: database.now()) }
+    }
+
+    private var names: [EffectKind.Name] { kinds.keys.sorted { $0.rawValue < $1.rawValue } }
+
+    // MARK: Looking
+
+    private func look() {
+        alarm.reset()
+        let now = database.now()
+        do {
+            let busy = underWay.withLock { $0 }
+            let (due, next) = try database.read {
+                // Those that are under way may be among the first that are found.
+                try $0.effectsDue(of: names, at: now, limit: settings.underWayMax + busy.count)
+            }
+            for effect in due where !isStopping.load(ordering: .acquiring) {
+                guard begin(effect) else { break }
+            }
+            // When one of a full house ends, the alarm rings.
+            alarm.sleep(until: next, now: now, atMost: settings.lookInterval)
+        } catch {
+            if pace.isNews() { logger.warning("What is due can't be read from the database.", metadata: ["error": "\(error)"]) }
+            alarm.sleep(until: nil, now: now, atMost: settings.retryAfter)
+        }
+    }
+
+    /// - Returns: false when as many are under way as may be.
+    private func begin(_ effect: Effect) -> Bool {
+        guard let kind = kinds[effect.kind] else { return true }
+        let place = Place(kind: effect.kind, key: effect.key)
+        let isFree: Bool? = underWay.withLock { places in
+            guard places.count < settings.underWayMax else { return nil }
+            return places.insert(place).inserted
+        }
+        guard let isFree else { return false }
+        guard isFree else { return true }
+        if let performer = settings.performers[effect.kind] {
+            take(effect, of: kind, for: performer)
+        } else {
+            finish(effect, "", of: kind)
+        }
+        return true
+    }
+
+    /// The place of an effect is free again.
+    private func end(_ effect: Effect, after pause: Duration = .zero) {
+        let free: @Sendable () -> Void = { [self] in
+            underWay.withLock { _ = $0.remove(Place(kind: effect.kind, key: effect.key)) }
+            alarm.ring(at: Timestamp(milliseconds: .min))
+        }
+        if pause == .zero { return free() }
+        DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(Int(pause / .milliseconds(1))), execute: free)
+    }
+
+    // MARK: One effect
+
+    private func take(_ effect: Effect, of kind: EffectKind, for performer: @escaping Performer) {
+        guard effect.attempts < kind.attemptsMax else {
+            return fail(effect, attempts: effect.attempts, "It was begun \(effect.attempts) times and never ended.", of: kind)
+        }
+        let answer = Answer<Effect?>(nil)
+        let leaseMilliseconds = Int64(settings.performingTime * 2 / .milliseconds(1))
+        submit(Scope()) { context in
+            answer.value = try context.take(effect, until: Timestamp(milliseconds: context.now.milliseconds + leaseMilliseconds))
+        } then: { [self] result in
+            switch result {
+            case .failure: end(effect, after: settings.retryAfter)
+            case .success:
+                guard let taken = answer.value else { return end(effect) }
+                Task { await perform(taken, of: kind, performer) }
+            }
+        }
+    }
+
+    private func perform(_ effect: Effect, of kind: EffectKind, _ performer: @escaping Performer) async {
+        do {
+            finish(effect, try await withinTime { try await performer(effect) }, of: kind)
+        } catch {
+            fail(effect, attempts: effect.attempts, Self.reason(of: error), of: kind)
+        }
+    }
+
+    /// What a performer does, unless it takes too long.
+    private func withinTime(_ body: @escaping @Sendable () async throws -> String) async throws -> String {
+        try await withThrowingTaskGroup(of: String.self) { group in
+            group.addTask { try await body() }
+            group.addTask { [settings] in
+                try await Task.sleep(for: settings.performingTime)
+                throw TookTooLong()
+            }
+            defer { group.cancelAll() }
+            guard let outcome = try await group.next() else { throw TookTooLong() }
+            return outcome
+        }
+    }
+
+    private struct TookTooLong: Error {}
+
+    private func finish(_ effect: Effect, _ outcome: String, of kind: EffectKind) {
+        submit(kind.scope(effect)) { context in
+            _ = try context.finish(effect, outcome, as: kind)
+        } then: { [self] result in
+            switch result {
+            case .success:
+                metrics.effect(effect.kind, .done)
+                end(effect)
+            case .failure(let error) where error.retryAfterMilliseconds != nil:
+                // The engine couldn't, which says nothing of the effect.
+                end(effect, after: settings.retryAfter)
+            case .failure(let error):
+                // One that was taken has been counted already.
+                let attempts = settings.performers[effect.kind] == nil ? effect.attempts + 1 : effect.attempts
+                fail(effect, attempts: attempts, Self.reason(of: error), of: kind)
+            }
+        }
+    }
+
+    private func fail(_ effect: Effect, attempts: Int, _ reason: String, of kind: EffectKind) {
+        let answer = Answer(false)
+        submit(Scope()) { context in
+            answer.value = try context.fail(effect, attempts: attempts, reason: reason, as: kind)
+        } then: { [self] result in
+            guard case .success = result else { return end(effect, after: settings.retryAfter) }
+            metrics.effect(effect.kind, answer.value ? .dead : .failed)
+            if answer.value {
+                logger.error(
+                    "An effect failed too often, and isn't tried any more.",
+                    metadata: ["kind": "\(effect.kind)", "key": "\(effect.key)", "reason": "\(reason)"])
+            }
+            end(effect)
+        }
+    }
+
+    /// What an operator is told. An error of another library may hold anything, so that only its type is told.
+    private static func reason(of error: any Error) -> String {
+        switch error {
+        case let error as RoostError: "\(error.code.rawValue): \(error.message)"
+        case is TookTooLong: "It took too long."
+        default: "\(type(of: error))"
+        }
+    }
+
+    private func submit(
+        _ scope: Scope, _ run: @escaping @Sendable (inout Context) throws -> Void,
+        then: @escaping @Sendable (Result<[UInt8], RoostError>) -> Void
+    ) {
+        let job = Job(
+            operation: OperationName.effect, caller: .server, scope: scope,
+            run: {
+                try run(&$0)
+                return []
+            }, destination: .waiting(then))
+        do {
+            try engine.submit(write: job)
+        } catch {
+            then(.failure(error))
+        }
+    }
+}
+
+/// What a rule found, for whoever waits for its answer: the rule may run more than once, and the last time counts.
+private final class Answer<Value: Sendable>: Sendable {
+    private let held: Mutex<Value>
+    init(_ value: Value) { held = Mutex(value) }
+    var value: Value {
+        get { held.withLock { $0 } }
+        set { held.withLock { $0 = newValue } }
+    }
+}

@@ -1,0 +1,129 @@
+import Foundation
+import RoostAPI
+import RoostCore
+import RoostServer
+import RoostTestSupport
+import Synchronization
+import Testing
+
+/// Effects in a running server: when they are due, after a restart, and when they fail.
+@Suite struct EffectRunTests {
+    /// The effects of both kinds that have ended.
+    private static func ended(_ server: TestServer) async throws -> (inside: Set<String>, outside: Set<String>) {
+        let found = Mutex<(Set<String>, Set<String>)>(([], []))
+        try await server.perform { context in
+            let inside = try EffectProbe.ended(EffectProbe.inside, in: context.transaction)
+            let outside = try EffectProbe.ended(EffectProbe.outside, in: context.transaction)
+            found.withLock { $0 = (inside, outside) }
+        }
+        return found.withLock { $0 }
+    }
+
+    private static func metric(_ name: String, _ server: TestServer) async throws -> Double? {
+        try MetricsText(try await server.request("GET", "/metrics").body).value("roost_effects_\(name)")
+    }
+
+    @Test("Effects run when they are due, once each, also those that more wait for than run at one time")
+    func due() async throws {
+        let probe = EffectProbe()
+        let server = try await TestServer { $0.effects = probe.settings }
+        let keys = Set((0..<200).map { "\($0)" })
+        try await server.perform { context in
+            for key in keys {
+                let at = Timestamp(milliseconds: context.now.milliseconds + 100)
+                try context.later(EffectProbe.inside, key: key, at: at)
+                try context.later(EffectProbe.outside, key: key, at: at)
+            }
+            try context.later(EffectProbe.inside, key: "far", at: Timestamp(milliseconds: context.now.milliseconds + 3_600_000))
+        }
+        try await Polling.value {
+            try await Self.ended(server)
+        } until: {
+            $0.inside == keys && $0.outside == keys
+        }
+        #expect(probe.performedCounts.count == 200 && probe.performedCounts.values.allSatisfy { $0 == 1 })
+        #expect(try await Self.metric("dead", server) == 0)
+        try await server.stop()
+    }
+
+    @Test("What was asked for before a stop runs after the start, and what was under way runs again")
+    func restart() async throws {
+        let directory = TemporaryDirectory.make()
+        let probe = EffectProbe()
+        probe.hang("under way")
+        var settings = probe.settings
+        settings.performingTime = .milliseconds(300)
+        let first = try await TestServer(directory: directory) { [settings] in $0.effects = settings }
+        try await first.perform { context in
+            try context.later(EffectProbe.outside, key: "under way", at: context.now)
+            try context.later(EffectProbe.outside, key: "later", at: Timestamp(milliseconds: context.now.milliseconds + 500))
+        }
+        try await Polling.value {
+            probe.performedCounts["under way"]
+        } until: {
+            $0 == 1
+        }
+        try await first.stop()
+        let second = try await TestServer(directory: directory) { [settings] in $0.effects = settings }
+        try await Polling.value {
+            try await Self.ended(second)
+        } until: {
+            $0.outside == ["under way", "later"]
+        }
+        #expect(probe.performedCounts == ["under way": 2, "later": 1])
+        try await second.stop()
+        try? FileManager.default.removeItem(at: directory)
+    }
+
+    @Test("An effect that fails is tried again, one that fails too often is dead: /metrics shows it, and others go on")
+    func failing() async throws {
+        let probe = EffectProbe()
+        probe.fail("once", times: 1)
+        probe.fail("always", times: 100)
+        let server = try await TestServer { $0.effects = probe.settings }
+        try await server.perform { context in
+            try context.later(EffectProbe.outside, key: "once", at: context.now)
+            try context.later(EffectProbe.outside, key: "always", at: context.now)
+            // What it writes is there already, so that it fails in the database.
+            try context.transaction.execute(
+                "INSERT INTO settings (name, value) VALUES ('done.test.inside.taken', 'before')")
+            try context.later(EffectProbe.inside, key: "taken", at: context.now)
+            try context.later(EffectProbe.inside, key: "good", at: context.now)
+            try context.later(.init(rawValue: "newer.kind"), key: "kept", at: context.now)
+        }
+        try await Polling.value {
+            try await Self.metric("dead", server)
+        } until: {
+            $0 == 2
+        }
+        try await Polling.value {
+            try await Self.ended(server)
+        } until: {
+            $0.outside == ["once"] && $0.inside == ["good", "taken"]
+        }
+        #expect(probe.performedCounts == ["once": 2, "always": 2])
+        #expect(try await Self.metric("unknown_kinds", server) == 1)
+        #expect(try await Self.metric("late_seconds", server) == 0)
+        try await server.stop()
+    }
+
+    @Test("A performer that takes too long has failed, and holds up nobody")
+    func hanging() async throws {
+        let probe = EffectProbe()
+        for number in 0..<4 { probe.hang("\(number)") }
+        var settings = probe.settings
+        settings.performingTime = .milliseconds(200)
+        settings.underWayMax = 4
+        let server = try await TestServer { [settings] in $0.effects = settings }
+        try await server.perform { context in
+            for number in 0..<6 { try context.later(EffectProbe.outside, key: "\(number)", at: context.now) }
+        }
+        try await Polling.value {
+            try await Self.ended(server)
+        } until: {
+            $0.outside.count == 6
+        }
+        #expect(probe.performedCounts.values.reduce(0, +) == 10)
+        try await server.stop()
+    }
+}
