@@ -27,7 +27,11 @@ struct FuzzCommand {
         await withTaskGroup(of: Void.self) { group in
             for kind in kinds {
                 group.addTask {
-                    if kind == .wire { await fuzzWire(until: deadline, tally) } else { await fuzzOnThread(kind, until: deadline, tally) }
+                    if kind == .wire {
+                        await fuzzWire(until: deadline, tally)
+                    } else {
+                        await fuzzOnThread(kind, until: deadline, tally)
+                    }
                 }
             }
         }

@@ -35,7 +35,9 @@ public enum ControlSocket {
         #if os(Linux)
         guard path.utf8.count >= pathSizeBytesMax else { return try await body(path) }
         let descriptor = open(directory.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-        guard descriptor >= 0 else { throw Backup.Unusable("\(directory.path) can't be opened: \(String(cString: strerror(errno))).") }
+        guard descriptor >= 0 else {
+            throw Backup.Unusable("\(directory.path) can't be opened: \(String(cString: strerror(errno))).")
+        }
         defer { close(descriptor) }
         return try await body("/proc/self/fd/\(descriptor)/\(name)")
         #else

@@ -72,7 +72,7 @@ import Testing
         await server.stop()
     }
 
-    @Test("I18 answers over HTTP that a client leaves unread count until it reads them or goes, and are not waited for at the limit")
+    @Test("I18 answers over HTTP that a client leaves unread count until it reads them or goes, and end at the limit")
     func unreadAnswers() async throws {
         let server = try await WatchedServer.start(arguments: ["--memory-budget", "8"])
         let owner = try await Self.fill(server)
@@ -87,32 +87,57 @@ import Testing
             // The kernels of both sides take the first few.
             for _ in 0..<12 {
                 connection.post(
-                    Array("GET /v1/channels/c/messages?limit=100 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer \(token)\r\n\r\n".utf8))
+                    Array(
+                        "GET /v1/channels/c/messages?limit=100 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer \(token)\r\n\r\n".utf8))
             }
             return connection
         }
 
         let first = try await askForPages()
-        try await Polling.value { try await held() } until: { $0 > 400_000 }
+        try await Polling.value {
+            try await held()
+        } until: {
+            $0 > 400_000
+        }
         // It reads what it asked for, and nothing is held any more.
         try await first.setReading(true)
-        try await Polling.value { try await held() } until: { $0 == 0 }
+        try await Polling.value {
+            try await held()
+        } until: {
+            $0 == 0
+        }
         await first.close()
 
         let gone = try await askForPages()
-        try await Polling.value { try await held() } until: { $0 > 400_000 }
+        try await Polling.value {
+            try await held()
+        } until: {
+            $0 > 400_000
+        }
         await gone.close()
-        try await Polling.value { try await held() } until: { $0 == 0 }
+        try await Polling.value {
+            try await held()
+        } until: {
+            $0 == 0
+        }
 
         // One user has a quarter of 8 MiB, and others go on whatever that user leaves unread.
         var many: [RawConnection] = []
         for _ in 0..<12 { many.append(try await askForPages()) }
-        try await Polling.value { try await held() } until: { $0 > 1_500_000 }
+        try await Polling.value {
+            try await held()
+        } until: {
+            $0 > 1_500_000
+        }
         #expect(try await held() < 6_000_000)
         let page = try await owner.call(ListMessages(channel: "c"))
         #expect(page.messages.count > 10)
         for connection in many { await connection.close() }
-        try await Polling.value { try await held() } until: { $0 == 0 }
+        try await Polling.value {
+            try await held()
+        } until: {
+            $0 == 0
+        }
         await owner.close()
         await server.stop()
     }

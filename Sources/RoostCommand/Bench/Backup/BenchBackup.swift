@@ -89,7 +89,8 @@ struct BackupBenchmark: Benchmark {
             try seed.forEach(0..<count) { batch, number in
                 let user = users[number % users.count]
                 let send = SendMessage(
-                    channel: ChannelID("channel-of-\(user.rawValue)"), clientId: ClientID("seed-\(number)"), text: SampleText.message)
+                    channel: ChannelID("channel-of-\(user.rawValue)"), clientId: ClientID("seed-\(number)"),
+                    text: SampleText.message)
                 try batch.perform(send, as: user)
             }
         }

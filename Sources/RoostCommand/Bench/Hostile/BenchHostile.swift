@@ -145,12 +145,15 @@ private struct Attacked {
         return [
             Figure("\(name): RSS before", bytesBefore / 1e6, "MB"),
             Figure("\(name): RSS at most", bytesPeak / 1e6, "MB", goals: bytesMax.map { [.atMost($0 / 1e6)] } ?? []),
-            Figure("\(name): RSS added", (bytesPeak - bytesBefore) / 1e6, "MB", goals: addedBytesMax.map { [.atMost($0 / 1e6)] } ?? []),
+            Figure(
+                "\(name): RSS added", (bytesPeak - bytesBefore) / 1e6, "MB", goals: addedBytesMax.map { [.atMost($0 / 1e6)] } ?? []),
             Figure("\(name): RSS after it", bytesAfter / 1e6, "MB"),
             Figure("\(name): others' sends p99 without", sendsBefore, "ms"),
-            Figure("\(name): others' sends p99", sends, "ms", goals: addedMillisecondsMax.map { [.atMost(sendsBefore + $0)] } ?? []),
+            Figure(
+                "\(name): others' sends p99", sends, "ms", goals: addedMillisecondsMax.map { [.atMost(sendsBefore + $0)] } ?? []),
             Figure("\(name): others' pages p99 without", pagesBefore, "ms"),
-            Figure("\(name): others' pages p99", pages, "ms", goals: addedMillisecondsMax.map { [.atMost(pagesBefore + $0)] } ?? []),
+            Figure(
+                "\(name): others' pages p99", pages, "ms", goals: addedMillisecondsMax.map { [.atMost(pagesBefore + $0)] } ?? []),
             Figure("\(name): others' calls refused", Double(with.refused), ""),
             Figure("\(name): connections it made", Double(opened), ""),
             Figure("\(name): connections the server closed", Double(closed), ""),
