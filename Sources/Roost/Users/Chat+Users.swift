@@ -6,11 +6,21 @@ extension Chat {
     /// - Throws: `RoostError` as ``call(_:)`` does.
     public func me() async throws -> User { try await call(GetMe()) }
 
-    /// Several users. Unknown ids are left out.
+    /// Several users, in the order of their ids. Unknown ids are left out.
     ///
     /// - Parameter ids: at most `Limits.usersPerCall`.
     /// - Throws: `RoostError` as ``call(_:)`` does.
-    public func users(_ ids: [UserID]) async throws -> [User] { try await call(GetUsers(users: ids)) }
+    public func users(_ ids: [UserID]) async throws -> [User] {
+        do {
+            return try await call(GetUsers(users: ids))
+        } catch let error as RoostError
+            where error.code == .limitExceeded && error.limit == Int64(Limits.pageContentBytes) && ids.count > 1
+        {
+            // Their profiles are too large for one answer.
+            let ids = Set(ids).sorted()
+            return try await users(Array(ids.prefix(ids.count / 2))) + users(Array(ids.dropFirst(ids.count / 2)))
+        }
+    }
 
     /// Decides whether invitations make the user a member at once, without asking (SB-18). ``preferences`` follows it.
     ///

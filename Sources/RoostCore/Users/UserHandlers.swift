@@ -33,7 +33,16 @@ extension GetUser: Handled {
 extension GetUsers: Handled {
     public func handle(in context: inout Context) throws -> [User] {
         try context.require(.userRead)
-        return try Set(users).sorted().compactMap { try context.user($0) }
+        var sizeBytes = 0
+        return try Set(users).sorted().compactMap { id in
+            guard let user = try context.user(id) else { return nil }
+            sizeBytes += user.contentSizeBytes
+            // There is no next page here, and a user who is left out would look like one who doesn't exist.
+            guard sizeBytes <= Limits.pageContentBytes else {
+                throw RoostError.limitExceeded("users", limit: Limits.pageContentBytes, unit: "bytes of profiles in one answer")
+            }
+            return user
+        }
     }
 }
 

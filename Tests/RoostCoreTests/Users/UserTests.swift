@@ -53,6 +53,18 @@ struct UserTests {
         #expect(try world.perform(GetUsers(users: []), as: "ann") == [])
     }
 
+    @Test("X-01 users whose profiles are more than a page holds are refused together, and come in two calls")
+    func getsManyLarge() throws {
+        let world = try CoreWorld()
+        let ids = (0..<12).map { UserID("user-\($0 + 10)") }
+        let metadata: JSONValue = ["text": .string(String(repeating: "x", count: 95_000))]
+        for id in ids { _ = try world.perform(UpsertUser(user: id, metadata: metadata), as: "root", role: .admin) }
+        let error = try world.refusal(GetUsers(users: ids), as: "ann")
+        #expect(error?.code == .limitExceeded && error?.field == "users" && error?.limit == Int64(Limits.pageContentBytes))
+        let halves = try [ids.prefix(6), ids.suffix(6)].flatMap { try world.perform(GetUsers(users: Array($0)), as: "ann") }
+        #expect(halves.map(\.userId) == ids)
+    }
+
     @Test("X-01 an unknown user is not found")
     func unknown() throws {
         let world = try CoreWorld()
