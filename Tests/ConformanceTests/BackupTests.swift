@@ -104,6 +104,25 @@ import Testing
         for directory in [target, restored, server.directory, store] { try? FileManager.default.removeItem(at: directory) }
     }
 
+    @Test("R33 roost epoch renew is for PostgreSQL: with SQLite it says that a restore gives a new epoch, and changes nothing")
+    func epochOfSQLite() async throws {
+        let server = try await TestServer()
+        func epoch() async throws -> JSONValue? {
+            let socket = try await RawSocket.open(port: server.port)
+            try await socket.send(json: AuthenticateFrame(token: try await server.token("ann")))
+            guard case .text(let welcome) = await socket.next() else { throw Missed("a welcome") }
+            await socket.close()
+            return try JSONDecoder().decode(JSONValue.self, from: Data(welcome.utf8))["welcome"]?["epoch"]
+        }
+        let before = try await epoch()
+        let run = try await CommandRun.roost("epoch renew", on: server)
+        #expect(run.status == 1)
+        #expect(run.errors.contains("roost restore gives a new epoch by itself"))
+        #expect(before != nil)
+        #expect(try await epoch() == before)
+        try await server.stop()
+    }
+
     @Test("R20 a backup overwrites nothing, and one that is incomplete, damaged or changed isn't restored")
     func refusals() async throws {
         let server = try await TestServer()

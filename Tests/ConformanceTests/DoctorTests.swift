@@ -157,4 +157,19 @@ import Testing
         #expect(results == [isEnough ? "ok" : "warn", "ok"])
         await server.stop()
     }
+
+    @Test("connections that were refused at a limit are a warning, which names the setting")
+    func refusedConnections() async throws {
+        let server = try await WatchedServer.start(arguments: ["--connections-per-user", "1"])
+        #expect(try await problems(server.directory, port: server.port) == [])
+        let socket = try await server.socket("ann")
+        let second = try await server.request("GET", "/v1/me", token: try await server.token("ann"))
+        #expect(second.status == 503)
+        #expect(
+            try await problems(server.directory, port: server.port) == [
+                "warn refused connections: 1 past connections-per-user since the start"
+            ])
+        await socket.close()
+        await server.stop()
+    }
 }

@@ -441,6 +441,35 @@ async def admin(world):
     equal((await root.call("messages.delete", channel=room, message=sent["messageId"]))["text"], "", "deleted by an admin")
 
 
+@case("an admin shuts a user out and lets them in, and revokes all of a user's tokens or one of them")
+async def shut_out(world):
+    root, bob_id = await world.http("root", "--role", "admin"), world.user("bob")
+    token, single = await world.token("bob"), await world.token("bob")
+    claims = single.split(".")[1]
+    token_id = json.loads(base64.urlsafe_b64decode(claims + "=" * (-len(claims) % 4)))["jti"]
+    bob, other = Client(URL, bob_id, token), await world.http("bob")
+    await bob.connect()
+    for operation, fields in (
+        ("users.deactivate", {"user": bob_id}), ("users.reactivate", {"user": bob_id}), ("users.revokeTokens", {"user": bob_id}),
+        ("tokens.revoke", {"tokenId": token_id}),
+    ):
+        await refused(other.call(operation, **fields), "not_permitted", status=403)
+    equal("deactivatedAt" in await root.call("users.deactivate", user=bob_id), True, "an admin sees since when")
+    await bob.until(lambda: bob.closed, "the end of the socket")
+    equal(bob.closed.code, 4005, "close code of a deactivated user")
+    await refused(other.call("users.me"), "user_deactivated", status=403)
+    equal((await root.call("users.reactivate", user=bob_id)).get("deactivatedAt"), None, "reactivated")
+    equal((await other.call("users.me"))["userId"], bob_id, "the same token again")
+
+    by_id = await world.stack.enter_async_context(HTTPClient(URL, world.description, single))
+    equal((await by_id.call("users.me"))["userId"], bob_id, "a token with an id")
+    equal((await root.call("tokens.revoke", tokenId=token_id))["tokenId"], token_id, "revoked token")
+    await refused(by_id.call("users.me"), "token_revoked", status=401)
+    equal((await other.call("users.me"))["userId"], bob_id, "another token of the user")
+    equal((await root.call("users.revokeTokens", user=bob_id))["userId"], bob_id, "whose tokens are revoked")
+    await refused(other.call("users.me"), "token_revoked", status=401)
+
+
 @case("a backend creates a channel for users, invites, and answers in a user's name, over plain HTTP")
 async def backend(world):
     service = await world.http("backend", "--role", "service")

@@ -3,21 +3,28 @@ import Foundation
 /// What a running server's `/metrics` say: whether it had to turn anything away, and how near its limits it is.
 struct MetricsCheck {
     private let values: [String: Double]
+    /// Connections that were refused, by the limit that was reached.
+    private let refused: [String: Double]
 
     /// - Parameter page: the text of `/metrics`.
     init(_ page: String) {
         var values: [String: Double] = [:]
+        var refused: [String: Double] = [:]
         for line in page.split(separator: "\n") where !line.hasPrefix("#") {
             let parts = line.split(separator: " ")
             guard parts.count == 2, let value = Double(parts[1]) else { continue }
             // Series of one metric are added up: it's the sum that says whether anything happened.
+            if let reason = parts[0].wholeMatch(of: #/roost_connections_refused_total\{reason="([a-z]+)"\}/#), value > 0 {
+                refused[String(reason.1)] = value
+            }
             values[String(parts[0].prefix { $0 != "{" }), default: 0] += value
         }
         self.values = values
+        self.refused = refused
     }
 
     func findings() -> [Finding] {
-        [lost(), damage(), effects(), connections(), files()].compactMap { $0 }
+        [lost(), damage(), effects(), connections(), refusedConnections(), files()].compactMap { $0 }
     }
 
     private func lost() -> Finding? {
@@ -67,6 +74,18 @@ struct MetricsCheck {
                 advice: "Raise connections-max and the limit on open files, or see in /metrics of which state they are")
         }
         return Finding("connections", .ok, found)
+    }
+
+    private func refusedConnections() -> Finding? {
+        guard values["roost_connections_refused_total"] != nil else { return nil }
+        let limits = [
+            ("total", "connections-max"), ("address", "unauthenticated-connections-per-address"), ("user", "connections-per-user"),
+        ]
+        let reached = limits.compactMap { reason, setting in refused[reason].map { "\(Int($0)) past \(setting)" } }
+        guard !reached.isEmpty else { return Finding("refused connections", .ok, "none since the start") }
+        return Finding(
+            "refused connections", .warn, "\(reached.joined(separator: ", ")) since the start",
+            advice: "The server's log names addresses and users. Behind a proxy, name it with --trusted-proxies; else raise the limit")
     }
 
     private func files() -> Finding? {
