@@ -18,16 +18,23 @@ final class AccessGate: Sendable {
         var users: Set<Int> = []
         /// Tokens, and when each may be forgotten.
         var tokens: [Int: Timestamp] = [:]
-        var tokensPrunedAbove = 1024
+        var tokensPrunedAbove: Int
+        /// The clock that revocations are written by.
+        let now: @Sendable () -> Timestamp
+        let tokensKeptMin: Int
     }
 
     private let state: Mutex<State>
 
     /// Learns of all changes so far.
-    init(_ database: any Database) throws {
+    ///
+    /// - Parameter tokensKeptMin: how many revoked tokens there are before those that have ended are looked for.
+    init(_ database: any Database, tokensKeptMin: Int = 1024) throws {
         state = Mutex(
             try database.read { transaction in
-                var state = State(revision: try transaction.accessRevision())
+                var state = State(
+                    revision: try transaction.accessRevision(), tokensPrunedAbove: tokensKeptMin, now: { database.now() },
+                    tokensKeptMin: tokensKeptMin)
                 try transaction.eachAccessChange(after: 0) { state.insert($0) }
                 return state
             })
@@ -64,6 +71,9 @@ final class AccessGate: Sendable {
         if isConcerned { try context.requireAccess() }
     }
 
+    /// Whether the database is asked about whoever has this token.
+    func isConcerned(token: String) -> Bool { state.withLock { $0.holds(.token(token)) } }
+
     /// Operations of this server have changed somebody's access.
     func learn(_ changes: [AccessChange]) {
         state.withLock { state in for change in changes { state.insert(change) } }
@@ -91,9 +101,9 @@ extension AccessGate.State {
         case .token(let token):
             tokens[token.hashValue] = until
             guard tokens.count > tokensPrunedAbove else { return }
-            let now = Timestamp.now
+            let now = now()
             tokens = tokens.filter { $0.value > now }
-            tokensPrunedAbove = max(1024, tokens.count * 2)
+            tokensPrunedAbove = max(tokensKeptMin, tokens.count * 2)
         }
     }
 

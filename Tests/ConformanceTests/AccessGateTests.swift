@@ -1,0 +1,35 @@
+import RoostAPI
+import RoostCore
+import RoostDatabase
+import RoostTestSupport
+import Testing
+
+@testable import RoostServer
+
+/// Which revoked tokens a server goes on asking the database about.
+@Suite struct AccessGateTests {
+    /// A database that others use as well, and whose clock isn't this machine's.
+    private struct Shared: Database {
+        let own: any Database
+        let offsetMilliseconds: Int64
+
+        var laneCount: Int { own.laneCount }
+        var readerCount: Int { own.readerCount }
+        func write<T>(lane: Int, _ body: (any WriteTransaction) throws -> T) throws -> T { try own.write(lane: lane, body) }
+        func read<T>(_ body: (any Transaction) throws -> T) throws -> T { try own.read(body) }
+        func now() -> Timestamp { Timestamp(milliseconds: Timestamp.now.milliseconds + offsetMilliseconds) }
+    }
+
+    @Test("R21 revoked tokens are forgotten at their end by the database's clock, whatever the node's says", arguments: [-2, 0, 2])
+    func prunes(_ hours: Int64) throws {
+        let own = try TestDatabase()
+        let database = Shared(own: try own.open(), offsetMilliseconds: hours * 3_600_000)
+        let gate = try AccessGate(database, tokensKeptMin: 2)
+        func end(inMinutes minutes: Int64) -> Timestamp { Timestamp(milliseconds: database.now().milliseconds + minutes * 60_000) }
+        gate.learn([
+            .revoked(token: "over", until: end(inMinutes: -1)), .revoked(token: "valid", until: end(inMinutes: 1)),
+            .revoked(token: "newest", until: end(inMinutes: 60)),
+        ])
+        #expect(["over", "valid", "newest"].map { gate.isConcerned(token: $0) } == [false, true, true])
+    }
+}
