@@ -57,12 +57,81 @@ import Testing
         #expect(secrets.filter { log.contains($0) } == [])
         let lines = log.split(separator: "\n").map(String.init)
         let refusals = lines.filter { $0.contains("A client wasn't let in") }
-        for words in ["transport=socket", "transport=http", "code=token_expired", "code=unauthenticated", "address=127.0.0.1"] {
+        for words in ["transport=socket", "transport=http", "code=token_expired", "code=unauthenticated"] {
             #expect(refusals.contains { $0.contains(words) }, "\(words) in \(refusals)")
         }
+        #expect(refusals.filter { !$0.contains("address=127.0.0.1") } == [])
         #expect(
             lines.contains { $0.contains("What others may do was changed") && $0.contains("types.put") && $0.contains("user=root") }
         )
+    }
+
+    @Test("behind a trusted proxy the line of a refusal has the client's address, over both transports; without trust the proxy's")
+    func addressBehindAProxy() async throws {
+        for isTrusted in [true, false] {
+            let server = try await WatchedServer.start(arguments: isTrusted ? ["--trusted-proxies", "127.0.0.0/8"] : [])
+            let headers = ["Authorization: Bearer a.b.c", "X-Forwarded-For: 203.0.113.7"]
+            _ = try await TestServer.request("GET", "/v1/me", port: server.port, headers: headers)
+            let socket = try await RawSocket.open(port: server.port, headers: headers)
+            while case .text = await socket.next() {}
+            await socket.close()
+            await server.stop()
+            let lines = server.log.split(separator: "\n").filter { $0.contains("A client wasn't let in") }
+            #expect(lines.count == 2)
+            #expect(lines.filter { !$0.contains(isTrusted ? "address=203.0.113.7" : "address=127.0.0.1") } == [])
+        }
+    }
+
+    @Test("limits that are reached have a line with the setting and with who reached it, one a second")
+    func limits() async throws {
+        let server = try await WatchedServer.start(
+            arguments: ["--unauthenticated-connections-per-address", "5", "--connections-per-user", "2"])
+        var sockets: [RawSocket] = []
+        for _ in 0..<2 { sockets.append(try await server.socket("ann")) }
+        let third = try await RawSocket.open(port: server.port)
+        try await third.send(json: AuthenticateFrame(token: try await server.token("ann")))
+        while case .text = await third.next() {}
+        var connections: [RawConnection] = []
+        for _ in 0..<100 { connections.append(try await .connect(port: server.port)) }
+        let ofUser = "limit=connections-per-user"
+        let ofAddress = "limit=unauthenticated-connections-per-address"
+        _ = try await Polling.value {
+            server.log
+        } until: {
+            $0.contains(ofUser) && $0.contains(ofAddress)
+        }
+        for connection in connections { await connection.close() }
+        for socket in sockets + [third] { await socket.close() }
+        await server.stop()
+        let lines = server.log.split(separator: "\n").filter { $0.contains("since a limit is reached") }
+        #expect(lines.filter { $0.contains(ofUser) && $0.contains("user=ann") && $0.contains("address=127.0.0.1") }.count == 1)
+        let addresses = lines.filter { $0.contains(ofAddress) && $0.contains("address=127.0.0.1") }
+        #expect((1...20).contains(addresses.count))
+    }
+
+    @Test("a user whom only a token names by what no id can be stands in no line of a limit")
+    func unlawfulUser() {
+        let lines = Mutex<[String]>([])
+        let security = SecurityLog(logger: Logger(label: "test", factory: { _ in LineRecorder { line in lines.withLock { $0.append(line) } } }))
+        security.reached(.requestsOfUser, user: UserID("ann\nroot came in"))
+        security.reached(.memoryOfUser, user: "ann")
+        #expect(lines.withLock { $0 } == ["limit=requests-per-user", "limit=memory-budget, a quarter for one user user=ann"])
+    }
+
+    /// Keeps the metadata of lines.
+    private struct LineRecorder: LogHandler {
+        var metadata: Logger.Metadata = [:]
+        var logLevel = Logger.Level.trace
+        let record: @Sendable (String) -> Void
+
+        init(_ record: @escaping @Sendable (String) -> Void) { self.record = record }
+        subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+            get { metadata[key] }
+            set { metadata[key] = newValue }
+        }
+        func log(event: LogEvent) {
+            record((event.metadata ?? [:]).map { "\($0.key)=\($0.value)" }.sorted().joined(separator: " "))
+        }
     }
 
     @Test("a thousand refusals in a moment are a few lines, which tell how many were left out")

@@ -26,9 +26,7 @@ final class Connections: Sendable {
     private let draining = Atomic<Bool>(false)
     /// Tasks that answer HTTP. Each holds the server's parts for as long as it runs.
     private let handlers = Atomic<Int>(0)
-    private let logger: Logger
-    private let pause = LogPace()
-    private let refused = Mutex<[ConnectionCounts.Refusal: Int]>([:])
+    fileprivate let security: SecurityLog
     fileprivate let metrics: ServerMetrics
 
     /// - Parameter memoryBytesMax: what may be held for all clients together.
@@ -43,7 +41,7 @@ final class Connections: Sendable {
         self.requestsPerUserMax = requestsPerUserMax
         reserveMax = limits.reserveMax
         self.proxies = proxies
-        self.logger = logger
+        security = SecurityLog(logger: logger)
         state = Mutex(State(counts: ConnectionCounts(limits: limits)))
     }
 
@@ -71,7 +69,7 @@ final class Connections: Sendable {
         var isReserve = false
         if case .reserve(let refusal) = admission {
             isReserve = true
-            note(refusal)
+            note(refusal, address: address)
         }
         return ConnectionTicket(number: number, connections: self, address: address, isProxy: isProxy, isReserve: isReserve)
     }
@@ -85,13 +83,13 @@ final class Connections: Sendable {
 
     fileprivate func attribute(to address: ClientAddress) -> Bool {
         let isTaken = state.withLock { $0.counts.attribute(to: address) }
-        if !isTaken { note(.address) }
+        if !isTaken { note(.address, address: address) }
         return isTaken
     }
 
     fileprivate func authenticate(_ user: UserID, from address: ClientAddress?, isLimited: Bool) -> Bool {
         let isTaken = state.withLock { $0.counts.authenticate(user, from: address, isLimited: isLimited) }
-        if !isTaken { note(.user) }
+        if !isTaken { note(.user, user: user, address: address) }
         return isTaken
     }
 
@@ -115,6 +113,7 @@ final class Connections: Sendable {
     func beginRequest(of user: UserID, isLimited: Bool) throws(RoostError) -> RequestAccount {
         guard !memory.isFull else {
             metrics.overloaded(.server)
+            security.reached(.memory, user: user)
             throw .overloadedMemory
         }
         let isTaken = state.withLock { state in
@@ -125,6 +124,7 @@ final class Connections: Sendable {
         }
         guard isTaken else {
             metrics.overloaded(.user)
+            security.reached(.requestsOfUser, user: user)
             throw .tooManyRequests
         }
         let account = RequestAccount(user: user, isLimited: isLimited, ledger: ledger(of: user), connections: self)
@@ -168,18 +168,22 @@ final class Connections: Sendable {
 
     // MARK: What is told
 
-    /// Counts a refusal, and logs how many there were at most once a second.
-    private func note(_ refusal: ConnectionCounts.Refusal) {
+    private func note(_ refusal: ConnectionCounts.Refusal, user: UserID? = nil, address: ClientAddress? = nil) {
         metrics.connectionRefused(refusal)
-        refused.withLock { $0[refusal, default: 0] += 1 }
-        guard pause.isNews() else { return }
-        let counts = refused.withLock { counts in
-            defer { counts = [:] }
-            return counts
+        security.reached(refusal.limit, user: user, address: address)
+    }
+
+    /// A request was refused for the connection that it came on, before anything knew its operation.
+    func refusedRequest(_ refusal: RoostError) { metrics.refused(OperationName.none, refusal.code) }
+}
+
+extension ConnectionCounts.Refusal {
+    fileprivate var limit: SecurityLog.Limit {
+        switch self {
+        case .total: .connections
+        case .address: .connectionsOfAddress
+        case .user: .connectionsOfUser
         }
-        var metadata: Logger.Metadata = [:]
-        for (refusal, count) in counts { metadata[refusal.rawValue] = "\(count)" }
-        logger.warning("Connections were refused at a limit.", metadata: metadata)
     }
 }
 
@@ -220,10 +224,12 @@ final class RequestAccount: Sendable {
     func requireRoom(besides ownBytes: Int) throws(RoostError) {
         guard connections.memory.heldBytes - ownBytes < connections.memory.sizeBytesMax else {
             connections.metrics.overloaded(.server)
+            connections.security.reached(.memory, user: user)
             throw .overloadedMemory
         }
         guard !isLimited || ledger.heldBytes - ownBytes < ledger.sizeBytesMax else {
             connections.metrics.overloaded(.user)
+            connections.security.reached(.memoryOfUser, user: user)
             throw .tooManyRequests
         }
     }
@@ -266,6 +272,11 @@ final class ConnectionTicket: Sendable {
 
     /// The client's address as far as it is known.
     var address: ClientAddress? { state.withLock { $0.address } }
+
+    /// The client's address for a line of the log. A proxy's connection carries requests of many clients, so each tells its own.
+    func address(forwardedFor values: [String]) -> ClientAddress? {
+        address ?? (isProxy ? connections.proxies.client(forwardedFor: values) : nil)
+    }
 
     /// A trusted proxy says whose connection this is. Throws `overloaded` where that address has as many as it may have.
     func forwarded(for values: [String]) throws(RoostError) {

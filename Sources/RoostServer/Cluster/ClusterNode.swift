@@ -92,7 +92,7 @@ final class ClusterNode: Delivery {
         switch event {
         case .received(.stream(let stream), let payload):
             guard let items = Packet.decode(payload, of: stream) else {
-                if unreadable.isNews() {
+                if unreadable.shouldLog() {
                     logger.warning(
                         "A packet of \(stream) can't be read: other nodes run another version, or the bus has other users.")
                 }

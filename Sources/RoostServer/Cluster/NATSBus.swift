@@ -115,7 +115,7 @@ final class NATSBus: Bus {
     }
 
     private func warn(_ text: @autoclosure () -> String) {
-        guard warnings.isNews() else { return }
+        guard warnings.shouldLog() else { return }
         logger.warning("\(text())")
     }
 }
@@ -143,7 +143,7 @@ extension NATSBus {
                 connection = connectAnew(refusals)
                 batch.changes = work.withLock { $0.wanted.mapValues { .some($0) } }
             }
-            if !isConnected, let reason = connection?.lastError, !reason.isEmpty, complaints.isNews() {
+            if !isConnected, let reason = connection?.lastError, !reason.isEmpty, complaints.shouldLog() {
                 logger.warning("NATS can't be reached", metadata: ["reason": "\(reason)"])
             }
             do throws(BusFailure) {
@@ -208,7 +208,7 @@ extension NATSBus {
             if connection.isConnected { connectionChanged(isConnected: true) }
             return connection
         } catch {
-            if refusals.isNews() { logger.warning("\(error.message)") }
+            if refusals.shouldLog() { logger.warning("\(error.message)") }
             return nil
         }
     }

@@ -132,7 +132,10 @@ final class Engine: Sendable {
             try queue.append(job)
         } catch {
             metrics.refused(job.operation, error)
-            if error.code == .overloaded { metrics.overloaded(.queue) }
+            if error.code == .overloaded {
+                metrics.overloaded(.queue)
+                security.reached(.queue, user: job.caller.user)
+            }
             throw error
         }
     }
@@ -213,7 +216,7 @@ final class Engine: Sendable {
                 let outcomes = try batch.map { job in
                     running = job
                     // Answers of a batch are held until it is committed.
-                    guard memory?.hasRoom(forWriteAfter: answerBytes) != false else { return refusal(.overloadedMemory) }
+                    guard memory?.hasRoom(forWriteAfter: answerBytes) != false else { return refusal(.overloadedMemory, of: job) }
                     let outcome = try outcome(of: job, ids: &ids, now: now) { rule in
                         try transaction.attempt { try rule(transaction) }
                     }
@@ -253,7 +256,7 @@ final class Engine: Sendable {
         do {
             guard let done = try database.maintain(lane: lane) else { return }
             metrics.checkpointed(done)
-            if !done.isComplete, done.logFrames > Self.logFramesMax, losses.isNews() {
+            if !done.isComplete, done.logFrames > Self.logFramesMax, losses.shouldLog() {
                 logger.warning(
                     "The write-ahead log grows, since it is being read without a pause.", metadata: ["pages": "\(done.logFrames)"])
             }
@@ -276,7 +279,7 @@ final class Engine: Sendable {
     /// What is answered to an operation that needs a damaged page.
     private func damaged(_ failure: DatabaseFailure) -> RoostError {
         metrics.damaged()
-        if losses.isNews() {
+        if losses.shouldLog() {
             logger.error("A page of the database is damaged. Restore a backup.", metadata: ["error": "\(failure)"])
         }
         return RoostError(.internalError, "What this needs is damaged on the server's disk. Its log says where.")
@@ -291,7 +294,7 @@ final class Engine: Sendable {
             for job in batch { metrics.refused(job.operation, refusal) }
             return publish(zip(batch, batch.map { _ in Outcome(result: .failure(refusal), notices: []) }))
         }
-        if losses.isNews() {
+        if losses.shouldLog() {
             logger.error("Operations were refused, since they couldn't be stored.", metadata: ["error": "\(error)"])
         }
         let refusal = RoostError(.unavailable, "The server could not store this. Try again.", retryAfterMilliseconds: 1000)
@@ -342,8 +345,9 @@ final class Engine: Sendable {
     }
 
     /// Nothing is run for an operation that there is no room for.
-    private func refusal(_ error: RoostError) -> Outcome {
+    private func refusal(_ error: RoostError, of job: Job) -> Outcome {
         metrics.overloaded(.server)
+        security.reached(.memory, user: job.caller.user)
         return Outcome(result: .failure(error), notices: [])
     }
 
@@ -395,7 +399,7 @@ final class Engine: Sendable {
                 for job in batch {
                     let outcome =
                         memory?.isFull == true
-                        ? refusal(.overloadedMemory)
+                        ? refusal(.overloadedMemory, of: job)
                         : try outcome(of: job, ids: &ids, now: database.now()) { rule in try rule(transaction) }
                     answered += 1
                     metrics.ran(job.operation, refusal: outcome.refusal)

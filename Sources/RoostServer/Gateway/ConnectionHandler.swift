@@ -97,6 +97,7 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
     /// Answers at once, and closes.
     private func refuse(_ error: RoostError, _ context: ChannelHandlerContext) {
         isRefused = true
+        ticket.connections.refusedRequest(error)
         let problem = Problem(error)
         let body = context.channel.allocator.buffer(bytes: problem.json)
         var headers: HTTPHeaders = [

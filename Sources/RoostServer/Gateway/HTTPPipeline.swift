@@ -29,7 +29,7 @@ enum HTTPPipeline {
         try operations.addHandler(front)
         let result = try operations.configureUpgradableHTTPServerPipeline(configuration: pipeline)
         let decoder = try operations.handler(type: ByteToMessageHandler<HTTPRequestDecoder>.self)
-        let heads = RequestHeadHandler(front: front)
+        let heads = RequestHeadHandler(front: front, metrics: metrics)
         try operations.addHandler(heads, position: .after(decoder))
         if let ticket { try operations.addHandler(ConnectionHandler(ticket: ticket), position: .after(heads)) }
         return result

@@ -72,7 +72,7 @@ private final class AcceptPauseHandler: ChannelInboundHandler {
         guard let failure = error as? IOError else { return context.fireErrorCaught(error) }
         metrics.acceptFailed()
         guard [EMFILE, ENFILE, ENOBUFS, ENOMEM].contains(failure.errnoCode) else { return }
-        if lines.isNews() {
+        if lines.shouldLog() {
             logger.error(
                 "A connection couldn't be taken: the limit on open files or memory is reached. Raise it, or lower connections-max.",
                 metadata: ["error": "\(failure)"])

@@ -46,8 +46,11 @@ final class RequestHeadHandler: ChannelDuplexHandler, RemovableChannelHandler {
     private var awaitsContinue = false
     private var isOutputClosed = false
 
-    init(front: RequestDeadlineHandler) {
+    private let metrics: ServerMetrics
+
+    init(front: RequestDeadlineHandler, metrics: ServerMetrics) {
         self.front = front
+        self.metrics = metrics
     }
 
     // MARK: Requests
@@ -118,6 +121,7 @@ final class RequestHeadHandler: ChannelDuplexHandler, RemovableChannelHandler {
         case .fresh, .ordinary, .last, .upgrading: break
         }
         end()
+        metrics.refused(OperationName.none, problem.code)
         refusal = problem
         isRefusalOfOpenRequest = isInsideRequest
         finish(context)

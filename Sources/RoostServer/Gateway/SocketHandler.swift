@@ -204,6 +204,7 @@ final class SocketHandler: ChannelInboundHandler {
             // One message goes on in pieces for as long as its sender likes: not while everybody needs the room.
             if assembler.waitingBytes > most, services.connections.memory.isFull {
                 services.metrics.overloaded(.socket)
+                services.security.reached(.memory, user: account?.user, address: ticket?.address)
                 close(CloseCode.tryAgainLater, "come back later")
             }
         case .pong: break
@@ -276,7 +277,7 @@ final class SocketHandler: ChannelInboundHandler {
         switch result {
         case .failure(let error):
             services.metrics.authenticated(over: .socket, refusal: error)
-            services.security.refusedAuthentication(error, over: .socket, from: context.remoteAddress?.ipAddress)
+            services.security.refusedAuthentication(error, over: .socket, from: ticket?.address?.description)
             refuse(error)
             close(CloseCode(refusing: error) ?? .unauthenticated, error.code.rawValue)
         case .success(let token):

@@ -8,9 +8,11 @@ struct HTTPRules: HTTPResponder {
 
     let routes: RouterResponder<BasicRequestContext>
     let origins: AllowedOrigins
+    private let metrics: ServerMetrics
     private let paths = PathTable()
 
-    init(routes: RouterResponder<BasicRequestContext>, origins: AllowedOrigins) {
+    init(routes: RouterResponder<BasicRequestContext>, origins: AllowedOrigins, metrics: ServerMetrics) {
+        self.metrics = metrics
         self.routes = routes
         self.origins = origins
     }
@@ -28,10 +30,12 @@ struct HTTPRules: HTTPResponder {
         let path = request.uri.path
         let methods = PathTable.isPlain(path) ? paths.methods(at: path) : []
         guard !methods.isEmpty || path == "/*" && request.method == .options else {
+            metrics.refused(OperationName.none, .unknownOperation)
             return Problem(RoostError(.unknownOperation, "Nothing answers to this path. See /openapi.json.")).response
         }
         if request.method == .options { return Self.options(paths.namedMethods(at: path)) }
         guard methods.contains(request.method) else {
+            metrics.refused(OperationName.none, .unknownOperation)
             let names = paths.namedMethods(at: path).map(\.rawValue).joined(separator: ", ")
             var response = Problem(
                 RoostError(.unknownOperation, "This path doesn't answer to \(request.method.rawValue), only to: \(names)."),

@@ -28,7 +28,7 @@ struct OperationRoutes: Sendable {
     }
 
     private func respond(to request: Request, name: String, entry: OperationTable.Entry) async throws -> Response {
-        let (caller, account) = try await caller(of: request)
+        let (caller, account) = try await caller(of: request, for: name)
         let operation: any Handled
         // A body is read whole before it is decoded, and decoded it is no smaller.
         let asked = account.hold(Self.bodySizeBytes(of: request))
@@ -38,6 +38,7 @@ struct OperationRoutes: Sendable {
         } catch let error as HTTPError {
             throw error
         } catch let error as Problem.Refused {
+            metrics.refused(name, error.problem.code)
             throw error
         } catch {
             let refusal = RoostError(decoding: error)
@@ -73,25 +74,33 @@ struct OperationRoutes: Sendable {
     }
 
     /// Who asks: the token's user, or the one in whose name a backend acts (SB-12).
-    private func caller(of request: Request) async throws -> (Caller, RequestAccount) {
+    private func caller(of request: Request, for name: String) async throws -> (Caller, RequestAccount) {
         guard let token = BearerToken.read(request.headers[.authorization]) else {
             let refusal = RoostError(.unauthenticated, "This needs a token: Authorization: Bearer …")
-            refused(refusal)
+            refused(refusal, request)
             throw refusal
         }
         let verified: VerifiedToken
         switch await tokens.verify(token) {
         case .success(let token): verified = token
         case .failure(let refusal):
-            refused(refusal)
+            refused(refusal, request)
             throw refusal
         }
         metrics.authenticated(over: .http)
-        try ConnectionTicket.current?.authenticated(verified.user, role: verified.role, isSocket: false)
-        let isLimited = verified.role != .admin && verified.role != .service
-        let account = try connections.beginRequest(of: verified.user, isLimited: isLimited)
-        ConnectionTicket.current?.asks(verified.user)
-        guard let user = try RequestHeaders.actAs(of: request, role: verified.role) else {
+        let account: RequestAccount
+        let actsAs: UserID?
+        do throws(RoostError) {
+            try ConnectionTicket.current?.authenticated(verified.user, role: verified.role, isSocket: false)
+            let isLimited = verified.role != .admin && verified.role != .service
+            account = try connections.beginRequest(of: verified.user, isLimited: isLimited)
+            ConnectionTicket.current?.asks(verified.user)
+            actsAs = try RequestHeaders.actAs(of: request, role: verified.role)
+        } catch {
+            metrics.refused(name, error)
+            throw error
+        }
+        guard let user = actsAs else {
             let caller = Caller(user: verified.user, role: verified.role, token: verified.identity)
             do {
                 try await admit(caller, displayName: verified.displayName)
@@ -106,9 +115,11 @@ struct OperationRoutes: Sendable {
         return (caller, account)
     }
 
-    private func refused(_ refusal: RoostError) {
+    private func refused(_ refusal: RoostError, _ request: Request) {
         metrics.authenticated(over: .http, refusal: refusal)
-        security.refusedAuthentication(refusal, over: .http, from: nil)
+        let forwarded = HTTPField.Name("X-Forwarded-For").map { request.headers[values: $0] } ?? []
+        let address = ConnectionTicket.current?.address(forwardedFor: forwarded)
+        security.refusedAuthentication(refusal, over: .http, from: address?.description)
     }
 
     private func admit(_ caller: Caller, displayName: String?, field: String = "sub") async throws {

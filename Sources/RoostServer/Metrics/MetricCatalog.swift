@@ -51,7 +51,9 @@ enum MetricCatalog {
     private static let operations: [MetricDescription] = [
         .counter("roost_operations_total", "Operations that ran, refused ones among them.", labels: .operation),
         .counter(
-            "roost_refusals_total", "Operations that were refused, by the code that the client got.", labels: .operation, .code),
+            "roost_refusals_total",
+            "Operations that were refused, and requests and frames that named none (`none`), by the code that the client got.",
+            labels: .operation, .code),
         .gauge("roost_queue_length", "Operations that wait for a thread.", labels: .queue),
         .counter(
             "roost_effects_total",

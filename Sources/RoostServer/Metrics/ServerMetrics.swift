@@ -41,8 +41,10 @@ final class ServerMetrics: Sendable {
     }
 
     /// An operation was refused, by its rule or before it could run.
-    func refused(_ operation: String, _ refusal: RoostError) {
-        Counter(label: "roost_refusals_total", dimensions: [("operation", operation), ("code", refusal.code.rawValue)]).increment()
+    func refused(_ operation: String, _ refusal: RoostError) { refused(operation, refusal.code) }
+
+    func refused(_ operation: String, _ code: RoostError.Code) {
+        Counter(label: "roost_refusals_total", dimensions: [("operation", operation), ("code", code.rawValue)]).increment()
     }
 
     /// A batch was taken off a queue.

@@ -50,5 +50,5 @@ final class LogPace: Sendable {
     }
 
     /// Whether it is time for another line, where there is one kind only.
-    func isNews() -> Bool { turn() != nil }
+    func shouldLog() -> Bool { turn() != nil }
 }

@@ -161,8 +161,8 @@ public struct RoostServer: Service {
 
         let router = Router()
         router.add(middleware: ProblemMiddleware(logger: logger))
-        OperationRoutes(engine: engine, tokens: tokens, metrics: counters, security: security, connections: connections).add(
-            to: router)
+        OperationRoutes(engine: engine, tokens: tokens, metrics: counters, security: security, connections: connections)
+            .add(to: router)
         let page = MetricsPage(
             registry: metrics, metrics: counters, engine: engine, hub: hub, effects: effects, cluster: cluster,
             readiness: readiness, configuration: configuration, connections: connections)
@@ -170,12 +170,11 @@ public struct RoostServer: Service {
 
         var httpLogger = logger
         httpLogger.logLevel = max(logger.logLevel, .warning)
+        let rules = HTTPRules(routes: router.buildResponder(), origins: configuration.allowedOrigins, metrics: counters)
         listener = Listener(
             group: group,
             gateway: GatewayChannel(
-                responder: Responding.responder(
-                    HTTPRules(routes: router.buildResponder(), origins: configuration.allowedOrigins), logger: httpLogger),
-                services: services, limits: .init()),
+                responder: Responding.responder(rules, logger: httpLogger), services: services, limits: .init()),
             logger: httpLogger)
     }
 

@@ -17,6 +17,30 @@ struct SecurityLog: Sendable {
         }
     }
 
+    /// A limit at which requests or connections are refused, named for its setting.
+    enum Limit: String {
+        case connections = "connections-max"
+        case connectionsOfAddress = "unauthenticated-connections-per-address"
+        case connectionsOfUser = "connections-per-user"
+        case requestsOfUser = "requests-per-user"
+        case memory = "memory-budget"
+        /// One user may take a quarter of it.
+        case memoryOfUser = "memory-budget, a quarter for one user"
+        /// No setting: as many operations wait as may.
+        case queue = "the queue"
+    }
+
+    /// Something was refused because a limit is reached. One line a second for each limit, with whoever reached it last.
+    func reached(_ limit: Limit, user: UserID? = nil, address: ClientAddress? = nil) {
+        write(.warning, "Something was refused, since a limit is reached", kind: "limit \(limit.rawValue)") {
+            var metadata: Logger.Metadata = ["limit": "\(limit.rawValue)"]
+            // A token can name somebody by what no id can be.
+            if let user, (try? user.validate(field: "user")) != nil { metadata["user"] = "\(user)" }
+            if let address { metadata["address"] = "\(address)" }
+            return metadata
+        }
+    }
+
     /// Operations that change what others may do. Not that of profiles, which a backend may call for every user that there is.
     private static let administrative = Set(
         Operations.all.filter { [.configManage, .userManage].contains($0.permission) && !$0.isReadOnly }.map { $0.name }

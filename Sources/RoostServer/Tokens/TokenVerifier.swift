@@ -34,7 +34,7 @@ final class TokenVerifier: Sendable {
             let claims = try keys.withLock { $0 }.claims(of: token)
             return .success(try check(claims, now: Date().timeIntervalSince1970))
         } catch {
-            if error.error.code != .tokenExpired, refusals.isNews() {
+            if error.error.code != .tokenExpired, refusals.shouldLog() {
                 logger.notice("A token was refused.", metadata: ["reason": "\(error.reason)"])
             }
             return .failure(error.error)

@@ -72,6 +72,29 @@ import Testing
         await server.stop()
     }
 
+    @Test("what HTTP refuses before any operation runs is counted, with the operation where one was named")
+    func refusedRequests() async throws {
+        let server = try await WatchedServer.start()
+        let token = try await server.token("ann")
+        func ask(_ method: String, _ path: String, _ headers: [String] = [], body: String? = nil) async throws -> Int {
+            try await TestServer.request(method, path, port: server.port, token: token, body: body, headers: headers).status
+        }
+        let statuses = [
+            try await ask("GET", "/v1/nothing"), try await ask("DELETE", "/v1/me"), try await ask("GET", "/v1/me", ["Host: b"]),
+            try await ask("GET", "/v1/me", ["Content-Length: 2000000"]),
+            try await ask("POST", "/v1/channels", ["Content-Type: text/plain"], body: "{}"),
+            try await ask("GET", "/v1/channels/x", ["Roost-Act-As: bob"]),
+        ]
+        #expect(statuses == [404, 405, 400, 413, 415, 403])
+        let page = try await server.metrics()
+        let counted = [
+            ("none", "unknown_operation"), ("none", "invalid_argument"), ("none", "limit_exceeded"),
+            ("channels.create", "invalid_argument"), ("channels.get", "not_permitted"),
+        ].map { page.value("roost_refusals_total", ["operation": $0.0, "code": $0.1]) }
+        #expect(counted == [2, 1, 1, 1, 1])
+        await server.stop()
+    }
+
     @Test("ids that clients choose never become labels, whatever is asked for")
     func boundedLabels() async throws {
         let server = try await WatchedServer.start()
@@ -86,7 +109,7 @@ import Testing
         for _ in 0..<20 { _ = await socket.next() }
         let page = try await server.metrics()
         #expect(page.samples.filter { $0.labels.values.contains { $0.contains("some") } } == [])
-        #expect(page.value("roost_refusals_total", ["operation": "none", "code": "unknown_operation"]) == 20)
+        #expect(page.value("roost_refusals_total", ["operation": "none", "code": "unknown_operation"]) == 40)
         await socket.close()
         await server.stop()
     }
