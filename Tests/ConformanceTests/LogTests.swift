@@ -112,7 +112,8 @@ import Testing
     @Test("a user whom only a token names by what no id can be stands in no line of a limit")
     func unlawfulUser() {
         let lines = Mutex<[String]>([])
-        let security = SecurityLog(logger: Logger(label: "test", factory: { _ in LineRecorder { line in lines.withLock { $0.append(line) } } }))
+        let security = SecurityLog(
+            logger: Logger(label: "test", factory: { _ in LineRecorder { line in lines.withLock { $0.append(line) } } }))
         security.reached(.requestsOfUser, user: UserID("ann\nroot came in"))
         security.reached(.memoryOfUser, user: "ann")
         #expect(lines.withLock { $0 } == ["limit=requests-per-user", "limit=memory-budget, a quarter for one user user=ann"])

@@ -85,7 +85,8 @@ struct MetricsCheck {
         guard !reached.isEmpty else { return Finding("refused connections", .ok, "none since the start") }
         return Finding(
             "refused connections", .warn, "\(reached.joined(separator: ", ")) since the start",
-            advice: "The server's log names addresses and users. Behind a proxy, name it with --trusted-proxies; else raise the limit")
+            advice:
+                "The server's log names addresses and users. Behind a proxy, name it with --trusted-proxies; else raise the limit")
     }
 
     private func files() -> Finding? {
