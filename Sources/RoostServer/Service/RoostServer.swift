@@ -168,14 +168,9 @@ public struct RoostServer: Service {
             readiness: readiness, configuration: configuration, connections: connections)
         ServiceRoutes(version: RoostVersion.current, readiness: readiness, metrics: page).add(to: router)
 
-        var httpLogger = logger
-        httpLogger.logLevel = max(logger.logLevel, .warning)
-        let rules = HTTPRules(routes: router.buildResponder(), origins: configuration.allowedOrigins, metrics: counters)
         listener = Listener(
-            group: group,
-            gateway: GatewayChannel(
-                responder: Responding.responder(rules, logger: httpLogger), services: services, limits: .init()),
-            logger: httpLogger)
+            HTTPRules(routes: router.buildResponder(), origins: configuration.allowedOrigins, metrics: counters), group: group,
+            services: services, logger: logger)
     }
 
     /// How long the disk may take when the server stops, for what was accepted and for writing the log into the database.
@@ -306,6 +301,18 @@ extension SocketHandler.Limits {
         pingInterval = .init(configuration.pingInterval)
         authenticationTimeout = .init(configuration.authenticationTimeout)
         idleTimeout = .init(configuration.idleTimeout)
+    }
+}
+
+extension Listener {
+    fileprivate init(
+        _ rules: HTTPRules, group: MultiThreadedEventLoopGroup, services: SocketHandler.Services, logger: Logger
+    ) {
+        var logger = logger
+        logger.logLevel = max(logger.logLevel, .warning)
+        let gateway = GatewayChannel(
+            responder: Responding.responder(rules, logger: logger), services: services, limits: .init())
+        self.init(group: group, gateway: gateway, logger: logger)
     }
 }
 
