@@ -8,6 +8,8 @@ import RoostAPI
 struct ConnectionState: Equatable {
     /// Requests that began to arrive and aren't answered wholly.
     private(set) var underWay = 0
+    /// Whether any request has come. Of a new connection the first may be on its way: it is answered while the server stops, too.
+    private var isUsed = false
     /// Whether no request is taken after those that are under way.
     private(set) var isEnding: Bool
     /// Whether the last answer was written to its end.
@@ -16,7 +18,10 @@ struct ConnectionState: Equatable {
     /// - Parameter isEnding: whether the connection is for one request from the beginning.
     init(isEnding: Bool = false) { self.isEnding = isEnding }
 
-    mutating func requestBegan() { underWay += 1 }
+    mutating func requestBegan() {
+        isUsed = true
+        underWay += 1
+    }
 
     /// - Returns: whether the answer must say that the connection ends.
     func answerBegan() -> Bool { isEnding }
@@ -30,10 +35,10 @@ struct ConnectionState: Equatable {
 
     /// The server stops.
     ///
-    /// - Returns: whether the connection is to be closed at once, since nothing is under way on it.
+    /// - Returns: whether the connection is to be closed at once, since it waits for another request.
     mutating func drain() -> Bool {
         isEnding = true
-        return underWay == 0
+        return isUsed && underWay == 0
     }
 }
 

@@ -120,8 +120,15 @@ import Testing
     @Test("An answer under way when the server stops tells that it is the last, and then the connection ends")
     func connectionStates() {
         var idle = ConnectionState()
-        var answers = [idle.drain()]
-        #expect(answers == [true])
+        idle.requestBegan()
+        var answers = [idle.answerEnded(), idle.drain()]
+        #expect(answers == [false, true])
+        // The first request of a new connection may be on its way.
+        var new = ConnectionState()
+        answers = [new.drain()]
+        new.requestBegan()
+        answers += [new.answerBegan(), new.answerEnded()]
+        #expect(answers == [false, true, true])
         var busy = ConnectionState()
         busy.requestBegan()
         answers = [busy.drain(), busy.answerBegan(), busy.answerEnded(), busy.isOver]
