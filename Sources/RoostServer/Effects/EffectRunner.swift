@@ -80,7 +80,7 @@ final class EffectRunner: Sendable {
             // When one of a full house ends, the alarm rings.
             alarm.sleep(until: next, now: now, atMost: settings.lookInterval)
         } catch {
-            if pace.isNews() { logger.warning("What is due can't be read from the database.", metadata: ["error": "\(error)"]) }
+            if pace.shouldLog() { logger.warning("What is due can't be read from the database.", metadata: ["error": "\(error)"]) }
             alarm.sleep(until: nil, now: now, atMost: settings.retryAfter)
         }
     }
@@ -158,12 +158,14 @@ final class EffectRunner: Sendable {
     private struct TookTooLong: Error {}
 
     private func finish(_ effect: Effect, _ outcome: String, of kind: EffectKind) {
+        let answer = Answer(false)
         submit(kind.scope(effect)) { context in
-            _ = try context.finish(effect, outcome, as: kind)
+            answer.value = try context.finish(effect, outcome, as: kind)
         } then: { [self] result in
             switch result {
             case .success:
-                metrics.effect(effect.kind, .done)
+                // Or another node has done it.
+                if answer.value { metrics.effect(effect.kind, .done) }
                 end(effect)
             case .failure(let error) where error.retryAfterMilliseconds != nil:
                 // The engine couldn't, which says nothing of the effect.
