@@ -488,7 +488,7 @@ class Client:
         return await self.connection.call(operation, **fields)
 
     async def post(self, operation, **fields):
-        return self.connection.post(operation, **fields)
+        return await self.connection.post(operation, **fields)
 
     async def until(self, condition, what, deadline_seconds=20):
         """Waits until the condition holds, which is looked at after each frame."""
