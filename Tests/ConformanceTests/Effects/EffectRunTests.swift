@@ -52,7 +52,7 @@ import Testing
         let probe = EffectProbe()
         probe.hang("under way")
         var settings = probe.settings
-        settings.performingTime = .milliseconds(300)
+        settings.performingTime = .seconds(1)
         let first = try await TestServer(directory: directory) { [settings] in $0.effects = settings }
         try await first.perform { context in
             try context.later(EffectProbe.outside, key: "under way", at: context.now)
@@ -112,7 +112,7 @@ import Testing
         let probe = EffectProbe()
         for number in 0..<4 { probe.hang("\(number)") }
         var settings = probe.settings
-        settings.performingTime = .milliseconds(200)
+        settings.performingTime = .seconds(1)
         settings.underWayMax = 4
         let server = try await TestServer { [settings] in $0.effects = settings }
         try await server.perform { context in
