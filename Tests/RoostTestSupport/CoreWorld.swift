@@ -174,6 +174,16 @@ public final class CoreWorld {
         try write { transaction in _ = try transaction.execute(sql) }
     }
 
+    /// Has PostgreSQL count what the tables hold, where it is the engine. It may wait for the server's own vacuuming, which gives way after
+    /// a second: longer than an operation waits for a lock.
+    public func analyze() throws {
+        guard TestDatabase.Engine.chosen == .postgresql else { return }
+        try write { transaction in
+            _ = try transaction.execute("SET LOCAL lock_timeout = '1min'")
+            _ = try transaction.execute("ANALYZE")
+        }
+    }
+
     public func rows<T>(_ sql: SQL, _ read: (inout RowReader) throws -> T) throws -> [T] {
         try database.read { try $0.rows(sql, read) }
     }

@@ -36,7 +36,7 @@ struct QueryPlanTests {
         try BulkRows.channels(100_000, in: world)
         try BulkRows.members(300_000, of: "large", in: world)
         try BulkRows.memberships(2000, of: "ann", in: world)
-        if TestDatabase.Engine.chosen == .postgresql { try world.execute("ANALYZE") }
+        try world.analyze()
         return world
     }
 
