@@ -182,8 +182,18 @@ extension Dialect {
     static let postgreSQL = Dialect(
         text: "TEXT COLLATE \"C\"", clusteredTable: "", rowLock: "FOR UPDATE",
         accessLock: AccessLock(
-            shared: ["SELECT pg_advisory_xact_lock_shared(\(AdvisoryLock.kind), \(AdvisoryLock.access))"],
-            // Whoever writes queues behind it meanwhile, so that it gives up before they would notice, and tries again.
+            // Longer than a change of access waits, or what has nothing to do with it would be taken for what is locked.
+            shared: [
+                """
+                WITH before AS MATERIALIZED (SELECT current_setting('lock_timeout') AS value)
+                SELECT set_config('lock_timeout', '2s', true),
+                       pg_advisory_xact_lock_shared(\(AdvisoryLock.kind), \(AdvisoryLock.access)),
+                       set_config('lock_timeout', before.value, true)
+                FROM before
+                """
+            ],
+            // Longer than a transaction waits for a row, so that all that are under way end meanwhile. Whoever writes queues behind it: it gives
+            // up before they would notice, and tries again.
             exclusive: [
                 "SELECT set_config('lock_timeout', '1s', true)",
                 "SELECT pg_advisory_xact_lock(\(AdvisoryLock.kind), \(AdvisoryLock.access))",

@@ -5,6 +5,8 @@ import RoostServer
 import RoostTestSupport
 import Testing
 
+@testable import RoostDatabase
+
 extension RealClusterTests {
     /// Somebody else's open transaction holds a row that Roost needs: an administrator's, or that of a node which stands still.
     @Suite struct ClusterLockTests {
@@ -39,6 +41,62 @@ extension RealClusterTests {
             try await body(ann, .now)
             _ = try await lock.value
             await ann.close()
+            try await server.stop()
+            postgres.giveBack(database)
+        }
+
+        @Test(
+            "I23 R21 a change of access that has to wait for somebody's transaction holds up no channel, and is made once that has ended"
+        )
+        func accessWaits() async throws {
+            let postgres = try PostgreSQLServer.shared
+            let database = try postgres.makeDatabase()
+            let server = try await TestServer {
+                $0.database = database
+                $0.laneCount = 1
+            }
+            let (ann, root) = (try await server.socket("ann"), try await server.socket("root", role: .admin))
+            for user: UserID in ["bob", "cat"] { try await root.call(UpsertUser(user: user)) }
+            let channels = (0..<8).map { ChannelID("c\($0)") }
+            for channel in channels { try await ann.call(CreateChannel(channel: channel, type: .messaging)) }
+            // As a transaction of another node that stands still.
+            let lock = Task.detached {
+                try postgres.run(
+                    sql: [
+                        "BEGIN",
+                        "SELECT pg_advisory_xact_lock_shared(\(AdvisoryLock.kind), \(AdvisoryLock.access)), pg_sleep(4)", "COMMIT",
+                    ], in: database)
+            }
+            try await eventually("the lock is held") {
+                try !postgres.run(
+                    sql: [
+                        """
+                        SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND objid = \(AdvisoryLock.access) AND mode = 'ShareLock'
+                        AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+                        """
+                    ], in: database
+                ).isEmpty
+            }
+            let started = ContinuousClock.now
+            async let deactivated = root.call(DeactivateUser(user: "bob"))
+            async let revoked = root.call(RevokeUserTokens(user: "cat"))
+            var slowest = Duration.zero
+            for number in 0..<3 {
+                let round = ContinuousClock.now
+                var sends: Set<Int64> = []
+                for channel in channels {
+                    sends.insert(try await ann.post(SendMessage(channel: channel, clientId: ClientID("\(number)"), text: "hi")))
+                }
+                #expect(try await ann.answers(to: sends).replies.compactMap(\.error) == [])
+                slowest = max(slowest, ContinuousClock.now - round)
+            }
+            // A change gives up after a second; before, each of the channels was taken for what is locked, one after another.
+            #expect(slowest < .seconds(3))
+            #expect(try await deactivated.deactivatedAt != nil)
+            #expect(try await revoked.userId == "cat")
+            #expect(ContinuousClock.now - started < .seconds(9))
+            _ = try await lock.value
+            for socket in [ann, root] { await socket.close() }
             try await server.stop()
             postgres.giveBack(database)
         }

@@ -36,12 +36,21 @@ extension Engine {
     private func writeUnlocked(_ batch: [Job], lane: Int, _ ids: inout IDGenerator?) -> [Job] {
         var remaining = batch
         var locked: [Job] = []
-        while !remaining.isEmpty, let failed = write(remaining, lane: lane, &ids) {
-            // One or several channels: those whose head is held, or else the one whose rule came to a held row.
-            var orders: Set<Job.Order> = [failed.order]
-            if remaining.contains(where: { $0.order != failed.order }), let occupied = occupied(remaining, lane: lane) {
-                let held = Set(remaining.lazy.filter { $0.scope.intersects(occupied) }.map(\.order))
-                if !held.isEmpty { orders = held }
+        while !remaining.isEmpty, let obstacle = write(remaining, lane: lane, &ids) {
+            var orders: Set<Job.Order>
+            switch obstacle {
+            case .access:
+                // Those that change somebody's access wait for all that write; without them the others needn't wait. Where none does, all wait
+                // for a change that another node makes.
+                orders = Set(remaining.lazy.filter { !$0.scope.access.isEmpty }.map(\.order))
+                if orders.isEmpty { orders = Set(remaining.map(\.order)) }
+            case .row(let failed):
+                // One or several channels: those whose head is held, or else the one whose rule came to a held row.
+                orders = [failed]
+                if remaining.contains(where: { $0.order != failed }), let occupied = occupied(remaining, lane: lane) {
+                    let held = Set(remaining.lazy.filter { $0.scope.intersects(occupied) }.map(\.order))
+                    if !held.isEmpty { orders = held }
+                }
             }
             locked += remaining.filter { orders.contains($0.order) }
             remaining.removeAll { orders.contains($0.order) }

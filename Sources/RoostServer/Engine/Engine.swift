@@ -197,11 +197,12 @@ final class Engine: Sendable {
     // MARK: Writing
 
     /// - Parameter ids: the lane's generator; nil when it has to be continued from the database, as after every failure.
-    /// - Returns: the operation at which a lock that somebody else holds stopped all of them; nil when they are answered.
-    func write(_ batch: [Job], lane: Int, _ ids: inout IDGenerator?) -> Job? {
+    /// - Returns: where a lock that somebody else holds stopped all of them; nil when they are answered.
+    func write(_ batch: [Job], lane: Int, _ ids: inout IDGenerator?) -> Obstacle? {
         metrics.began(batch, isReading: false)
         let started = DispatchTime.now()
         var running: Job?
+        var hasBegun = false
         var scope = Scope()
         for job in batch { scope.formUnion(job.scope) }
         do {
@@ -209,7 +210,9 @@ final class Engine: Sendable {
             // The body can run more than once, and begins with the same generator each time.
             let (outcomes, generator) = try database.write(lane: lane) { transaction in
                 var ids = try held ?? IDGenerator(node: transaction.idGenerator, continuing: transaction)
+                hasBegun = false
                 endSockets(try access.begin(transaction, writing: scope))
+                hasBegun = true
                 try scope.lock(in: transaction)
                 let now = try transaction.now()
                 var answerBytes = 0
@@ -239,10 +242,21 @@ final class Engine: Sendable {
             for job in batch { _ = write([job], lane: lane, &ids) }
         } catch {
             ids = nil
-            if (error as? DatabaseFailure)?.kind == .locked { return running ?? batch.first }
+            if (error as? DatabaseFailure)?.kind == .locked {
+                guard hasBegun else { return .access }
+                return (running ?? batch.first).map { .row($0.order) }
+            }
             lost(batch, error)
         }
         return nil
+    }
+
+    /// What somebody else's lock keeps out.
+    enum Obstacle {
+        /// The beginning, by the lock of those who change somebody's access.
+        case access
+        /// The operations of a channel, or of a user, which need a row.
+        case row(Job.Order)
     }
 
     func refuse(_ jobs: [Job], _ refusal: RoostError) {
