@@ -1,5 +1,6 @@
 #if Cluster
 import RoostAPI
+import RoostServer
 import RoostTestSupport
 import Testing
 
@@ -52,6 +53,29 @@ extension RealClusterTests {
                     #expect(try await socket.messages(page.count, of: Self.general).map(\.seq) == Array(2..<Int64(page.count) + 2))
                 }
             }
+        }
+
+        @Test("I23 /livez and /metrics answer at once while the database doesn't, however often they are asked")
+        func silentDatabase() async throws {
+            let postgres = try PostgreSQLServer.shared
+            let database = try postgres.makeDatabase()
+            let way = try await NodeWays(database, postgres, nil)
+            let server = try await TestServer { $0.database = way.database }
+            try await eventually("effects are shown") {
+                try MetricsText(try await server.request("GET", "/metrics").body).value("roost_effects_dead") == 0
+            }
+            way.databaseProxy.setMode(.swallow)
+            // A read of the database would take at least the five seconds after which a connection counts as lost.
+            let started = ContinuousClock.now
+            for _ in 0..<20 {
+                #expect(try await server.status("/livez") == 200)
+                #expect(try MetricsText(try await server.request("GET", "/metrics").body).value("roost_effects_dead") == 0)
+            }
+            #expect(ContinuousClock.now - started < .seconds(5))
+            way.databaseProxy.setMode(.pass)
+            try await server.stop()
+            await way.stop()
+            postgres.giveBack(database)
         }
 
         private enum Outcome: Equatable {

@@ -36,6 +36,7 @@ package final class EffectProbe: Sendable {
 
     private static func kind(_ name: EffectKind.Name) -> EffectKind {
         EffectKind(name, attemptsMax: 2) { effect, outcome, context in
+            if effect.key == "refused" { throw RoostError(.unavailable, "Not now.", retryAfterMilliseconds: 10) }
             try context.transaction.execute(
                 "INSERT INTO settings (name, value) VALUES (\("done." + effect.kind.rawValue + "." + effect.key), \(outcome))")
         }

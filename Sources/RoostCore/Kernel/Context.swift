@@ -19,6 +19,9 @@ public struct Caller: Hashable, Sendable {
     /// The server itself, for what nobody asked for at that moment.
     public static let server = Caller(user: "")
 
+    /// Nobody in particular: any user with a role, for questions about all of them.
+    public static func anyone(_ role: AppRole = .user) -> Caller { Caller(user: "", role: role) }
+
     /// Whether the caller may do what no channel type forbids to all: the console, and the app's own backend.
     public var isAdmin: Bool { role == .admin || role == .service }
 }

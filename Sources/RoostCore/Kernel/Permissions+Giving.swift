@@ -63,10 +63,10 @@ extension Permissions {
         switch subject {
         case .outsider(let role):
             standing.own = nil
-            return refusal(of: permission, to: audience, Caller(user: "", role: role), in: standing) == nil
+            return refusal(of: permission, to: audience, .anyone(role), in: standing) == nil
         case .member(let definition):
             standing.own = ChannelAccess.OwnMember(role: definition.role, definition: definition)
-            return refusal(of: permission, to: audience, Caller(user: ""), in: standing) == nil
+            return refusal(of: permission, to: audience, .anyone(), in: standing) == nil
         }
     }
 

@@ -28,6 +28,7 @@ final class EffectRunner: Sendable {
     private let pace = LogPace()
     private let threads = Threads()
     private let underWay = Mutex<Set<Place>>([])
+    private let lastState = Mutex<EffectsState?>(nil)
     private let isStopping = Atomic<Bool>(false)
 
     init(
@@ -44,7 +45,8 @@ final class EffectRunner: Sendable {
 
     func start() {
         threads.start("roost-effects") { [self] in
-            while !isStopping.load(ordering: .acquiring) { look() }
+            var stateIsDue = ContinuousClock.now
+            while !isStopping.load(ordering: .acquiring) { look(stateIsDue: &stateIsDue) }
         }
     }
 
@@ -56,23 +58,26 @@ final class EffectRunner: Sendable {
         _ = threads.wait(atMost: .milliseconds(200))
     }
 
-    /// What an operator should know, read from the database. Blocks.
-    func state() throws -> EffectsState {
-        try database.read { try $0.effectsState(of: names, at: database.now()) }
-    }
+    /// What an operator should know, as it was a second ago at most while the database answers. Nil before it has answered once.
+    var state: EffectsState? { lastState.withLock { $0 } }
 
     private var names: [EffectKind.Name] { kinds.keys.sorted { $0.rawValue < $1.rawValue } }
 
     // MARK: Looking
 
-    private func look() {
+    private func look(stateIsDue: inout ContinuousClock.Instant) {
         alarm.reset()
         let now = database.now()
         do {
             let busy = underWay.withLock { $0 }
             let (due, next) = try database.read {
+                if ContinuousClock.now >= stateIsDue {
+                    let state = try $0.effectsState(of: names, at: now)
+                    lastState.withLock { $0 = state }
+                    stateIsDue = .now + .seconds(1)
+                }
                 // Those that are under way may be among the first that are found.
-                try $0.effectsDue(of: names, at: now, limit: settings.underWayMax + busy.count)
+                return try $0.effectsDue(of: names, at: now, limit: settings.underWayMax + busy.count)
             }
             for effect in due where !isStopping.load(ordering: .acquiring) {
                 guard begin(effect) else { break }
@@ -159,16 +164,23 @@ final class EffectRunner: Sendable {
 
     private func finish(_ effect: Effect, _ outcome: String, of kind: EffectKind) {
         let answer = Answer(false)
+        let refusal = Answer<RoostError?>(nil)
         submit(kind.scope(effect)) { context in
-            answer.value = try context.finish(effect, outcome, as: kind)
+            refusal.value = nil
+            do throws(any Error) {
+                answer.value = try context.finish(effect, outcome, as: kind)
+            } catch let error as RoostError {
+                refusal.value = error
+                throw error
+            }
         } then: { [self] result in
             switch result {
             case .success:
                 // Or another node has done it.
                 if answer.value { metrics.effect(effect.kind, .done) }
                 end(effect)
-            case .failure(let error) where error.retryAfterMilliseconds != nil:
-                // The engine couldn't, which says nothing of the effect.
+            case .failure(let error) where refusal.value == nil && error.retryAfterMilliseconds != nil:
+                // The engine couldn't, which says nothing of the effect; what its own rule refuses does.
                 end(effect, after: settings.retryAfter)
             case .failure(let error):
                 // One that was taken has been counted already.

@@ -32,7 +32,8 @@ struct MetricsPage: Sendable {
             MetricSample("roost_connections", counts.authenticated, labels: ("state", "authenticated")),
             MetricSample("roost_connections_max", configuration.connectionsMax),
             MetricSample("roost_held_bytes", connections.memory.heldBytes),
-            MetricSample("roost_memory_budget_bytes", connections.memory.sizeBytesMax),
+            MetricSample("roost_memory_budget_bytes", configuration.memoryBudgetBytes),
+            MetricSample("roost_held_bytes_max", connections.memory.sizeBytesMax),
             MetricSample("roost_sockets", counts.sockets),
             MetricSample("roost_queue_length", queues.writes, labels: ("queue", "write")),
             MetricSample("roost_queue_length", queues.reads, labels: ("queue", "read")),
@@ -42,9 +43,9 @@ struct MetricsPage: Sendable {
         return samples + files() + effectSamples() + ProcessSamples.read() + (cluster?.samples ?? []) + (registry?.samples ?? [])
     }
 
-    /// None while the database doesn't answer: that has a metric of its own.
+    /// As they were read last: the page doesn't wait for the database, and who looks at it often doesn't make it work.
     private func effectSamples() -> [MetricSample] {
-        guard let state = try? effects.state() else { return [] }
+        guard let state = effects.state else { return [] }
         return [
             MetricSample("roost_effects_dead", state.deadCount),
             MetricSample("roost_effects_late_seconds", seconds: Double(state.lateMilliseconds) / 1000),

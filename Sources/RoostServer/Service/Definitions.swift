@@ -87,7 +87,7 @@ public struct Definitions: Sendable {
         try database.write(lane: 0) { transaction in
             for entry in entries {
                 var context = Context(
-                    transaction: transaction, caller: Caller(user: "", role: .admin), now: .now, ids: IDGenerator(),
+                    transaction: transaction, caller: .anyone(.admin), now: .now, ids: IDGenerator(),
                     options: options)
                 do {
                     _ = try entry.operation.handle(in: &context)
