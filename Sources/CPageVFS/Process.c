@@ -23,3 +23,9 @@ void roost_return_memory(void) {
     mallopt(M_TRIM_THRESHOLD, 256 << 10);
 #endif
 }
+
+void roost_trim_memory(void) {
+#ifdef __GLIBC__
+    malloc_trim(0);
+#endif
+}

@@ -1,7 +1,24 @@
 import CPageVFS
+import Foundation
 
-/// What this process keeps of memory that it doesn't use any more.
+/// What this process takes of the machine's memory, and keeps of what it doesn't use any more.
 public enum ProcessMemory {
     /// From now on large blocks go back to the system when they are freed, instead of being kept for the next one by each thread.
     public static func returnEarly() { roost_return_memory() }
+
+    /// Gives what is free back to the system now, small blocks too. Takes milliseconds where there is much.
+    public static func returnUnused() { roost_trim_memory() }
+
+    /// Memory of the process that is resident. Nil on systems without `/proc`.
+    public static func residentBytes() -> Int? {
+        let file = open("/proc/self/statm", O_RDONLY | O_CLOEXEC)
+        guard file >= 0 else { return nil }
+        defer { close(file) }
+        var text = [UInt8](repeating: 0, count: 128)
+        let count = read(file, &text, text.count)
+        guard count > 0 else { return nil }
+        let words = text.prefix(count).split(separator: UInt8(ascii: " "))
+        guard words.count > 1, let pages = Int(String(decoding: words[1], as: UTF8.self)) else { return nil }
+        return pages * Int(sysconf(Int32(_SC_PAGESIZE)))
+    }
 }

@@ -79,4 +79,7 @@ void roost_lower_priority(void);
 /// Gives large blocks back to the system when they are freed.
 void roost_return_memory(void);
 
+/// Gives all that is free back to the system now.
+void roost_trim_memory(void);
+
 #endif

@@ -89,6 +89,9 @@ extension Setting {
     static let memoryBudget = Setting(
         name: "memory-budget", kind: .whole(8...1_048_576), standard: .whole(64),
         help: "MiB that may be held for all clients: their calls, and what they haven't read yet.")
+    static let memoryLimit = Setting(
+        name: "memory-limit", kind: .whole(0...1_048_576), standard: .whole(0),
+        help: "MiB of memory that the process may take, 128 at least; 0 for no limit. Near it less is held for clients.")
     static let trustedProxies = Setting(
         name: "trusted-proxies", kind: .text, standard: .text("none"),
         help: "Addresses and networks of proxies whose X-Forwarded-For tells the client's address, as 10.0.0.0/8,::1.")
@@ -134,7 +137,7 @@ extension Setting {
     static let all = [
         data, database, bus, busPrefix, lanes, lockTimeout, presenceTimeout, host, port, allowOrigin, logLevel, drainWindow,
         connectionsMax,
-        unauthenticatedConnectionsPerAddress, connectionsPerUser, requestsPerUser, memoryBudget, trustedProxies, pingInterval,
+        unauthenticatedConnectionsPerAddress, connectionsPerUser, requestsPerUser, memoryBudget, memoryLimit, trustedProxies, pingInterval,
         idleTimeout,
         authenticationTimeout, eventLoops, tokenKeys, tokenIssuer, tokenAudience, tokenLifetimeMax, channelTypes, channelsPerUser,
         historyForNewMembers, confusableNames,

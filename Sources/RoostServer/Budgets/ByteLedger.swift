@@ -4,11 +4,16 @@ import Synchronization
 ///
 /// It counts and decides nothing. Who holds bytes adds them and takes them away again; who is about to hold more asks first.
 final class ByteLedger: Sendable {
-    /// What may be held before more is refused.
-    let sizeBytesMax: Int
+    private let most: Atomic<Int>
     private let sizeBytes = Atomic<Int>(0)
 
-    init(sizeBytesMax: Int) { self.sizeBytesMax = sizeBytesMax }
+    init(sizeBytesMax: Int) { most = Atomic(sizeBytesMax) }
+
+    /// What may be held before more is refused.
+    var sizeBytesMax: Int { most.load(ordering: .relaxed) }
+
+    /// From now on so much may be held. What is held already stays.
+    func setMax(_ sizeBytes: Int) { most.store(sizeBytes, ordering: .relaxed) }
 
     var heldBytes: Int { sizeBytes.load(ordering: .relaxed) }
 

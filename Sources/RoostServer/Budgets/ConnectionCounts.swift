@@ -18,7 +18,7 @@ struct ConnectionCounts {
 
     /// Why a connection isn't taken.
     enum Refusal: String, CaseIterable, Sendable {
-        case total, address, user
+        case total, address, user, memory
     }
 
     enum Admission: Equatable, Sendable {

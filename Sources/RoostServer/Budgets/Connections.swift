@@ -24,6 +24,7 @@ final class Connections: Sendable {
     private let requestsPerUserMax: Int
     private let state: Mutex<State>
     private let draining = Atomic<Bool>(false)
+    private let isOutOfMemory = Atomic<Bool>(false)
     /// Tasks that answer HTTP. Each holds the server's parts for as long as it runs.
     private let handlers = Atomic<Int>(0)
     fileprivate let security: SecurityLog
@@ -56,7 +57,8 @@ final class Connections: Sendable {
         let (number, admission, evicted) = state.withLock { state in
             state.lastNumber += 1
             let number = state.lastNumber
-            let admission = state.counts.accept(from: address)
+            let admission =
+                isOutOfMemory.load(ordering: .relaxed) ? .reserve(.memory) : state.counts.accept(from: address)
             state.open[number] = channel
             var evicted: (any NIOCore.Channel)?
             if admission != .admitted {
@@ -73,6 +75,9 @@ final class Connections: Sendable {
         }
         return ConnectionTicket(number: number, connections: self, address: address, isProxy: isProxy, isReserve: isReserve)
     }
+
+    /// Whether the process has memory for new connections. Those that are open stay.
+    func setTakesMore(_ takesMore: Bool) { isOutOfMemory.store(!takesMore, ordering: .relaxed) }
 
     fileprivate func end(_ number: Int, isReserve: Bool, address: ClientAddress?, user: UserID?) {
         state.withLock { state in
@@ -183,6 +188,7 @@ extension ConnectionCounts.Refusal {
         case .total: .connections
         case .address: .connectionsOfAddress
         case .user: .connectionsOfUser
+        case .memory: .memoryOfProcess
         }
     }
 }

@@ -31,11 +31,12 @@ enum MetricCatalog {
         .counter("roost_connections_accepted_total", "Connections that were accepted."),
         .counter(
             "roost_connections_refused_total",
-            "Connections past a limit, on which only health checks are answered: of all, of one address, of one user.",
-            labels: .values("reason", "total", "address", "user")),
+            "Connections past a limit, on which only health checks are answered: of all, of one address, of one user, of memory.",
+            labels: .values("reason", "total", "address", "user", "memory")),
         .counter("roost_accept_failures_total", "Connections that the kernel couldn't give: too many open files, or no memory."),
         .gauge("roost_held_bytes", "Held for clients: calls, and answers and events that they haven't read yet."),
         .gauge("roost_memory_budget_bytes", "The setting memory-budget: how much may be held for clients."),
+        .gauge("roost_held_bytes_max", "What may be held for clients now: less than the budget near the setting memory-limit."),
         .counter(
             "roost_overloaded_total", "What was refused because as much was held as may be, or a queue was full.",
             labels: .values("budget", "socket", "user", "server", "queue")),

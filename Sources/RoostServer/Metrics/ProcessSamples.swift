@@ -1,11 +1,11 @@
 import Foundation
+import RoostDatabase
 
 /// What the operating system says of this process. On systems without `/proc` only the limits are known.
 enum ProcessSamples {
     static func read() -> [MetricSample] {
         var samples: [MetricSample] = []
-        let pages = words(of: "/proc/self/statm").dropFirst().first.flatMap { Int64($0) }
-        if let pages { samples.append(MetricSample("process_resident_memory_bytes", pages * Int64(sysconf(Int32(_SC_PAGESIZE))))) }
+        if let resident = ProcessMemory.residentBytes() { samples.append(MetricSample("process_resident_memory_bytes", resident)) }
         if let open = try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count {
             // The directory itself is open while it is read.
             samples.append(MetricSample("process_open_fds", max(0, open - 1)))
@@ -31,8 +31,6 @@ enum ProcessSamples {
         }
         return samples
     }
-
-    private static func words(of path: String) -> [Substring] { text(of: path)?.split(separator: " ") ?? [] }
 
     /// Files of /proc have no size before they are read.
     private static func text(of path: String) -> String? {

@@ -65,6 +65,9 @@ public struct RoostServer: Service {
         /// What may be held for all clients: calls, answers and events that they haven't read, bodies of requests. Past it reads are refused as
         /// `overloaded`, and past a quarter more everything is.
         public var memoryBudgetBytes = 64 << 20
+        /// What the process may take of the machine's memory, 128 MiB at least; nil for no limit. Near it less is held for clients, and past
+        /// seven eighths of it no new connections are served.
+        public var memoryLimitBytes: Int?
         /// Addresses and networks of the proxies whose `X-Forwarded-For` is believed, as `10.0.0.0/8`.
         public var trustedProxies: [String] = []
         /// How often a socket is pinged.
@@ -85,6 +88,14 @@ public struct RoostServer: Service {
             guard ClusterPresence.timeouts.contains(presenceTimeout) else {
                 throw .invalidArgument("presenceTimeout", "must be 2 to 60 seconds")
             }
+            if let memoryLimitBytes {
+                guard memoryLimitBytes >= MemoryGovernor.limitBytesMin else {
+                    throw .invalidArgument("memoryLimit", "must be at least \(MemoryGovernor.limitBytesMin >> 20) MiB, or 0 for none")
+                }
+                guard ProcessMemory.residentBytes() != nil else {
+                    throw .invalidArgument("memoryLimit", "can't be kept here: this system doesn't tell what a process takes")
+                }
+            }
         }
     }
 
@@ -101,6 +112,7 @@ public struct RoostServer: Service {
     private let tokenFiles: TokenKeyFiles
     private let readiness = Readiness()
     private let connections: Connections
+    private let memoryWatch: MemoryWatch?
     private let listener: Listener
     private let onRunning: @Sendable (_ port: Int) async -> Void
 
@@ -138,6 +150,7 @@ public struct RoostServer: Service {
 
         let counters = ServerMetrics()
         connections = try Connections(configuration, metrics: counters, logger: logger)
+        memoryWatch = MemoryWatch(configuration, connections)
 
         group = MultiThreadedEventLoopGroup(numberOfThreads: max(1, configuration.eventLoopCount))
         hub = try await Hub(group: group)
@@ -206,6 +219,7 @@ public struct RoostServer: Service {
             throw error
         }
         effects.start()
+        memoryWatch?.start()
         readiness.setServing(true)
         await onRunning(channel.localAddress?.port ?? configuration.port)
         await waitUntilStopped()
@@ -216,6 +230,7 @@ public struct RoostServer: Service {
         channel.close(promise: nil)
         connections.closeAll()
         await connections.waitForHandlers(atMost: .milliseconds(250))
+        memoryWatch?.stop()
         try await end(control)
     }
 
@@ -313,6 +328,13 @@ extension Listener {
         let gateway = GatewayChannel(
             responder: Responding.responder(rules, logger: logger), services: services, limits: .init())
         self.init(group: group, gateway: gateway, logger: logger)
+    }
+}
+
+extension MemoryWatch {
+    fileprivate convenience init?(_ configuration: RoostServer.Configuration, _ connections: Connections) {
+        guard let limit = configuration.memoryLimitBytes else { return nil }
+        self.init(limitBytes: limit, budgetBytes: configuration.memoryBudgetBytes, connections: connections)
     }
 }
 

@@ -24,6 +24,7 @@ struct SecurityLog: Sendable {
         case connectionsOfUser = "connections-per-user"
         case requestsOfUser = "requests-per-user"
         case memory = "memory-budget"
+        case memoryOfProcess = "memory-limit"
         /// One user may take a quarter of it.
         case memoryOfUser = "memory-budget, a quarter for one user"
         /// No setting: as many operations wait as may.

@@ -1,0 +1,69 @@
+import RoostAPI
+import RoostTestSupport
+import Testing
+
+@testable import RoostServer
+
+/// The limit on what the process takes: how much may be held for clients as it comes near.
+@Suite struct MemoryLimitTests {
+    private static let mebibyte = 1 << 20
+    private static let governor = MemoryGovernor(limitBytes: 512 * mebibyte, budgetBytes: 256 * mebibyte)
+
+    private static func decide(resident: Int, held: Int) -> MemoryGovernor.Decision {
+        governor.decide(residentBytes: resident * mebibyte, heldBytes: held * mebibyte)
+    }
+
+    @Test("I18 far from the limit the budget holds, and near it half of what is left may be held besides")
+    func room() {
+        let far = Self.decide(resident: 60, held: 10)
+        #expect(far == .init(heldBytesMax: (10 + (448 - 60) / 2) * Self.mebibyte, takesConnections: true, shouldTrim: false))
+        #expect(Self.decide(resident: 60, held: 100).heldBytesMax == 256 * Self.mebibyte)
+        let near = Self.decide(resident: 428, held: 200)
+        #expect(near == .init(heldBytesMax: 210 * Self.mebibyte, takesConnections: true, shouldTrim: true))
+    }
+
+    @Test("I18 past the limit less may be held than is, no connection is served, and everybody is still answered")
+    func past() {
+        let past = Self.decide(resident: 548, held: 200)
+        #expect(past == .init(heldBytesMax: 150 * Self.mebibyte, takesConnections: false, shouldTrim: true))
+        #expect(Self.decide(resident: 900, held: 1).heldBytesMax == MemoryGovernor.heldBytesMin)
+        #expect(Self.decide(resident: 900, held: -1).heldBytesMax == MemoryGovernor.heldBytesMin)
+    }
+
+    @Test("I18 a limit that no server can keep is refused, and one that it can keep is shown")
+    func setting() async throws {
+        let refusal = await #expect(throws: RoostError.self) {
+            _ = try await TestServer { $0.memoryLimitBytes = 127 * Self.mebibyte }
+        }
+        #expect(refusal?.code == .invalidArgument)
+        #expect(refusal?.message.contains("128 MiB") == true)
+        // At rest a server is far below it.
+        let server = try await TestServer {
+            $0.memoryLimitBytes = 4096 * Self.mebibyte
+            $0.memoryBudgetBytes = 16 * Self.mebibyte
+        }
+        try await Polling.value {
+            try MetricsText(try await server.request("GET", "/metrics").body).value("roost_held_bytes_max")
+        } until: {
+            $0 == Double(16 * Self.mebibyte)
+        }
+        try await server.stop()
+    }
+
+    @Test("I18 without memory a connection is for health checks alone, counted and logged by the limit's name")
+    func connections() async throws {
+        // The server is in this process, which takes more than it may.
+        let ballast = [UInt8](repeating: 1, count: 160 * Self.mebibyte)
+        let server = try await TestServer { $0.memoryLimitBytes = 128 * Self.mebibyte }
+        let refused = try await Polling.value {
+            try await server.request("GET", "/v1/me")
+        } until: {
+            $0.status == 503
+        }
+        #expect(refused.code == "overloaded")
+        #expect(try await server.request("GET", "/livez").status == 200)
+        await #expect(throws: (any Error).self) { try await server.socket("ann") }
+        withExtendedLifetime(ballast) {}
+        try await server.stop()
+    }
+}
