@@ -16,6 +16,7 @@ public final class PostgreSQLDatabase: Database {
     public let laneCount: Int
     public let readerCount: Int
     private let lanes: [PostgreSQLSlot]
+    private let readers: [PostgreSQLSlot]
     /// The readers that nobody uses at the moment, and how many those are.
     private let freeReaders: Mutex<[PostgreSQLSlot]>
     private let freeReaderCount: DispatchSemaphore
@@ -42,7 +43,8 @@ public final class PostgreSQLDatabase: Database {
         self.laneCount = max(1, laneCount)
         self.readerCount = max(1, readerCount)
         lanes = (0..<self.laneCount).map { _ in PostgreSQLSlot(address, isLane: true) }
-        freeReaders = Mutex((0..<self.readerCount).map { _ in PostgreSQLSlot(address, isLane: false) })
+        readers = (0..<self.readerCount).map { _ in PostgreSQLSlot(address, isLane: false) }
+        freeReaders = Mutex(readers)
         // A semaphore may not end with a lower value than it began with, so it begins with none.
         freeReaderCount = DispatchSemaphore(value: 0)
         for _ in 0..<self.readerCount { freeReaderCount.signal() }
@@ -84,6 +86,9 @@ public final class PostgreSQLDatabase: Database {
         let sql: SQL = "SELECT current_setting('fsync'), current_setting('synchronous_commit')"
         return try read { try $0.first(sql) { ($0.string(), $0.string()) } } ?? ("", "")
     }
+
+    /// Ends all connections, those that are in use when their transaction ends.
+    public func close() { for slot in lanes + readers { slot.close() } }
 
     // MARK: Writing
 

@@ -5,8 +5,12 @@ import Synchronization
 final class PostgreSQLSlot: Sendable {
     private let address: PostgreSQLAddress
     private let isLane: Bool
-    /// The connection while nobody uses it.
-    private let free: Mutex<PostgreSQLConnection?> = Mutex(nil)
+    private struct State {
+        /// The connection while nobody uses it.
+        var free: PostgreSQLConnection?
+        var isClosed = false
+    }
+    private let state = Mutex(State())
 
     init(_ address: PostgreSQLAddress, isLane: Bool) {
         self.address = address
@@ -16,7 +20,9 @@ final class PostgreSQLSlot: Sendable {
     /// Takes the connection out, or makes one. Whoever takes it gives it back, so that it is used by one thread at a time.
     func take() throws -> PostgreSQLConnection {
         // One that the server has ended meanwhile had nothing under way, so that nothing is lost with it.
-        if let connection = free.withLock({ $0.take() }), !connection.isEnded() { return connection }
+        let (free, isClosed) = state.withLock { ($0.free.take(), $0.isClosed) }
+        guard !isClosed else { throw DatabaseFailure(message: "The server is shutting down.", kind: .transaction) }
+        if let free, !free.isEnded() { return free }
         return try make()
     }
 
@@ -36,7 +42,10 @@ final class PostgreSQLSlot: Sendable {
     /// Keeps the connection for the next use; one that is lost is closed.
     func giveBack(_ connection: PostgreSQLConnection) {
         guard !connection.isLost else { return }
-        free.withLock { $0 = connection }
+        state.withLock { if !$0.isClosed { $0.free = connection } }
     }
+
+    /// Ends the connection: now, or when whoever uses it gives it back.
+    func close() { state.withLock { ($0.free, $0.isClosed) = (nil, true) } }
 }
 #endif

@@ -1,0 +1,70 @@
+#if Cluster
+import Foundation
+import Roost
+import RoostAPI
+import RoostServer
+import RoostTestSupport
+import Testing
+
+extension RealClusterTests {
+    /// A PostgreSQL database that lost commits, as after a restore, and the clients that hold them.
+    @Suite struct ClusterEpochTests {
+        @MainActor private func wait(_ what: String, until isSo: @MainActor () -> Bool) async throws {
+            let end = ContinuousClock.now + .seconds(30)
+            while !isSo() {
+                guard ContinuousClock.now < end else { throw Missed(what) }
+                try await Task.sleep(for: .milliseconds(5))
+            }
+        }
+
+        @Test("I20 R33 after lost commits a new epoch makes clients drop what the database lacks; while a node runs it is refused")
+        @MainActor func renewed() async throws {
+            let postgres = try PostgreSQLServer.shared
+            let database = try postgres.makeDatabase()
+            let name = try #require(database.split(separator: "/").last)
+            let copy = database.dropLast(name.count) + "\(name)_restored"
+            let directory = TemporaryDirectory.make()
+            var server = try await TestServer(directory: directory) { $0.database = database }
+            let port = server.port
+            func renew(_ url: String) async throws -> CommandRun {
+                try await CommandRun.roost(arguments: ["epoch", "renew", "--database", url])
+            }
+
+            var configuration = Chat.Configuration()
+            configuration.directory = TemporaryDirectory.make()
+            configuration.backoff = .milliseconds(10)...(.milliseconds(100))
+            let token = try await server.token("ann")
+            let ann = Chat(url: server.url, user: "ann", configuration: configuration) { token }
+            try await ann.connect()
+            let general = try await ann.createChannel("general")
+            for number in 1...5 { try await general.sendConfirmed(MessageDraft(text: "kept \(number)")) }
+
+            let refused = try await renew(database)
+            #expect(refused.status == 1)
+            #expect(refused.errors.contains("Stop all nodes first"))
+            try await server.stop()
+            // What a backup of this moment would hold.
+            try postgres.run(sql: ["CREATE DATABASE \(name)_restored TEMPLATE \(name)"])
+
+            server = try await TestServer(directory: directory) { [database] in ($0.database, $0.port) = (database, port) }
+            for number in 1...20 { try await general.sendConfirmed(MessageDraft(text: "gone \(number)")) }
+            let list = general.messages()
+            try await wait("25 messages") { list.items.count == 25 }
+            try await server.stop()
+
+            let done = try await renew(String(copy))
+            #expect(done.status == 0)
+            #expect(done.output.hasSuffix("Start the nodes.\n"))
+            server = try await TestServer(directory: directory) { [copy] in ($0.database, $0.port) = (String(copy), port) }
+            let kept = (1...5).map { "kept \($0)" }
+            try await wait("the 5 that are left") { list.items.map(\.text) == kept }
+            try await general.sendConfirmed(MessageDraft(text: "after"))
+            try await wait("6 messages") { list.items.map(\.text) == kept + ["after"] }
+            await ann.disconnect()
+            try await server.stop()
+            try postgres.run(sql: ["DROP DATABASE \(name)_restored"])
+            postgres.giveBack(database)
+        }
+    }
+}
+#endif
