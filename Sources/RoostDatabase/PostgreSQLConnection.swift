@@ -71,6 +71,8 @@ final class PostgreSQLConnection: @unchecked Sendable {  // One thread at a time
         """,
         // Every statement of the rules has its index. A plan that was made while a table was small must not read it all when it is large.
         "SELECT set_config('enable_seqscan', 'off', false)",
+        // What that setting does to the estimated costs makes the server compile queries to machine code that take microseconds.
+        "SELECT set_config('jit', 'off', false)",
     ]
 
     /// How long a lane waits for a row that another transaction holds: then the engine sets the operations aside that need it, and goes on with

@@ -45,6 +45,15 @@ struct PostgreSQLDatabaseTests {
         #expect(try settings(given) == ["5s", "500ms", "15s", "mine"])
     }
 
+    @Test("NF-04 no session reads whole tables where there is an index, or compiles queries to machine code", arguments: [true, false])
+    func plans(isLane: Bool) throws {
+        let database = try PostgreSQLDatabase(url: url)
+        let read: (any Transaction) throws -> [String?] = { transaction in
+            try ["enable_seqscan", "jit"].map { name in try transaction.first("SELECT current_setting(\(name))") { $0.string() } }
+        }
+        #expect(try isLane ? database.write(lane: 0, read) == ["off", "off"] : database.read(read) == ["off", "off"])
+    }
+
     @Test("I24 of several nodes that begin at once on an empty database, one makes the tables")
     func migratesOnce() async throws {
         let url = try server.makeEmptyDatabase()
