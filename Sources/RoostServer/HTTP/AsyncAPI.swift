@@ -1,3 +1,4 @@
+import NIOCore
 import RoostAPI
 import RoostCore
 
@@ -6,7 +7,7 @@ import RoostCore
 /// `ClientFrame` and `ServerFrame` among its schemas are all that goes one way and the other; `Frame.NAME` is each of them, and `Result.NAME` is the answer of an operation.
 enum AsyncAPI {
     /// The document as it is served.
-    static let bytes = (try? JSONWriter.bytes(of: document(version: RoostVersion.current))) ?? []
+    static let bytes = ByteBuffer(bytes: (try? JSONWriter.bytes(of: document(version: RoostVersion.current))) ?? [])
 
     /// A kind of frame.
     private struct Frame {

@@ -1,10 +1,11 @@
+import NIOCore
 import RoostAPI
 import RoostCore
 
 /// The API description, made from the operation table: OpenAPI 3.1.
 enum OpenAPI {
     /// The document as it is served. It asks every operation for its limits, and so is made when somebody wants it first.
-    static let bytes = (try? JSONWriter.bytes(of: document(version: RoostVersion.current))) ?? []
+    static let bytes = ByteBuffer(bytes: (try? JSONWriter.bytes(of: document(version: RoostVersion.current))) ?? [])
 
     static func document(version: String) -> JSONValue {
         var components: [String: JSONValue] = [:]

@@ -1,3 +1,4 @@
+import Dispatch
 import HTTPTypes
 import Hummingbird
 import NIOCore
@@ -12,10 +13,8 @@ struct ServiceRoutes: Sendable {
     func add(to router: Router<BasicRequestContext>) {
         let page = FrontPage.html(version: version)
         router.get("/") { _, _ in text(page, "text/html; charset=utf-8") }
-        // The bytes are there once, however many clients leave them unread.
-        let (openAPI, asyncAPI) = (ByteBuffer(bytes: OpenAPI.bytes), ByteBuffer(bytes: AsyncAPI.bytes))
-        router.get("/openapi.json") { _, _ in description(openAPI) }
-        router.get("/asyncapi.json") { _, _ in description(asyncAPI) }
+        router.get("/openapi.json") { _, _ in await description { OpenAPI.bytes } }
+        router.get("/asyncapi.json") { _, _ in await description { AsyncAPI.bytes } }
         router.get("/livez") { _, _ in text("ok\n") }
         router.get("/readyz") { _, _ in
             if let reason = readiness.reason { throw RoostError(.unavailable, reason, retryAfterMilliseconds: 1000) }
@@ -36,8 +35,13 @@ struct ServiceRoutes: Sendable {
         }
     }
 
-    private func description(_ bytes: ByteBuffer) -> Response {
-        Response(status: .ok, headers: [.contentType: "application/json"], body: .init(byteBuffer: bytes))
+    /// The bytes are there once, however many clients leave them unread. They are made when somebody asks first, and not at each start; that
+    /// takes many milliseconds, and isn't done on one of the runtime's few threads.
+    private func description(_ bytes: @escaping @Sendable () -> ByteBuffer) async -> Response {
+        let made = await withCheckedContinuation { continuation in
+            DispatchQueue.global().async { continuation.resume(returning: bytes()) }
+        }
+        return Response(status: .ok, headers: [.contentType: "application/json"], body: .init(byteBuffer: made))
     }
 
     private func text(_ text: String, _ type: String = "text/plain; charset=utf-8") -> Response {
