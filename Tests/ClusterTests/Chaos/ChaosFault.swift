@@ -6,7 +6,8 @@ import RoostTestSupport
 enum ChaosFault: String, CaseIterable, Sendable {
     case killNode, stopNode, freezeNode, slowNode, clockAhead, clockBehind
     case killBus, freezeBus, cutBus, loseSentToBus, loseReceivedFromBus
-    case killDatabase, cutDatabase, silenceDatabase, freezeBackends, endBackends, lockRows
+    case killDatabase, cutDatabase, silenceDatabase, loseSentToDatabase, loseReceivedFromDatabase
+    case freezeBackends, endBackends, lockRows
 
     private var isOfBus: Bool { [.killBus, .freezeBus, .cutBus, .loseSentToBus, .loseReceivedFromBus].contains(self) }
     private var isOfClock: Bool { [.clockAhead, .clockBehind].contains(self) }
@@ -52,6 +53,9 @@ enum ChaosFault: String, CaseIterable, Sendable {
             try nodes.postgres.startAgain()
         case .cutDatabase: try await switching(nodes.ways[place].databaseProxy, to: .refuse, for: moment)
         case .silenceDatabase: try await switching(nodes.ways[place].databaseProxy, to: .swallow, for: moment)
+        case .loseSentToDatabase: try await switching(nodes.ways[place].databaseProxy, to: .swallowSent, for: moment)
+        case .loseReceivedFromDatabase:
+            try await switching(nodes.ways[place].databaseProxy, to: .swallowReceived, for: moment)
         case .freezeBackends:
             let backends = try nodes.rows("SELECT pid FROM pg_stat_activity WHERE application_name = 'roost'").compactMap {
                 Int32($0)
