@@ -46,7 +46,8 @@ struct MapTests {
     func importsByTarget() {
         var wrong: [String] = []
         for file in SourceFile.sources {
-            for line in file.codeLines {
+            // Regular expressions take their time in a debug build.
+            for line in file.codeLines where line.contains("import ") {
                 guard
                     let match = line.firstMatch(
                         of:
@@ -120,6 +121,14 @@ struct MapTests {
             }
         }
         #expect(driver == [])
+    }
+
+    @Test("What comes over the bus is never stored: nothing that reads it writes to the database")
+    func busIsNotStored() {
+        let wrong = SourceFile.sources.filter { $0.path.hasPrefix("Sources/RoostServer/Cluster/") }.flatMap { file in
+            file.places(of: /\bWriteTransaction\b|\.write\(lane\b|\.submit\(write\b/)
+        }
+        #expect(wrong == [])
     }
 
     @Test("Every operation that is declared is listed, and every one that is listed has a behaviour")
