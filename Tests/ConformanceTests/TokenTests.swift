@@ -80,6 +80,25 @@ import Testing
         try await server.stop()
     }
 
+    @Test("R21 a cookie lets nobody in, over HTTP or over a socket, and no answer sets one")
+    func cookies() async throws {
+        let server = try await TestServer()
+        let token = try await server.token("ann")
+        let headers = ["Cookie: token=\(token); Authorization=Bearer \(token)", "Origin: https://evil.example"]
+        let refused = try await server.request("GET", "/v1/me", headers: headers)
+        let good = try await server.request("GET", "/v1/me", token: token)
+        #expect([refused.status, good.status] == [401, 200])
+        #expect([refused, good].allSatisfy { $0.headers["set-cookie"] == nil })
+
+        let socket = try await RawSocket.open(port: server.port, headers: headers)
+        try await socket.send(text: #"{"call":1,"operation":"users.me"}"#)
+        guard case .text(let refusal) = await socket.next() else { throw Missed("a refusal") }
+        #expect(refusal.contains("unauthenticated"))
+        guard case .close(let code, _) = await socket.next() else { throw Missed("a close") }
+        #expect(code == CloseCode.unauthenticated.rawValue)
+        try await server.stop()
+    }
+
     @Test("R21 a socket that doesn't authenticate is closed in time")
     func silence() async throws {
         let server = try await TestServer { $0.authenticationTimeout = .milliseconds(200) }

@@ -198,6 +198,41 @@ import Testing
         try await server.stop()
     }
 
+    @Test("R21 a token is good for 30 days at most unless the operator says otherwise")
+    func standardLifetime() async throws {
+        let (server, forge) = try await Self.server()
+        let now = Int(forge.now)
+        func status(_ seconds: Int) async throws -> Int {
+            let token = forge.own(#"{"alg":"HS256"}"#, #"{"sub":"ann","iat":\#(now),"exp":\#(now + seconds)}"#)
+            return try await server.request("GET", "/v1/me", token: token).status
+        }
+        #expect(try await status(30 * 86_400) == 200)
+        #expect(try await status(30 * 86_400 + 1) == 401)
+        try await server.stop()
+    }
+
+    @Test("R21 a token that nobody signed is refused with the same bytes, whatever stands in it")
+    func unsigned() async throws {
+        let (server, _) = try await Self.server()
+        let stranger = try TokenForge(secret: Data(repeating: 9, count: 32))
+        let far = Int(stranger.now) + 600
+        var tokens = [
+            stranger.claims(), stranger.claims(#""role":"admin""#), stranger.claims(#""nbf":\#(far)"#), stranger.claims(exp: "1"),
+            stranger.claims(exp: "\(far + 3_155_760_000)"), #"{"sub":"a/b","exp":\#(far)}"#, "{}",
+        ].map { stranger.own(#"{"alg":"HS256"}"#, $0) }
+        tokens += [
+            "garbage", stranger.own(#"{"alg":"none"}"#), stranger.own(#"{"alg":"HS256","kid":"unknown"}"#),
+            stranger.own(#"{"alg":"HS256","kid":"ec"}"#), stranger.shared(#"{"alg":"ES256","kid":"shared"}"#),
+        ]
+        var answers: Set<String> = []
+        for token in tokens {
+            let answer = try await server.request("GET", "/v1/me", token: token)
+            answers.insert("\(answer.status) \(answer.body)")
+        }
+        #expect(answers.count == 1 && answers.first?.hasPrefix("401 ") == true, "\(answers)")
+        try await server.stop()
+    }
+
     @Test("R21 iss and aud are checked where they are set")
     func issuerAndAudience() async throws {
         let (server, forge) = try await Self.server {
