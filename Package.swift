@@ -169,6 +169,7 @@ let package = Package(
                 server("Crypto", "swift-crypto"), server("JWTKit", "jwt-kit"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOEmbedded", package: "swift-nio"),
             ],
             swiftSettings: settings),
         .testTarget(

@@ -31,6 +31,9 @@ import Testing
     private static func post(_ path: String, _ body: String, _ headers: String = "") -> String {
         "POST \(path) HTTP/1.1\nHost: a\(token)\(headers)\nContent-Length: \(body.utf8.count)\n\n\(body)"
     }
+    private static func fields(_ count: Int, of sizeBytes: Int) -> String {
+        String(repeating: "\nX: " + String(repeating: "x", count: sizeBytes), count: count)
+    }
     private static let livez = get("/livez")
     private static let create = #"{"type":"group"}"#
 
@@ -124,6 +127,9 @@ import Testing
         Case(
             name: "a header of 9,000 bytes", request: get("/livez", "\nX: " + String(repeating: "x", count: 9000)), statuses: [400],
             closes: true),
+        Case(name: "headers of 15,000 bytes together", request: get("/livez", fields(2, of: 7500)), statuses: [200]),
+        Case(name: "headers of 18,000 bytes together", request: get("/livez", fields(3, of: 6000)), statuses: [400], closes: true),
+        Case(name: "60 headers", request: get("/livez", fields(60, of: 1)), statuses: [200]),
         Case(
             name: "70 headers", request: get("/livez", String(repeating: "\nX: x", count: 70)), statuses: [400], closes: true),
         Case(name: "a space before the colon", request: get("/livez", "\nX : y"), statuses: [400], closes: true),

@@ -75,6 +75,18 @@ import Testing
         try await server.stop()
     }
 
+    @Test("R21 the front page runs no script, and every text answer is taken for nothing else")
+    func pageHeaders() async throws {
+        let server = try await TestServer()
+        for path in ["/", "/livez", "/readyz", "/metrics"] {
+            let answer = try await server.request("GET", path)
+            let seen = ["content-security-policy", "x-content-type-options"].map { answer.headers[$0] }
+            #expect(answer.headers["content-type"]?.hasPrefix("text/") == true)
+            #expect(seen == ["default-src 'none'; style-src 'unsafe-inline'", "nosniff"], "\(path)")
+        }
+        try await server.stop()
+    }
+
     @Test("a stopping server sends its sockets away with a time to come back, and keeps what it acknowledged")
     func drains() async throws {
         let server = try await TestServer()

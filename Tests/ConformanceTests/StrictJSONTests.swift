@@ -60,6 +60,21 @@ import Testing
         try await server.stop()
     }
 
+    @Test("R21 a body has 25,000 JSON values at most, counted as objects, arrays and commas: at it, and one over")
+    func valueCount() async throws {
+        let server = try await TestServer()
+        let token = try await server.token("ann")
+        func answer(zeros count: Int) async throws -> TestServer.Answer {
+            let zeros = Array(repeating: "0", count: count).joined(separator: ",")
+            return try await server.request("POST", "/v1/channels", token: token, body: Self.fields("[\(zeros)]"))
+        }
+        // Two objects, an array, the comma between two fields, and a comma less than zeros.
+        #expect(try await answer(zeros: Limits.jsonValues - 3).status == 200)
+        let over = try await answer(zeros: Limits.jsonValues - 2)
+        #expect([String(over.status), over.code] == ["413", "limit_exceeded"])
+        try await server.stop()
+    }
+
     @Test("AM-35 R21 a number that can't be kept exactly is refused and named, and any other is kept")
     func numbers() async throws {
         let server = try await TestServer()

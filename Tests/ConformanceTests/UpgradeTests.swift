@@ -84,6 +84,20 @@ import Testing
         try await server.stop()
     }
 
+    @Test("R21 no compression is agreed on, for a socket or for an answer")
+    func compression() async throws {
+        let server = try await TestServer()
+        let offer = ["Sec-WebSocket-Extensions: permessage-deflate; client_max_window_bits"]
+        let connection = try await RawConnection.connect(port: server.port)
+        try await connection.send(Self.request("GET", "/v1/socket", Self.upgradeHeaders + offer))
+        let head = await Self.answer(connection, until: "\r\n\r\n")
+        #expect(head.hasPrefix("HTTP/1.1 101") && !head.lowercased().contains("sec-websocket-extensions"))
+        let answer = try await server.request("GET", "/openapi.json", headers: ["Accept-Encoding: gzip, deflate, br"])
+        #expect(answer.status == 200 && answer.headers["content-encoding"] == nil)
+        await connection.close()
+        try await server.stop()
+    }
+
     /// Bytes in one packet, and the statuses that answer them until the server closes.
     struct Sequence: Sendable, CustomTestStringConvertible {
         let name: String
