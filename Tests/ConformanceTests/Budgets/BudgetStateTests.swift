@@ -1,5 +1,6 @@
 import NIOCore
 import RoostAPI
+import RoostCore
 import RoostTestSupport
 import Testing
 
@@ -69,6 +70,35 @@ import Testing
         }
         told += [budget.ended(), budget.ended()]
         #expect(told == [0, 9000, 0, 0, -9000, 5000, -5000, 0])
+    }
+
+    @Test("I18 with as much held as may be nothing large begins, with a quarter more nothing at all, until enough is let go")
+    func memory() {
+        let ledger = ByteLedger(sizeBytesMax: 1000)
+        let states = [999, 1, 249, 1, -251].map { change in
+            ledger.add(change)
+            return [ledger.isFull, ledger.hasRoom(forWriteAfter: 0)]
+        }
+        #expect(states == [[false, true], [true, true], [true, true], [true, false], [false, true]])
+    }
+
+    @Test("I18 a queue holds as many operations as it may, and refuses the next as overloaded until some are taken")
+    func queue() {
+        let queue = WorkQueue(sizeMax: 3, batchSizeMax: 2)
+        let job = Job(caller: Caller(user: "ann"), run: { _ in [] }, destination: .waiting { _ in })
+        func refusal() -> RoostError.Code? {
+            do throws(RoostError) {
+                try queue.append(job)
+                return nil
+            } catch {
+                return error.code
+            }
+        }
+        var codes = (0..<4).map { _ in refusal() }
+        #expect(codes == [nil, nil, nil, .overloaded])
+        #expect(queue.next()?.count == 2)
+        codes = (0..<3).map { _ in refusal() }
+        #expect(codes == [nil, nil, .overloaded])
     }
 
     @Test("A connection counts for its address until somebody authenticates, and for the user after that")

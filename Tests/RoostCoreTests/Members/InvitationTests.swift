@@ -235,4 +235,20 @@ import Testing
         let results = try invite(["cid", "dan"], in: world)
         #expect(results.map(\.outcome) == [.invited, .refused] && results.last?.error?.code == .limitExceeded)
     }
+
+    @Test("R14 at most 1000 invitations to one user wait, whoever sends them into whatever channels")
+    func pendingLimitOfUser() throws {
+        let world = try world()
+        try world.execute(
+            """
+            INSERT INTO invitations (channel_id, user_id, inviter_id, role, state, invited_at, invited_seq, revision, channel_seq, user_seq,
+                                     inviter_seq)
+            WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 999)
+            SELECT 'other-' || n, 'cid', 'ann', 'member', 'pending', 0, 0, 1, 0, 0, 0 FROM numbers
+            """)
+        #expect(try invite(["cid"], in: world).map(\.outcome) == [.invited])
+        try world.channel("last", type: .group, owner: "eve")
+        let results = try world.perform(InviteMembers(channel: "last", users: ["cid", "dan"]), as: "eve").results
+        #expect(results.map(\.outcome) == [.refused, .invited] && results.first?.error?.code == .limitExceeded)
+    }
 }

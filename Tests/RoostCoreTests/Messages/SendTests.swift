@@ -27,6 +27,21 @@ struct SendTests {
         #expect(world.events().last?.rows == Rows(counters: counters, messages: [expected]))
     }
 
+    @Test("AM-01 I18 a message changes as many rows in a channel of 60 members as in one of 3")
+    func writesNothingPerMember() throws {
+        func changedTables(members count: Int) throws -> [String] {
+            let world = try CoreWorld()
+            try world.channel("general", owner: "ann", members: (1..<count).map { UserID("u\($0)") })
+            try world.send("first", to: "general", as: "ann")
+            let before = Set(try world.dump())
+            try world.send("second", to: "general", as: "ann")
+            return try world.dump().filter { !before.contains($0) }.map { String($0.split(separator: ":")[0]) }
+        }
+        let few = try changedTables(members: 3)
+        let many = try changedTables(members: 60)
+        #expect(few == many && few.contains("messages"))
+    }
+
     @Test("MN-10 a parent is a message of the same channel")
     func parents() throws {
         let world = try CoreWorld()
