@@ -195,6 +195,22 @@ import Testing
         try? FileManager.default.removeItem(at: server.directory)
     }
 
+    @Test("R21 every file of a running server is its owner's alone, also the socket for backups, in a directory that is open")
+    func modes() async throws {
+        let directory = TemporaryDirectory.make()
+        try FileManager.default.createDirectory(
+            at: directory, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o755])
+        let server = try await TestServer(directory: directory)
+        let socket = try await server.socket("ann")
+        try await socket.call(CreateChannel(channel: "general"))
+        let names = try FileManager.default.contentsOfDirectory(atPath: directory.path)
+        #expect(Set(names).isSuperset(of: ["roost.control", "roost.sqlite", "roost.sqlite-wal", "roost.state", "token-secret"]))
+        let open = names.filter { DataFiles.mode(of: directory.appending(path: $0).path) != 0o600 }
+        #expect(open == [])
+        await socket.close()
+        try await server.stop()
+    }
+
     @Test("I1 after SIGTERM the data directory's one file is the whole database")
     func stopLeavesOneFile() async throws {
         let server = try await TestServer()

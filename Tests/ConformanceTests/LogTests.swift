@@ -1,6 +1,7 @@
 import Foundation
 import Logging
 import RoostAPI
+import RoostCore
 import RoostTestSupport
 import Synchronization
 import Testing
@@ -61,6 +62,7 @@ import Testing
             #expect(refusals.contains { $0.contains(words) }, "\(words) in \(refusals)")
         }
         #expect(refusals.filter { !$0.contains("address=127.0.0.1") } == [])
+        #expect(lines.contains { $0.contains("A token was refused") && $0.contains("reason=") })
         #expect(
             lines.contains { $0.contains("What others may do was changed") && $0.contains("types.put") && $0.contains("user=root") }
         )
@@ -117,6 +119,21 @@ import Testing
         security.reached(.requestsOfUser, user: UserID("ann\nroot came in"))
         security.reached(.memoryOfUser, user: "ann")
         #expect(lines.withLock { $0 } == ["limit=requests-per-user", "limit=memory-budget, a quarter for one user user=ann"])
+    }
+
+    @Test("who changes types, roles, tokens or who gets in has a line for each time, and no other operation has one")
+    func administration() {
+        let lines = Mutex<[String]>([])
+        let security = SecurityLog(
+            logger: Logger(label: "test", factory: { _ in LineRecorder { line in lines.withLock { $0.append(line) } } }))
+        let caller = Caller(user: "root", role: .admin)
+        for operation in Operations.all { security.done(operation.name, by: caller) }
+        security.done("types.put", by: caller)
+        let logged = [
+            "roles.delete", "roles.put", "tokens.revoke", "types.delete", "types.put", "types.put", "users.deactivate",
+            "users.reactivate", "users.revokeTokens",
+        ]
+        #expect(lines.withLock { $0.sorted() } == logged.map { "operation=\($0) role=admin user=root" })
     }
 
     /// Keeps the metadata of lines.

@@ -1,4 +1,5 @@
 import ArgumentParser
+import Foundation
 import Testing
 
 @testable import RoostCommand
@@ -44,6 +45,34 @@ import Testing
     func malformed(port: String) async throws {
         await #expect(throws: Failure.self) { try await settings(["ROOST_PORT": port]) }
         await #expect(throws: Failure.self) { try await settings(["ROOST_DRAIN_WINDOW": "tcp://10.0.0.7:8080"]) }
+    }
+
+    @Test("R21 unless told otherwise a server is reached from its own machine only, and no page of a browser reads its answers")
+    func standards() async throws {
+        let settings = try await settings([:])
+        #expect([settings.text(.host), settings.text(.allowOrigin)] == ["127.0.0.1", "none"])
+    }
+
+    @Test("R21 settings are shown without the passwords of the database and the bus")
+    func passwords() async throws {
+        let settings = try await settings([
+            "ROOST_DATABASE": "postgres://roost:hunter2@db.internal/roost?sslmode=verify-full&password=hunter3",
+            "ROOST_BUS": "tls://ann:hunter4@a.internal,tls://ann:hunter4@b.internal",
+        ])
+        let shown = settings.all.filter { ["database", "bus"].contains($0.setting.name) }.map { "\($0.shown)" }
+        #expect(shown == ["postgres://…@db.internal/roost?sslmode=verify-full&password=…", "tls://…@b.internal"])
+    }
+
+    @Test("a flag is stronger than the environment, that than the file, and the file than the default")
+    func order() async throws {
+        let file = FileManager.default.temporaryDirectory.appending(path: "roost-settings-\(UUID().uuidString).json")
+        try Data(#"{"port": 3, "lanes": 3, "bus-prefix": "file"}"#.utf8).write(to: file)
+        defer { try? FileManager.default.removeItem(at: file) }
+        let settings = try await Settings.load(
+            try SettingFlags.parse(["--config", file.path, "--port", "1"]), standardData: "/nowhere/roost-data",
+            environment: ["ROOST_PORT": "2", "ROOST_LANES": "2"])
+        #expect([settings.whole(.port), settings.whole(.lanes)] == [1, 2])
+        #expect([settings.text(.busPrefix), settings.text(.host)] == ["file", "127.0.0.1"])
     }
 
     @Test("an address that a setting takes isn't one of Kubernetes'")
