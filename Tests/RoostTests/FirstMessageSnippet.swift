@@ -25,7 +25,7 @@ private struct Backend: Sendable {
 
 @Suite("Article")
 struct ArticleTests {
-    @Test("The first message takes less than 12 lines, and the article shows the code that is compiled here")
+    @Test("The first message takes less than 12 lines, and the article and README.md show the code that is compiled here")
     func snippet() throws {
         let here = URL(filePath: #filePath)
         let root = here.deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
@@ -37,6 +37,8 @@ struct ArticleTests {
         let shown = try lines(of: article, from: "```swift", to: "```")
         #expect(shown == compiled)
         #expect(shown.count < 12)
+        let readme = try String(contentsOf: root.appending(path: "README.md"), encoding: .utf8)
+        #expect(try lines(of: readme, from: "import Roost", to: "```") == [""] + compiled)
     }
 
     private func lines(of text: String, from begin: String, to end: String) throws -> [String] {
