@@ -87,8 +87,8 @@ import Testing
         let headers = ["Cookie: token=\(token); Authorization=Bearer \(token)", "Origin: https://evil.example"]
         let refused = try await server.request("GET", "/v1/me", headers: headers)
         let good = try await server.request("GET", "/v1/me", token: token)
-        #expect([refused.status, good.status] == [401, 200])
-        #expect([refused, good].allSatisfy { $0.headers["set-cookie"] == nil })
+        #expect(refused.status == 401 && good.status == 200)
+        for answer in [refused, good] { #expect(answer.headers["set-cookie"] == nil) }
 
         let socket = try await RawSocket.open(port: server.port, headers: headers)
         try await socket.send(text: #"{"call":1,"operation":"users.me"}"#)
