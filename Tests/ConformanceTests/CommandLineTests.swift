@@ -37,6 +37,26 @@ import Testing
         try await server.stop()
     }
 
+    @Test("Two people who open a channel at one moment both are in it, whoever has made it")
+    func chatAtOnce() async throws {
+        let server = try await TestServer()
+        try await people("ann", "bob", "cat", "dan", on: server)
+        try await withThrowingTaskGroup(of: CommandRun.self) { group in
+            for (number, user) in ["ann", "bob", "cat", "dan"].enumerated() {
+                group.addTask {
+                    try await CommandRun.roost("chat general --as \(user) --plain", on: server, input: "hello \(number)\n")
+                }
+            }
+            for try await run in group { #expect(run.status == 0, "\(run.errors)") }
+        }
+        let page = try await CommandRun.roost("members list general --as ann --json", on: server)
+        let members = try JSONDecoder().decode(Page<MemberEntry>.self, from: Data(page.output.utf8)).items
+        #expect(Set(members.map(\.member.userId)) == ["ann", "bob", "cat", "dan"])
+        let owners = members.filter { $0.member.role == .owner }
+        #expect(owners.count == 1)
+        try await server.stop()
+    }
+
     @Test("R21 exit codes: 0 done, 1 refused with the code on standard error, 64 for a mistake in the command")
     func exitCodes() async throws {
         let server = try await TestServer()

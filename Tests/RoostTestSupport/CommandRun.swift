@@ -28,6 +28,11 @@ public struct CommandRun: Hashable, Sendable {
         try await run(ServerProcess.binary, arguments, environment: environment, within: deadline)
     }
 
+    /// One run of another program, as `/usr/bin/prlimit`.
+    public static func program(_ path: String, arguments: [String]) async throws -> CommandRun {
+        try await run(URL(filePath: path), arguments, environment: [:])
+    }
+
     /// One of the programs of the folder Examples, which are built with these tests and stand beside them.
     public static func example(_ name: String, on server: TestServer) async throws -> CommandRun {
         try await run(

@@ -44,6 +44,34 @@ import Testing
         try await server.stop()
     }
 
+    @Test("At the limit on open files the server waits instead of asking at once again, says so, and goes on when it may open more")
+    func openFiles() async throws {
+        let server = try await WatchedServer.start()
+        let process = server.process.identifier
+        let open = try FileManager.default.contentsOfDirectory(atPath: "/proc/\(process)/fd").count
+        func limitOpenFiles(to count: Int) async throws {
+            let run = try await CommandRun.program("/usr/bin/prlimit", arguments: ["--pid", "\(process)", "--nofile=\(count):"])
+            guard run.status == 0 else { throw Missed("another limit on open files: \(run.errors)") }
+        }
+        try await limitOpenFiles(to: open + 4)
+        var connections: [RawConnection] = []
+        for _ in 0..<30 { connections.append(try await .connect(port: server.port)) }
+        let text = "A connection couldn't be taken"
+        _ = try await Polling.value {
+            server.log
+        } until: {
+            $0.contains(text)
+        }
+        try await limitOpenFiles(to: open + 1000)
+        #expect(try await server.request("GET", "/livez").status == 200)
+        // A tenth of a second lies between two tries, and a core that spins tries a hundred thousand times in one.
+        let failures = try await server.metrics().value("roost_accept_failures_total") ?? 0
+        #expect((1...500).contains(failures))
+        for connection in connections { await connection.close() }
+        await server.stop()
+        #expect((1...60).contains(server.log.components(separatedBy: text).count - 1))
+    }
+
     @Test("Health checks are answered while every connection is held")
     func allHeld() async throws {
         let server = try await TestServer { $0.connectionsMax = 10 }
