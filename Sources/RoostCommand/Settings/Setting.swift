@@ -137,7 +137,8 @@ extension Setting {
     static let all = [
         data, database, bus, busPrefix, lanes, lockTimeout, presenceTimeout, host, port, allowOrigin, logLevel, drainWindow,
         connectionsMax,
-        unauthenticatedConnectionsPerAddress, connectionsPerUser, requestsPerUser, memoryBudget, memoryLimit, trustedProxies, pingInterval,
+        unauthenticatedConnectionsPerAddress, connectionsPerUser, requestsPerUser, memoryBudget, memoryLimit, trustedProxies,
+        pingInterval,
         idleTimeout,
         authenticationTimeout, eventLoops, tokenKeys, tokenIssuer, tokenAudience, tokenLifetimeMax, channelTypes, channelsPerUser,
         historyForNewMembers, confusableNames,

@@ -90,7 +90,8 @@ public struct RoostServer: Service {
             }
             if let memoryLimitBytes {
                 guard memoryLimitBytes >= MemoryGovernor.limitBytesMin else {
-                    throw .invalidArgument("memoryLimit", "must be at least \(MemoryGovernor.limitBytesMin >> 20) MiB, or 0 for none")
+                    let least = MemoryGovernor.limitBytesMin >> 20
+                    throw .invalidArgument("memoryLimit", "must be at least \(least) MiB, or 0 for none")
                 }
                 guard ProcessMemory.residentBytes() != nil else {
                     throw .invalidArgument("memoryLimit", "can't be kept here: this system doesn't tell what a process takes")

@@ -45,7 +45,9 @@ struct PostgreSQLDatabaseTests {
         #expect(try settings(given) == ["5s", "500ms", "15s", "mine"])
     }
 
-    @Test("NF-04 no session reads whole tables where there is an index, or compiles queries to machine code", arguments: [true, false])
+    @Test(
+        "NF-04 no session reads whole tables where there is an index, or compiles queries to machine code",
+        arguments: [true, false])
     func plans(isLane: Bool) throws {
         let database = try PostgreSQLDatabase(url: url)
         let read: (any Transaction) throws -> [String?] = { transaction in
