@@ -132,6 +132,12 @@ extension AudienceTests {
             "X-01 a profile that an admin writes goes to the user's devices",
             .byAdmin("root", UpsertUser(user: "bob", displayName: "x")),
             [("bob", "user.updated user:bob")]),
+        Case("R21 a user's deactivation is told to nobody", .byAdmin("root", DeactivateUser(user: "bob")), []),
+        Case(
+            "R21 a user's reactivation is told to nobody", after: [.byAdmin("root", DeactivateUser(user: "bob"))],
+            .byAdmin("root", ReactivateUser(user: "bob")), []),
+        Case("R21 that a user's tokens are revoked is told to nobody", .byAdmin("root", RevokeUserTokens(user: "bob")), []),
+        Case("R21 that a token is revoked is told to nobody", .byAdmin("root", RevokeToken(tokenId: "stolen")), []),
     ]
 
     private static let joinings: [Case] = [

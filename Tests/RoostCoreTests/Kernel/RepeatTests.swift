@@ -32,6 +32,14 @@ struct RepeatTests {
         Case("X-01 updating a profile to what it is", "ann") { _ in UpdateMe(displayName: "Ann", metadata: ["k": "v"]) },
         Case("X-01 updating nothing of a profile", "ann") { _ in UpdateMe() },
         Case("X-01 creating a user that exists", "root") { _ in UpsertUser(user: "bob") },
+        Case("R21 deactivating a user twice", "root") { _ in DeactivateUser(user: "bob") },
+        Case("R21 reactivating a user who is active", "root") { _ in ReactivateUser(user: "bob") },
+        Case("R21 revoking tokens from before a moment twice", "root") { _ in
+            RevokeUserTokens(user: "bob", before: Timestamp(milliseconds: 1000))
+        },
+        Case("R21 revoking a token twice", "root") { _ in
+            RevokeToken(tokenId: "stolen", expiresAt: Timestamp(milliseconds: 1_772_368_300_000))
+        },
         Case("I4 sending twice", "bob") { _ in
             SendMessage(channel: "general", clientId: "once", text: "x", metadata: ["a": 1], tags: ["t"])
         },
