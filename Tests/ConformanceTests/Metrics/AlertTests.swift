@@ -93,6 +93,8 @@ import Testing
         ("RoostLogTooLarge", [("roost_database_log_bytes \\d+", "roost_database_log_bytes 183500800")]),
         ("RoostMemory", [("process_resident_memory_bytes \\d+", "process_resident_memory_bytes 3000000000")]),
         ("RoostClientsTooSlow", [(#"roost_socket_closes_total{code="4008"} 0"#, #"roost_socket_closes_total{code="4008"} 900"#)]),
+        ("RoostEffectsDead", [("roost_effects_dead 0", "roost_effects_dead 1")]),
+        ("RoostEffectsLate", [(#"roost_effects_late_seconds [0-9.]+\d*"#, "roost_effects_late_seconds 90")]),
         ("RoostBusDown", [("roost_cluster_bus_connected 1", "roost_cluster_bus_connected 0")]),
         ("RoostNodesMissing", [("roost_cluster_nodes 3", "roost_cluster_nodes 2")]),
         ("RoostSlowCommits", slow("roost_write_batch_seconds", "")),
@@ -114,8 +116,12 @@ import Testing
         let server = try await WatchedServer.start()
         let socket = try await server.socket("ann")
         _ = try await socket.call(GetMe())
-        // The server of a cluster of three, which has had each refusal before.
-        var page = try await scrape(server)
+        // The server of a cluster of three, which has had each refusal before, and has looked once what is due.
+        var page = try await Polling.value {
+            try await scrape(server)
+        } until: {
+            $0.contains("\nroost_effects_dead 0")
+        }
         await socket.close()
         await server.stop()
         for (name, lines) in [
