@@ -1,9 +1,13 @@
+#ifdef __linux__
+#define _GNU_SOURCE
+#endif
 #include "CPageVFS.h"
 
+#include <unistd.h>
 #ifdef __linux__
+#include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 #endif
 #ifdef __GLIBC__
 #include <malloc.h>
@@ -13,6 +17,15 @@ void roost_lower_priority(void) {
 #ifdef __linux__
     // On Linux a thread has a priority of its own.
     setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), 10);
+#endif
+}
+
+void roost_write_behind(int descriptor) {
+#ifdef __linux__
+    // Unlike fsync, this has no other file's commit wait for this one's bytes.
+    sync_file_range(descriptor, 0, 0, SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE);
+#else
+    fsync(descriptor);
 #endif
 }
 

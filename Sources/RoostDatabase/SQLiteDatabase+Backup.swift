@@ -18,8 +18,8 @@ extension SQLiteDatabase {
     private static let pagesInStep: Int32 = 32
     /// Between two steps the writer has the disk: 32 MB a second are copied at most.
     private static let pause: TimeInterval = 0.004
-    /// Steps after which the copy is brought to disk, so that no commit has to wait for much of it.
-    private static let stepsInSync = 32
+    /// Steps after which the disk is to write them, so that no commit has to wait for much of the copy.
+    private static let stepsInWrite = 4
 
     /// Copies the database as it is when this returns into a new file, while operations go on.
     ///
@@ -69,7 +69,7 @@ extension SQLiteDatabase {
         repeat {
             (code, stepsMax) = writer.unsafeReentrantStep(backup.process, Self.pagesInStep)
             steps += 1
-            if steps.isMultiple(of: Self.stepsInSync) { fdatasync(descriptor) }
+            if steps.isMultiple(of: Self.stepsInWrite) { roost_write_behind(descriptor) }
             if code == SQLITE_OK || code == SQLITE_BUSY || code == SQLITE_LOCKED { Thread.sleep(forTimeInterval: Self.pause) }
         } while (code == SQLITE_OK || code == SQLITE_BUSY || code == SQLITE_LOCKED)
             && steps < stepsMax && !isClosed.load(ordering: .acquiring)

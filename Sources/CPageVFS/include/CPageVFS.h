@@ -76,6 +76,9 @@ int roost_read_pages(const char *path, int64_t *pages, int64_t *damaged, uint64_
 /// Lets other threads go first, where threads have priorities of their own.
 void roost_lower_priority(void);
 
+/// Has the system write what a file has in memory to the disk, and waits only for what it was told to write before. Keeps nothing safe.
+void roost_write_behind(int descriptor);
+
 /// Gives large blocks back to the system when they are freed.
 void roost_return_memory(void);
 
