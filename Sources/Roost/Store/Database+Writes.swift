@@ -10,8 +10,8 @@ extension Database {
         case .userPosition(let seq): try run("UPDATE state SET user_cursor = ?", [seq])
         case .position(let channel, let position):
             try run(
-                "INSERT OR REPLACE INTO positions (channel_id, cursor, window_start) VALUES (?, ?, ?)",
-                [channel.rawValue, position.cursor, position.windowStart])
+                "INSERT OR REPLACE INTO positions (channel_id, cursor, window_start, message_count, has_hole) VALUES (?, ?, ?, ?, ?)",
+                [channel.rawValue, position.cursor, position.windowStart, position.messageCount, position.hasHole])
         case .forget(let channel): try forget(channel, as: user)
         case .leave(let channel):
             try forget(channel, as: user)

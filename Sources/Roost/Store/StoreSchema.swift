@@ -7,9 +7,10 @@ extension Store {
     static var schema: DatabaseMigrator {
         var migrator = DatabaseMigrator()
         migrator.registerMigration("1") { _ in }
-        for earlier in ["2", "3"] { migrator.registerMigration(earlier) { _ in } }
-        // "3" folds more letters in the keys by which names are found and sorted; "4" has the versions of profiles.
-        migrator.registerMigration("4") { database in
+        for earlier in ["2", "3", "4"] { migrator.registerMigration(earlier) { _ in } }
+        // "3" folds more letters in the keys by which names are found and sorted; "4" has the versions of profiles; "5" knows of messages that
+        // the user wasn't given.
+        migrator.registerMigration("5") { database in
             let tables = [
                 "state", "positions", "channels", "channel_attributes", "memberships", "capabilities", "messages", "members",
                 "invitations", "users", "preferences",
@@ -24,7 +25,8 @@ extension Store {
         CREATE TABLE state (id INTEGER PRIMARY KEY CHECK (id = 1), epoch TEXT, user_cursor INTEGER NOT NULL);
         INSERT INTO state (id, user_cursor) VALUES (1, 0);
         CREATE TABLE positions (
-            channel_id TEXT PRIMARY KEY NOT NULL, cursor INTEGER NOT NULL, window_start INTEGER NOT NULL
+            channel_id TEXT PRIMARY KEY NOT NULL, cursor INTEGER NOT NULL, window_start INTEGER NOT NULL,
+            message_count INTEGER, has_hole INTEGER NOT NULL
         ) WITHOUT ROWID;
         """
 

@@ -14,10 +14,18 @@ extension Sync {
             // Of an ephemeral channel there is nothing older to be had.
             let isWhole = rows.channel.map { messages.count >= $0.counters.messageCount || $0.isEphemeral } ?? false
             let lowest = messages.map(\.seq).min() ?? changes.seq &+ 1
-            saved.channels[channel] = Position(cursor: changes.seq, windowStart: isWhole ? 0 : lowest)
+            let counters = rows.channel.flatMap { $0.isEphemeral ? nil : $0.counters }
+            saved.channels[channel] = Position(
+                cursor: changes.seq, windowStart: isWhole ? 0 : lowest, messageCount: counters?.messageCount)
+            refreshing.remove(channel)
             writes.append(.forget(channel))
         } else {
-            saved.channels[channel]?.cursor = changes.seq
+            let born = born(in: rows, after: saved.channels[channel]?.cursor ?? 0)
+            guard !mustRefresh(channel, rows, born: born) else {
+                refreshing.insert(channel)
+                return []
+            }
+            saved.channels[channel]?.advance(to: changes.seq, rows.counters ?? rows.channel?.counters, born: born)
         }
         writes += channelWrites(rows, of: channel)
         writes += positionWrite(of: channel)
@@ -98,7 +106,9 @@ extension Sync {
         guard saved.channels[id] == nil else { return [] }
         let seq = channel.counters.seq
         let isWhole = channel.counters.messageCount == 0 || channel.isEphemeral
-        saved.channels[id] = Position(cursor: seq, windowStart: isWhole ? 0 : lastMessage?.seq ?? seq &+ 1)
+        saved.channels[id] = Position(
+            cursor: seq, windowStart: isWhole ? 0 : lastMessage?.seq ?? seq &+ 1,
+            messageCount: channel.isEphemeral ? nil : channel.counters.messageCount)
         var writes: [StoreWrite] = [.forget(id), .channel(channel)]
         if let lastMessage { writes.append(.messages([lastMessage])) }
         return writes + positionWrite(of: id)

@@ -38,8 +38,19 @@ extension Sync {
         case .user:
             saved.userCursor = event.seq
             store([.userPosition(event.seq)] + userWrites(rows))
+            let regained = saved.channels.keys.filter { regainsReading(rows, in: $0) }
+            guard regained.isEmpty else {
+                refreshing.formUnion(regained)
+                return catchUp()
+            }
         case .channel(let channel):
-            saved.channels[channel]?.cursor = event.seq
+            let born = born(in: rows, after: position)
+            guard !mustRefresh(channel, rows, born: born) else {
+                refreshing.insert(channel)
+                held.append(event)
+                return catchUp()
+            }
+            saved.channels[channel]?.advance(to: event.seq, rows.counters ?? rows.channel?.counters, born: born)
             var writes = channelWrites(rows, of: channel)
             // Only the event that a message was born with counts it, and only once: the position has just moved past it.
             for message in rows.messages ?? [] where message.seq > position && message.sender == user {
@@ -47,6 +58,28 @@ extension Sync {
             }
             store(writes + positionWrite(of: channel), messages: rows.messages ?? [])
         }
+    }
+
+    // MARK: Holes
+
+    /// How many messages rows bring that are newer than a position. One that was changed too stands twice among changes.
+    func born(in rows: Rows, after position: Seq) -> Int {
+        guard let messages = rows.messages else { return 0 }
+        return messages.count == 1
+            ? (messages[0].seq > position ? 1 : 0) : Set(messages.lazy.map(\.seq).filter { $0 > position }).count
+    }
+
+    /// Whether a channel's rows can't be applied behind a hole: they bring the messages that come after it, or the right to read them.
+    func mustRefresh(_ channel: ChannelID, _ rows: Rows, born: Int) -> Bool {
+        saved.channels[channel]?.hasHole == true && (born > 0 || regainsReading(rows, in: channel))
+    }
+
+    /// Whether the user may read a channel again that has a hole. A change of the type or of a role isn't told: then it shows with the next message.
+    private func regainsReading(_ rows: Rows, in channel: ChannelID) -> Bool {
+        guard saved.channels[channel]?.hasHole == true else { return false }
+        if let own = rows.ownCapabilities?[channel.rawValue] { return own.contains(.historyRead) }
+        // What every member may.
+        return role == .user && rows.capabilities?[ChannelRole.member.rawValue]?.contains(.historyRead) == true
     }
 
     private func cursor(of stream: StreamID) -> Seq? {
@@ -68,7 +101,8 @@ extension Sync {
     }
 
     private mutating func resume() {
-        let positions = saved.channels.map { ($0.key.rawValue, $0.value.cursor) }
+        let positions = saved.channels.filter { !refreshing.contains($0.key) }.map { ($0.key.rawValue, $0.value.cursor) }
+        refreshing = []
         send(Resume(after: saved.userCursor, channels: Dictionary(uniqueKeysWithValues: positions)), for: .resume)
     }
 
@@ -84,6 +118,7 @@ extension Sync {
         saved.userCursor = max(saved.userCursor, page.user.seq)
         writes.append(.userPosition(saved.userCursor))
         var messages: [Message] = []
+        for channel in saved.channels.keys where regainsReading(page.user.rows.rows, in: channel) { refreshing.insert(channel) }
         for changes in page.channels {
             for problem in changes.rows.problems {
                 log(.error, "A row of \(changes.stream) couldn't be read and was skipped: \(problem)")
@@ -92,8 +127,8 @@ extension Sync {
             messages += changes.rows.rows.messages ?? []
         }
         store(writes, messages: messages)
-        guard page.hasMore else { return caughtUp() }
-        guard saved != before else { return lose("a resume promised more and brought nothing") }
+        guard page.hasMore || !refreshing.isEmpty else { return caughtUp() }
+        guard saved != before || !refreshing.isEmpty else { return lose("a resume promised more and brought nothing") }
         resume()
     }
 

@@ -59,6 +59,8 @@ struct Sync: Sendable {
     var held: [IncomingEvent] = []
     var hasDroppedEvents = false
     var catchUpsInARow = 0
+    /// Channels with a hole that can be fetched now: the next resume leaves their positions out, so that they come as to a fresh client.
+    var refreshing: Set<ChannelID> = []
 
     // Calls.
     var lastCall: Int64 = 0

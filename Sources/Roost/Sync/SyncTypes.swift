@@ -7,6 +7,26 @@ struct Position: Hashable, Sendable {
     var cursor: Seq
     /// Cached messages are contiguous from this seq up to the cursor. 0 when there are no older ones.
     var windowStart: Seq
+    /// Messages sent in the channel up to the cursor, told to this client or not. Nil where that isn't followed, as in an ephemeral channel.
+    var messageCount: Int?
+    /// Whether messages were sent that this client wasn't given, since the user might not read. The window ends before them: as soon as the
+    /// user reads again, the channel is fetched afresh.
+    var hasHole = false
+
+    /// Moves the cursor.
+    ///
+    /// - Parameters:
+    ///   - counters: the channel's, as they were told.
+    ///   - born: messages that came with it and are newer than the cursor was.
+    mutating func advance(to seq: Seq, _ counters: ChannelCounters?, born: Int) {
+        cursor = seq
+        guard let messageCount else { return }
+        let given = messageCount + born
+        // Of a page of changes the counters are later than its end.
+        let count = counters.flatMap { $0.seq == seq ? $0.messageCount : nil } ?? given
+        if count > given { hasHole = true }
+        self.messageCount = count
+    }
 }
 
 /// What the machine starts from: the positions that the store holds.

@@ -117,7 +117,8 @@ struct OutboxTests {
         try await before.send("hi", clientId: "c1")
         let stored = message(4, "hi", by: "ann", clientId: "c1")
         try await before.store.write([
-            .messages([stored]), .countOwn(stored), .position(Harness.channel, Position(cursor: 4, windowStart: 0)),
+            .messages([stored]), .countOwn(stored),
+            .position(Harness.channel, Position(cursor: 4, windowStart: 0, messageCount: 3)),
         ])
 
         var client = try await before.restarted()

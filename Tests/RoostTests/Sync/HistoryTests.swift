@@ -23,7 +23,7 @@ struct HistoryTests {
         let older = MessagePage(messages: [message(4, "three"), message(6, "four")], hasOlder: true, hasNewer: true, seq: 9)
         try await client.answer("messages.list", with: older)
         #expect(try await client.texts() == ["three", "four", "five", "six"])
-        #expect(client.sync.saved.channels == [Harness.channel: Position(cursor: 9, windowStart: 4)])
+        #expect(client.sync.saved.channels == [Harness.channel: Position(cursor: 9, windowStart: 4, messageCount: 6)])
         #expect(client.take().contains(.reply(1, .success([]))))
 
         try await client.feed(.loadOlder(2, Harness.channel, limit: 10))

@@ -22,7 +22,8 @@ struct StreamTests {
         for _ in 0..<2 { try await client.receive(sent(message(4, "three"), messages: 3)) }
         #expect(try await client.texts() == ["one", "two", "three"])
         #expect(try await client.unread() == 3)
-        #expect(try await client.store.savedState().channels == [Harness.channel: Position(cursor: 4, windowStart: 0)])
+        #expect(
+            try await client.store.savedState().channels == [Harness.channel: Position(cursor: 4, windowStart: 0, messageCount: 3)])
     }
 
     @Test("An own message is never unread, and counts once however often it comes (I7)")
@@ -104,7 +105,7 @@ struct StreamTests {
         try await client.answer("streams.resume", with: Resumption(user: changes(user: 1), channels: [page], hasMore: false))
         #expect(try await client.texts() == ["new", "newest"])
         #expect(try await client.unread() == 700)
-        #expect(client.sync.saved.channels == [Harness.channel: Position(cursor: 901, windowStart: 900)])
+        #expect(client.sync.saved.channels == [Harness.channel: Position(cursor: 901, windowStart: 900, messageCount: 700)])
     }
 
     @Test("Another epoch throws the cache away, and the outbox stays (I20)")
@@ -130,7 +131,7 @@ struct StreamTests {
         try await client.receive(sent(message(10, "hello"), messages: 6))
         #expect(try await client.texts() == ["hello"])
         #expect(try await client.unread() == 1)
-        #expect(client.sync.saved.channels == [Harness.channel: Position(cursor: 10, windowStart: 10)])
+        #expect(client.sync.saved.channels == [Harness.channel: Position(cursor: 10, windowStart: 10, messageCount: 6)])
 
         try await client.receive(mine(2, .memberLeft, membership(readSeq: 9, readCount: 5, state: .none)))
         #expect(try await client.texts() == [])

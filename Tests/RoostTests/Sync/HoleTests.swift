@@ -1,0 +1,155 @@
+import Foundation
+import RoostAPI
+import Testing
+
+@testable import Roost
+
+/// Messages that were sent while the user might not read: the window of cached messages never shows what is after them beside what is before.
+@Suite("Sync: holes")
+struct HoleTests {
+    /// A client with messages 2 and 3, which then gets the positions of 4 and 5 without their messages.
+    private func client() async throws -> Harness {
+        var client = try await Harness()
+        try await client.connectWithChannel()
+        for seq: Seq in [4, 5] { try await client.receive(concealed(seq)) }
+        _ = client.take()
+        return client
+    }
+
+    private func concealed(_ seq: Seq) -> Event {
+        sent(message(seq, "secret"), messages: Int(seq) - 1).concealing(messagesUpTo: .max)
+    }
+
+    /// The channel with the newest of its messages, as the answer to a resume that names no position of it.
+    private func whole(to last: Seq) -> Changes {
+        fresh(
+            messages: (2...last).map { message($0, "m\($0)") }, counters: counters(last, messages: Int(last) - 1),
+            membership: membership(readSeq: 1, readCount: 0))
+    }
+
+    private func resumption(_ channels: [Changes] = []) -> Resumption {
+        Resumption(user: changes(user: 1), channels: channels, hasMore: false)
+    }
+
+    @Test("R12 what is cached stays while the user may not read, and the next message that comes brings those before it")
+    func nextMessage() async throws {
+        var client = try await client()
+        #expect(try await client.texts() == ["one", "two"] && client.calls.isEmpty)
+        #expect(try await client.store.savedState() == client.sync.saved)
+        try await client.receive(sent(message(6, "m6"), messages: 5))
+        #expect(client.resumes == [[:]])
+        // What comes meanwhile is applied afterwards.
+        try await client.receive(sent(message(7, "m7"), messages: 6))
+        try await client.answer("streams.resume", with: resumption([whole(to: 6)]))
+        #expect(try await client.texts() == ["m2", "m3", "m4", "m5", "m6", "m7"])
+        #expect(client.sync.status == .online)
+        #expect(client.sync.saved.channels == [Harness.channel: Position(cursor: 7, windowStart: 0, messageCount: 6)])
+        try await client.receive(sent(message(8, "m8"), messages: 7))
+        #expect(try await client.texts().last == "m8" && client.calls.isEmpty)
+    }
+
+    @Test(
+        "R12 the right that comes back brings the messages at once, told to the user or to all members", arguments: [true, false])
+    func capabilities(isOwn: Bool) async throws {
+        var client = try await client()
+        if isOwn {
+            var promoted = mine(2, .memberRoleChanged, membership(readSeq: 1, readCount: 0, role: .operator, userSeq: 2))
+            promoted.rows.ownCapabilities = ["general": [.channelRead, .historyRead]]
+            try await client.receive(promoted)
+        } else {
+            func opened(_ seq: Seq, _ permissions: [Permission]) -> Event {
+                Event(
+                    kind: .channelUpdated, stream: .channel(Harness.channel), seq: seq, actor: "bob",
+                    rows: Rows(
+                        channel: channel(counters(seq, messages: 4)),
+                        capabilities: ["member": permissions, "owner": [.channelRead, .historyRead]]))
+            }
+            try await client.receive(opened(6, [.channelRead]))
+            #expect(client.calls.isEmpty)
+            try await client.receive(opened(7, [.channelRead, .historyRead]))
+        }
+        #expect(client.resumes == [[:]])
+        var answer = whole(to: 5)
+        if !isOwn { answer = fresh(messages: answer.rows.messages ?? [], counters: counters(7, messages: 4)) }
+        try await client.answer("streams.resume", with: resumption([answer]))
+        #expect(try await client.texts() == ["m2", "m3", "m4", "m5"] && client.calls.isEmpty)
+    }
+
+    @Test("R12 a hole is known after a restart, and a resume that brings messages after it has the channel come afresh")
+    func restarted() async throws {
+        var client = try await client().restarted()
+        try await client.connect()
+        let later = changes(channel: 6, Rows(counters: counters(6, messages: 5), messages: [message(6, "m6")]))
+        try await client.answer("streams.resume", with: resumption([later]))
+        #expect(client.resumes == [["general": 5], [:]])
+        #expect(try await client.texts() == ["one", "two"])
+        try await client.answer("streams.resume", with: resumption([whole(to: 6)]))
+        #expect(try await client.texts() == ["m2", "m3", "m4", "m5", "m6"])
+        #expect(client.sync.status == .online && client.calls.isEmpty)
+    }
+
+    @Test("R12 a hole that a resume leaves is known, also one whose changes came on several pages")
+    func resumedWithout() async throws {
+        var client = try await Harness()
+        try await client.connectWithChannel()
+        try await client.feed(.transport(client.sync.connection, .closed(code: nil, reason: "")))
+        try await client.connect()
+        let first = changes(
+            channel: 5, Rows(counters: counters(8, messages: 6), messages: [message(4, "m4"), message(5, "m5")]), hasMore: true)
+        let second = changes(channel: 8, Rows(counters: counters(8, messages: 6)))
+        try await client.answer("streams.resume", with: Resumption(user: changes(user: 1), channels: [first], hasMore: true))
+        #expect(client.sync.saved.channels[Harness.channel]?.hasHole == false)
+        try await client.answer("streams.resume", with: resumption([second]))
+        #expect(client.sync.saved.channels[Harness.channel]?.hasHole == true)
+        #expect(try await client.texts() == ["one", "two", "m4", "m5"])
+    }
+
+    @Test("R12 nothing is fetched again where nothing is missing: edits, members, own messages and pages of changes leave no hole")
+    func noHole() async throws {
+        var client = try await Harness()
+        try await client.connectWithChannel()
+        try await client.receive(sent(message(4, "mine", by: "ann"), messages: 3))
+        try await client.receive(edited(message(3, "edited", changedAt: 5), messages: 3).concealing(messagesUpTo: 3))
+        try await client.receive(
+            Event(
+                kind: .memberJoined, stream: .channel(Harness.channel), seq: 6, actor: "cat",
+                rows: Rows(counters: counters(6, messages: 3))))
+        #expect(client.sync.saved.channels == [Harness.channel: Position(cursor: 6, windowStart: 0, messageCount: 3)])
+        try await client.feed(.transport(client.sync.connection, .closed(code: nil, reason: "")))
+        try await client.connect()
+        // A message that was changed after it was born stands among both.
+        let born = message(7, "born", changedAt: 8)
+        let page = changes(channel: 8, Rows(counters: counters(8, messages: 4), messages: [born, born]))
+        try await client.answer("streams.resume", with: resumption([page]))
+        #expect(client.sync.saved.channels == [Harness.channel: Position(cursor: 8, windowStart: 0, messageCount: 4)])
+        #expect(client.calls.isEmpty)
+    }
+
+    @Test("R12 a refresh whose channel isn't there any more ends, and the channel is gone")
+    func goneMeanwhile() async throws {
+        var client = try await client()
+        try await client.receive(sent(message(6, "m6"), messages: 5))
+        let left = membership(readSeq: 1, readCount: 0, state: .none, userSeq: 2)
+        try await client.answer("streams.resume", with: Resumption(user: changes(user: 2, [left]), channels: [], hasMore: false))
+        #expect(client.sync.status == .online && client.calls.isEmpty)
+        #expect(client.sync.saved.channels == [:])
+        #expect(try await client.texts() == [])
+    }
+}
+
+extension Harness {
+    /// The positions of channels that each resume named since the last ``take()``.
+    fileprivate var resumes: [[String: Seq]] {
+        outputs.compactMap { output in
+            guard case .send(let bytes) = output, let call = try? JSONDecoder().decode(ResumeCall.self, from: Data(bytes)) else {
+                return nil
+            }
+            return call.with.channels
+        }
+    }
+}
+
+private struct ResumeCall: Decodable {
+    struct Fields: Decodable { var channels: [String: Seq] }
+    var with: Fields
+}
