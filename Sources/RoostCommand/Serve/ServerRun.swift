@@ -2,6 +2,7 @@ import CoreMetrics
 import Foundation
 import Logging
 import NIOCore
+import RoostAPI
 import RoostServer
 import ServiceLifecycle
 import UnixSignals
@@ -95,6 +96,7 @@ struct ServerRun {
         default: break
         }
         if case SocketAddressError.unknown = error { return Failure("There is no host \(host). Choose another with --host.") }
+        if let refusal = error as? RoostError { return Failure(refusal.message) }
         // Roost's own failures are whole sentences that say what to do.
         let text = "\(error)".safe()
         return Failure(text.hasSuffix(".") ? text : "The server can't run: \(text)")

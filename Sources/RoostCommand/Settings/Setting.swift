@@ -11,6 +11,8 @@ struct Setting: Sendable {
         case origins
         case choice([String])
         case whole(ClosedRange<Int>)
+        /// The same, or 0 for none.
+        case wholeOrNone(ClosedRange<Int>)
         /// Yes or no, written `true` or `false`.
         case flag
         case seconds(ClosedRange<Double>)
@@ -90,8 +92,8 @@ extension Setting {
         name: "memory-budget", kind: .whole(8...1_048_576), standard: .whole(64),
         help: "MiB that may be held for all clients: their calls, and what they haven't read yet.")
     static let memoryLimit = Setting(
-        name: "memory-limit", kind: .whole(0...1_048_576), standard: .whole(0),
-        help: "MiB of memory that the process may take, 128 at least; 0 for no limit. Near it less is held for clients.")
+        name: "memory-limit", kind: .wholeOrNone(128...1_048_576), standard: .whole(0),
+        help: "MiB of memory that the process may take; 0 for no limit. Near it less is held for clients.")
     static let trustedProxies = Setting(
         name: "trusted-proxies", kind: .text, standard: .text("none"),
         help: "Addresses and networks of proxies whose X-Forwarded-For tells the client's address, as 10.0.0.0/8,::1.")
@@ -167,6 +169,7 @@ extension Setting.Kind {
         case (.origins, .text(let text)): (try? Setting.origins(text)) == nil ? requirement : nil
         case (.choice(let choices), .text(let text)): choices.contains(text) ? nil : requirement
         case (.whole(let range), .whole(let number)): range.contains(number) ? nil : requirement
+        case (.wholeOrNone(let range), .whole(let number)): number == 0 || range.contains(number) ? nil : requirement
         case (.flag, .flag): nil
         case (.seconds(let range), .seconds(let number)): range.contains(number) ? nil : requirement
         default: requirement
@@ -179,6 +182,7 @@ extension Setting.Kind {
         case .origins: "must be origins separated by commas, such as https://app.example.com, or *"
         case .choice(let choices): "must be one of: \(choices.joined(separator: ", "))"
         case .whole(let range): "must be a whole number from \(range.lowerBound) to \(range.upperBound)"
+        case .wholeOrNone(let range): "must be 0 or a whole number from \(range.lowerBound) to \(range.upperBound)"
         case .flag: "must be true or false"
         case .seconds(let range): "must be a number of seconds from \(Int(range.lowerBound)) to \(Int(range.upperBound))"
         }

@@ -61,7 +61,7 @@ extension Setting {
         let valueName =
             switch kind {
             case .text, .choice, .origins: name
-            case .whole: "number"
+            case .whole, .wholeOrNone: "number"
             case .flag: "true or false"
             case .seconds: "seconds"
             }

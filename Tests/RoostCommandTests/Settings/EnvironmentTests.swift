@@ -47,6 +47,17 @@ import Testing
         await #expect(throws: Failure.self) { try await settings(["ROOST_DRAIN_WINDOW": "tcp://10.0.0.7:8080"]) }
     }
 
+    @Test(
+        "the limit on memory is 0 or one that a server can keep, and the refusal names it",
+        arguments: ["1", "127", "-1", "1048577"])
+    func memoryLimit(given: String) async throws {
+        let refusal = await #expect(throws: Failure.self) { try await settings(["ROOST_MEMORY_LIMIT": given]) }
+        #expect(refusal?.description.hasPrefix("memory-limit must be 0 or a whole number from 128 to 1048576") == true)
+        for good in [0, 128, 1_048_576] {
+            #expect(try await settings(["ROOST_MEMORY_LIMIT": "\(good)"]).whole(.memoryLimit) == good)
+        }
+    }
+
     @Test("R21 unless told otherwise a server is reached from its own machine only, and no page of a browser reads its answers")
     func standards() async throws {
         let settings = try await settings([:])
