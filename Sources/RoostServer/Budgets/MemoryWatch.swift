@@ -1,6 +1,4 @@
 import Dispatch
-import Foundation
-import Logging
 import RoostDatabase
 
 /// Looks at the memory of the process, and has less held for clients as it comes near a limit.

@@ -167,7 +167,7 @@ final class EffectRunner: Sendable {
         let refusal = Answer<RoostError?>(nil)
         submit(kind.scope(effect)) { context in
             refusal.value = nil
-            do throws(any Error) {
+            do {
                 answer.value = try context.finish(effect, outcome, as: kind)
             } catch let error as RoostError {
                 refusal.value = error
