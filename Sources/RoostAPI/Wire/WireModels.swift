@@ -246,23 +246,6 @@ extension User: WireWritable {
     }
 }
 
-extension Rows: WireWritable {
-    public func write(to json: inout JSONBytes) {
-        json.beginObject()
-        json.member("channel", channel)
-        json.member("counters", counters)
-        json.member("members", members)
-        json.member("messages", messages)
-        json.member("memberships", memberships)
-        json.member("invitations", invitations)
-        json.member("users", users)
-        json.member("preferences", preferences)
-        json.member("ownCapabilities", ownCapabilities)
-        json.member("capabilities", capabilities)
-        json.endObject()
-    }
-}
-
 extension Event: WireWritable {
     public func write(to json: inout JSONBytes) {
         json.beginObject()

@@ -42,6 +42,8 @@ struct ChannelAccess {
         var hiddenMessageCount = 0
         var mutedUntil: Timestamp?
         var bannedUntil: Timestamp?
+        /// The channel's seq at which what others see of the row changed last.
+        var changeSeq: Seq = 0
         /// The seq of the row's newest change in the caller's own stream.
         var userSeq: Seq = 0
     }
@@ -161,7 +163,7 @@ extension ChannelAccess.OwnMember {
     /// The columns in which ``init(role:reading:)`` expects them, after the role.
     static let columns: SQL = """
         m.role, m.state, m.joined_at, m.joined_seq, m.read_seq, m.read_count, m.last_read_at, m.last_sent_seq, m.history_floor,
-        m.hidden, m.hidden_count, m.muted_until, m.banned_until, m.user_seq
+        m.hidden, m.hidden_count, m.muted_until, m.banned_until, m.change_seq, m.user_seq
         """
 
     init(role: String, reading row: inout RowReader) throws {
@@ -171,7 +173,7 @@ extension ChannelAccess.OwnMember {
             state: try row.enumeration(), joinedAt: row.timestamp(), joinedSeq: row.int64(), readSeq: row.int64(),
             readCount: row.int(), lastReadAt: row.optionalTimestamp(), lastSentSeq: row.int64(), historyFloor: row.int64(),
             hiddenState: try row.enumeration(), hiddenMessageCount: row.int(), mutedUntil: row.optionalTimestamp(),
-            bannedUntil: row.optionalTimestamp(), userSeq: row.int64())
+            bannedUntil: row.optionalTimestamp(), changeSeq: row.int64(), userSeq: row.int64())
     }
 }
 

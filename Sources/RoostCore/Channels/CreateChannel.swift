@@ -225,8 +225,8 @@ extension Context {
             tell(
                 .channelCreated, user: founder.user, seq: userSeq,
                 Rows(
-                    channel: whole, memberships: standing.membership.map { [$0] }, invitations: accepted.map { [$0] },
-                    ownCapabilities: [id.rawValue: capabilities(of: founder.user, in: standing)]))
+                    channel: whole, ownCapabilities: [id.rawValue: capabilities(of: founder.user, in: standing)],
+                    standing.membership.map { [$0] }, accepted.map { [$0] }))
             if let accepted { try tellInviter(of: accepted, .invitationAccepted) }
         }
     }

@@ -53,7 +53,7 @@ extension Context {
             WHERE channel_id = \(channel) AND user_id = \(caller.user)
             """)
         if own.historyFloor > floor { tell(.floor(caller.user, channel, own.historyFloor)) }
-        tell(kind, user: caller.user, seq: membership.userSeq, Rows(memberships: [membership]))
+        tell(kind, user: caller.user, seq: membership.userSeq, Rows([membership]))
         return membership
     }
 }

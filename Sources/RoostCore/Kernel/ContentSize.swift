@@ -1,4 +1,4 @@
-import RoostAPI
+package import RoostAPI
 
 /// A row whose size as it is written can be told before it is: pages are bounded in bytes by it.
 ///
@@ -9,7 +9,7 @@ protocol ContentSized {
 }
 
 extension Message: ContentSized {
-    var contentSizeBytes: Int {
+    package var contentSizeBytes: Int {
         JSONBytes.sizeBytes(of: text) + (data.map(JSONBytes.sizeBytes) ?? 0) + (metadata?.sizeBytes ?? 0) + 200
     }
 }
@@ -27,7 +27,7 @@ extension ChannelView: ContentSized {
 }
 
 extension User: ContentSized {
-    var contentSizeBytes: Int { (metadata?.sizeBytes ?? 0) + 400 }
+    package var contentSizeBytes: Int { (metadata?.sizeBytes ?? 0) + 400 }
 }
 
 extension MemberEntry: ContentSized {
@@ -35,7 +35,7 @@ extension MemberEntry: ContentSized {
 }
 
 extension Invitation: ContentSized {
-    var contentSizeBytes: Int { (welcome.map(JSONBytes.sizeBytes) ?? 0) + 300 }
+    package var contentSizeBytes: Int { (welcome.map(JSONBytes.sizeBytes) ?? 0) + 300 }
 }
 
 extension InvitationEntry: ContentSized {

@@ -76,6 +76,8 @@ public struct Context {
     public let presence: any Presence
     /// What the operator decided for the whole app.
     public let options: AppOptions
+    /// The kinds of rows that streams carry.
+    let rowKinds: StoredRowKinds
     public var ids: IDGenerator
     /// What is to be told once the transaction is committed, in this order.
     public private(set) var notices: [Notice] = []
@@ -89,6 +91,15 @@ public struct Context {
         transaction: any Transaction, caller: Caller, now: Timestamp, ids: IDGenerator, presence: any Presence = NobodyPresent(),
         options: AppOptions = AppOptions()
     ) {
+        self.init(
+            transaction: transaction, caller: caller, now: now, ids: ids, presence: presence, options: options, rowKinds: .standard)
+    }
+
+    package init(
+        transaction: any Transaction, caller: Caller, now: Timestamp, ids: IDGenerator, presence: any Presence = NobodyPresent(),
+        options: AppOptions = AppOptions(), rowKinds: StoredRowKinds
+    ) {
+        self.rowKinds = rowKinds
         self.options = options
         self.transaction = transaction
         self.caller = caller

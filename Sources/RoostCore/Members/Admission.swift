@@ -88,8 +88,7 @@ extension Context {
         try tell(
             .memberJoined, in: access, seq: seq,
             Rows(
-                channel: endsDistinctness ? whole : nil, counters: endsDistinctness ? nil : access.counters, members: members,
-                invitations: told.isEmpty ? nil : told))
+                channel: endsDistinctness ? whole : nil, counters: endsDistinctness ? nil : access.counters, members, told))
         // Ordinary newcomers with one role may all do the same.
         var byRole: [ChannelRole: [Permission]] = [:]
         for (newcomer, own, ended) in entered {
@@ -105,8 +104,8 @@ extension Context {
             tell(
                 .memberJoined, user: newcomer.user, seq: own.userSeq,
                 Rows(
-                    channel: whole, memberships: standing.membership.map { [$0] }, invitations: ended.map { [$0] },
-                    ownCapabilities: [channel.rawValue: capabilities]))
+                    channel: whole, ownCapabilities: [channel.rawValue: capabilities], standing.membership.map { [$0] },
+                    ended.map { [$0] }))
             if let ended { try tellInviter(of: ended, .invitationAccepted) }
         }
     }

@@ -54,10 +54,10 @@ extension Context {
             .memberLeft, in: access, seq: seq,
             Rows(
                 channel: endsDistinctness ? try self.channel(channel) : nil, counters: endsDistinctness ? nil : access.counters,
-                members: members))
+                members))
         for (user, membership) in memberships {
             guard let membership else { continue }
-            tell(kind, user: user, seq: membership.userSeq, Rows(memberships: [membership]))
+            tell(kind, user: user, seq: membership.userSeq, Rows([membership]))
         }
     }
 }

@@ -1,4 +1,4 @@
-import RoostAPI
+package import RoostAPI
 
 extension Invitation {
     /// The columns in which ``init(reading:)`` expects them.
@@ -93,53 +93,62 @@ extension Transaction {
     }
 }
 
-/// An invitation with the seq of its newest change in the stream that it is read for.
-typealias StampedInvitation = (stamp: Seq, invitation: Invitation)
-
-extension Transaction {
-    /// The invitations of which a channel's members learn that changed after a position, in the order of their changes.
-    func invitations(
-        changedAfter seq: Seq, in channel: ChannelID, limit: Int
-    ) throws -> (stamped: [StampedInvitation], hasMore: Bool) {
+extension Invitation: StoredRow {
+    /// Those of which the channel's members learn.
+    package static func changed(in stretch: ChannelStretch) throws -> ChangedRows<Invitation> {
+        let (transaction, channel, after) = (stretch.transaction, stretch.channel, stretch.after)
         let sql: SQL = """
             SELECT i.channel_seq, \(Invitation.columns) FROM invitations i
-            WHERE i.channel_id = \(channel) AND i.channel_seq > \(seq) ORDER BY i.channel_seq LIMIT \(limit + 1)
+            WHERE i.channel_id = \(channel) AND i.channel_seq > \(after) ORDER BY i.channel_seq LIMIT \(stretch.limit + 1)
             """
-        let stamped = try rows(sql) { (stamp: $0.int64(), invitation: try Invitation(reading: &$0)) }
-        guard stamped.count > limit, let last = stamped.prefix(limit).last?.stamp else { return (stamped, false) }
+        let stamped = try transaction.rows(sql) { (stamp: $0.int64(), row: try Invitation(reading: &$0)) }
+        guard stamped.count > stretch.limit, let last = stamped.prefix(stretch.limit).last?.stamp else {
+            return ChangedRows(stamped)
+        }
         // Those of one call have one seq: a page never ends between rows of the same.
         let whole: SQL = """
             SELECT i.channel_seq, \(Invitation.columns) FROM invitations i
-            WHERE i.channel_id = \(channel) AND i.channel_seq > \(seq) AND i.channel_seq <= \(last) ORDER BY i.channel_seq
+            WHERE i.channel_id = \(channel) AND i.channel_seq > \(after) AND i.channel_seq <= \(last) ORDER BY i.channel_seq
             """
-        return (try rows(whole) { (stamp: $0.int64(), invitation: try Invitation(reading: &$0)) }, true)
+        return ChangedRows(
+            try transaction.rows(whole) { (stamp: $0.int64(), row: try Invitation(reading: &$0)) }, upTo: last)
     }
 
-    /// Invitations that one call sends at most, all with one seq of the inviter: a channel is created with users and with operators beside them.
-    private static var invitationsPerStamp: Int { 2 * Limits.membersPerCall }
-
-    /// The invitations to and by a user that changed after a position of the user's own stream, in the order of their changes: at most a page
-    /// of each kind, and whether there are more.
-    func invitations(
-        concerning user: UserID, changedAfter seq: Seq, limit: Int
-    ) throws -> (stamped: [StampedInvitation], upTo: Seq?) {
+    /// Those to and by the user.
+    package static func changed(
+        for user: UserID, after seq: Seq, limit: Int, in transaction: any Transaction
+    ) throws -> ChangedRows<Invitation> {
         let received: SQL = """
             SELECT i.user_seq, \(Invitation.columns) FROM invitations i WHERE i.user_id = \(user) AND i.user_seq > \(seq)
             ORDER BY i.user_seq LIMIT \(limit + 1)
             """
         let sent: SQL = """
             SELECT i.inviter_seq, \(Invitation.columns) FROM invitations i WHERE i.inviter_id = \(user) AND i.inviter_seq > \(seq)
-            ORDER BY i.inviter_seq LIMIT \(limit + Self.invitationsPerStamp)
+            ORDER BY i.inviter_seq LIMIT \(limit + invitationsPerStamp)
             """
-        var stamped: [StampedInvitation] = []
-        var upTo: Seq?
-        for (sql, most) in [(received, limit + 1), (sent, limit + Self.invitationsPerStamp)] {
-            let part = try rows(sql) { (stamp: $0.int64(), invitation: try Invitation(reading: &$0)) }
+        var changed = ChangedRows<Invitation>()
+        for (sql, most) in [(received, limit + 1), (sent, limit + invitationsPerStamp)] {
+            let part = try transaction.rows(sql) { (stamp: $0.int64(), row: try Invitation(reading: &$0)) }
             // A call has at most so many with one stamp: before the last of a full part all of the same stamp are there.
-            if part.count == most, let last = part.last?.stamp { upTo = min(upTo ?? .max, last - 1) }
-            stamped += part
+            if part.count == most, let last = part.last?.stamp { changed.upTo = min(changed.upTo ?? .max, last - 1) }
+            changed.stamped += part
         }
-        if let upTo { stamped.removeAll { $0.stamp > upTo } }
-        return (stamped.sorted { $0.stamp < $1.stamp }, upTo)
+        changed.stamped.sort { $0.stamp < $1.stamp }
+        return changed
+    }
+
+    /// Invitations that one call sends at most, all with one seq of the inviter: a channel is created with users and with operators beside them.
+    private static var invitationsPerStamp: Int { 2 * Limits.membersPerCall }
+
+    /// With an invitation to the user comes the summary of the channel that it leads to.
+    package static func accompany(
+        _ rows: inout Rows, of stream: StreamID, after seq: Seq, in context: Context
+    ) throws -> [Notice] {
+        guard case .user = stream, let invitation = rows[Invitation.self]?.first, invitation.userId == context.caller.user,
+            invitation.state == .pending,
+            rows.channel == nil
+        else { return [] }
+        rows.channel = try context.channel(invitation.channelId)
+        return []
     }
 }

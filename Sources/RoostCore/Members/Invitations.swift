@@ -128,10 +128,10 @@ extension Context {
         }
         let all = invitations.map(\.invitation)
         try tellMembers(channelSeq, .invitationReceived, all, in: access)
-        tell(.invitationSent, user: caller.user, seq: inviterSeq, Rows(invitations: all))
+        tell(.invitationSent, user: caller.user, seq: inviterSeq, Rows(all))
         let channel = try self.channel(access.channelId)
         for (invitation, userSeq) in invitations {
-            tell(.invitationReceived, user: invitation.userId, seq: userSeq, Rows(channel: channel, invitations: [invitation]))
+            tell(.invitationReceived, user: invitation.userId, seq: userSeq, Rows(channel: channel, [invitation]))
         }
     }
 
@@ -156,8 +156,8 @@ extension Context {
         }
         try tellMembers(channelSeq, kind, ended.map(\.invitation), in: access)
         for (invitation, stamps) in ended {
-            tell(kind, user: invitation.userId, seq: stamps.user, Rows(invitations: [invitation]))
-            tell(kind, user: invitation.inviter, seq: stamps.inviter, Rows(invitations: [invitation]))
+            tell(kind, user: invitation.userId, seq: stamps.user, Rows([invitation]))
+            tell(kind, user: invitation.inviter, seq: stamps.inviter, Rows([invitation]))
         }
         return ended.map(\.invitation)
     }
@@ -188,7 +188,7 @@ extension Context {
     /// Tells who invited how it ended (EM-25).
     mutating func tellInviter(of invitation: Invitation, _ kind: Event.Kind) throws {
         let seq = try transaction.inviterSeq(of: invitation)
-        tell(kind, user: invitation.inviter, seq: seq, Rows(invitations: [invitation]))
+        tell(kind, user: invitation.inviter, seq: seq, Rows([invitation]))
     }
 
     /// Whether an invitation moves the channel's stream: where members hear of it, and where it ends that the channel is distinct.
@@ -213,6 +213,6 @@ extension Context {
             tellsMembers ? kind : .channelUpdated, in: access, seq: access.counters.seq,
             Rows(
                 channel: moved.wholeChannel ? try channel(access.channelId) : nil,
-                counters: moved.wholeChannel ? nil : access.counters, invitations: tellsMembers ? invitations : nil))
+                counters: moved.wholeChannel ? nil : access.counters, tellsMembers ? invitations : nil))
     }
 }

@@ -1,4 +1,4 @@
-import RoostAPI
+package import RoostAPI
 
 extension Member {
     static let columns: SQL = "m.user_id, m.role, m.state, m.joined_at, m.joined_seq, m.change_seq"
@@ -27,7 +27,76 @@ extension Membership {
     }
 }
 
+extension Member: StoredRow {
+    package static func changed(in stretch: ChannelStretch) throws -> ChangedRows<Member> {
+        let (transaction, channel, after) = (stretch.transaction, stretch.channel, stretch.after)
+        let sql: SQL = """
+            SELECT \(Member.columns) FROM members m WHERE m.channel_id = \(channel) AND m.change_seq > \(after)
+            ORDER BY m.change_seq LIMIT \(stretch.limit + 1)
+            """
+        let members = try transaction.rows(sql) { try Member(reading: &$0) }
+        guard members.count > stretch.limit, let last = members.prefix(stretch.limit).last?.changeSeq else {
+            return ChangedRows(members.map { ($0.changeSeq, $0) })
+        }
+        // The first members of a channel have one seq: a page never ends between rows of the same.
+        let whole: SQL = """
+            SELECT \(Member.columns) FROM members m
+            WHERE m.channel_id = \(channel) AND m.change_seq > \(after) AND m.change_seq <= \(last) ORDER BY m.change_seq
+            """
+        return ChangedRows(try transaction.rows(whole) { try Member(reading: &$0) }.map { ($0.changeSeq, $0) }, upTo: last)
+    }
+
+    /// What they are in the channel decides what they may read of it.
+    package static func accompany(
+        _ rows: inout Rows, of stream: StreamID, after seq: Seq, in context: Context
+    ) throws -> [Notice] {
+        guard case .channel(let channel) = stream else { return [] }
+        return (rows.members ?? []).filter { $0.state == .member }.map { .role($0.userId, channel, $0.role, at: $0.changeSeq) }
+    }
+}
+
+extension Membership: StoredRow {
+    package static func changed(
+        for user: UserID, after seq: Seq, limit: Int, in transaction: any Transaction
+    ) throws -> ChangedRows<Membership> {
+        let sql: SQL = """
+            SELECT m.user_seq, \(Membership.columns) FROM members m
+            JOIN channel_heads h ON h.channel_id = m.channel_id
+            WHERE m.user_id = \(user) AND m.user_seq > \(seq) ORDER BY m.user_seq LIMIT \(limit + 1)
+            """
+        let stamped = try transaction.rows(sql) { (stamp: $0.int64(), row: try Membership(reading: &$0)) }
+        return ChangedRows(stamped, upTo: stamped.count > limit ? stamped[limit - 1].stamp : nil)
+    }
+
+    /// With a stay that began in this time comes its channel; with every one what the user may do in it.
+    package static func accompany(
+        _ rows: inout Rows, of stream: StreamID, after seq: Seq, in context: Context
+    ) throws -> [Notice] {
+        guard case .user = stream, let membership = rows[Membership.self]?.first else { return [] }
+        let (user, channel) = (context.caller.user, membership.channelId)
+        var notices: [Notice] = []
+        // Told of a stay that is over too, since a node may be behind in the channel.
+        if membership.historyFloor > 0 { notices.append(.floor(user, channel, membership.historyFloor)) }
+        guard membership.state == .member else { return notices }
+        // Any other is known to who follows the user's stream.
+        if try context.transaction.joinedUserSeq(of: user, in: channel) > seq {
+            rows.channel = try context.channel(channel)
+            notices.append(.joined(user, channel, at: membership.joinedSeq, as: membership.role))
+        }
+        if let access = try context.transaction.access(to: channel, of: user) {
+            rows.ownCapabilities = [channel.rawValue: context.capabilities(in: access)]
+        }
+        return notices
+    }
+}
+
 extension Transaction {
+    /// The position of a user's own stream at which the newest stay in a channel began.
+    fileprivate func joinedUserSeq(of user: UserID, in channel: ChannelID) throws -> Seq {
+        let sql: SQL = "SELECT joined_user_seq FROM members WHERE channel_id = \(channel) AND user_id = \(user)"
+        return try first(sql) { $0.int64() } ?? 0
+    }
+
     /// Makes a user a member as of a channel's newest change: what was there before isn't unread to them.
     ///
     /// - Parameter historyFloor: messages up to it stay hidden from them; a floor that an earlier stay left is never lowered.

@@ -88,14 +88,12 @@ extension Context {
         }
         try transaction.update(access.counters, of: channel)
         for (member, definition) in changes { tell(.role(member.user, channel, definition.role, at: seq)) }
-        try tell(.memberRoleChanged, in: access, seq: seq, Rows(counters: access.counters, members: members))
+        try tell(.memberRoleChanged, in: access, seq: seq, Rows(counters: access.counters, members))
         for (user, standing) in standings {
             guard let membership = standing.membership else { continue }
             tell(
                 .memberRoleChanged, user: user, seq: membership.userSeq,
-                Rows(
-                    memberships: [membership],
-                    ownCapabilities: [channel.rawValue: capabilities(of: user, in: standing)]))
+                Rows(ownCapabilities: [channel.rawValue: capabilities(of: user, in: standing)], [membership]))
         }
     }
 }

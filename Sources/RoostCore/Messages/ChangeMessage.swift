@@ -20,7 +20,7 @@ extension EditMessage: Handled {
         try context.transaction.write(after)
         try context.transaction.update(access.counters, of: access.channelId)
         try context.tell(
-            .messageUpdated, in: access, seq: after.changeSeq, Rows(counters: access.counters, messages: [after]))
+            .messageUpdated, in: access, seq: after.changeSeq, Rows(counters: access.counters, [after]))
         return after
     }
 }
@@ -41,7 +41,7 @@ extension DeleteMessage: Handled {
         try context.transaction.write(after)
         try context.transaction.update(access.counters, of: access.channelId)
         try context.tell(
-            .messageDeleted, in: access, seq: after.changeSeq, Rows(counters: access.counters, messages: [after]))
+            .messageDeleted, in: access, seq: after.changeSeq, Rows(counters: access.counters, [after]))
         return after
     }
 }

@@ -1,4 +1,4 @@
-import RoostAPI
+package import RoostAPI
 
 extension Message {
     static let columns: SQL = """
@@ -101,5 +101,25 @@ extension Transaction {
             messages.append(message)
         }
         return (messages, hasMore)
+    }
+}
+
+extension Message: StoredRow {
+    /// Those born after the position, and those born before it that were changed since: the two together are one page.
+    package static func changed(in stretch: ChannelStretch) throws -> ChangedRows<Message> {
+        let (transaction, after, sizeBytesMax) = (stretch.transaction, stretch.after, stretch.sizeBytesMax / 2)
+        let born = try transaction.messages(
+            after: max(after, stretch.floor), in: stretch.channel, limit: stretch.limit, sizeBytesMax: sizeBytesMax)
+        let changed = try transaction.messages(
+            changedAfter: after, above: stretch.floor, in: stretch.channel, limit: stretch.limit, sizeBytesMax: sizeBytesMax)
+        let ends = [born.hasMore ? born.messages.last?.seq : nil, changed.hasMore ? changed.messages.last?.changeSeq : nil]
+        return ChangedRows(
+            born.messages.map { ($0.seq, $0) } + changed.messages.map { ($0.changeSeq, $0) }, upTo: ends.compactMap { $0 }.min())
+    }
+
+    package static func fresh(
+        in channel: ChannelID, above floor: Seq, beside rows: Rows, in transaction: any Transaction
+    ) throws -> [Message] {
+        try transaction.messages(before: .max, above: floor, in: channel, limit: Limits.freshMessages).messages
     }
 }

@@ -47,7 +47,7 @@ extension SendMessage: Handled {
                 WHERE channel_id = \(channel) AND user_id = \(context.caller.user)
                 """)
         }
-        try context.tell(.messageNew, in: access, seq: seq, Rows(counters: access.counters, messages: [message]))
+        try context.tell(.messageNew, in: access, seq: seq, Rows(counters: access.counters, [message]))
         try context.tellOwnMessage(message, in: access)
         return message
     }
@@ -85,7 +85,7 @@ extension Context {
             "UPDATE members SET user_seq = \(own.userSeq) WHERE channel_id = \(access.channelId) AND user_id = \(caller.user)")
         var standing = access
         standing.own = own
-        tell(.markRead, user: caller.user, seq: own.userSeq, Rows(memberships: standing.membership.map { [$0] }))
+        tell(.markRead, user: caller.user, seq: own.userSeq, Rows(standing.membership.map { [$0] }))
     }
 
     /// The answer to a message that was stored by an earlier call: as it is now if the caller may read it, and else as the caller sent it.

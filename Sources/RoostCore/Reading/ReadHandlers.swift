@@ -23,7 +23,7 @@ extension MarkRead: Handled {
             WHERE channel_id = \(access.channelId) AND user_id = \(context.caller.user)
             """)
         context.tell(
-            .markRead, user: context.caller.user, seq: userSeq, Rows(memberships: access.membership.map { [$0] }))
+            .markRead, user: context.caller.user, seq: userSeq, Rows(access.membership.map { [$0] }))
         return UnreadCount(access)
     }
 }

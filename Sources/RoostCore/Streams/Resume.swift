@@ -15,8 +15,8 @@ extension Resume: Handled {
                 break
             }
             guard let changes = try changes(of: channel, in: context) else { continue }
-            rowCount += 1 + (changes.rows.messages?.count ?? 0) + (changes.rows.members?.count ?? 0)
-            sizeBytes += changes.contentSizeBytes
+            rowCount += 1 + changes.rows.count
+            sizeBytes += context.contentSizeBytes(of: changes.rows)
             guard channels.isEmpty || sizeBytes <= Limits.pageContentBytes else {
                 hasMore = true
                 break
@@ -52,13 +52,5 @@ extension Resume: Handled {
         let missed = access.counters.messageCount - (try context.transaction.messageCount(upTo: held, in: channel))
         if missed > Limits.resumeMessagesPerChannel { return try context.freshChanges(in: access) }
         return try context.changes(in: access, above: floor, after: held, limit: limit)
-    }
-}
-
-extension Changes {
-    /// How many bytes the rows' content takes as it is written.
-    fileprivate var contentSizeBytes: Int {
-        let messages = rows.messages?.reduce(0) { $0 + $1.contentSizeBytes } ?? 0
-        return messages + (rows.channel?.contentSizeBytes ?? 0) + 200 * (rows.members?.count ?? 0)
     }
 }

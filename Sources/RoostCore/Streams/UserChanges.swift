@@ -16,28 +16,8 @@ extension Context {
             throw RoostError(
                 .resyncRequired, "Your stream ends at \(head): forget what you hold and start afresh.", field: "after", limit: head)
         }
-        let sql: SQL = """
-            SELECT m.user_seq, \(Membership.columns) FROM members m
-            JOIN channel_heads h ON h.channel_id = m.channel_id
-            WHERE m.user_id = \(user) AND m.user_seq > \(after) ORDER BY m.user_seq LIMIT \(limit + 1)
-            """
-        let memberships = try transaction.rows(sql) { (stamp: $0.int64(), row: try Membership(reading: &$0)) }
-        let invitations = try transaction.invitations(concerning: user, changedAfter: after, limit: limit)
-        var upTo = memberships.count > limit ? memberships[limit - 1].stamp : head
-        if let end = invitations.upTo { upTo = min(upTo, end) }
-        let newInvitations = invitations.stamped.filter { $0.stamp <= upTo }.map(\.invitation)
-        let profile: SQL = """
-            SELECT u.auto_accept, \(User.columns) FROM users u WHERE u.user_id = \(user) AND u.user_seq > \(after)
-            """
-        let own = try transaction.first(profile) { row in
-            (preferences: Preferences(autoAcceptInvitations: row.bool()), user: try User(reading: &row))
-        }
-        return Changes(
-            stream: .user(user),
-            rows: Rows(
-                memberships: memberships.filter { $0.stamp <= upTo }.map(\.row),
-                invitations: newInvitations.isEmpty ? nil : newInvitations, users: own.map { [$0.user] } ?? [],
-                preferences: own?.preferences),
-            seq: upTo, hasMore: upTo < head)
+        let changed = try changedRows(for: user, after: after, limit: limit)
+        let upTo = min(changed.upTo ?? .max, head)
+        return Changes(stream: .user(user), rows: changed.rows(upTo: upTo), seq: upTo, hasMore: upTo < head)
     }
 }

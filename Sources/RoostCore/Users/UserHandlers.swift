@@ -73,7 +73,7 @@ extension UpdatePreferences: Handled {
         let seq = try context.transaction.advanceStream(of: user)
         try context.transaction.perform(
             "UPDATE users SET auto_accept = \(after.autoAcceptInvitations), user_seq = \(seq) WHERE user_id = \(user)")
-        context.tell(.preferencesUpdated, user: user, seq: seq, Rows(preferences: after))
+        context.tell(.preferencesUpdated, user: user, seq: seq, Rows([after]))
         return after
     }
 }
@@ -118,7 +118,7 @@ extension Context {
                 user_seq = excluded.user_seq, updated_at = excluded.updated_at, version = excluded.version
             """)
         try transaction.indexName(.user, id: id.rawValue, before: before?.displayName, after: after.displayName)
-        tell(.userUpdated, user: id, seq: seq, Rows(users: [after]))
+        tell(.userUpdated, user: id, seq: seq, Rows([after]))
         return after
     }
 

@@ -1,4 +1,4 @@
-import RoostAPI
+package import RoostAPI
 
 extension User {
     static let columns: SQL = "u.user_id, u.display_name, u.avatar_file_id, u.metadata, u.created_at, u.updated_at, u.version"
@@ -37,5 +37,25 @@ extension Transaction {
     /// The seq of the newest change of a user's own stream; 0 before the first.
     func streamHead(of user: UserID) throws -> Seq {
         try first("SELECT seq FROM user_heads WHERE user_id = \(user)") { $0.int64() } ?? 0
+    }
+}
+
+/// On a user's own stream stands the user's own profile.
+extension User: StoredRow {
+    package static func changed(
+        for user: UserID, after seq: Seq, limit: Int, in transaction: any Transaction
+    ) throws -> ChangedRows<User> {
+        let sql: SQL = "SELECT u.user_seq, \(User.columns) FROM users u WHERE u.user_id = \(user) AND u.user_seq > \(seq)"
+        return ChangedRows(try transaction.rows(sql) { (stamp: $0.int64(), row: try User(reading: &$0)) })
+    }
+}
+
+extension Preferences: StoredRow {
+    package static func changed(
+        for user: UserID, after seq: Seq, limit: Int, in transaction: any Transaction
+    ) throws -> ChangedRows<Preferences> {
+        let sql: SQL = "SELECT user_seq, auto_accept FROM users WHERE user_id = \(user) AND user_seq > \(seq)"
+        return ChangedRows(
+            try transaction.rows(sql) { (stamp: $0.int64(), row: Preferences(autoAcceptInvitations: $0.bool())) })
     }
 }

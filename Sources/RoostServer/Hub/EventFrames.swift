@@ -140,7 +140,7 @@ extension Audience {
 extension Event {
     /// The smallest seq of the event's messages, where one of them may be hidden from somebody who gets the event; nil where none is.
     func oldestMessage(to readers: Readers) -> Seq? {
-        readers.areAllMembers ? oldestMessage : rows.messages?.lazy.map(\.seq).min()
+        readers.areAllMembers ? oldestMessage : rows.oldestMessage
     }
 
     /// The members of the event as JSON, without the braces: encoded once for all who get it.

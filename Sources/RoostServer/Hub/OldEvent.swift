@@ -32,7 +32,7 @@ struct OldEventForms {
     private let event: OldEvent
     /// Read back from its JSON, which is all of it that travels between nodes.
     private var decoded: Event?
-    /// By how many messages are left out: members with many floors share few forms.
+    /// By how many rows are left out: members with many floors share few forms.
     private var concealed: [Int: EventFrames.Frames] = [:]
 
     init(of event: OldEvent) { self.event = event }
@@ -44,7 +44,7 @@ struct OldEventForms {
         guard floor >= event.oldestMessage else { return event.frames }
         if decoded == nil { decoded = Event(members: event.members) }
         guard let whole = decoded else { return nil }
-        let hiddenCount = whole.rows.messages?.count { $0.seq <= floor } ?? 0
+        let hiddenCount = whole.rows.count(aboutMessagesUpTo: floor)
         if let frames = concealed[hiddenCount] { return frames }
         var frames = EventFrames.Frames()
         frames.append(whole.concealing(messagesUpTo: floor).encodedMembers)

@@ -1,0 +1,219 @@
+/// Rows as they are after a change: what an event carries, and what an answer to `changes` carries.
+///
+/// What is the channel's own, and what may be done in it, stands by name. All else stands by its kind (``StreamRow``).
+public struct Rows: Sendable {
+    /// The whole channel, where one of its attributes changed.
+    public var channel: Channel?
+    /// The channel's counters, where only they changed.
+    public var counters: ChannelCounters?
+    /// What the caller may do, by channel id: where that may have changed for the caller.
+    public var ownCapabilities: [String: [Permission]]?
+    /// What members may do, by role: where a change of the channel changed that for all of them.
+    public var capabilities: [String: [Permission]]?
+    /// Rows of features, each kind once and none empty, in the order of the kinds' names.
+    private var lists: [any RowList] = []
+
+    /// - Parameter rows: lists of rows, each of another kind. An empty one is the same as none.
+    package init<each Row: StreamRow>(
+        channel: Channel? = nil, counters: ChannelCounters? = nil, ownCapabilities: [String: [Permission]]? = nil,
+        capabilities: [String: [Permission]]? = nil, _ rows: repeat [each Row]?
+    ) {
+        self.channel = channel
+        self.counters = counters
+        self.ownCapabilities = ownCapabilities
+        self.capabilities = capabilities
+        repeat self[(each Row).self] = each rows
+    }
+
+    /// The rows of one kind, to be added to where there may be none yet.
+    package subscript<Row: StreamRow>(_ kind: Row.Type, default rows: @autoclosure () -> [Row]) -> [Row] {
+        get { self[kind] ?? rows() }
+        set { self[kind] = newValue }
+    }
+
+    /// The rows of one kind; nil for none.
+    package subscript<Row: StreamRow>(_ kind: Row.Type) -> [Row]? {
+        get {
+            for list in lists where list.kind == Row.kind { return (list as? RowsOfKind<Row>)?.rows }
+            return nil
+        }
+        set {
+            let list = newValue.flatMap { $0.isEmpty ? nil : RowsOfKind(rows: $0) }
+            guard let index = lists.firstIndex(where: { $0.kind >= Row.kind }) else {
+                if let list { lists.append(list) }
+                return
+            }
+            let isHeld = lists[index].kind == Row.kind
+            if let list {
+                if isHeld { lists[index] = list } else { lists.insert(list, at: index) }
+            } else if isHeld {
+                lists.remove(at: index)
+            }
+        }
+    }
+}
+
+// MARK: What holds for rows of every kind
+
+extension Rows {
+    /// Whether there are no rows of features.
+    package var isEmptyOfFeatures: Bool { lists.isEmpty }
+
+    /// How many rows of features there are.
+    package var count: Int { lists.reduce(0) { $0 + $1.count } }
+
+    /// The smallest seq of a message that one of the rows is about.
+    package var oldestMessage: Seq? { lists.lazy.compactMap(\.oldestMessage).min() }
+
+    /// How many rows are about messages up to a seq.
+    package func count(aboutMessagesUpTo seq: Seq) -> Int { lists.reduce(0) { $0 + $1.count(aboutMessagesUpTo: seq) } }
+
+    /// Without the rows that are about messages before a seq.
+    package func withoutRows(aboutMessagesBefore seq: Seq) -> Rows {
+        var rows = self
+        rows.lists = filteredLists { message in message.map { $0 >= seq } ?? true }
+        return rows
+    }
+
+    /// The rows that are about messages before a seq, and nothing else.
+    package func rows(aboutMessagesBefore seq: Seq) -> Rows {
+        var rows = Rows()
+        rows.lists = filteredLists { message in message.map { $0 < seq } ?? false }
+        return rows
+    }
+
+    private func filteredLists(_ isKept: (_ aboutMessage: Seq?) -> Bool) -> [any RowList] {
+        lists.compactMap { $0.filtered(isKept) }
+    }
+
+    /// Rows of features alone.
+    package var ofFeatures: Rows {
+        var rows = Rows()
+        rows.lists = lists
+        return rows
+    }
+
+    /// Adds rows of features behind those of the same kind.
+    package mutating func append(_ others: Rows) {
+        for list in others.lists { list.append(to: &self) }
+    }
+}
+
+/// The rows of one kind, whichever it is.
+private protocol RowList: Sendable {
+    var kind: String { get }
+    var count: Int { get }
+    var oldestMessage: Seq? { get }
+    func count(aboutMessagesUpTo seq: Seq) -> Int
+    func filtered(_ isKept: (_ aboutMessage: Seq?) -> Bool) -> (any RowList)?
+    func append(to rows: inout Rows)
+    func isEqual(to other: any RowList) -> Bool
+    func hash(into hasher: inout Hasher)
+    func write(to json: inout JSONBytes)
+    func encode(to container: inout KeyedEncodingContainer<RowKey>) throws
+}
+
+private struct RowsOfKind<Row: StreamRow>: RowList, Hashable {
+    var rows: [Row]
+
+    var kind: String { Row.kind }
+    var count: Int { rows.count }
+    var oldestMessage: Seq? { rows.count == 1 ? rows[0].aboutMessage : rows.lazy.compactMap(\.aboutMessage).min() }
+
+    func count(aboutMessagesUpTo seq: Seq) -> Int { rows.count { $0.aboutMessage.map { $0 <= seq } ?? false } }
+
+    func filtered(_ isKept: (_ aboutMessage: Seq?) -> Bool) -> (any RowList)? {
+        let kept = rows.filter { isKept($0.aboutMessage) }
+        return kept.isEmpty ? nil : RowsOfKind(rows: kept)
+    }
+
+    func append(to others: inout Rows) { others[Row.self, default: []] += rows }
+
+    func isEqual(to other: any RowList) -> Bool { (other as? Self) == self }
+
+    func write(to json: inout JSONBytes) {
+        json.key(Row.kind)
+        guard Row.isSingle else { return json.array(rows) }
+        if let row = rows.last { row.write(to: &json) } else { json.null() }
+    }
+
+    func encode(to container: inout KeyedEncodingContainer<RowKey>) throws {
+        let key = RowKey(Row.kind)
+        guard Row.isSingle else { return try container.encode(rows, forKey: key) }
+        try container.encodeIfPresent(rows.last, forKey: key)
+    }
+}
+
+// MARK: On the wire
+
+/// A member of ``Rows``: one with a name of its own, or a kind.
+package struct RowKey: CodingKey {
+    package let stringValue: String
+    package var intValue: Int? { nil }
+
+    package init(_ name: String) { stringValue = name }
+    package init(stringValue: String) { self.init(stringValue) }
+    package init?(intValue: Int) { nil }
+
+    package static let channel = RowKey("channel")
+    package static let counters = RowKey("counters")
+    package static let ownCapabilities = RowKey("ownCapabilities")
+    package static let capabilities = RowKey("capabilities")
+}
+
+extension Rows: Codable {
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: RowKey.self)
+        channel = try container.decodeIfPresent(Channel.self, forKey: .channel)
+        counters = try container.decodeIfPresent(ChannelCounters.self, forKey: .counters)
+        for kind in RowKinds.known(to: decoder).all { try decode(kind, from: container) }
+        ownCapabilities = try container.decodeIfPresent([String: [Permission]].self, forKey: .ownCapabilities)
+        capabilities = try container.decodeIfPresent([String: [Permission]].self, forKey: .capabilities)
+    }
+
+    private mutating func decode<Row: StreamRow>(_ kind: Row.Type, from container: KeyedDecodingContainer<RowKey>) throws {
+        let key = RowKey(Row.kind)
+        if Row.isSingle {
+            self[kind] = try container.decodeIfPresent(Row.self, forKey: key).map { [$0] }
+        } else {
+            self[kind] = try container.decodeIfPresent([Row].self, forKey: key)
+        }
+    }
+
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: RowKey.self)
+        try container.encodeIfPresent(channel, forKey: .channel)
+        try container.encodeIfPresent(counters, forKey: .counters)
+        for list in lists { try list.encode(to: &container) }
+        try container.encodeIfPresent(ownCapabilities, forKey: .ownCapabilities)
+        try container.encodeIfPresent(capabilities, forKey: .capabilities)
+    }
+}
+
+extension Rows: WireWritable {
+    public func write(to json: inout JSONBytes) {
+        json.beginObject()
+        json.member("channel", channel)
+        json.member("counters", counters)
+        for list in lists { list.write(to: &json) }
+        json.member("ownCapabilities", ownCapabilities)
+        json.member("capabilities", capabilities)
+        json.endObject()
+    }
+}
+
+extension Rows: Hashable {
+    public static func == (left: Rows, right: Rows) -> Bool {
+        left.channel == right.channel && left.counters == right.counters && left.ownCapabilities == right.ownCapabilities
+            && left.capabilities == right.capabilities && left.lists.count == right.lists.count
+            && zip(left.lists, right.lists).allSatisfy { $0.isEqual(to: $1) }
+    }
+
+    public func hash(into hasher: inout Hasher) {
+        hasher.combine(channel)
+        hasher.combine(counters)
+        for list in lists { list.hash(into: &hasher) }
+        hasher.combine(ownCapabilities)
+        hasher.combine(capabilities)
+    }
+}
