@@ -7,8 +7,8 @@ struct HistoryLoad: Hashable, Sendable {
     var before: Seq
     var limit: Int
     var waiting: [CallToken]
-    /// Changes of messages before the window that came meanwhile: the page may be older than they are.
-    var strays: [Message] = []
+    /// Rows about messages before the window that came meanwhile: the page may be older than they are.
+    var overtaken = Rows()
 }
 
 /// Older messages: they extend the window of cached messages downwards, so that it never has a hole.
@@ -32,7 +32,7 @@ extension Sync {
     mutating func pageArrived(in channel: ChannelID, _ result: Result<[UInt8], RoostError>) {
         guard let load = loads.removeValue(forKey: channel) else { return }
         do {
-            let page = try ReplyResult<HistoryPage>.decode(try result.get())
+            let page = try ReplyResult<HistoryPage>.decode(try result.get(), settings.rowKinds)
             guard let position = saved.channels[channel] else { throw RoostError(.notMember, "The channel isn't one of yours.") }
             guard position.windowStart == load.before else { return loadAgain(load, in: channel, before: position.windowStart) }
             store(page, of: load, in: channel)
@@ -55,15 +55,14 @@ extension Sync {
 
     private mutating func store(_ page: HistoryPage, of load: HistoryLoad, in channel: ChannelID) {
         for problem in page.rows.problems { log(.error, "A message of \(channel) couldn't be read and was skipped: \(problem)") }
-        let messages = page.rows.rows.messages ?? []
-        let start = page.hasOlder ? messages.map(\.seq).min() ?? load.before : 0
+        let start = page.hasOlder ? page.rows.rows.oldestMessage ?? load.before : 0
         saved.channels[channel]?.windowStart = start
-        let strays = load.strays.filter { $0.seq >= start }
-        emit(.store([.messages(messages)] + (strays.isEmpty ? [] : [.messages(strays)]) + positionWrite(of: channel)))
+        let rows = [page.rows.rows.ofFeatures, load.overtaken.withoutRows(aboutMessagesBefore: start)]
+        emit(.store(rows.filter { !$0.isEmptyOfFeatures }.map { .rows($0, of: .channel(channel)) } + positionWrite(of: channel)))
     }
 }
 
-/// A page of messages, read leniently.
+/// A page of messages and of what is about them, read leniently.
 private struct HistoryPage: Decodable {
     var rows: LenientRows
     var hasOlder: Bool

@@ -27,14 +27,12 @@ struct StoreChange: Hashable, Sendable {
 }
 
 extension StoreChange {
-    init(_ writes: [StoreWrite]) {
+    init(_ writes: [StoreWrite], _ kinds: CachedRowKinds) {
         for write in writes {
             if let channel = write.channel { channels.insert(channel) }
             switch write {
             case .erase: self.merge(.everything)
-            case .members(let channel, _): members.insert(channel)
-            case .membership(let membership): memberships.insert(membership.channelId)
-            case .invitation, .preferences: isOwn = true
+            case .rows(let rows, let stream): kinds.note(rows, of: stream, in: &self)
             default: break
             }
         }

@@ -9,6 +9,8 @@ struct DatabaseFile: Sendable {
     /// Whether a commit must have reached the disk before it returns. Of a cache, the last commits may be lost with the power.
     var isDurable: Bool
     var migrator: DatabaseMigrator
+    /// What is done with the file once it has the migrator's schema.
+    var prepare: @Sendable (Database) throws -> Void = { _ in }
     var logger: Logger
 
     /// Opens the file, creating it when there is none.
@@ -48,6 +50,7 @@ struct DatabaseFile: Sendable {
     private func migrated(_ queue: DatabaseQueue) throws -> DatabaseQueue {
         if try queue.read(migrator.hasBeenSuperseded) { throw NewerSchema() }
         try migrator.migrate(queue)
+        try queue.write(prepare)
         return queue
     }
 

@@ -12,14 +12,19 @@ final class Store: Sendable {
     private let file: DatabaseFile
     private let queue: Mutex<DatabaseQueue>
     private let user: UserID
+    private let kinds: CachedRowKinds
     let signals = ChangeSignals()
 
     /// Opens the cache; one that is damaged or from a newer version is put aside and begun anew.
     ///
-    /// - Parameter url: the file; nil for a cache in memory.
-    init(url: URL?, user: UserID, logger: Logger) throws {
+    /// - Parameters:
+    ///   - url: the file; nil for a cache in memory.
+    ///   - kinds: the rows that it keeps.
+    init(url: URL?, user: UserID, kinds: CachedRowKinds = .standard, logger: Logger) throws {
         self.user = user
-        file = DatabaseFile(url: url, isDurable: false, migrator: Self.schema, logger: logger)
+        self.kinds = kinds
+        file = DatabaseFile(
+            url: url, isDurable: false, migrator: Self.migrator, prepare: { try Self.prepare($0, kinds) }, logger: logger)
         queue = Mutex(try file.open())
     }
 
@@ -27,11 +32,11 @@ final class Store: Sendable {
 
     /// Applies writes in one transaction, then tells the live objects.
     func write(_ writes: [StoreWrite]) async throws {
-        let user = user
+        let (user, kinds) = (user, kinds)
         try await database.write { database in
-            for write in writes { try database.apply(write, as: user) }
+            for write in writes { try database.apply(write, as: user, kinds) }
         }
-        signals.signal(StoreChange(writes))
+        signals.signal(StoreChange(writes, kinds))
     }
 
     func read<Value: Sendable>(_ query: @escaping @Sendable (Database) throws -> Value) async throws -> Value {

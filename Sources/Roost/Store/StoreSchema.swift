@@ -1,25 +1,40 @@
 import GRDB
 
 extension Store {
-    /// The schema. Models are kept as JSON; beside it stand only the columns that are searched, sorted or changed on their own.
-    ///
-    /// A cache is never carried over to another schema: it is dropped, and fetched again.
-    static var schema: DatabaseMigrator {
+    /// What tells one format of the cache from another. The tables themselves follow from ``schema(_:)``.
+    static var migrator: DatabaseMigrator {
         var migrator = DatabaseMigrator()
-        migrator.registerMigration("1") { _ in }
-        for earlier in ["2", "3", "4"] { migrator.registerMigration(earlier) { _ in } }
-        // "3" folds more letters in the keys by which names are found and sorted; "4" has the versions of profiles; "5" knows of messages that
-        // the user wasn't given.
-        migrator.registerMigration("5") { database in
-            let tables = [
-                "state", "positions", "channels", "channel_attributes", "memberships", "capabilities", "messages", "members",
-                "invitations", "users", "preferences",
-            ]
-            for table in tables { try database.execute(sql: "DROP TABLE IF EXISTS \(table)") }
-            try database.execute(sql: streams + channels + rows)
-        }
+        for earlier in ["1", "2", "3", "4", "5"] { migrator.registerMigration(earlier) { _ in } }
+        migrator.registerMigration("6") { try $0.execute(sql: "CREATE TABLE cache_schema (sql TEXT NOT NULL)") }
         return migrator
     }
+
+    /// Makes the tables unless they are there as this version has them.
+    ///
+    /// A cache is never carried over to another schema, be it that a kind of rows came or that a column did: it is dropped, and fetched again.
+    static func prepare(_ database: Database, _ kinds: CachedRowKinds) throws {
+        guard try String.fetchOne(database, sql: "SELECT sql FROM cache_schema") != schema(kinds) else { return }
+        try makeTables(in: database, kinds)
+    }
+
+    /// Drops what is cached, and makes the tables anew.
+    static func makeTables(in database: Database, _ kinds: CachedRowKinds) throws {
+        let tables = try String.fetchAll(
+            database,
+            sql: """
+                SELECT name FROM sqlite_schema
+                WHERE type = 'table' AND name NOT LIKE 'sqlite_%' AND name NOT IN ('grdb_migrations', 'cache_schema')
+                """)
+        for table in tables { try database.execute(sql: "DROP TABLE \(table)") }
+        let schema = schema(kinds)
+        try database.execute(sql: schema)
+        try database.execute(sql: "DELETE FROM cache_schema")
+        try database.execute(sql: "INSERT INTO cache_schema (sql) VALUES (?)", arguments: [schema])
+    }
+
+    /// The schema. Models are kept as JSON; beside it stand only the columns that are searched, sorted or changed on their own. Rows of features
+    /// bring tables of their own.
+    static func schema(_ kinds: CachedRowKinds) -> String { streams + channels + kinds.schema }
 
     private static let streams = """
         CREATE TABLE state (id INTEGER PRIMARY KEY CHECK (id = 1), epoch TEXT, user_cursor INTEGER NOT NULL);
@@ -30,8 +45,7 @@ extension Store {
         ) WITHOUT ROWID;
         """
 
-    /// A list of channels reads every row of `channels` and the index of `memberships`: both are narrow, and the JSON stands
-    /// elsewhere.
+    /// A list of channels reads every row of `channels`: they are narrow, and the JSON stands elsewhere.
     private static let channels = """
         CREATE TABLE channels (
             channel_id TEXT PRIMARY KEY NOT NULL, seq INTEGER NOT NULL, member_count INTEGER NOT NULL,
@@ -40,31 +54,6 @@ extension Store {
             tags TEXT NOT NULL, is_public INTEGER NOT NULL, is_frozen INTEGER NOT NULL, is_deleted INTEGER NOT NULL
         ) WITHOUT ROWID;
         CREATE TABLE channel_attributes (channel_id TEXT PRIMARY KEY NOT NULL, json BLOB NOT NULL) WITHOUT ROWID;
-        CREATE TABLE memberships (
-            channel_id TEXT PRIMARY KEY NOT NULL, is_member INTEGER NOT NULL, read_count INTEGER NOT NULL, hidden TEXT NOT NULL,
-            hidden_message_count INTEGER NOT NULL, history_floor INTEGER NOT NULL, json BLOB NOT NULL
-        ) WITHOUT ROWID;
-        CREATE INDEX memberships_listed ON memberships (is_member, channel_id, read_count, hidden, hidden_message_count);
         CREATE TABLE capabilities (channel_id TEXT PRIMARY KEY NOT NULL, json BLOB NOT NULL) WITHOUT ROWID;
-        """
-
-    private static let rows = """
-        CREATE TABLE messages (
-            channel_id TEXT NOT NULL, seq INTEGER NOT NULL, change_seq INTEGER NOT NULL, json BLOB NOT NULL,
-            PRIMARY KEY (channel_id, seq)
-        ) WITHOUT ROWID;
-        CREATE TABLE members (
-            channel_id TEXT NOT NULL, user_id TEXT NOT NULL, change_seq INTEGER NOT NULL, json BLOB NOT NULL,
-            PRIMARY KEY (channel_id, user_id)
-        ) WITHOUT ROWID;
-        CREATE INDEX members_changed ON members (channel_id, change_seq);
-        CREATE TABLE invitations (
-            channel_id TEXT NOT NULL, user_id TEXT NOT NULL, inviter TEXT NOT NULL, revision INTEGER NOT NULL,
-            is_waiting INTEGER NOT NULL, invited_at INTEGER NOT NULL, json BLOB NOT NULL,
-            PRIMARY KEY (channel_id, user_id, inviter)
-        ) WITHOUT ROWID;
-        CREATE INDEX invitations_waiting ON invitations (is_waiting, invited_at, channel_id);
-        CREATE TABLE users (user_id TEXT PRIMARY KEY NOT NULL, version INTEGER NOT NULL, json BLOB NOT NULL) WITHOUT ROWID;
-        CREATE TABLE preferences (id INTEGER PRIMARY KEY CHECK (id = 1), json BLOB NOT NULL);
         """
 }

@@ -44,7 +44,9 @@ struct IncomingFrame: Decodable {
         event = container.contains(.event) ? try IncomingEvent(from: decoder) : nil
     }
 
-    init(_ bytes: [UInt8]) throws { self = try JSONDecoder().decode(Self.self, from: Data(bytes)) }
+    init(_ bytes: [UInt8], _ kinds: RowKinds = .standard) throws {
+        self = try JSONDecoder(reading: kinds).decode(Self.self, from: Data(bytes))
+    }
 }
 
 /// An event, whatever its kind: the rows say what to store, so the kind needs no understanding.
@@ -75,7 +77,16 @@ struct IncomingChanges: Decodable {
 struct ReplyResult<Value: Decodable>: Decodable {
     var result: Value
 
-    static func decode(_ bytes: [UInt8]) throws -> Value { try JSONDecoder().decode(Self.self, from: Data(bytes)).result }
+    static func decode(_ bytes: [UInt8], _ kinds: RowKinds = .standard) throws -> Value {
+        try JSONDecoder(reading: kinds).decode(Self.self, from: Data(bytes)).result
+    }
+}
+
+extension JSONDecoder {
+    fileprivate convenience init(reading kinds: RowKinds) {
+        self.init()
+        if let key = RowKinds.userInfoKey { userInfo[key] = kinds }
+    }
 }
 
 /// Rows of which those that can't be read are left out and described.
@@ -84,47 +95,43 @@ struct LenientRows: Decodable {
     /// What was wrong with each row that was left out.
     var problems: [String] = []
 
-    private enum CodingKeys: String, CodingKey {
-        case channel, counters, members, messages, memberships, invitations, users, preferences, ownCapabilities, capabilities
-    }
-
     init(from decoder: any Decoder) throws {
-        let container = try decoder.container(keyedBy: CodingKeys.self)
+        let container = try decoder.container(keyedBy: RowKey.self)
         rows.channel = one(Channel.self, .channel, in: container)
         rows.counters = one(ChannelCounters.self, .counters, in: container)
-        rows.members = many(Member.self, .members, in: container)
-        rows.messages = many(Message.self, .messages, in: container)
-        rows.memberships = many(Membership.self, .memberships, in: container)
-        rows.invitations = many(Invitation.self, .invitations, in: container)
-        rows.users = many(User.self, .users, in: container)
-        rows.preferences = one(Preferences.self, .preferences, in: container)
+        for kind in RowKinds.known(to: decoder).all { read(kind, in: container) }
         rows.ownCapabilities = permissions(.ownCapabilities, in: container)
         rows.capabilities = permissions(.capabilities, in: container)
     }
 
+    private mutating func read<Row: StreamRow>(_ kind: Row.Type, in container: KeyedDecodingContainer<RowKey>) {
+        let key = RowKey(Row.kind)
+        rows[kind] = Row.isSingle ? one(kind, key, in: container).map { [$0] } : many(kind, key, in: container)
+    }
+
     /// Lists of permissions, without those that this version doesn't know.
     private mutating func permissions(
-        _ key: CodingKeys, in container: KeyedDecodingContainer<CodingKeys>
+        _ key: RowKey, in container: KeyedDecodingContainer<RowKey>
     ) -> [String: [Permission]]? {
         one([String: [String]].self, key, in: container)?.mapValues { $0.compactMap(Permission.init(rawValue:)) }
     }
 
     private mutating func one<Row: Decodable>(
-        _ type: Row.Type, _ key: CodingKeys, in container: KeyedDecodingContainer<CodingKeys>
+        _ type: Row.Type, _ key: RowKey, in container: KeyedDecodingContainer<RowKey>
     ) -> Row? {
         do {
             return try container.decodeIfPresent(type, forKey: key)
         } catch {
-            problems.append("\(key.rawValue): \(error)")
+            problems.append("\(key.stringValue): \(error)")
             return nil
         }
     }
 
     private mutating func many<Row: Decodable>(
-        _ type: Row.Type, _ key: CodingKeys, in container: KeyedDecodingContainer<CodingKeys>
+        _ type: Row.Type, _ key: RowKey, in container: KeyedDecodingContainer<RowKey>
     ) -> [Row]? {
         guard let attempts = one([Attempt<Row>].self, key, in: container) else { return nil }
-        problems += attempts.compactMap(\.problem).map { "\(key.rawValue): \($0)" }
+        problems += attempts.compactMap(\.problem).map { "\(key.stringValue): \($0)" }
         return attempts.compactMap(\.row)
     }
 }

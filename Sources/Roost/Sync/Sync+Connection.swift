@@ -87,7 +87,7 @@ extension Sync {
     private mutating func receive(_ bytes: [UInt8]) {
         let frame: IncomingFrame
         do {
-            frame = try IncomingFrame(bytes)
+            frame = try IncomingFrame(bytes, settings.rowKinds)
         } catch {
             // A frame that can't be read is skipped. If it was an event, the next one of its stream shows the gap.
             return log(.error, "A frame of \(bytes.count) bytes couldn't be read and was skipped: \(error)")

@@ -10,17 +10,16 @@ extension Sync {
         let rows = changes.rows.rows
         var writes: [StoreWrite] = []
         if changes.isFresh == true || saved.channels[channel] == nil {
-            let messages = rows.messages ?? []
             // Of an ephemeral channel there is nothing older to be had.
-            let isWhole = rows.channel.map { messages.count >= $0.counters.messageCount || $0.isEphemeral } ?? false
-            let lowest = messages.map(\.seq).min() ?? changes.seq &+ 1
+            let isWhole = rows.channel.map { rows.messageCount(after: 0) >= $0.counters.messageCount || $0.isEphemeral } ?? false
+            let lowest = rows.oldestMessage ?? changes.seq &+ 1
             let counters = rows.channel.flatMap { $0.isEphemeral ? nil : $0.counters }
             saved.channels[channel] = Position(
                 cursor: changes.seq, windowStart: isWhole ? 0 : lowest, messageCount: counters?.messageCount)
             refreshing.remove(channel)
             writes.append(.forget(channel))
         } else {
-            let born = born(in: rows, after: saved.channels[channel]?.cursor ?? 0)
+            let born = rows.messageCount(after: saved.channels[channel]?.cursor ?? 0)
             guard !mustRefresh(channel, rows, born: born) else {
                 refreshing.insert(channel)
                 return []
@@ -38,13 +37,14 @@ extension Sync {
         var writes: [StoreWrite] = []
         if let row = rows.channel { writes.append(.channel(row)) }
         if let counters = rows.counters { writes.append(.counters(channel, counters)) }
-        if let members = rows.members, !members.isEmpty { writes.append(.members(channel, members)) }
+        // Memberships are the user's: they follow behind the channel's position.
+        var own = rows.ofFeatures
+        own.memberships = nil
         let windowStart = saved.channels[channel]?.windowStart ?? .max
-        let messages = (rows.messages ?? []).filter { $0.seq >= windowStart }
-        if !messages.isEmpty { writes.append(.messages(messages)) }
+        let kept = own.withoutRows(aboutMessagesBefore: windowStart)
+        if !kept.isEmptyOfFeatures { writes.append(.rows(kept, of: .channel(channel))) }
         // A page of history on its way may have been read before this change: it is applied once more after the page.
-        loads[channel]?.strays += (rows.messages ?? []).filter { $0.seq < windowStart }
-        writes += (rows.invitations ?? []).map { .invitation($0) }
+        loads[channel]?.overtaken.append(own.rows(aboutMessagesBefore: windowStart))
         // Admins, moderators and backends may do what they may whatever the channel's state.
         if let capabilities = rows.capabilities, role == .user, let seq = saved.channels[channel]?.cursor {
             writes.append(.roleCapabilities(channel, Capabilities.ByRole(permissions: capabilities, channelSeq: seq)))
@@ -54,8 +54,9 @@ extension Sync {
 
     mutating func userWrites(_ rows: Rows) -> [StoreWrite] {
         var writes: [StoreWrite] = []
-        if let users = rows.users, !users.isEmpty { writes.append(.users(users)) }
-        if let preferences = rows.preferences { writes.append(.preferences(preferences)) }
+        var own = rows.ofFeatures
+        own.memberships = nil
+        if !own.isEmptyOfFeatures { writes.append(.rows(own, of: .user(user))) }
         for membership in rows.memberships ?? [] {
             if membership.state == .member, let channel = rows.channel, channel.channelId == membership.channelId {
                 // A stay that began after where this client stands is another one: its leaving before was told with it.
@@ -66,19 +67,8 @@ extension Sync {
             }
             writes += membershipWrites(membership)
         }
-        writes += invitationWrites(rows.invitations ?? [], channel: rows.channel)
+        writes += summaryWrites(rows)
         return writes + capabilityWrites(rows)
-    }
-
-    /// Invitations, and the summary of the channel that one to the user leads to.
-    func invitationWrites(_ invitations: [Invitation], channel: Channel?) -> [StoreWrite] {
-        var writes: [StoreWrite] = invitations.map { .invitation($0) }
-        if let channel, saved.channels[channel.channelId] == nil,
-            invitations.contains(where: { $0.channelId == channel.channelId && $0.userId == user && $0.state == .pending })
-        {
-            writes.append(.channel(channel))
-        }
-        return writes
     }
 
     private func capabilityWrites(_ rows: Rows) -> [StoreWrite] {
@@ -110,7 +100,7 @@ extension Sync {
             cursor: seq, windowStart: isWhole ? 0 : lastMessage?.seq ?? seq &+ 1,
             messageCount: channel.isEphemeral ? nil : channel.counters.messageCount)
         var writes: [StoreWrite] = [.forget(id), .channel(channel)]
-        if let lastMessage { writes.append(.messages([lastMessage])) }
+        if let lastMessage { writes.append(.messages([lastMessage], of: id)) }
         return writes + positionWrite(of: id)
     }
 

@@ -44,7 +44,7 @@ extension Sync {
                 return catchUp()
             }
         case .channel(let channel):
-            let born = born(in: rows, after: position)
+            let born = rows.messageCount(after: position)
             guard !mustRefresh(channel, rows, born: born) else {
                 refreshing.insert(channel)
                 held.append(event)
@@ -53,21 +53,13 @@ extension Sync {
             saved.channels[channel]?.advance(to: event.seq, rows.counters ?? rows.channel?.counters, born: born)
             var writes = channelWrites(rows, of: channel)
             // Only the event that a message was born with counts it, and only once: the position has just moved past it.
-            for message in rows.messages ?? [] where message.seq > position && message.sender == user {
-                writes.append(.countOwn(message))
-            }
-            store(writes + positionWrite(of: channel), messages: rows.messages ?? [])
+            let own = rows.sent(by: user)
+            for message in own where message.seq > position { writes.append(.countOwn(message)) }
+            store(writes + positionWrite(of: channel), own: own)
         }
     }
 
     // MARK: Holes
-
-    /// How many messages rows bring that are newer than a position. One that was changed too stands twice among changes.
-    func born(in rows: Rows, after position: Seq) -> Int {
-        guard let messages = rows.messages else { return 0 }
-        return messages.count == 1
-            ? (messages[0].seq > position ? 1 : 0) : Set(messages.lazy.map(\.seq).filter { $0 > position }).count
-    }
 
     /// Whether a channel's rows can't be applied behind a hole: they bring the messages that come after it, or the right to read them.
     func mustRefresh(_ channel: ChannelID, _ rows: Rows, born: Int) -> Bool {
@@ -109,7 +101,7 @@ extension Sync {
     mutating func resumed(_ bytes: [UInt8]) {
         let page: IncomingResumption
         do {
-            page = try ReplyResult<IncomingResumption>.decode(bytes)
+            page = try ReplyResult<IncomingResumption>.decode(bytes, settings.rowKinds)
         } catch {
             return lose("the answer to a resume couldn't be read: \(error)")
         }
@@ -117,16 +109,16 @@ extension Sync {
         var writes = userWrites(page.user.rows.rows)
         saved.userCursor = max(saved.userCursor, page.user.seq)
         writes.append(.userPosition(saved.userCursor))
-        var messages: [Message] = []
+        var own: [Message] = []
         for channel in saved.channels.keys where regainsReading(page.user.rows.rows, in: channel) { refreshing.insert(channel) }
         for changes in page.channels {
             for problem in changes.rows.problems {
                 log(.error, "A row of \(changes.stream) couldn't be read and was skipped: \(problem)")
             }
             writes += self.writes(for: changes)
-            messages += changes.rows.rows.messages ?? []
+            own += changes.rows.rows.sent(by: user)
         }
-        store(writes, messages: messages)
+        store(writes, own: own)
         guard page.hasMore || !refreshing.isEmpty else { return caughtUp() }
         guard saved != before || !refreshing.isEmpty else { return lose("a resume promised more and brought nothing") }
         resume()
@@ -167,11 +159,9 @@ extension Sync {
     }
 
     /// Asks to store, and then takes from the outbox what has become part of the channel: never before it is stored.
-    private mutating func store(_ writes: [StoreWrite], messages: [Message] = []) {
+    private mutating func store(_ writes: [StoreWrite], own messages: [Message] = []) {
         emit(.store(writes))
-        for message in messages where message.sender == user {
-            arrived(message)
-        }
+        for message in messages { arrived(message) }
         settleAcknowledged()
     }
 }

@@ -30,6 +30,8 @@ struct Sync: Sendable {
         var heldEventsMax = 10_000
         /// Times that the server may answer a message with `internal_error` before it counts as refused.
         var internalErrorsMax = 8
+        /// The rows that are read of what the server tells.
+        var rowKinds = RowKinds.standard
     }
 
     enum Phase: Hashable, Sendable {

@@ -1,0 +1,36 @@
+import GRDB
+import RoostAPI
+
+extension Message: CachedRow {
+    static let schema = """
+        CREATE TABLE messages (
+            channel_id TEXT NOT NULL, seq INTEGER NOT NULL, change_seq INTEGER NOT NULL, json BLOB NOT NULL,
+            PRIMARY KEY (channel_id, seq)
+        ) WITHOUT ROWID;
+        """
+
+    /// Those that are concealed from the user are left out (SB-14, SB-26).
+    static func save(_ rows: [Message], of stream: StreamID, as user: UserID, in database: Database) throws {
+        for message in rows {
+            try database.run(
+                """
+                INSERT INTO messages (channel_id, seq, change_seq, json)
+                SELECT ?1, ?2, ?3, ?4
+                WHERE ?2 > COALESCE((SELECT history_floor FROM memberships WHERE channel_id = ?1), 0)
+                ON CONFLICT (channel_id, seq) DO UPDATE SET change_seq = excluded.change_seq, json = excluded.json
+                WHERE excluded.change_seq >= change_seq
+                """, [message.channelId.rawValue, message.seq, message.changeSeq, try StoredJSON.encode(message)])
+        }
+    }
+
+    static func conceal(messagesUpTo floor: Seq, in channel: ChannelID, in database: Database) throws {
+        try database.run("DELETE FROM messages WHERE channel_id = ? AND seq <= ?", [channel.rawValue, floor])
+    }
+}
+
+extension StoreWrite {
+    /// Puts messages of a channel in the place of older ones.
+    static func messages(_ messages: [Message], of channel: ChannelID) -> StoreWrite {
+        .rows(Rows(messages), of: .channel(channel))
+    }
+}

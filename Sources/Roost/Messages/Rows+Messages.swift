@@ -1,0 +1,14 @@
+import RoostAPI
+
+/// What following a stream asks of the messages that rows bring.
+extension Rows {
+    /// How many messages there are that are newer than a position. One that was changed too stands twice among changes.
+    func messageCount(after position: Seq) -> Int {
+        guard let messages else { return 0 }
+        return messages.count == 1
+            ? (messages[0].seq > position ? 1 : 0) : Set(messages.lazy.map(\.seq).filter { $0 > position }).count
+    }
+
+    /// Messages that a user sent.
+    func sent(by sender: UserID) -> [Message] { (messages ?? []).filter { $0.sender == sender } }
+}

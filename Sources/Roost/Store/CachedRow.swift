@@ -1,0 +1,106 @@
+import Foundation
+import GRDB
+import RoostAPI
+
+/// A kind of row as the cache keeps it.
+///
+/// A kind's conformance stands in the folder of its feature. One that says nothing of its own is kept in a table of the common shape: by channel
+/// and key, the newer row in the place of the older, without what is about messages that are concealed from the user.
+protocol CachedRow: StreamRow {
+    /// The statements that make the kind's tables and indexes.
+    static var schema: String { get }
+
+    /// Puts rows of a stream in the place of older ones.
+    static func save(_ rows: [Self], of stream: StreamID, as user: UserID, in database: Database) throws
+
+    /// Forgets what belongs to a channel that begins afresh, or isn't followed any more.
+    static func forget(_ channel: ChannelID, as user: UserID, in database: Database) throws
+
+    /// Forgets what is about a channel's messages up to a seq, which are concealed from the user.
+    static func conceal(messagesUpTo floor: Seq, in channel: ChannelID, in database: Database) throws
+
+    /// What live objects must read again when rows of the kind were written. Nothing but the stream's channel unless a kind says otherwise.
+    static func note(_ rows: [Self], of stream: StreamID, in change: inout StoreChange)
+}
+
+extension CachedRow {
+    static var schema: String {
+        """
+        CREATE TABLE \(kind) (
+            channel_id TEXT NOT NULL, key TEXT NOT NULL, stamp INTEGER NOT NULL, about_message INTEGER, json BLOB NOT NULL,
+            PRIMARY KEY (channel_id, key)
+        ) WITHOUT ROWID;
+        """
+    }
+
+    static func save(_ rows: [Self], of stream: StreamID, as user: UserID, in database: Database) throws {
+        guard case .channel(let channel) = stream else { return }
+        for row in rows {
+            try database.run(
+                """
+                INSERT INTO \(kind) (channel_id, key, stamp, about_message, json)
+                SELECT ?1, ?2, ?3, ?4, ?5
+                WHERE ?4 IS NULL OR ?4 > COALESCE((SELECT history_floor FROM memberships WHERE channel_id = ?1), 0)
+                ON CONFLICT (channel_id, key) DO UPDATE
+                SET stamp = excluded.stamp, about_message = excluded.about_message, json = excluded.json
+                WHERE excluded.stamp >= stamp
+                """, [channel.rawValue, row.key, row.stamp, row.aboutMessage, try StoredJSON.encode(row)])
+        }
+    }
+
+    static func forget(_ channel: ChannelID, as user: UserID, in database: Database) throws {
+        try database.run("DELETE FROM \(kind) WHERE channel_id = ?", [channel.rawValue])
+    }
+
+    static func conceal(messagesUpTo floor: Seq, in channel: ChannelID, in database: Database) throws {
+        try database.run("DELETE FROM \(kind) WHERE channel_id = ? AND about_message <= ?", [channel.rawValue, floor])
+    }
+
+    static func note(_ rows: [Self], of stream: StreamID, in change: inout StoreChange) {}
+
+    /// The cached rows of a channel, by their keys.
+    static func cached(in channel: ChannelID, _ database: Database) throws -> [Self] {
+        let statement = try database.cachedStatement(sql: "SELECT json FROM \(kind) WHERE channel_id = ? ORDER BY key")
+        return try Data.fetchAll(statement, arguments: [channel.rawValue]).map { try StoredJSON.decode(Self.self, from: $0) }
+    }
+}
+
+/// The kinds of rows as the cache keeps them, in the order of ``RowKinds``.
+struct CachedRowKinds: Sendable {
+    let kinds: RowKinds
+    let all: [any CachedRow.Type]
+
+    /// A kind without a conformance is left out; a test sees that none is.
+    init(_ kinds: RowKinds) {
+        self.kinds = kinds
+        all = kinds.all.compactMap { $0 as? any CachedRow.Type }
+    }
+
+    static let standard = CachedRowKinds(.standard)
+
+    /// The statements that make the tables of all kinds.
+    var schema: String { all.map { $0.schema }.joined(separator: "\n") }
+
+    func save(_ rows: Rows, of stream: StreamID, as user: UserID, in database: Database) throws {
+        func save<Row: CachedRow>(_ kind: Row.Type) throws {
+            if let rows = rows[kind] { try kind.save(rows, of: stream, as: user, in: database) }
+        }
+        for kind in all { try save(kind) }
+        for membership in rows.memberships ?? [] where membership.historyFloor > 0 {
+            for kind in all {
+                try kind.conceal(messagesUpTo: membership.historyFloor, in: membership.channelId, in: database)
+            }
+        }
+    }
+
+    func forget(_ channel: ChannelID, as user: UserID, in database: Database) throws {
+        for kind in all { try kind.forget(channel, as: user, in: database) }
+    }
+
+    func note(_ rows: Rows, of stream: StreamID, in change: inout StoreChange) {
+        func note<Row: CachedRow>(_ kind: Row.Type) {
+            if let rows = rows[kind] { kind.note(rows, of: stream, in: &change) }
+        }
+        for kind in all { note(kind) }
+    }
+}
