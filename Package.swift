@@ -145,7 +145,11 @@ let package = Package(
             dependencies: ["RoostAPI", "RoostCore", "RoostDatabase", "RoostTestSupport", "CPageVFS", "CFaultVFS"],
             swiftSettings: settings),
         .testTarget(
-            name: "ConvergenceTests", dependencies: ["RoostAPI", "RoostCore", "RoostDatabase", "RoostTestSupport"],
+            name: "ConvergenceTests",
+            dependencies: [
+                "RoostAPI", "RoostCore", "RoostDatabase", "Roost", "RoostTestSupport",
+                .product(name: "Logging", package: "swift-log"),
+            ],
             swiftSettings: settings),
         .testTarget(
             name: "PermissionMatrixTests", dependencies: ["RoostAPI", "RoostCore", "RoostDatabase", "RoostTestSupport"],

@@ -33,7 +33,7 @@ import Testing
         let whole = zip(zip(kinds, messages), counters).map { told, counters in
             Event(
                 kind: told.0, stream: .channel("general"), seq: told.1.changeSeq, actor: "ann",
-                rows: Rows(counters: counters, messages: [told.1]))
+                rows: Rows(counters: counters, [told.1]))
         }
         var shown = whole
         for hidden in [0, 3] {

@@ -21,6 +21,8 @@ public final class CoreWorld {
     public var presence: any Presence = NobodyPresent()
     /// What the operator decided.
     public var options = AppOptions()
+    /// The kinds of rows that streams carry.
+    package var rowKinds = StoredRowKinds.standard
     /// What was told by all operations so far, in the order of their commits.
     public private(set) var notices: [Notice] = []
     private var lastClientID = 0
@@ -47,7 +49,8 @@ public final class CoreWorld {
         var told: [Notice] = []
         func run(_ transaction: any Transaction) throws -> O.Response {
             var context = Context(
-                transaction: transaction, caller: caller, now: now, ids: ids, presence: presence, options: options)
+                transaction: transaction, caller: caller, now: now, ids: ids, presence: presence, options: options,
+                rowKinds: rowKinds)
             defer { ids = context.ids }
             try context.requireAccess()
             let response = try operation.handle(in: &context)
@@ -264,7 +267,7 @@ public enum CoreTables {
 }
 
 /// Random numbers that a seed repeats (SplitMix64). Seeds are spread by another number than steps, or one seed would begin where another is soon.
-public struct SeededGenerator: RandomNumberGenerator {
+public struct SeededGenerator: RandomNumberGenerator, Sendable {
     private var state: UInt64
 
     public init(seed: UInt64) { state = seed &* 0xD1B5_4A32_D192_ED03 &+ 0x1234_5678 }

@@ -21,7 +21,7 @@ struct CheckerTests {
     private func born(_ message: Message) -> Event {
         Event(
             kind: .messageNew, stream: .channel(general), seq: message.seq, actor: message.sender,
-            rows: Rows(counters: counters(message.seq, Int(message.seq) - 1), messages: [message]))
+            rows: Rows(counters: counters(message.seq, Int(message.seq) - 1), [message]))
     }
 
     /// Ann has created the channel and sent two messages, seq 2 and 3, clients ids a and b.
@@ -48,7 +48,7 @@ struct CheckerTests {
             updatedAt: Timestamp(milliseconds: 1), counters: counters(3, 2))
         store.apply([
             .channel(channel), .position(general, .init(cursor: 3, windowStart: 0)),
-            .messages(change ?? [message(2, "a"), message(3, "b")]),
+            .messages(change ?? [message(2, "a"), message(3, "b")], of: "general"),
             .membership(
                 Membership(
                     channelId: general, role: .owner, state: .member, joinedAt: Timestamp(milliseconds: 1), joinedSeq: 1,

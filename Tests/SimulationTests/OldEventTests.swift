@@ -15,7 +15,7 @@ struct OldEventTests {
                 clientId: ClientID("\(message)"), text: "é \"quoted\"", metadata: ["n": .number(1.5)],
                 createdAt: Timestamp(milliseconds: 0))
         }
-        return Event(kind: kind, stream: .channel("general"), seq: seq, actor: "ann", rows: Rows(messages: rows))
+        return Event(kind: kind, stream: .channel("general"), seq: seq, actor: "ann", rows: Rows(rows))
     }
 
     private static func frames(_ events: [Event]) -> EventFrames.Frames {

@@ -74,6 +74,33 @@ struct MapTests {
         #expect(wrong.map(\.path) == [])
     }
 
+    /// Kinds of rows that streams themselves are made of: by memberships they are followed. All others are named in their feature's folders alone.
+    private static let ofStreams: Set<String> = ["memberships"]
+
+    @Test("A feature's rows are named in its folders alone: all else goes through the list of kinds")
+    func rowsByFeature() throws {
+        var folders: [String: String] = [:]
+        for kind in RowKinds.standard.all {
+            let declaration = SourceFile.sources.first {
+                $0.target == "RoostAPI" && $0.code.contains("extension \(kind): StreamRow")
+            }
+            folders[kind.kind] = try #require(declaration?.folders.first, "\(kind) isn't declared in a feature's folder")
+        }
+        let names = folders.keys.filter { !Self.ofStreams.contains($0) }.sorted()
+        var wrong: [String] = []
+        for file in SourceFile.sources where ["RoostAPI", "RoostCore", "RoostServer", "Roost"].contains(file.target) {
+            for name in names where file.folders.first != folders[name] {
+                for (number, line) in file.codeLines.enumerated() {
+                    // A longer name is another one.
+                    for place in line.ranges(of: "rows.\(name)") where line[place.upperBound...].first?.isLetter != true {
+                        wrong.append("\(file.path):\(number + 1) names \(name)")
+                    }
+                }
+            }
+        }
+        #expect(wrong == [])
+    }
+
     @Test("Nothing is called Utils, Helpers, Common or Manager")
     func namesForJobs() {
         let wrong = (SourceFile.sources + SourceFile.tests).filter { file in

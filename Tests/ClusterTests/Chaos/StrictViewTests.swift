@@ -14,7 +14,7 @@ import Testing
         )
         let joined = membership(.member, at: seq)
         let changes = Changes(
-            stream: .channel("general"), rows: Rows(channel: channel, memberships: [joined]), seq: seq, hasMore: false,
+            stream: .channel("general"), rows: Rows(channel: channel, [joined]), seq: seq, hasMore: false,
             isFresh: true)
         let user = Changes(stream: .user("ann"), rows: Rows(), seq: 1, hasMore: false)
         view.apply(Resumption(user: user, channels: [changes], hasMore: false))
@@ -32,13 +32,13 @@ import Testing
             messageId: MessageID(rawValue: seq), channelId: "general", seq: seq, changeSeq: seq, sender: "bob",
             clientId: ClientID(clientId), text: "hi", createdAt: Self.time)
         return Event(
-            kind: .messageNew, stream: .channel("general"), seq: seq, after: after, actor: "bob", rows: Rows(messages: [message]))
+            kind: .messageNew, stream: .channel("general"), seq: seq, after: after, actor: "bob", rows: Rows([message]))
     }
 
     private func leaving(_ userSeq: Seq, at seq: Seq) -> Event {
         Event(
             kind: .memberLeft, stream: .user("ann"), seq: userSeq, actor: "ann",
-            rows: Rows(memberships: [membership(.none, at: seq)]))
+            rows: Rows([membership(.none, at: seq)]))
     }
 
     private func faults(after events: [Event]) -> [StrictView.Fault] {

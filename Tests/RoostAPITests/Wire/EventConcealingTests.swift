@@ -15,7 +15,7 @@ struct EventConcealingTests {
             kind: .changes, stream: .channel("general"), seq: 9, after: 1, actor: nil,
             rows: Rows(
                 counters: ChannelCounters(seq: 9, memberCount: 2, messageCount: 4, lastActivity: Timestamp(milliseconds: 0)),
-                members: [], messages: seqs.map { $0.map(message) }))
+                seqs.map { $0.map(message) }))
     }
 
     @Test(

@@ -193,7 +193,7 @@ import Testing
         let told = try world.told { try world.perform(UpdatePreferences(autoAcceptInvitations: false), as: "eve") }
         let again = try world.told { try world.perform(UpdatePreferences(autoAcceptInvitations: false), as: "eve") }
         #expect(told.count == 1 && again == [])
-        #expect(world.events(to: .user("eve")).last?.rows == Rows(preferences: Preferences(autoAcceptInvitations: false)))
+        #expect(world.events(to: .user("eve")).last?.rows == Rows([Preferences(autoAcceptInvitations: false)]))
     }
 
     @Test("SB-07 SB-18 a group's first users are invited: those who want to be asked are")

@@ -25,8 +25,8 @@ struct ResumeTests {
         let expected = Changes(
             stream: .channel("general"),
             rows: Rows(
-                channel: view.channel, messages: Array(sent.suffix(Limits.freshMessages)), memberships: [membership],
-                ownCapabilities: ["general": view.ownCapabilities]),
+                channel: view.channel, ownCapabilities: ["general": view.ownCapabilities], Array(sent.suffix(Limits.freshMessages)),
+                [membership]),
             seq: 31, hasMore: false, isFresh: true)
         #expect(try resume(world, [:]) == ["general": expected])
     }
@@ -43,7 +43,7 @@ struct ResumeTests {
         let membership = try #require(view.membership)
         let expected = Changes(
             stream: .channel("moved"),
-            rows: Rows(counters: view.channel.counters, members: [], messages: [third, edited], memberships: [membership]), seq: 5,
+            rows: Rows(counters: view.channel.counters, [third, edited], [membership]), seq: 5,
             hasMore: false)
         #expect(try resume(world, ["moved": 3, "still": 1]) == ["moved": expected])
     }
@@ -138,7 +138,7 @@ struct ResumeTests {
             changes
                 == Changes(
                     stream: .channel("echo"),
-                    rows: Rows(counters: view.channel.counters, members: [], messages: [], memberships: [membership]),
+                    rows: Rows(counters: view.channel.counters, [membership]),
                     seq: 502, hasMore: false, isIncomplete: true))
         #expect(membership.readCount == 501)
     }

@@ -26,7 +26,7 @@ struct AskedChannelsTests {
             kind: .memberJoined, stream: .user("ann"), seq: seq, actor: "ann",
             rows: Rows(
                 channel: view.channel,
-                memberships: [
+                [
                     Membership(
                         channelId: view.channel.channelId, role: .member, state: .member, joinedAt: Timestamp(milliseconds: 0),
                         joinedSeq: 1,

@@ -144,7 +144,9 @@ struct LiveChannelTests {
         var updates = list.updates.makeAsyncIterator()
         _ = await updates.next()
         let store = try await chat.driver.prepare().store
-        try await store.write([.invitation(invitation(to: "general")), .preferences(Preferences(autoAcceptInvitations: false))])
+        try await store.write([
+            .invitation(invitation(to: "general")), .rows(Rows([Preferences(autoAcceptInvitations: false)]), of: .user("ann")),
+        ])
         while list.items.first?.channel == nil { _ = await updates.next() }
         #expect(list.items.map(\.invitation) == [invitation(to: "general")])
         for await state in preferences.updates where !state.autoAcceptInvitations { break }

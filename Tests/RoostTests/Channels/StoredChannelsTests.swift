@@ -63,7 +63,7 @@ struct StoredChannelsTests {
         for step in 0..<150 {
             let writes = world.change()
             try await store.write(writes)
-            try await source.follow(StoreChange(writes))
+            try await source.follow(StoreChange(writes, .standard))
             if step % 40 == 39 { try await source.extend() }
             let views = try await store.read { database in try RandomChannels.ids.compactMap { try database.channelView($0) } }
             let expected = query.evaluated(on: views)

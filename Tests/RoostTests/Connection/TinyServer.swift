@@ -55,7 +55,7 @@ actor TinyServer: Transport {
             let message = store(frame.with?.text ?? "", frame.with?.clientId ?? "")
             let event = Event(
                 kind: .messageNew, stream: .channel("general"), seq: message.seq, actor: "ann",
-                rows: Rows(counters: counters, messages: [message]))
+                rows: Rows(counters: counters, [message]))
             return [try JSONWriter.bytes(of: event), try JSONWriter.bytes(of: Reply(reply: call, result: message))]
         default: return []
         }
@@ -84,7 +84,7 @@ actor TinyServer: Transport {
         let membership = Membership(
             channelId: "general", role: .member, state: .member, joinedAt: start, joinedSeq: 1, readSeq: 1, readCount: readCount,
             channelSeq: counters.seq, userSeq: 1)
-        let rows = Rows(channel: channel, messages: messages, memberships: [membership])
+        let rows = Rows(channel: channel, messages, [membership])
         return Resumption(
             user: Changes(stream: .user("ann"), rows: Rows(), seq: 1, hasMore: false),
             channels: [Changes(stream: .channel("general"), rows: rows, seq: counters.seq, hasMore: false, isFresh: true)],

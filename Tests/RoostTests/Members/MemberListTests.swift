@@ -29,15 +29,14 @@ struct MemberListTests {
             Event(
                 kind: .memberJoined, stream: .user("ann"), seq: 1, actor: "ann",
                 rows: Rows(
-                    channel: channel(counters(3, messages: 0)),
-                    memberships: [membership(readSeq: 3, readCount: 0, channelSeq: 3, userSeq: 1)])))
+                    channel: channel(counters(3, messages: 0)), [membership(readSeq: 3, readCount: 0, channelSeq: 3, userSeq: 1)])))
         return chat
     }
 
     private func change(_ seq: Seq, _ members: [Member]) -> Event {
         Event(
             kind: .memberJoined, stream: .channel("general"), seq: seq, actor: "ann",
-            rows: Rows(counters: counters(seq, messages: 0), members: members))
+            rows: Rows(counters: counters(seq, messages: 0), members))
     }
 
     @Test("AM-39 SB-22 A member list follows who joins and leaves, and learns who they are")

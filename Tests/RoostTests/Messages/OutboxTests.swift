@@ -53,8 +53,8 @@ struct OutboxTests {
         try await client.connect()
         // The server had stored it: the resume brings it before it is sent again.
         let missed = Rows(
-            counters: counters(4, messages: 3), messages: [message(4, "hi", by: "ann", clientId: "c1")],
-            memberships: [membership(readSeq: 1, readCount: 1, channelSeq: 4)])
+            counters: counters(4, messages: 3), [message(4, "hi", by: "ann", clientId: "c1")],
+            [membership(readSeq: 1, readCount: 1, channelSeq: 4)])
         try await client.answer(
             "streams.resume", with: Resumption(user: changes(user: 1), channels: [changes(channel: 4, missed)], hasMore: false))
         #expect(try await client.texts() == ["one", "two", "hi"])
@@ -117,7 +117,7 @@ struct OutboxTests {
         try await before.send("hi", clientId: "c1")
         let stored = message(4, "hi", by: "ann", clientId: "c1")
         try await before.store.write([
-            .messages([stored]), .countOwn(stored),
+            .messages([stored], of: stored.channelId), .countOwn(stored),
             .position(Harness.channel, Position(cursor: 4, windowStart: 0, messageCount: 3)),
         ])
 

@@ -49,7 +49,7 @@ func fresh(
     membership: Membership = membership(readSeq: 1, readCount: 0)
 ) -> Changes {
     Changes(
-        stream: .channel(Harness.channel), rows: Rows(channel: channel(counters), messages: messages, memberships: [membership]),
+        stream: .channel(Harness.channel), rows: Rows(channel: channel(counters), messages, [membership]),
         seq: counters.seq, hasMore: false, isFresh: true)
 }
 
@@ -58,23 +58,23 @@ func changes(channel seq: Seq, _ rows: Rows, hasMore: Bool = false) -> Changes {
 }
 
 func changes(user seq: Seq, _ memberships: [Membership] = []) -> Changes {
-    Changes(stream: .user(Harness.user), rows: Rows(memberships: memberships), seq: seq, hasMore: false)
+    Changes(stream: .user(Harness.user), rows: Rows(memberships), seq: seq, hasMore: false)
 }
 
 func sent(_ message: Message, messages count: Int) -> Event {
     Event(
         kind: .messageNew, stream: .channel(Harness.channel), seq: message.seq, actor: message.sender,
-        rows: Rows(counters: counters(message.seq, messages: count), messages: [message]))
+        rows: Rows(counters: counters(message.seq, messages: count), [message]))
 }
 
 func edited(_ message: Message, messages count: Int) -> Event {
     Event(
         kind: .messageUpdated, stream: .channel(Harness.channel), seq: message.changeSeq, actor: message.sender,
-        rows: Rows(counters: counters(message.changeSeq, messages: count), messages: [message]))
+        rows: Rows(counters: counters(message.changeSeq, messages: count), [message]))
 }
 
 func mine(_ seq: Seq, _ kind: Event.Kind, _ membership: Membership, channel: Channel? = nil) -> Event {
     Event(
         kind: kind, stream: .user(Harness.user), seq: seq, actor: Harness.user,
-        rows: Rows(channel: channel, memberships: [membership]))
+        rows: Rows(channel: channel, [membership]))
 }

@@ -19,13 +19,13 @@ struct CapabilityTests {
     private func mine(_ seq: Seq, _ membership: Membership, may permissions: [Permission]) -> Event {
         Event(
             kind: .memberRoleChanged, stream: .user(Harness.user), seq: seq, actor: "bob",
-            rows: Rows(memberships: [membership], ownCapabilities: ["general": permissions]))
+            rows: Rows(ownCapabilities: ["general": permissions], [membership]))
     }
 
     private func left(_ seq: Seq) -> Event {
         Event(
             kind: .memberRemoved, stream: .user(Harness.user), seq: seq, actor: "bob",
-            rows: Rows(memberships: [membership(readSeq: 1, readCount: 0, state: .none, userSeq: seq)]))
+            rows: Rows([membership(readSeq: 1, readCount: 0, state: .none, userSeq: seq)]))
     }
 
     @Test("AM-48 R08 A freeze told by role changes what a member of that role may do, and no admin's")
@@ -76,8 +76,7 @@ struct CapabilityTests {
         try await client.receive(
             Event(
                 kind: .memberJoined, stream: .user(Harness.user), seq: 4, actor: "ann",
-                rows: Rows(
-                    channel: channel(counters(9, messages: 2)), memberships: [back], ownCapabilities: ["general": [.channelRead]])))
+                rows: Rows(channel: channel(counters(9, messages: 2)), ownCapabilities: ["general": [.channelRead]], [back])))
         #expect(try await granted(client) == [.channelRead])
     }
 

@@ -79,7 +79,7 @@ struct HoleTests {
     func restarted() async throws {
         var client = try await client().restarted()
         try await client.connect()
-        let later = changes(channel: 6, Rows(counters: counters(6, messages: 5), messages: [message(6, "m6")]))
+        let later = changes(channel: 6, Rows(counters: counters(6, messages: 5), [message(6, "m6")]))
         try await client.answer("streams.resume", with: resumption([later]))
         #expect(client.resumes == [["general": 5], [:]])
         #expect(try await client.texts() == ["one", "two"])
@@ -95,7 +95,7 @@ struct HoleTests {
         try await client.feed(.transport(client.sync.connection, .closed(code: nil, reason: "")))
         try await client.connect()
         let first = changes(
-            channel: 5, Rows(counters: counters(8, messages: 6), messages: [message(4, "m4"), message(5, "m5")]), hasMore: true)
+            channel: 5, Rows(counters: counters(8, messages: 6), [message(4, "m4"), message(5, "m5")]), hasMore: true)
         let second = changes(channel: 8, Rows(counters: counters(8, messages: 6)))
         try await client.answer("streams.resume", with: Resumption(user: changes(user: 1), channels: [first], hasMore: true))
         #expect(client.sync.saved.channels[Harness.channel]?.hasHole == false)
@@ -119,7 +119,7 @@ struct HoleTests {
         try await client.connect()
         // A message that was changed after it was born stands among both.
         let born = message(7, "born", changedAt: 8)
-        let page = changes(channel: 8, Rows(counters: counters(8, messages: 4), messages: [born, born]))
+        let page = changes(channel: 8, Rows(counters: counters(8, messages: 4), [born, born]))
         try await client.answer("streams.resume", with: resumption([page]))
         #expect(client.sync.saved.channels == [Harness.channel: Position(cursor: 8, windowStart: 0, messageCount: 4)])
         #expect(client.calls.isEmpty)

@@ -63,13 +63,13 @@ struct MembershipTests {
                 try $0.waitingInvitations().map { "\($0.invitation.revision) \($0.channel?.type.rawValue ?? "?")" }
             }
         }
-        try await client.receive(told(2, Rows(channel: leadsTo, invitations: [invitation(revision: 3)])))
+        try await client.receive(told(2, Rows(channel: leadsTo, [invitation(revision: 3)])))
         #expect(try await waiting() == ["3 group"])
-        try await client.receive(told(3, Rows(invitations: [invitation(.withdrawn, revision: 2)])))
+        try await client.receive(told(3, Rows([invitation(.withdrawn, revision: 2)])))
         #expect(try await waiting() == ["3 group"])
-        try await client.receive(told(4, Rows(invitations: [invitation(of: "cat", by: "ann", revision: 1)])))
+        try await client.receive(told(4, Rows([invitation(of: "cat", by: "ann", revision: 1)])))
         #expect(try await waiting() == ["3 group"])
-        try await client.receive(told(5, Rows(invitations: [invitation(.declined, revision: 4)])))
+        try await client.receive(told(5, Rows([invitation(.declined, revision: 4)])))
         #expect(try await waiting() == [])
         #expect(try await client.store.savedState().channels.keys.sorted() == [Harness.channel])
     }
@@ -82,7 +82,7 @@ struct MembershipTests {
         try await client.receive(
             Event(
                 kind: .preferencesUpdated, stream: .user(Harness.user), seq: 2, actor: "ann",
-                rows: Rows(preferences: Preferences(autoAcceptInvitations: false))))
+                rows: Rows([Preferences(autoAcceptInvitations: false)])))
         #expect(try await client.restarted().store.read { try $0.preferences() } == Preferences(autoAcceptInvitations: false))
     }
 

@@ -45,8 +45,8 @@ struct StreamTests {
         try await client.receive(sent(message(7, "six", by: "ann"), messages: 6))
         #expect(try await client.texts() == ["one", "two"])
         let missed = Rows(
-            counters: counters(6, messages: 5), messages: [message(4, "three"), message(5, "four"), message(6, "five")],
-            memberships: [membership(readSeq: 1, readCount: 0)])
+            counters: counters(6, messages: 5), [message(4, "three"), message(5, "four"), message(6, "five")],
+            [membership(readSeq: 1, readCount: 0)])
         try await client.answer(
             "streams.resume", with: Resumption(user: changes(user: 1), channels: [changes(channel: 6, missed)], hasMore: false))
         #expect(try await client.texts() == ["one", "two", "three", "four", "five", "six"])
@@ -61,8 +61,8 @@ struct StreamTests {
         try await client.receive(sent(message(5, "mine", by: "ann"), messages: 4))
         try await client.receive(mine(2, .markRead, membership(readSeq: 4, readCount: 4)))
         let missed = Rows(
-            counters: counters(5, messages: 4), messages: [message(4, "three"), message(5, "mine", by: "ann")],
-            memberships: [membership(readSeq: 4, readCount: 4)])
+            counters: counters(5, messages: 4), [message(4, "three"), message(5, "mine", by: "ann")],
+            [membership(readSeq: 4, readCount: 4)])
         try await client.answer(
             "streams.resume", with: Resumption(user: changes(user: 2), channels: [changes(channel: 5, missed)], hasMore: false))
         #expect(try await client.unread() == 0)
@@ -75,12 +75,12 @@ struct StreamTests {
         try await client.feed(.transport(client.sync.connection, .closed(code: nil, reason: "")))
         try await client.connect()
         _ = client.take()
-        let first = changes(channel: 4, Rows(counters: counters(5, messages: 4), messages: [message(4, "three")]), hasMore: true)
+        let first = changes(channel: 4, Rows(counters: counters(5, messages: 4), [message(4, "three")]), hasMore: true)
         try await client.answer("streams.resume", with: Resumption(user: changes(user: 1), channels: [first], hasMore: true))
         #expect(client.sync.phase == .catchingUp)
         let asked = CallFrame(call: 3, with: Resume(after: 1, channels: ["general": 4]))
         #expect(client.take().contains(.send(try JSONWriter.bytes(of: asked))))
-        let second = changes(channel: 5, Rows(counters: counters(5, messages: 4), messages: [message(5, "four")]))
+        let second = changes(channel: 5, Rows(counters: counters(5, messages: 4), [message(5, "four")]))
         try await client.answer("streams.resume", with: Resumption(user: changes(user: 1), channels: [second], hasMore: false))
         #expect(try await client.texts() == ["one", "two", "three", "four"])
     }

@@ -10,6 +10,8 @@ struct MemoryStore: Hashable {
     private(set) var memberships: [ChannelID: Membership] = [:]
     private(set) var messages: [ChannelID: [Seq: Message]] = [:]
     private(set) var members: [ChannelID: [UserID: Member]] = [:]
+    private(set) var invitations: [String: Invitation] = [:]
+    private(set) var preferences = Preferences()
     private(set) var users: [UserID: User] = [:]
     private(set) var capabilities: [ChannelID: Capabilities] = [:]
 
@@ -44,42 +46,52 @@ struct MemoryStore: Hashable {
             if let counters, counters.seq > channel.counters.seq { channels[channel.channelId]?.counters = counters }
         case .counters(let channel, let counters):
             if let held = channels[channel]?.counters, held.seq <= counters.seq { channels[channel]?.counters = counters }
-        case .membership(let incoming):
-            let cursor = saved.channels[incoming.channelId]?.cursor ?? 0
-            let own = (messages[incoming.channelId] ?? [:]).values.filter { $0.sender == user && $0.seq <= cursor }
-            let membership = Unread.bringUp(incoming, ownSeqs: own.map(\.seq))
-            guard memberships[membership.channelId]?.isNewer(than: membership) != true else { return }
-            memberships[membership.channelId] = membership
-            if membership.state != .member { capabilities[membership.channelId] = nil }
-            messages[membership.channelId] = messages[membership.channelId]?.filter { $0.key > membership.historyFloor }
+        case .rows(let rows, let stream): apply(rows, of: stream)
         case .countOwn(let message):
             guard var membership = memberships[message.channelId] else { return }
             Unread.receive(message, as: user, in: &membership)
             memberships[message.channelId] = membership
-        case .members(let channel, let rows):
-            for row in rows where members[channel]?[row.userId].map({ row.changeSeq >= $0.changeSeq }) ?? true {
-                members[channel, default: [:]][row.userId] = row
-            }
-        case .messages(let rows):
-            for row in rows where messages[row.channelId]?[row.seq].map({ row.changeSeq >= $0.changeSeq }) ?? true {
-                guard row.seq > memberships[row.channelId]?.historyFloor ?? 0 else { continue }
-                messages[row.channelId, default: [:]][row.seq] = row
-            }
-        case .users(let rows):
-            for row in rows { users[row.userId] = row }
         case .capabilities(let channel, let own):
             if capabilities[channel]?.own.isNewer(than: own) != true { capabilities[channel, default: Capabilities()].own = own }
         case .roleCapabilities(let channel, let byRole):
             if byRole.channelSeq >= capabilities[channel]?.byRole.channelSeq ?? 0 {
                 capabilities[channel, default: Capabilities()].byRole = byRole
             }
-        case .invitation, .preferences: break
         }
+    }
+
+    private mutating func apply(_ rows: Rows, of stream: StreamID) {
+        for row in rows.messages ?? [] where messages[row.channelId]?[row.seq].map({ row.changeSeq >= $0.changeSeq }) ?? true {
+            guard row.seq > memberships[row.channelId]?.historyFloor ?? 0 else { continue }
+            messages[row.channelId, default: [:]][row.seq] = row
+        }
+        if case .channel(let channel) = stream {
+            for row in rows.members ?? [] where members[channel]?[row.userId].map({ row.changeSeq >= $0.changeSeq }) ?? true {
+                members[channel, default: [:]][row.userId] = row
+            }
+        }
+        for incoming in rows.memberships ?? [] { apply(incoming) }
+        for row in rows.invitations ?? [] where invitations[row.key].map({ row.revision >= $0.revision }) ?? true {
+            invitations[row.key] = row
+        }
+        for row in rows.users ?? [] where users[row.userId].map({ row.version >= $0.version }) ?? true { users[row.userId] = row }
+        preferences = rows.preferences ?? preferences
+    }
+
+    private mutating func apply(_ incoming: Membership) {
+        let cursor = saved.channels[incoming.channelId]?.cursor ?? 0
+        let own = (messages[incoming.channelId] ?? [:]).values.filter { $0.sender == user && $0.seq <= cursor }
+        let membership = Unread.bringUp(incoming, ownSeqs: own.map(\.seq))
+        guard memberships[membership.channelId]?.isNewer(than: membership) != true else { return }
+        memberships[membership.channelId] = membership
+        if membership.state != .member { capabilities[membership.channelId] = nil }
+        messages[membership.channelId] = messages[membership.channelId]?.filter { $0.key > membership.historyFloor }
     }
 
     private mutating func forget(_ channel: ChannelID) {
         messages[channel] = nil
         members[channel] = nil
+        invitations = invitations.filter { $1.channelId != channel || $1.userId == user || $1.inviter == user }
         channels[channel]?.counters.seq = 0
     }
 }

@@ -14,16 +14,25 @@ extension StoreWrite {
         case .leave(let channel): "leave(\(channel))"
         case .channel(let channel): "channel(\(channel.channelId)@\(channel.counters.seq))"
         case .counters(let channel, let counters): "counters(\(channel)@\(counters.seq) \(counters.messageCount))"
-        case .membership(let row): "membership(\(row.channelId) \(row.state.rawValue) read \(row.readSeq) count \(row.readCount))"
+        case .rows(let rows, let stream): "rows of \(stream): \(rows.summary)"
         case .countOwn(let message): "own(\(message.channelId) \(message.seq))"
-        case .members(let channel, let rows): "members(\(channel) \(rows.map { "\($0.userId):\($0.state.rawValue)" }))"
-        case .messages(let rows): "messages(\(rows.map { "\($0.seq)/\($0.changeSeq)" }.joined(separator: ",")))"
-        case .users(let rows): "users(\(rows.map(\.userId.rawValue)))"
-        case .invitation(let row): "invitation(\(row.channelId) \(row.userId) by \(row.inviter) \(row.state.rawValue))"
-        case .preferences(let row): "preferences(\(row.autoAcceptInvitations))"
         case .capabilities(let channel, let own): "capabilities(\(channel)@\(own.channelSeq) \(own.permissions.count))"
         case .roleCapabilities(let channel, let byRole): "capabilities(\(channel)@\(byRole.channelSeq) by role)"
         }
+    }
+}
+
+extension Rows {
+    fileprivate var summary: String {
+        var parts = (memberships ?? []).map {
+            "membership(\($0.channelId) \($0.state.rawValue) read \($0.readSeq) count \($0.readCount))"
+        }
+        if let members { parts.append("members(\(members.map { "\($0.userId):\($0.state.rawValue)" }))") }
+        if let messages { parts.append("messages(\(messages.map { "\($0.seq)/\($0.changeSeq)" }.joined(separator: ",")))") }
+        if let users { parts.append("users(\(users.map(\.userId.rawValue)))") }
+        parts += (invitations ?? []).map { "invitation(\($0.channelId) \($0.userId) by \($0.inviter) \($0.state.rawValue))" }
+        if let preferences { parts.append("preferences(\(preferences.autoAcceptInvitations))") }
+        return parts.joined(separator: " ")
     }
 }
 

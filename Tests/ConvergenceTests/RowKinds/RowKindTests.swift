@@ -1,0 +1,129 @@
+import RoostDatabase
+import RoostTestSupport
+import Testing
+
+@testable import Roost
+@testable import RoostAPI
+@testable import RoostCore
+
+@Suite("A kind of rows that is declared once")
+struct RowKindTests {
+    private static let kinds = RowKinds.standard.adding([Sticker.self])
+
+    /// A channel of ann's and bob's with three messages at 2, 3 and 4.
+    private func world() throws -> CoreWorld {
+        let world = try CoreWorld()
+        world.rowKinds = StoredRowKinds(Self.kinds)
+        try world.execute(Sticker.table)
+        try world.channel("general", owner: "ann", members: ["bob"])
+        for text in ["one", "two", "three"] { try world.send(text, to: "general", as: "ann") }
+        return world
+    }
+
+    private func put(_ picture: String, on message: Seq, as user: UserID = "ann", in world: CoreWorld) throws {
+        try world.perform(PutSticker(channel: "general", message: message, picture: picture), as: user)
+    }
+
+    @Test("The core and the SDK know each kind that the wire has")
+    func complete() {
+        let kinds = RowKinds.standard.all.map { $0.kind }
+        #expect(StoredRowKinds.standard.all.map { $0.kind } == kinds)
+        #expect(CachedRowKinds.standard.all.map { $0.kind } == kinds)
+        #expect(Set(kinds).count == kinds.count)
+    }
+
+    @Test("I2 promise 4 events, changes, resuming and missed events bring its rows, and each client ends as a fresh one begins")
+    func converges() async throws {
+        let world = try world()
+        var live = try await StickerClient(user: "bob", Self.kinds)
+        try await live.connect(to: world)
+        var stale = try await StickerClient(user: "bob", Self.kinds)
+        try await stale.connect(to: world)
+        try put("star", on: 2, in: world)
+        try put("moon", on: 3, as: "bob", in: world)
+        try put("sun", on: 2, in: world)
+        try await live.receive(world.events(to: .channel("general")).suffix(3))
+
+        let expected = try world.rows("SELECT \(Sticker.columns) FROM stickers ORDER BY message_seq, user_id") {
+            Sticker(reading: &$0)
+        }
+        #expect(expected.map(\.picture) == ["sun", "moon"])
+        #expect(try await live.stickers() == expected)
+        // Catching up from before the stickers, and from nothing.
+        try await stale.connect(to: world)
+        #expect(try await stale.stickers() == expected)
+        var fresh = try await StickerClient(user: "bob", Self.kinds)
+        try await fresh.connect(to: world)
+        #expect(try await fresh.stickers() == expected)
+        // Page by page, and as a node that missed the events tells them.
+        var paged: [Sticker] = []
+        var place: Seq = 4
+        while true {
+            let page = try world.perform(GetChannelChanges(channel: "general", after: place, limit: 1), as: "bob")
+            paged += page.rows[Sticker.self] ?? []
+            place = page.seq
+            guard page.hasMore else { break }
+        }
+        #expect(paged.sorted { $0.key < $1.key } == expected)
+        let missed = try world.database.read {
+            try $0.missedEvents(of: .channel("general"), after: 4, now: world.now, rowKinds: world.rowKinds)
+        }
+        let told = missed.notices.compactMap { if case .event(let event, _) = $0 { event.rows[Sticker.self] } else { nil } }
+        #expect(told.flatMap { $0 }.sorted { $0.key < $1.key } == expected)
+    }
+
+    @Test("I10 SB-14 SB-26 what is about a message that a member may not see is told, fetched and kept by nobody")
+    func concealed() async throws {
+        let world = try world()
+        try put("star", on: 2, in: world)
+        var client = try await StickerClient(user: "bob", Self.kinds)
+        try await client.connect(to: world)
+        #expect(try await client.stickers().map(\.message) == [2])
+        // Bob hides the channel with its history so far: his floor is at 5.
+        try world.perform(HideChannel(channel: "general", hidePreviousMessages: true), as: "bob")
+        try await client.receive(world.events(to: .user("bob")).suffix(1))
+        #expect(try await client.stickers().isEmpty)
+
+        try put("moon", on: 3, in: world)
+        let event = try #require(world.events(to: .channel("general")).last)
+        #expect(event.oldestMessage == 3)
+        let concealed = event.concealing(messagesUpTo: 5)
+        #expect(concealed.rows == Rows(counters: event.rows.counters) && concealed.actor == nil)
+        // Even if it were told, the cache wouldn't keep it.
+        try await client.receive([event])
+        #expect(try await client.stickers().isEmpty)
+        for after: Seq in [4, 5] {
+            let changes = try world.perform(GetChannelChanges(channel: "general", after: after), as: "bob")
+            #expect(changes.rows[Sticker.self] == nil && changes.seq == 6)
+        }
+        let fresh = try world.perform(Resume(after: 0, channels: [:]), as: "bob")
+        #expect(fresh.channels.map { $0.rows[Sticker.self] == nil } == [true])
+    }
+
+    @Test("A client that doesn't know a kind leaves its rows out and follows the stream")
+    func unknown() async throws {
+        let world = try world()
+        var client = try await StickerClient(user: "bob", .standard)
+        try await client.connect(to: world)
+        try put("star", on: 2, in: world)
+        try await client.receive(world.events(to: .channel("general")).suffix(1))
+        #expect(client.sync.saved.channels["general"]?.cursor == 5)
+    }
+
+    @Test("A cache that lacks a kind is fetched anew")
+    func newKind() async throws {
+        let world = try world()
+        try put("star", on: 2, in: world)
+        let file = try TemporaryFile()
+        defer { file.remove() }
+        var old = try await StickerClient(user: "bob", .standard, at: file.url)
+        try await old.connect(to: world)
+        #expect(try await old.store.savedState().channels["general"] != nil)
+        var new = try await StickerClient(user: "bob", Self.kinds, at: file.url)
+        #expect(try await new.store.savedState() == SavedState())
+        try await new.connect(to: world)
+        #expect(try await new.stickers().map(\.picture) == ["star"])
+        let again = try await StickerClient(user: "bob", Self.kinds, at: file.url)
+        #expect(try await again.stickers().map(\.picture) == ["star"])
+    }
+}

@@ -1,0 +1,53 @@
+import RoostAPI
+import RoostCore
+import RoostDatabase
+import RoostTestSupport
+import Testing
+
+@Suite("Deleting messages")
+struct DeletionTests {
+    /// What stays of a deleted message: its place in the order, whose it was, and when what happened to it.
+    private static let place: Set<String> = [
+        "channel_id", "seq", "message_id", "change_seq", "ordinal", "sender_id", "client_id", "parent_id", "created_at",
+        "edited_at",
+        "deleted_at",
+    ]
+
+    @Test("SB-59 deleting a message empties every column that holds content of it")
+    func everyColumn() throws {
+        let world = try CoreWorld()
+        try world.channel("general", owner: "ann")
+        let parent = try world.send("first", to: "general", as: "ann")
+        let message = try world.perform(
+            SendMessage(
+                channel: "general", clientId: "c", text: "text", customType: "kind", data: "data",
+                metadata: .object(["a": .integer(1)]),
+                tags: ["tag"], parentId: parent.messageId), as: "ann")
+        try world.perform(EditMessage(channel: "general", message: message.messageId, text: "edited"), as: "ann")
+        let before = try columns(of: message, in: world)
+        #expect(Self.place.isSubset(of: before.keys))
+        // A column that came since is either part of the place or filled by this test.
+        #expect(before.filter { !Self.place.contains($0.key) && ($0.value ?? "").isEmpty }.map(\.key) == [])
+
+        try world.perform(DeleteMessage(channel: "general", message: message.messageId), as: "ann")
+        let after = try columns(of: message, in: world)
+        #expect(after.filter { !Self.place.contains($0.key) && !($0.value ?? "").isEmpty }.map(\.key) == [])
+    }
+
+    /// The columns of a message's row by their names, as text.
+    private func columns(of message: Message, in world: CoreWorld) throws -> [String: String?] {
+        let names: SQL =
+            switch TestDatabase.Engine.chosen {
+            case .sqlite: "SELECT name FROM pragma_table_info('messages') ORDER BY cid"
+            case .postgresql:
+                """
+                SELECT column_name FROM information_schema.columns
+                WHERE table_schema = current_schema() AND table_name = 'messages' ORDER BY ordinal_position
+                """
+            }
+        let columns = try world.rows(names) { $0.string() }
+        let sql: SQL = "SELECT * FROM messages WHERE channel_id = \(message.channelId) AND seq = \(message.seq)"
+        let values = try world.rows(sql) { row in columns.map { _ in row.optionalString() } }
+        return Dictionary(uniqueKeysWithValues: zip(columns, try #require(values.first)))
+    }
+}
