@@ -97,16 +97,25 @@ let package = Package(
             ],
             swiftSettings: settings
         ),
+        .target(
+            name: "RoostBench",
+            dependencies: [
+                "RoostAPI", "RoostCore", "RoostDatabase", "RoostServer", "Roost",
+                server("CoreMetrics", "swift-metrics"),
+                .product(name: "GRDBSQLite", package: "GRDB.swift"),
+                .product(name: "Logging", package: "swift-log"),
+            ],
+            swiftSettings: settings
+        ),
         .executableTarget(
             name: "RoostCommand",
             dependencies: [
-                "RoostAPI", "RoostCore", "RoostDatabase", "RoostServer", "Roost",
+                "RoostAPI", "RoostServer", "RoostBench", "Roost",
                 server("ArgumentParser", "swift-argument-parser"),
                 server("Configuration", "swift-configuration"),
                 server("CoreMetrics", "swift-metrics"),
                 server("ServiceLifecycle", "swift-service-lifecycle"),
                 server("UnixSignals", "swift-service-lifecycle"),
-                .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "GRDBSQLite", package: "GRDB.swift"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOSSL", package: "swift-nio-ssl"),
@@ -193,6 +202,8 @@ let package = Package(
                 .product(name: "NIOPosix", package: "swift-nio"),
             ],
             swiftSettings: settings),
+        .testTarget(
+            name: "RoostBenchTests", dependencies: ["RoostAPI", "RoostBench", "RoostTestSupport"], swiftSettings: settings),
         .testTarget(
             name: "CrashTests", dependencies: ["RoostAPI", "RoostServer", "RoostTestSupport"], swiftSettings: settings),
     ]

@@ -14,7 +14,7 @@ import Testing
         var names: [String: Set<String>] = [:]
         let sources = root.appending(path: "Sources")
         for case let file as String in FileManager.default.enumerator(atPath: sources.path) ?? .init()
-        where file.hasSuffix(".swift") && !file.contains("RoostCommand/Bench") && !file.hasSuffix("MetricCatalog.swift") {
+        where file.hasSuffix(".swift") && !file.hasPrefix("RoostBench/") && !file.hasSuffix("MetricCatalog.swift") {
             let text = try String(contentsOf: sources.appending(path: file), encoding: .utf8)
             for match in text.matches(of: #/"((?:roost|process)_[a-z0-9_]+)"/#) { names[String(match.1), default: []].insert(file) }
             // A name that is put together at run time couldn't be compared.

@@ -1,16 +1,6 @@
-import ArgumentParser
 import Foundation
 import RoostAPI
 import RoostCore
-
-struct BenchHostile: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "hostile", abstract: "What hostile sockets take of a server, and of the others on it.")
-    @Option(help: "Hostile sockets at once.") var sockets = 5000
-    @OptionGroup var options: BenchOptions
-
-    func run() async throws { try await options.report([HostileBenchmark(socketCount: sockets)]) }
-}
 
 /// What sockets make a server hold that try everything to that end, and how late the answers of other users come meanwhile.
 ///

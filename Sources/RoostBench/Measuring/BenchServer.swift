@@ -41,14 +41,20 @@ final class BenchServer {
         startMilliseconds = Double(Clock.now() - start) / 1e6
     }
 
-    /// The value of a counter of /metrics.
-    func metric(_ name: String) -> Double? {
+    /// The value of a counter or gauge of /metrics; nil when the server doesn't tell it.
+    func metric(_ name: String) -> Double? { ServerMetrics.value(of: name, port: port) }
+
+    func end() { process.end() }
+}
+
+/// What a server tells of itself.
+enum ServerMetrics {
+    /// The value of a counter or gauge of /metrics; nil when the server doesn't tell it.
+    static func value(of name: String, port: UInt16) -> Double? {
         let text = LoopbackSocket.get("/metrics", port: port) ?? ""
         let line = text.split(whereSeparator: \.isNewline).first { $0.hasPrefix(name + " ") }
         return line?.split(separator: " ").last.flatMap { Double($0) }
     }
-
-    func end() { process.end() }
 }
 
 /// Tokens of a server, signed with its secret.

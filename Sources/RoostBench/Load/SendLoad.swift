@@ -76,9 +76,9 @@ struct BatchCounter {
     private let batches: Double
 
     /// Nil when the server tells neither.
-    init?(_ server: BenchServer) {
-        guard let operations = server.metric("roost_write_operations_total"),
-            let batches = server.metric("roost_write_batches_total")
+    init?(port: UInt16) {
+        guard let operations = ServerMetrics.value(of: "roost_write_operations_total", port: port),
+            let batches = ServerMetrics.value(of: "roost_write_batches_total", port: port)
         else { return nil }
         self.operations = operations
         self.batches = batches

@@ -1,15 +1,6 @@
-import ArgumentParser
 import Foundation
 import RoostAPI
 import RoostCore
-
-struct BenchStart: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(commandName: "start", abstract: "From the start of the process to ready.")
-    @Option(help: "Messages in the directory.") var messages = 1_000_000
-    @OptionGroup var options: BenchOptions
-
-    func run() async throws { try await options.report([StartBenchmark(messageCount: messages)]) }
-}
 
 /// How long a server takes until it is ready: on an empty directory, and on one that has been used. The median of several starts.
 struct StartBenchmark: Benchmark {

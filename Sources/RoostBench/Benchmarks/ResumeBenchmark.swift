@@ -1,15 +1,6 @@
-import ArgumentParser
 import Foundation
 import RoostAPI
 import RoostCore
-
-struct BenchResume: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "resume", abstract: "Coming back to 1,000 channels with 500 missed messages.")
-    @OptionGroup var options: BenchOptions
-
-    func run() async throws { try await options.report([ResumeBenchmark()]) }
-}
 
 /// What it takes to come back: a member of 1,000 channels missed 500 messages, one in every other channel.
 struct ResumeBenchmark: Benchmark {

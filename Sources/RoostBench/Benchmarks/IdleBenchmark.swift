@@ -1,16 +1,6 @@
-import ArgumentParser
 import Foundation
 import RoostAPI
 import RoostCore
-
-struct BenchIdle: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "idle", abstract: "Authenticated connections that do nothing.")
-    @Option(help: "Connections to hold. This process and the server need as many descriptors each.") var sockets = 10_000
-    @OptionGroup var options: BenchOptions
-
-    func run() async throws { try await options.report([IdleBenchmark(socketCount: sockets)]) }
-}
 
 /// What a connection takes while nothing happens on it. Each is a user of its own, and a member of one channel of a hundred.
 struct IdleBenchmark: Benchmark {

@@ -1,6 +1,5 @@
 import Foundation
 import RoostAPI
-import RoostServer
 
 /// A benchmark whose costs can be measured of any build of Roost: all that it needs it does as a client.
 protocol ComparableBenchmark {
@@ -49,12 +48,16 @@ struct ComparedCost: Encodable {
 }
 
 /// Two builds beside one another, on one machine.
-struct ComparisonReport: Encodable {
+package struct ComparisonReport: Encodable {
     let against: String
     let machine: Machine
     let costs: [ComparedCost]
 
-    func table() -> [String] {
+    /// What the figures are of.
+    package var machineDescription: String { machine.description }
+
+    /// The rows of a table, its head first.
+    package var rows: [[String]] {
         let rows = costs.map { cost in
             let spread = { (values: [Double]) in
                 "\(Report.number(values.min() ?? .nan)) to \(Report.number(values.max() ?? .nan))"
@@ -65,40 +68,7 @@ struct ComparisonReport: Encodable {
                 String(format: "%.3f", cost.ratio),
             ]
         }
-        return Output.table([["", "this build", "runs", "the other", "runs", "unit", "ratio"]] + rows) + ["", "\(machine)"]
-    }
-}
-
-extension BenchOptions {
-    private static let rounds = 5
-
-    /// Measures both builds by turns, so that what the machine does meanwhile touches both.
-    func compare(_ benchmarks: [any ComparableBenchmark], with program: String) async throws {
-        guard !benchmarks.isEmpty else { throw BenchFailure("--against compares sends, fanout and idle connections only") }
-        OpenFiles.raiseLimit()
-        let parent = URL(filePath: on)
-        let programs: [URL?] = [nil, URL(filePath: program)]
-        var costs: [ComparedCost] = []
-        for benchmark in benchmarks {
-            var values: [[[Double]]] = [[], []]
-            let rounds = scale == .smoke ? 1 : Self.rounds
-            for round in 1...rounds {
-                // Who comes first changes from round to round.
-                for index in round.isMultiple(of: 2) ? [1, 0] : [0, 1] {
-                    if !json { Output.note("round \(round) of \(rounds), \(index == 0 ? "this build" : "the other") …") }
-                    let directory = try RunDirectory(in: parent)
-                    values[index].append(try await benchmark.measure(programs[index], in: directory.url, scale: scale))
-                }
-            }
-            for (number, cost) in type(of: benchmark).costs.enumerated() {
-                let runs = values.map { $0.map { $0.indices.contains(number) ? $0[number] : .nan } }
-                costs.append(ComparedCost(name: cost.name, unit: cost.unit, runs: runs[0], otherRuns: runs[1]))
-            }
-        }
-        let directory = try RunDirectory(in: parent)
-        let report = ComparisonReport(
-            against: program, machine: try Machine(directory: directory.url, probeSeconds: scale.probeSeconds), costs: costs)
-        if json { try Output.json(report) } else { Output.lines(report.table()) }
+        return [["", "this build", "runs", "the other", "runs", "unit", "ratio"]] + rows
     }
 }
 

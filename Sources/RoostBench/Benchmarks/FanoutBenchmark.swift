@@ -1,16 +1,6 @@
-import ArgumentParser
 import Foundation
 import RoostAPI
 import RoostCore
-
-struct BenchFanout: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "fanout", abstract: "One channel whose messages go to many sockets.")
-    @Option(help: "Sockets of members of the channel.") var sockets = 1000
-    @OptionGroup var options: BenchOptions
-
-    func run() async throws { try await options.report([FanoutBenchmark(socketCount: sockets)]) }
-}
 
 /// What it costs to bring a message to every member's socket: at saturation, where messages share writes, and one message alone.
 ///

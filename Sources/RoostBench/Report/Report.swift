@@ -76,13 +76,13 @@ struct Section: Encodable {
 }
 
 /// Everything that one call of `roost bench` measured, on which machine.
-struct Report: Encodable {
+package struct Report: Encodable {
     let version: String
     let machine: Machine
     let sections: [Section]
 
     /// A table whose columns line up.
-    func table() -> String {
+    package func table() -> String {
         var rows = [["", "measured", "unit", "floor", "ratio", "target", "met"]]
         for section in sections {
             for figure in section.figures {

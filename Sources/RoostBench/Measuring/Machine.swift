@@ -82,10 +82,16 @@ enum Clock {
     /// CPU time of the calling thread.
     static func threadCPU() -> UInt64 { nanoseconds(CLOCK_THREAD_CPUTIME_ID) }
 
+    /// CPU time of this process.
+    static func processCPU() -> UInt64 { nanoseconds(CLOCK_PROCESS_CPUTIME_ID) }
+
     private static func nanoseconds(_ clock: clockid_t) -> UInt64 {
-        var time = timespec()
-        clock_gettime(clock, &time)
-        return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
+        // The two fields of a `timespec`. Whose module that is depends on what else a target imports, and its fields can't be named without it.
+        var time = (seconds: 0, nanoseconds: 0)
+        withUnsafeMutablePointer(to: &time) { fields in
+            _ = fields.withMemoryRebound(to: timespec.self, capacity: 1) { clock_gettime(clock, $0) }
+        }
+        return UInt64(time.seconds) * 1_000_000_000 + UInt64(time.nanoseconds)
     }
 }
 

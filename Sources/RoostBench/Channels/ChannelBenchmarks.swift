@@ -1,15 +1,6 @@
-import ArgumentParser
 import Foundation
 import RoostAPI
 import RoostCore
-
-struct BenchChannels: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "channels", abstract: "A channel of 300,000 members, and a user in 10,000 channels.")
-    @OptionGroup var options: BenchOptions
-
-    func run() async throws { try await options.report([LargeChannelBenchmark(), ChannelListBenchmark(), ClientListBenchmark()]) }
-}
 
 /// What a channel of very many members costs beside one of ten: the floor of each figure is the small channel in the same run.
 struct LargeChannelBenchmark: Benchmark {

@@ -59,9 +59,9 @@ extension ClusterRun {
         let load = SendLoad(senders: senders, window: kind == .many ? 32 : 64)
         // Plans are made, tables grow to some size, processors wake up.
         _ = try load.run(loop, seconds: 1)
-        let batches = BatchCounter(meter.nodes[0])
+        let batches = BatchCounter(port: meter.nodes[0].port)
         let (result, usage) = try meter.measure { try load.run(loop, seconds: seconds) }
-        return Sends(load: result, usage: usage, batchSize: BatchCounter(meter.nodes[0])?.averageSize(since: batches))
+        return Sends(load: result, usage: usage, batchSize: BatchCounter(port: meter.nodes[0].port)?.averageSize(since: batches))
     }
 
     private func figures(_ kind: Kind, _ sends: Sends, peer: PeerSends.Result) -> [Figure] {

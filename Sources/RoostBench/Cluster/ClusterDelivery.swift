@@ -55,13 +55,13 @@ extension ClusterRun {
         }
         let load = SendLoad(senders: senders, window: 32)
         _ = try load.run(loop, seconds: 1)
-        let batches = meter.nodes.map { BatchCounter($0) }
+        let batches = meter.nodes.map { BatchCounter(port: $0.port) }
         let gaps = meter.nodes.map { $0.metric("roost_cluster_gaps_fetched_total") ?? 0 }.reduce(0, +)
         let busBefore = services.busMessages()
         let (result, usage) = try meter.measure { try load.run(loop, seconds: seconds) }
         let busAfter = services.busMessages()
         let gapsAfter = meter.nodes.map { $0.metric("roost_cluster_gaps_fetched_total") ?? 0 }.reduce(0, +)
-        let sizes = zip(meter.nodes, batches).compactMap { BatchCounter($0)?.averageSize(since: $1) }
+        let sizes = zip(meter.nodes, batches).compactMap { BatchCounter(port: $0.port)?.averageSize(since: $1) }
 
         let title = count == 1 ? "1 node" : "\(count) nodes"
         var figures = [

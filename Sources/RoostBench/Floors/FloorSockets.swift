@@ -1,18 +1,12 @@
-import ArgumentParser
 import Foundation
 
 /// The floor of fan-out: writes the same bytes to plain sockets, with nothing else around it.
-///
-/// It prints its port, accepts the sockets, and then makes one round of writes for each byte of its standard input.
-struct FloorSockets: ParsableCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "floor-sockets", abstract: "The floor of fan-out.", shouldDisplay: false)
-
-    @Option var sockets: Int
-    /// Bytes of one write.
-    @Option var bytes: Int
-
-    func run() throws {
+package enum FloorSockets {
+    /// What the process that is measured does: it prints its port, accepts the sockets, and then makes one round of writes for each byte of its
+    /// standard input.
+    ///
+    /// - Parameter bytes: of one write.
+    package static func serve(sockets: Int, bytes: Int) throws {
         signal(SIGPIPE, SIG_IGN)
         let (listener, port) = try LoopbackSocket.listen()
         FileHandle.standardOutput.write(Data("\(port)\n".utf8))

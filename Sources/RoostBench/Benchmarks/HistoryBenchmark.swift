@@ -1,15 +1,6 @@
-import ArgumentParser
 import Foundation
 import RoostAPI
 import RoostCore
-
-struct BenchHistory: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "history", abstract: "Pages of 50 at random places of a long channel.")
-    @OptionGroup var options: BenchOptions
-
-    func run() async throws { try await options.report([HistoryBenchmark()]) }
-}
 
 /// What a page of history costs. The floor is SQLite alone, which steps through the same rows and looks at their columns.
 struct HistoryBenchmark: Benchmark {

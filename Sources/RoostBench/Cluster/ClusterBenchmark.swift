@@ -1,60 +1,8 @@
-import ArgumentParser
-import Foundation
 #if Cluster
+import Foundation
 import RoostAPI
 import RoostDatabase
-#endif
 
-struct BenchCluster: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "cluster", abstract: "One to three nodes on PostgreSQL and NATS, beside pgbench and SQLite.",
-        discussion: """
-            Starts a PostgreSQL server and a NATS server of its own, on this machine and on free ports, unless it is given others. The \
-            floor of sends is pgbench, which runs the statements of a send against the same server, in batches of the same size.
-            """)
-    @Option(
-        help: "A PostgreSQL database to use, as postgres://user@host/name. No server may use it, and what is put in stays there.")
-    var database: String?
-    @Option(help: "A NATS server to use, as nats://host:4222.") var bus: String?
-    @Option(help: "Seconds of each measurement. The default is 10, and 3 with --quick.") var seconds: Int?
-    @Option(help: "Sockets of members of the channel whose messages go to many.") var sockets = 1000
-    @Option(help: "Connections that do nothing, on one node. The default is 10000, and 1000 with --quick.") var idle: Int?
-    @Option(parsing: .upToNextOption, help: "Only some parts: send, fanout, nodes, crossing, idle.") var only: [Part] = []
-    @OptionGroup var options: BenchOptions
-
-    /// What can be measured by itself.
-    enum Part: String, CaseIterable, ExpressibleByArgument {
-        case send, fanout, nodes, crossing, idle
-    }
-
-    func validate() throws {
-        guard seconds.map({ (1...3600).contains($0) }) ?? true else {
-            throw ValidationError("--seconds is a number from 1 to 3600.")
-        }
-        guard idle.map({ (1...100_000).contains($0) }) ?? true else {
-            throw ValidationError("--idle is a number from 1 to 100000.")
-        }
-        // The channels of the other parts have 150 members together.
-        guard (150...10_000).contains(sockets) else { throw ValidationError("--sockets is a number from 150 to 10000.") }
-    }
-
-    func run() async throws {
-        #if Cluster
-        try await options.report([
-            ClusterBenchmark(
-                databaseURL: database, busURL: bus, seconds: seconds.map(Double.init) ?? options.scale.pick(10, quick: 3, smoke: 1),
-                socketCount: options.scale.pick(sockets, quick: sockets, smoke: 150),
-                idleCount: idle ?? options.scale.pick(10_000, quick: 1000, smoke: 50),
-                parts: only.isEmpty ? BenchCluster.Part.allCases : only)
-        ])
-        #else
-        throw BenchFailure(
-            "this roost was built without PostgreSQL and NATS. Build it with them: swift build -c release --traits Cluster")
-        #endif
-    }
-}
-
-#if Cluster
 /// All that one run measures, one after another:
 /// 1. sends into many channels and into one, on PostgreSQL, by pgbench, and on SQLite;
 /// 2. messages that go to many sockets, on PostgreSQL and on SQLite;
@@ -65,12 +13,17 @@ struct ClusterBenchmark: Benchmark {
     static let name = "cluster"
     let databaseURL: String?
     let busURL: String?
-    let seconds: Double
+    /// Of each measurement; nil for as long as the scale says.
+    let seconds: Double?
     let socketCount: Int
-    let idleCount: Int
-    let parts: [BenchCluster.Part]
+    /// Nil for as many as the scale says.
+    let idleCount: Int?
+    let parts: [BenchPart.ClusterPart]
 
     func figures(in directory: URL, scale: BenchScale) async throws -> [Figure] {
+        let seconds = seconds ?? scale.pick(10, quick: 3, smoke: 1)
+        let socketCount = scale.pick(socketCount, quick: socketCount, smoke: BenchPart.clusterSocketsMin)
+        let idleCount = idleCount ?? scale.pick(10_000, quick: 1000, smoke: 50)
         try OpenFiles.require(sockets: socketCount)
         let world = ClusterWorld(userCount: socketCount)
         let alone = directory.appending(path: "sqlite")

@@ -1,13 +1,5 @@
-import ArgumentParser
 import Foundation
 import RoostAPI
-
-struct BenchSend: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(commandName: "send", abstract: "Durable sends over 50 channels.")
-    @OptionGroup var options: BenchOptions
-
-    func run() async throws { try await options.report([SendBenchmark()]) }
-}
 
 /// How many messages are stored and acknowledged, and what one costs. An acknowledgement comes after the fsync.
 ///
@@ -72,12 +64,12 @@ struct SendBenchmark: Benchmark {
     private func measure(_ loop: LoadLoop, _ server: BenchServer, senders: Int, window: Int, seconds: Double) throws -> Measurement
     {
         let load = SendLoad(senders: (0..<senders).map { .init(socket: $0, channel: "channel-\($0)") }, window: window)
-        let batches = BatchCounter(server)
+        let batches = BatchCounter(port: server.port)
         let before = server.usage
         let result = try load.run(loop, seconds: seconds)
         let cpu = server.usage.cpuMicroseconds(since: before)
         return Measurement(
             sendsPerSecond: result.sendsPerSecond, cpuMicroseconds: cpu / Double(result.sent),
-            batchSize: BatchCounter(server)?.averageSize(since: batches), acknowledgements: result.acknowledgements)
+            batchSize: BatchCounter(port: server.port)?.averageSize(since: batches), acknowledgements: result.acknowledgements)
     }
 }

@@ -1,17 +1,7 @@
-import ArgumentParser
 import Foundation
 import RoostAPI
 import RoostCore
 import RoostServer
-
-struct BenchBackup: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "backup", abstract: "Backups of a server under load, and what is restored from them.")
-    @Option(help: "Messages in the database.") var messages = 1_000_000
-    @OptionGroup var options: BenchOptions
-
-    func run() async throws { try await options.report([BackupBenchmark(messageCount: messages)]) }
-}
 
 /// What senders notice of a backup, and whether what is restored from it is what was there.
 ///

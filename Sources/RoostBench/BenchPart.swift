@@ -1,0 +1,65 @@
+/// What `roost bench` can measure: one part or several together.
+package struct BenchPart {
+    let benchmarks: [any Benchmark]
+
+    private init(_ benchmarks: any Benchmark...) { self.benchmarks = benchmarks }
+    private init(of parts: [BenchPart]) { benchmarks = parts.flatMap(\.benchmarks) }
+
+    /// How much a part takes unless it is told otherwise.
+    package enum Standard {
+        package static let fanoutSockets = 1000
+        package static let idleSockets = 10_000
+        package static let startMessages = 1_000_000
+        package static let hostileSockets = 5000
+        package static let backupMessages = 1_000_000
+        package static let clusterSockets = 1000
+    }
+
+    package static func fanout(sockets: Int = Standard.fanoutSockets) -> BenchPart { .init(FanoutBenchmark(socketCount: sockets)) }
+    package static var send: BenchPart { .init(SendBenchmark()) }
+    package static func idle(sockets: Int = Standard.idleSockets) -> BenchPart { .init(IdleBenchmark(socketCount: sockets)) }
+    package static func start(messages: Int = Standard.startMessages) -> BenchPart { .init(StartBenchmark(messageCount: messages)) }
+    package static var history: BenchPart { .init(HistoryBenchmark()) }
+    package static var resume: BenchPart { .init(ResumeBenchmark()) }
+    package static var channels: BenchPart { .init(LargeChannelBenchmark(), ChannelListBenchmark(), ClientListBenchmark()) }
+    package static func hostile(sockets: Int = Standard.hostileSockets) -> BenchPart {
+        .init(HostileBenchmark(socketCount: sockets))
+    }
+    package static func backup(messages: Int = Standard.backupMessages) -> BenchPart {
+        .init(BackupBenchmark(messageCount: messages))
+    }
+
+    /// What runs in minutes and needs nothing beside this program.
+    package static var all: BenchPart {
+        BenchPart(of: [.fanout(), .send, .idle(), .start(), .history, .resume, .channels])
+    }
+
+    /// The channels of the other parts have as many members together.
+    package static let clusterSocketsMin = 150
+
+    /// What can be measured of a cluster by itself.
+    package enum ClusterPart: String, CaseIterable, Sendable {
+        case send, fanout, nodes, crossing, idle
+    }
+
+    /// Nodes on PostgreSQL and NATS. Throws in a build without them.
+    ///
+    /// - Parameters:
+    ///   - database: the URL of a PostgreSQL database; nil to start a server.
+    ///   - bus: the URL of a NATS server; nil to start one.
+    ///   - seconds: of each measurement; nil for as long as the scale says.
+    ///   - idle: connections that do nothing; nil for as many as the scale says.
+    package static func cluster(
+        _ parts: [ClusterPart], database: String?, bus: String?, seconds: Double?, sockets: Int, idle: Int?
+    ) throws -> BenchPart {
+        #if Cluster
+        return .init(
+            ClusterBenchmark(
+                databaseURL: database, busURL: bus, seconds: seconds, socketCount: sockets, idleCount: idle,
+                parts: parts.isEmpty ? ClusterPart.allCases : parts))
+        #else
+        throw BenchFailure(
+            "this roost was built without PostgreSQL and NATS. Build it with them: swift build -c release --traits Cluster")
+        #endif
+    }
+}

@@ -1,0 +1,29 @@
+import Foundation
+
+/// One benchmark: it fills a directory, measures a server on it, and measures the floor.
+protocol Benchmark {
+    static var name: String { get }
+    func figures(in directory: URL, scale: BenchScale) async throws -> [Figure]
+}
+
+/// How long and on how much a benchmark measures.
+package enum BenchScale: Sendable {
+    /// As the figures of the documentation are measured.
+    case full
+    case quick
+    /// To see that it works, not how fast.
+    case smoke
+
+    func pick<T>(_ full: T, quick: T, smoke: T) -> T {
+        switch self {
+        case .full: full
+        case .quick: quick
+        case .smoke: smoke
+        }
+    }
+
+    /// Of the disk alone.
+    var probeSeconds: Double { pick(1, quick: 1, smoke: 0.1) }
+    /// Of load before what is measured.
+    var warmUpSeconds: Double { pick(0.5, quick: 0.5, smoke: 0.1) }
+}

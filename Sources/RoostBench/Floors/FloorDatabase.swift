@@ -1,0 +1,82 @@
+import Foundation
+import GRDBSQLite
+import RoostCore
+
+/// SQLite with the server's tables and pragmas, and nothing of ours between.
+final class FloorDatabase {
+    private var connection: OpaquePointer?
+
+    init(path: String) throws {
+        guard sqlite3_open(path, &connection) == SQLITE_OK else { throw BenchFailure("can't open \(path)") }
+        for pragma in ["journal_mode = WAL", "synchronous = FULL", "wal_autocheckpoint = 4000", "cache_size = -65536"] {
+            try execute("PRAGMA \(pragma)")
+        }
+        for step in Migrations.steps {
+            for statement in step.statements(Dialect(text: "TEXT", clusteredTable: "WITHOUT ROWID", rowLock: nil)) {
+                try execute(statement.text)
+            }
+        }
+    }
+
+    // Statements that are still there keep it open until they go.
+    deinit { sqlite3_close_v2(connection) }
+
+    func execute(_ sql: String) throws {
+        guard sqlite3_exec(connection, sql, nil, nil, nil) == SQLITE_OK else { throw failure() }
+    }
+
+    func prepare(_ sql: String) throws -> Statement {
+        var statement: OpaquePointer?
+        guard sqlite3_prepare_v2(connection, sql, -1, &statement, nil) == SQLITE_OK else { throw failure() }
+        return Statement(pointer: statement)
+    }
+
+    /// Writes rows for some seconds, on this thread.
+    func measure(batchSize: Int, seconds: Double, _ write: (_ row: Int) throws -> Void) throws -> FloorResult {
+        var row = 0
+        let start = Clock.now()
+        let startCPU = Clock.threadCPU()
+        let end = start + UInt64(seconds * 1e9)
+        while Clock.now() < end {
+            try execute("BEGIN IMMEDIATE")
+            for _ in 0..<max(1, batchSize) {
+                try write(row)
+                row += 1
+            }
+            try execute("COMMIT")
+        }
+        let elapsed = Double(Clock.now() - start) / 1e9
+        let cpu = Double(Clock.threadCPU() - startCPU) / 1000
+        return FloorResult(rowsPerSecond: Double(row) / elapsed, cpuMicrosecondsPerRow: cpu / Double(row))
+    }
+
+    private func failure() -> BenchFailure { BenchFailure("SQLite: \(String(cString: sqlite3_errmsg(connection)))") }
+
+    enum Value {
+        case integer(Int64)
+        case text(String)
+    }
+
+    final class Statement {
+        private let pointer: OpaquePointer?
+
+        fileprivate init(pointer: OpaquePointer?) { self.pointer = pointer }
+
+        deinit { sqlite3_finalize(pointer) }
+
+        func run(_ values: [Value]) throws {
+            for (index, value) in zip(Int32(1)..., values) {
+                switch value {
+                case .integer(let integer): sqlite3_bind_int64(pointer, index, integer)
+                // SQLite makes its own copy (SQLITE_TRANSIENT).
+                case .text(let text):
+                    sqlite3_bind_text(pointer, index, text, -1, unsafeBitCast(-1, to: sqlite3_destructor_type.self))
+                }
+            }
+            guard sqlite3_step(pointer) == SQLITE_DONE else {
+                throw BenchFailure("SQLite: \(String(cString: sqlite3_errmsg(sqlite3_db_handle(pointer))))")
+            }
+            sqlite3_reset(pointer)
+        }
+    }
+}

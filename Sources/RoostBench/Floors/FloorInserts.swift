@@ -1,0 +1,83 @@
+import Foundation
+
+/// What SQLite alone costs where it writes the rows that the server writes, in transactions of the same size.
+struct FloorResult {
+    let rowsPerSecond: Double
+    let cpuMicrosecondsPerRow: Double
+}
+
+/// The floor of sending: SQLite alone writes the same rows into the same tables, as durably, in batches of the same size.
+struct FloorInserts {
+    private let database: FloorDatabase
+    private let statements: [FloorDatabase.Statement]
+
+    static func measure(in directory: URL, batchSize: Int, channelCount: Int, seconds: Double) throws -> FloorResult {
+        let floor = try FloorInserts(
+            FloorDatabase(path: directory.appending(path: "floor.sqlite").path), channelCount: channelCount)
+        return try floor.database.measure(batchSize: batchSize, seconds: seconds) { row in
+            try floor.insert(row, channel: row % channelCount, seq: Int64(row / channelCount + 2))
+        }
+    }
+
+    private init(_ database: FloorDatabase, channelCount: Int) throws {
+        self.database = database
+        for number in 0..<channelCount {
+            try database.execute(
+                """
+                INSERT INTO channel_heads (channel_id, seq, member_count, message_count, last_activity)
+                VALUES ('channel-\(number)', 1, 1, 0, 0)
+                """)
+            try database.execute(
+                """
+                INSERT INTO members (channel_id, user_id, role, state, joined_at, change_seq, user_seq, read_seq, read_count,
+                                     last_sent_seq, joined_seq, joined_user_seq)
+                VALUES ('channel-\(number)', 'user-\(number)', 'owner', 'member', 0, 1, 1, 1, 0, 0, 1, 1)
+                """)
+        }
+        // The writes of a send, without its reads.
+        statements = try [
+            """
+            INSERT INTO messages (channel_id, seq, message_id, change_seq, ordinal, sender_id, client_id, text, created_at)
+            VALUES (?1, ?2, ?3, ?2, ?2, ?4, ?5, ?6, ?7) ON CONFLICT (channel_id, sender_id, client_id) DO NOTHING
+            """,
+            """
+            UPDATE channel_heads
+            SET seq = ?2, member_count = 1, message_count = ?2, last_activity = ?3, last_message_at = ?3, list_at = COALESCE(?3, list_at)
+            WHERE channel_id = ?1
+            """,
+            "UPDATE members SET read_count = read_count + 1, last_sent_seq = ?2 WHERE channel_id = ?1 AND user_id = ?3",
+        ].map(database.prepare)
+    }
+
+    private func insert(_ row: Int, channel: Int, seq: Int64) throws {
+        let channelID = "channel-\(channel)"
+        let user = "user-\(channel)"
+        let now = Int64(1_750_000_000_000 + row)
+        try statements[0].run([
+            .text(channelID), .integer(seq), .integer(now << 22), .text(user), .text("\(channel)-\(row)"),
+            .text(SampleText.message),
+            .integer(now),
+        ])
+        try statements[1].run([.text(channelID), .integer(seq), .integer(now)])
+        try statements[2].run([.text(channelID), .integer(seq), .text(user)])
+    }
+}
+
+/// The floor of asking for an effect: SQLite alone writes the same rows, as durably, in batches of the same size.
+enum FloorEffects {
+    static func measure(in directory: URL, batchSize: Int, seconds: Double) throws -> FloorResult {
+        let database = try FloorDatabase(path: directory.appending(path: "floor-effects.sqlite").path)
+        let insert = try database.prepare(
+            """
+            INSERT INTO effects (kind, effect_key, payload, due_at, revision, attempts) VALUES (?1, ?2, ?3, ?4, ?5, 0)
+            ON CONFLICT (kind, effect_key) DO NOTHING
+            """)
+        return try database.measure(batchSize: batchSize, seconds: seconds) { row in
+            let now = Int64(1_750_000_000_000 + row)
+            try insert.run([
+                .text("bench.later"), .text("\(now << 22)"), .text(SampleText.effect), .integer(now + 3_600_000),
+                .integer(now << 22),
+            ])
+        }
+    }
+}

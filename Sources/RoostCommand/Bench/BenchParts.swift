@@ -1,0 +1,134 @@
+import ArgumentParser
+import RoostBench
+
+struct BenchAll: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "all", abstract: "All benchmarks that take minutes and need no other program, one after another.")
+    @OptionGroup var options: BenchOptions
+
+    func run() async throws { try await options.report(.all) }
+}
+
+struct BenchFanout: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "fanout", abstract: "One channel whose messages go to many sockets.")
+    @Option(help: "Sockets of members of the channel.") var sockets = BenchPart.Standard.fanoutSockets
+    @OptionGroup var options: BenchOptions
+
+    func run() async throws { try await options.report(.fanout(sockets: sockets)) }
+}
+
+struct BenchSend: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(commandName: "send", abstract: "Durable sends over 50 channels.")
+    @OptionGroup var options: BenchOptions
+
+    func run() async throws { try await options.report(.send) }
+}
+
+struct BenchIdle: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "idle", abstract: "Authenticated connections that do nothing.")
+    @Option(help: "Connections to hold. This process and the server need as many descriptors each.")
+    var sockets = BenchPart.Standard.idleSockets
+    @OptionGroup var options: BenchOptions
+
+    func run() async throws { try await options.report(.idle(sockets: sockets)) }
+}
+
+struct BenchStart: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(commandName: "start", abstract: "From the start of the process to ready.")
+    @Option(help: "Messages in the directory.") var messages = BenchPart.Standard.startMessages
+    @OptionGroup var options: BenchOptions
+
+    func run() async throws { try await options.report(.start(messages: messages)) }
+}
+
+struct BenchHistory: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "history", abstract: "Pages of 50 at random places of a long channel.")
+    @OptionGroup var options: BenchOptions
+
+    func run() async throws { try await options.report(.history) }
+}
+
+struct BenchResume: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "resume", abstract: "Coming back to 1,000 channels with 500 missed messages.")
+    @OptionGroup var options: BenchOptions
+
+    func run() async throws { try await options.report(.resume) }
+}
+
+struct BenchChannels: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "channels", abstract: "A channel of 300,000 members, and a user in 10,000 channels.")
+    @OptionGroup var options: BenchOptions
+
+    func run() async throws { try await options.report(.channels) }
+}
+
+struct BenchHostile: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "hostile", abstract: "What hostile sockets take of a server, and of the others on it.")
+    @Option(help: "Hostile sockets at once.") var sockets = BenchPart.Standard.hostileSockets
+    @OptionGroup var options: BenchOptions
+
+    func run() async throws { try await options.report(.hostile(sockets: sockets)) }
+}
+
+struct BenchBackup: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "backup", abstract: "Backups of a server under load, and what is restored from them.")
+    @Option(help: "Messages in the database.") var messages = BenchPart.Standard.backupMessages
+    @OptionGroup var options: BenchOptions
+
+    func run() async throws { try await options.report(.backup(messages: messages)) }
+}
+
+struct BenchCluster: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "cluster", abstract: "One to three nodes on PostgreSQL and NATS, beside pgbench and SQLite.",
+        discussion: """
+            Starts a PostgreSQL server and a NATS server of its own, on this machine and on free ports, unless it is given others. The \
+            floor of sends is pgbench, which runs the statements of a send against the same server, in batches of the same size.
+            """)
+    @Option(
+        help: "A PostgreSQL database to use, as postgres://user@host/name. No server may use it, and what is put in stays there.")
+    var database: String?
+    @Option(help: "A NATS server to use, as nats://host:4222.") var bus: String?
+    @Option(help: "Seconds of each measurement. The default is 10, and 3 with --quick.") var seconds: Int?
+    @Option(help: "Sockets of members of the channel whose messages go to many.") var sockets = BenchPart.Standard.clusterSockets
+    @Option(help: "Connections that do nothing, on one node. The default is 10000, and 1000 with --quick.") var idle: Int?
+    @Option(parsing: .upToNextOption, help: "Only some parts: send, fanout, nodes, crossing, idle.")
+    var only: [BenchPart.ClusterPart] = []
+    @OptionGroup var options: BenchOptions
+
+    func validate() throws {
+        guard seconds.map({ (1...3600).contains($0) }) ?? true else {
+            throw ValidationError("--seconds is a number from 1 to 3600.")
+        }
+        guard idle.map({ (1...100_000).contains($0) }) ?? true else {
+            throw ValidationError("--idle is a number from 1 to 100000.")
+        }
+        guard (BenchPart.clusterSocketsMin...10_000).contains(sockets) else {
+            throw ValidationError("--sockets is a number from \(BenchPart.clusterSocketsMin) to 10000.")
+        }
+    }
+
+    func run() async throws {
+        try await options.report(
+            .cluster(only, database: database, bus: bus, seconds: seconds.map(Double.init), sockets: sockets, idle: idle))
+    }
+}
+
+extension BenchPart.ClusterPart: ExpressibleByArgument {}
+
+/// The process that the floor of fan-out is measured of.
+struct FloorSocketsCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "floor-sockets", abstract: "The floor of fan-out.", shouldDisplay: false)
+    @Option var sockets: Int
+    @Option(help: "Bytes of one write.") var bytes: Int
+
+    func run() throws { try FloorSockets.serve(sockets: sockets, bytes: bytes) }
+}
