@@ -10,6 +10,7 @@ package struct BenchPart {
         package static let fanoutSockets = 1000
         package static let idleSockets = 10_000
         package static let startMessages = 1_000_000
+        package static let effectsWaiting = 1_000_000
         package static let hostileSockets = 5000
         package static let backupMessages = 1_000_000
         package static let clusterSockets = 1000
@@ -22,6 +23,9 @@ package struct BenchPart {
     package static var history: BenchPart { .init(HistoryBenchmark()) }
     package static var resume: BenchPart { .init(ResumeBenchmark()) }
     package static var channels: BenchPart { .init(LargeChannelBenchmark(), ChannelListBenchmark(), ClientListBenchmark()) }
+    package static func effects(waiting: Int = Standard.effectsWaiting) -> BenchPart {
+        .init(EffectsBenchmark(waitingCount: waiting))
+    }
     package static func hostile(sockets: Int = Standard.hostileSockets) -> BenchPart {
         .init(HostileBenchmark(socketCount: sockets))
     }
@@ -31,7 +35,7 @@ package struct BenchPart {
 
     /// What runs in minutes and needs nothing beside this program.
     package static var all: BenchPart {
-        BenchPart(of: [.fanout(), .send, .idle(), .start(), .history, .resume, .channels])
+        BenchPart(of: [.fanout(), .send, .idle(), .start(), .history, .resume, .channels, .effects()])
     }
 
     /// The channels of the other parts have as many members together.

@@ -12,7 +12,7 @@ struct Bench: AsyncParsableCommand {
             """,
         subcommands: [
             BenchFanout.self, BenchSend.self, BenchIdle.self, BenchStart.self, BenchHistory.self, BenchResume.self,
-            BenchChannels.self, BenchHostile.self, BenchBackup.self, BenchCluster.self, BenchAll.self,
+            BenchChannels.self, BenchEffects.self, BenchHostile.self, BenchBackup.self, BenchCluster.self, BenchAll.self,
             FloorSocketsCommand.self,
         ],
         defaultSubcommand: BenchAll.self)

@@ -67,6 +67,15 @@ struct BenchChannels: AsyncParsableCommand {
     func run() async throws { try await options.report(.channels) }
 }
 
+struct BenchEffects: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "effects", abstract: "What happens later: its cost beside a send, and how late it happens.")
+    @Option(help: "Effects that wait meanwhile.") var waiting = BenchPart.Standard.effectsWaiting
+    @OptionGroup var options: BenchOptions
+
+    func run() async throws { try await options.report(.effects(waiting: waiting)) }
+}
+
 struct BenchHostile: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "hostile", abstract: "What hostile sockets take of a server, and of the others on it.")

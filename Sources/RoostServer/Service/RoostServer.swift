@@ -235,9 +235,11 @@ public struct RoostServer: Service {
         try await end(control)
     }
 
-    /// Runs something of the server's own, as an effect does: for the tests.
-    package func perform(_ run: @escaping @Sendable (inout Context) throws -> Void) async throws {
-        try await engine.perform(OperationName.none, for: .server, scope: Scope(), isReadOnly: false) { context in
+    /// Runs something in a transaction without a client, as an effect does: for the tests and the benchmark.
+    package func perform(
+        as caller: Caller = .server, scope: Scope = Scope(), _ run: @escaping @Sendable (inout Context) throws -> Void
+    ) async throws {
+        try await engine.perform(OperationName.none, for: caller, scope: scope, isReadOnly: false) { context in
             try run(&context)
             return []
         }
