@@ -42,7 +42,7 @@ import Testing
 
     @Test("R21 a frame that breaks the protocol closes the socket with its code", arguments: cases)
     func closes(_ bad: Case) async throws {
-        let server = try await TestServer()
+        let server = try await TestServer.shared()
         let socket = try await server.socket("ann")
         for frame in bad.frames { socket.connection.post(frame) }
         var incoming = await socket.next()
@@ -52,7 +52,7 @@ import Testing
         // The server is as well as before.
         let other = try await server.socket("bob")
         #expect(try await other.call(GetMe()).userId == "bob")
-        try await server.stop()
+        await other.close()
     }
 
     @Test("R21 a message in fragments, with a ping between them, is one message")

@@ -219,7 +219,7 @@ import Testing
         "R21 a request gets its exact answer, and the connection stays in step or ends", arguments: methods + paths + heads + bodies
     )
     func answers(_ test: Case) async throws {
-        let server = try await TestServer()
+        let server = try await TestServer.shared()
         let token = try await server.token("ann")
         let connection = try await RawConnection.connect(port: server.port)
         // A body's line ends count as two bytes only where the parts of HTTP are.
@@ -233,7 +233,6 @@ import Testing
         if let field = test.field { #expect(try last.decoded(JSONValue.self)["field"]?.text == field) }
         if last.status >= 400, !last.body.isEmpty { #expect(last.headers["content-type"] == "application/problem+json") }
         await connection.close()
-        try await server.stop()
     }
 
     @Test("R21 a body that grows past its limit is refused before its end, and its connection ends")

@@ -46,7 +46,7 @@ import Testing
 
     @Test("R21 a token that is no good is refused over HTTP and over a socket", arguments: cases)
     func refused(_ bad: Case) async throws {
-        let server = try await TestServer()
+        let server = try await TestServer.shared()
         let token = try await bad.make(server)
         let answer = try await server.request("GET", "/v1/me", token: token)
         #expect(
@@ -58,7 +58,6 @@ import Testing
         #expect(text.contains(#""code":"\#(bad.code)""#))
         guard case .close(let code, _) = await socket.next() else { throw Missed("a close") }
         #expect(code == bad.closeCode.rawValue)
-        try await server.stop()
     }
 
     @Test("R21 a token in the URL is not accepted, one in the upgrade's header is")

@@ -137,7 +137,7 @@ import Testing
 
     @Test("R21 an upgrade that can't be given is answered over HTTP, and ends its connection", arguments: sequences)
     func refused(_ sequence: Sequence) async throws {
-        let server = try await TestServer()
+        let server = try await TestServer.shared()
         let connection = try await RawConnection.connect(port: server.port)
         try await connection.send(sequence.bytes)
         let text = await connection.receiveAll(within: .seconds(2))
@@ -145,7 +145,6 @@ import Testing
         #expect(statuses == sequence.statuses)
         await connection.close()
         #expect(try await Self.isAlive(server))
-        try await server.stop()
     }
 
     @Test("R21 a second request for the socket behind the first is no frame, and closes the socket")

@@ -48,6 +48,12 @@ public final class TestServer: Sendable {
         keys = await TokenKeys(secret: try SecretFile(directory: self.directory).read())
     }
 
+    private static let sharedServer = Task { try await TestServer() }
+
+    /// A server for all tests that leave it as it was or keep to names of their own: starting one takes longer than most of them. It runs until
+    /// the process ends.
+    public static func shared() async throws -> TestServer { try await sharedServer.value }
+
     public func token(_ user: UserID, role: AppRole = .user, expiresIn seconds: TimeInterval = 3600) async throws -> String {
         try await keys.sign(.init(user: user, role: role, expiresAt: Date(timeIntervalSinceNow: seconds)))
     }

@@ -147,12 +147,12 @@ import Testing
         let server = try await WatchedServer.start()
         var sockets: [RawSocket] = []
         let before = try Self.peakMebibytes(of: server.process.identifier)
+        let first = RawSocket.frame(opcode: 1, [UInt8](repeating: 32, count: 16_000), isFinal: false)
+        let next = RawSocket.frame(opcode: 0, [UInt8](repeating: 32, count: 60_000), isFinal: false)
         for _ in 0..<100 {
             let socket = try await RawSocket.open(port: server.port)
-            socket.connection.post(RawSocket.frame(opcode: 1, [UInt8](repeating: 32, count: 16_000), isFinal: false))
-            for _ in 0..<15 {
-                socket.connection.post(RawSocket.frame(opcode: 0, [UInt8](repeating: 32, count: 60_000), isFinal: false))
-            }
+            socket.connection.post(first)
+            for _ in 0..<15 { socket.connection.post(next) }
             sockets.append(socket)
         }
         for socket in sockets {

@@ -28,12 +28,11 @@ import Testing
 
     @Test("R21 a socket on which nobody has authenticated has 16 KiB, and is closed with 1009 past that", arguments: cases)
     func closes(_ bad: Case) async throws {
-        let server = try await TestServer()
+        let server = try await TestServer.shared()
         let socket = try await RawSocket.open(port: server.port)
         for frame in bad.frames { socket.connection.post(frame) }
         guard case .close(let code, _) = await socket.next() else { throw Missed("a close") }
         #expect(code == 1009)
-        try await server.stop()
     }
 
     @Test("R21 an authenticate frame of exactly 16 KiB is read")
