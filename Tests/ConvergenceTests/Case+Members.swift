@@ -63,6 +63,7 @@ extension Case {
         Case("", as: "ann", GetConfiguration()),
         Case("", as: "ann", ListChannelTypes()),
         Case("", as: "ann", ListRoles()),
+        Case("", as: "root", role: .admin, ListDeadEffects()),
         Case("", as: "ann", ExplainPermission(channel: "general", permission: .messageSend)),
         Case("", as: "ann", GetUser(user: "bob")),
         Case("", as: "ann", GetUsers(users: ["bob"])),

@@ -93,6 +93,7 @@ extension Case {
     ]
 
     static let definitions: [Case] = [
+        Case("that is dead", as: "root", role: .admin, RetryEffect(kind: "test.dead", key: "1")),
         Case("of a new type", as: "root", role: .admin, PutChannelType(type: "bar", basedOn: .livestream)),
         Case(
             "of one that channels have", as: "root", role: .admin, changesRulesSilently: true,

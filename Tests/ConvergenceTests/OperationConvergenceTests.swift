@@ -60,7 +60,7 @@ struct OperationConvergenceTests {
         let room = prepared.room
         for user in PreparedRoom.users { try room.reconnect(room.seat(user), by: .resume) }
         let before = try room.world.dump()
-        #expect(try room.world.refusal(tried.make(prepared.messages), as: tried.user, connection: 1) == nil)
+        #expect(try room.world.refusal(tried.make(prepared.messages), as: tried.user, role: tried.role, connection: 1) == nil)
         #expect(try room.world.dump() == before)
         try room.deliver()
         let wrong = try room.differences(of: room.seats.indices)

@@ -35,6 +35,7 @@ struct PreparedRoom {
         try world.perform(LeaveChannel(channel: "left"), as: "cid")
         try Self.makeGroups(in: world)
         try Self.hideAndFreeze(in: world)
+        try world.deadEffect("test.dead", key: "1")
         world.advance(milliseconds: 10)
         room = Room(world)
     }

@@ -470,6 +470,16 @@ async def shut_out(world):
     await refused(other.call("users.me"), "token_revoked", status=401)
 
 
+@case("an admin asks what the server has given up, and an effect that isn't there can't be tried again")
+async def effects(world):
+    root, bob = await world.http("root", "--role", "admin"), await world.http("bob")
+    retry = {"kind": "idempotencyKeys.expire", "key": "none"}
+    equal(await root.call("effects.listDead"), {"items": []}, "dead effects")
+    await refused(root.call("effects.retry", **retry), "not_found", status=404)
+    await refused(bob.call("effects.listDead"), "not_permitted", status=403)
+    await refused(bob.call("effects.retry", **retry), "not_permitted", status=403)
+
+
 @case("a backend creates a channel for users, invites, and answers in a user's name, over plain HTTP")
 async def backend(world):
     service = await world.http("backend", "--role", "service")

@@ -27,6 +27,7 @@ final class MatrixWorld {
         try world.perform(PutRole(role: "guide", rank: 10, permissions: grants), as: "root", role: .admin)
         try world.perform(
             PutChannelType(type: "noticeboard", basedOn: .community, policy: Kind.noticeboardPolicy), as: "root", role: .admin)
+        try world.deadEffect("test.dead", key: "1")
         for state in ChannelState.allCases { try populate(state) }
     }
 

@@ -147,6 +147,7 @@ enum Rows {
         (GetConfiguration(), true), (ListChannelTypes(), true), (PutChannelType(type: "new"), false),
         (DeleteChannelType(type: "new"), false), (ListRoles(), true),
         (PutRole(role: "new", rank: 1, permissions: []), false), (DeleteRole(role: "new"), false),
+        (ListDeadEffects(), false), (RetryEffect(kind: "test.dead", key: "1"), false),
         (UpsertUser(user: "eve"), false), (GetUser(user: target), true), (GetUsers(users: [target]), true), (GetMe(), true),
         (DeactivateUser(user: outsider), false), (ReactivateUser(user: outsider), false), (RevokeUserTokens(user: outsider), false),
         (RevokeToken(tokenId: "1"), false), (UpdateMe(displayName: "Me"), true), (GetPreferences(), true),

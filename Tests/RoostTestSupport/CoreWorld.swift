@@ -133,6 +133,15 @@ public final class CoreWorld {
         }
     }
 
+    /// An effect that failed too often, as the runner leaves one.
+    public func deadEffect(_ kind: String, key: String, failure: String = "unavailable: It isn't there.") throws {
+        try execute(
+            """
+            INSERT INTO effects (kind, effect_key, payload, due_at, revision, attempts, failure, dead_at)
+            VALUES (\(kind), \(key), \("secret"), \(now), 1, 12, \(failure), \(now))
+            """)
+    }
+
     // MARK: Building
 
     /// Makes sure that a user exists, as the first use of their token does.

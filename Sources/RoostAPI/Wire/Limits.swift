@@ -60,6 +60,7 @@ public enum Limits {
     public static let historyPage = (standard: 30, most: 100)
     public static let memberPage = (standard: 30, most: 100)
     public static let channelPage = (standard: 20, most: 100)
+    public static let effectPage = (standard: 30, most: 100)
     /// Changed messages and members that one answer to a resume or to changes carries.
     public static let changesPage = (standard: 500, most: 1000)
     /// Messages missed in one channel above which a resume answers with the newest page instead of with each of them.
@@ -70,6 +71,9 @@ public enum Limits {
     public static let pageContentBytes = 1_048_576
     /// Members that the answer to a watch carries; the rest are paged with `members.list`.
     public static let watchMembers = 30
+    /// Characters of an effect's kind and key.
+    public static let effectKindLength = 64
+    public static let effectKeyLength = 255
     /// Bytes of one WebSocket frame, and of one message put together from fragments.
     public static let frameSizeBytes = 65_536
     public static let messageSizeBytes = 1_048_576

@@ -37,6 +37,7 @@ public enum HTTPMethod: String, Sendable {
 public enum Permission: String, Codable, CaseIterable, Sendable, WireEnumeration {
     case configRead = "config.read"
     case configManage = "config.manage"
+    case effectManage = "effect.manage"
     case userRead = "user.read"
     case userUpdateSelf = "user.updateSelf"
     case userManage = "user.manage"
@@ -76,7 +77,7 @@ public enum Permission: String, Codable, CaseIterable, Sendable, WireEnumeration
     /// Those that concern a channel: what `ownCapabilities` tells of.
     public static let ofChannel: [Permission] = allCases.filter { permission in
         switch permission {
-        case .configRead, .configManage, .userRead, .userUpdateSelf, .userManage, .streamRead, .channelCreate: false
+        case .configRead, .configManage, .effectManage, .userRead, .userUpdateSelf, .userManage, .streamRead, .channelCreate: false
         default: true
         }
     }

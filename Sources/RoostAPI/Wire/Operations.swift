@@ -3,6 +3,7 @@ public enum Operations {
     public static let all: [any Operation.Type] = [
         GetConfiguration.self, ListChannelTypes.self, PutChannelType.self, DeleteChannelType.self,
         ListRoles.self, PutRole.self, DeleteRole.self, ExplainPermission.self,
+        ListDeadEffects.self, RetryEffect.self,
         UpsertUser.self, GetUser.self, GetUsers.self, GetMe.self, UpdateMe.self, GetPreferences.self, UpdatePreferences.self,
         DeactivateUser.self, ReactivateUser.self, RevokeUserTokens.self, RevokeToken.self,
         CreateChannel.self, GetChannel.self, QueryChannels.self, UpdateChannel.self, DeleteChannel.self,

@@ -47,7 +47,7 @@ struct MetricsCheck {
         guard dead == 0 else {
             return Finding(
                 "effects", .warn, "\(Int(dead)) failed too often, and aren't tried any more",
-                advice: "The server's log names them, and why they failed")
+                advice: "roost effects lists them, and roost effects retry tries them again; the server's log says why they failed")
         }
         guard values["roost_effects_unknown_kinds"] ?? 0 == 0 else {
             return Finding(

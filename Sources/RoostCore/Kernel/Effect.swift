@@ -16,7 +16,7 @@ public struct Effect: Hashable, Sendable {
     public var attempts: Int
 
     /// Characters of a key, and bytes of a payload, at most.
-    public static let keyLengthMax = 255
+    public static let keyLengthMax = Limits.effectKeyLength
     public static let payloadBytesMax = 65_536
 }
 
@@ -195,5 +195,22 @@ extension Context {
             """)
         if !isDead, changed == 1 { noteEffect(dueAt: again) }
         return isDead && changed == 1
+    }
+
+    /// Has a dead effect happen now, as if it were asked for anew. One that isn't dead stays as it is.
+    ///
+    /// - Returns: whether there is such an effect.
+    mutating func retryEffect(kind: String, key: String) throws -> Bool {
+        let revived = try transaction.execute(
+            """
+            UPDATE effects SET due_at = \(now), revision = \(ids.next(at: now).rawValue), attempts = 0, failure = NULL, dead_at = NULL
+            WHERE kind = \(kind) AND effect_key = \(key) AND dead_at IS NOT NULL
+            """)
+        if revived == 1 {
+            noteEffect(dueAt: now)
+            return true
+        }
+        let sql: SQL = "SELECT 1 FROM effects WHERE kind = \(kind) AND effect_key = \(key)"
+        return try transaction.first(sql) { $0.int64() } != nil
     }
 }

@@ -27,6 +27,7 @@ public enum Permissions {
         switch permission {
         case .configRead: (.anyone, true)
         case .configManage: (.admins, true)
+        case .effectManage: (.admins, true)
         case .userRead: (.anyone, true)
         case .userUpdateSelf: (.anyone, true)
         case .userManage: (.admins, true)

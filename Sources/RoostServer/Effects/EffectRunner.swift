@@ -122,7 +122,7 @@ final class EffectRunner: Sendable {
 
     private func take(_ effect: Effect, of kind: EffectKind, for performer: @escaping Performer) {
         guard effect.attempts < kind.attemptsMax else {
-            return fail(effect, attempts: effect.attempts, "It was begun \(effect.attempts) times and never ended.", of: kind)
+            return fail(effect, attempts: effect.attempts, "never_ended: It was begun \(effect.attempts) times and never ended.", of: kind)
         }
         let answer = Answer<Effect?>(nil)
         let leaseMilliseconds = Int64(settings.performingTime * 2 / .milliseconds(1))
@@ -206,11 +206,11 @@ final class EffectRunner: Sendable {
         }
     }
 
-    /// What an operator is told. An error of another library may hold anything, so that only its type is told.
+    /// What an operator is told: a code and a sentence. An error of another library may hold anything, so that only its type is told.
     private static func reason(of error: any Error) -> String {
         switch error {
         case let error as RoostError: "\(error.code.rawValue): \(error.message)"
-        case is TookTooLong: "It took too long."
+        case is TookTooLong: "timeout: It took too long."
         default: "\(type(of: error))"
         }
     }

@@ -113,6 +113,54 @@ import Testing
         try await server.stop()
     }
 
+    @Test("roost effects lists what is dead, and what it has tried again runs at once")
+    func retrying() async throws {
+        let probe = EffectProbe()
+        for key in ["one", "two", "three"] { probe.fail(key, times: 2) }
+        let server = try await TestServer { $0.effects = probe.settings }
+        try await server.perform { context in
+            for key in ["one", "two", "three"] {
+                try context.later(EffectProbe.outside, key: key, payload: "secret", at: context.now)
+            }
+        }
+        try await Polling.value {
+            try await Self.metric("dead", server)
+        } until: {
+            $0 == 3
+        }
+        let token = try await server.token("root", role: .service)
+        func roost(_ words: String) async throws -> CommandRun { try await .roost("effects \(words)", on: server, token: token) }
+        let list = try await roost("")
+        #expect(
+            Set(list.lines.map { $0.split(separator: " ").prefix(4).joined(separator: " ") }) == [
+                "kind key attempts failure", "test.outside one 2 unavailable", "test.outside two 2 unavailable",
+                "test.outside three 2 unavailable",
+            ])
+        #expect(!(list.output + (try await roost("--json").output)).contains("secret"))
+        #expect(try await roost("retry test.outside one").status == 0)
+        try await Polling.value {
+            try await Self.ended(server)
+        } until: {
+            $0.outside == ["one"]
+        }
+        let gone = try await roost("retry test.outside one")
+        #expect(gone.status == 1 && gone.errors.contains("not_found"))
+        #expect(try await roost("retry").status == 64)
+        #expect(try await roost("retry --all").lines == ["2 are tried again now."])
+        try await Polling.value {
+            try await Self.ended(server)
+        } until: {
+            $0.outside == ["one", "two", "three"]
+        }
+        try await Polling.value {
+            try await Self.metric("dead", server)
+        } until: {
+            $0 == 0
+        }
+        #expect(try await roost("").output == "")
+        try await server.stop()
+    }
+
     @Test("A performer that takes too long has failed, and holds up nobody")
     func hanging() async throws {
         let probe = EffectProbe()

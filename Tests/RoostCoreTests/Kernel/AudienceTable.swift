@@ -137,6 +137,7 @@ extension AudienceTests {
             "R21 a user's reactivation is told to nobody", after: [.byAdmin("root", DeactivateUser(user: "bob"))],
             .byAdmin("root", ReactivateUser(user: "bob")), []),
         Case("R21 that a user's tokens are revoked is told to nobody", .byAdmin("root", RevokeUserTokens(user: "bob")), []),
+        Case("that an effect is tried again is told to nobody", .byAdmin("root", RetryEffect(kind: "test.dead", key: "1")), []),
         Case("R21 that a token is revoked is told to nobody", .byAdmin("root", RevokeToken(tokenId: "stolen")), []),
     ]
 

@@ -46,6 +46,7 @@ final class AudienceWorld {
         try core.perform(LeaveChannel(channel: "room"), as: "fay")
         try core.perform(InviteMembers(channel: "room", users: ["ida"]), as: "ann")
         message = try core.send("hi", to: "room", as: "bob").messageId
+        try core.deadEffect("test.dead", key: "1")
         for number in Self.devices.indices { try connect(number) }
         try perform(WatchChannel(channel: "room"), on: "wes/1", role: .admin)
         received = [:]

@@ -114,6 +114,7 @@ struct LimitTests {
     ]
 
     private static let readCases: [Case] = [
+        Case("effects.listDead limit", Limits.effectPage.most) { n, _ in ListDeadEffects(limit: n) },
         Case("members.list limit", Limits.memberPage.most) { n, _ in ListMembers(channel: "general", limit: n) },
         Case("watching.watch limit", Limits.historyPage.most) { n, _ in WatchChannel(channel: "general", limit: n) },
         Case("streams.channelChanges limit", Limits.changesPage.most) { n, _ in

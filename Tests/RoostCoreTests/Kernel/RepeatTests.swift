@@ -40,6 +40,7 @@ struct RepeatTests {
         Case("R21 revoking a token twice", "root") { _ in
             RevokeToken(tokenId: "stolen", expiresAt: Timestamp(milliseconds: 1_772_368_300_000))
         },
+        Case("trying an effect again twice", "root") { _ in RetryEffect(kind: "test.dead", key: "1") },
         Case("I4 sending twice", "bob") { _ in
             SendMessage(channel: "general", clientId: "once", text: "x", metadata: ["a": 1], tags: ["t"])
         },
@@ -64,6 +65,7 @@ struct RepeatTests {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann", members: ["bob"])
         let message = try world.send("hi", to: "general", as: "bob").messageId
+        try world.deadEffect("test.dead", key: "1")
         let first = try perform(repeated.make(message), in: world, as: repeated.user)
         let before = try world.dump()
         world.advance(milliseconds: 1000)

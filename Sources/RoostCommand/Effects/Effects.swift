@@ -1,0 +1,74 @@
+import ArgumentParser
+import Roost
+
+/// `roost effects`: what a server was to do later and has given up.
+struct Effects: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "List what the server was to do later and has given up, and have it tried again.",
+        discussion: """
+            Something that fails is tried again after longer and longer pauses, and is dead after its kind's number of attempts. The server's log \
+            says why. For admins and services.
+            """,
+        subcommands: [List.self, Retry.self], defaultSubcommand: List.self)
+
+    struct List: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(abstract: "List dead effects, those that were given up last first.")
+
+        @OptionGroup var page: PageOptions
+        @OptionGroup var options: CallOptions
+
+        func run() async throws {
+            try await options.run { connection in
+                let found = try await page.read(through: connection) { ListDeadEffects(limit: $0, cursor: $1) }
+                try page.show(found, with: options, none: "No dead effects.") { effects in
+                    let rows = effects.map { effect in
+                        [
+                            effect.kind.safe(), effect.key.isEmpty ? "-" : effect.key.safe(), "\(effect.attempts)",
+                            effect.failureCode.safe(), MessageTime.moment(of: effect.deadAt.date),
+                        ]
+                    }
+                    return Output.table([["kind", "key", "attempts", "failure", "since"]] + rows)
+                }
+            }
+        }
+    }
+
+    struct Retry: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(abstract: "Try a dead effect again, or all of them.")
+
+        @Argument(help: "The kind, as the list has it.") var kind: String?
+        @Argument(help: "The key; left out where the list has none.") var key = ""
+        @Flag(help: "All that are dead now.") var all = false
+        @OptionGroup var options: CallOptions
+
+        func validate() throws {
+            guard (kind == nil) == all else { throw ValidationError("Name a kind and a key, or say --all.") }
+        }
+
+        func run() async throws {
+            try await options.run { connection in
+                guard !all else { return try await retryAll(through: connection) }
+                let done = try await connection.call(RetryEffect(kind: kind ?? "", key: key))
+                try options.show(done, ["It is tried again now."])
+            }
+        }
+
+        private func retryAll(through connection: CallConnection) async throws {
+            var dead: [DeadEffect] = []
+            var list = ListDeadEffects(limit: Limits.effectPage.most)
+            repeat {
+                let page = try await connection.call(list)
+                dead += page.items
+                list.cursor = page.nextCursor
+            } while list.cursor != nil
+            for effect in dead {
+                do {
+                    _ = try await connection.call(RetryEffect(kind: effect.kind, key: effect.key))
+                } catch let error as RoostError where error.code == .notFound {
+                    // Somebody else had it tried, and it has happened.
+                }
+            }
+            try options.show(["retried": dead.count], ["\(dead.count) are tried again now."])
+        }
+    }
+}
