@@ -156,8 +156,9 @@ let package = Package(
         .testTarget(
             name: "ConvergenceTests",
             dependencies: [
-                "RoostAPI", "RoostCore", "RoostDatabase", "Roost", "RoostTestSupport",
+                "RoostAPI", "RoostCore", "RoostDatabase", "RoostServer", "Roost", "RoostTestSupport",
                 .product(name: "Logging", package: "swift-log"),
+                .product(name: "NIOCore", package: "swift-nio"),
             ],
             swiftSettings: settings),
         .testTarget(

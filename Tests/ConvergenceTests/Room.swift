@@ -1,10 +1,14 @@
+import Foundation
+import NIOCore
 import RoostAPI
 import RoostCore
 import RoostDatabase
 import RoostTestSupport
 import Testing
 
-/// A world with clients in it. It brings them what the hub would, and lets them catch up as the server would.
+@testable import RoostServer
+
+/// A world with clients in it. The hub's `Subscriptions` say what each of them gets, as bytes; the clients catch up as the server lets them.
 final class Room {
     /// How a client catches up.
     enum CatchUp: Sendable, CustomTestStringConvertible {
@@ -32,13 +36,11 @@ final class Room {
     /// A client and its connection.
     struct Seat {
         var client: ReferenceClient
+        /// What the hub knows it by. It stays for a while when the client doesn't hear any more.
+        var connection: ConnectionID?
         var isConnected = false
-        /// The channels whose events the connection gets.
-        var joined: Set<ChannelID> = []
-        /// Up to which seq messages aren't for the user.
-        var floors: [ChannelID: Seq] = [:]
-        /// What the user is in a channel, where not an ordinary member.
-        var roles: [ChannelID: ChannelRole] = [:]
+        /// Events that came on this connection.
+        var received: [Event] = []
         /// Events that came while the client was catching up.
         var held: [Event]?
         /// The events that are late, and those of them that are still on their way.
@@ -49,6 +51,10 @@ final class Room {
     let world: CoreWorld
     var seats: [Seat] = []
     private var delivered = 0
+    private var subscriptions = Subscriptions<Int>()
+    private var lastConnection: Int64 = 1000
+    /// Events as they were read from bytes that several clients got.
+    private var decoded: [ByteBuffer: [Event]] = [:]
 
     init(_ world: CoreWorld) { self.world = world }
 
@@ -58,9 +64,9 @@ final class Room {
         return seats.count - 1
     }
 
-    /// Adds a client that holds what another one does.
+    /// Adds a client that holds what another one does, and isn't connected.
     func seat(like index: Int) -> Int {
-        seats.append(seats[index])
+        seats.append(Seat(client: seats[index].client))
         return seats.count - 1
     }
 
@@ -68,11 +74,32 @@ final class Room {
 
     /// Brings what was told since the last time to those who are connected.
     func deliver() throws {
-        for notice in world.notices.dropFirst(delivered) {
-            for index in seats.indices where seats[index].isConnected { deliver(notice, to: &seats[index]) }
-        }
+        let committed = Committed(notices: Array(world.notices.dropFirst(delivered)), answer: .waiting {})
         delivered = world.notices.count
+        decoded = [:]
+        for step in EventFrames.steps(for: [committed]) { subscriptions.deliver(step) { perform($0) } }
         for index in seats.indices where seats[index].isConnected && seats[index].held == nil { try settle(index) }
+    }
+
+    private func perform(_ action: Subscriptions<Int>.Action) {
+        guard case .send(let bytes, _, let index) = action, seats[index].isConnected else { return }
+        for event in events(in: bytes) { bring(event, to: &seats[index]) }
+    }
+
+    /// The events in what is written to a connection. What else is told to it, the end of watching say, changes no state.
+    private func events(in bytes: ByteBuffer) -> [Event] {
+        if let known = decoded[bytes] { return known }
+        let texts = ServerFrame.texts(in: bytes).filter { $0.starts(with: #"{"watching":"#.utf8) }
+        let events = texts.compactMap { text in
+            do {
+                return try JSONDecoder().decode(Event.self, from: Data(text))
+            } catch {
+                Issue.record("An event that can't be read: \(error) in \(String(decoding: text, as: UTF8.self))")
+                return nil
+            }
+        }
+        decoded[bytes] = events
+        return events
     }
 
     /// What a client does by itself once events are applied.
@@ -81,28 +108,8 @@ final class Room {
         try fetchLists(index)
     }
 
-    private func deliver(_ notice: Notice, to seat: inout Seat) {
-        switch notice {
-        case .joined(seat.client.user, let channel, _, let role):
-            seat.joined.insert(channel)
-            seat.roles[channel] = role
-        case .role(seat.client.user, let channel, let role, _): seat.roles[channel] = role
-        case .floor(seat.client.user, let channel, let floor): seat.floors[channel] = max(floor, seat.floors[channel] ?? 0)
-        case .left(seat.client.user, let channel), .destroyed(let channel): seat.joined.remove(channel)
-        case .event(let event, let audience):
-            switch audience {
-            case .channel(let channel, let readers):
-                guard seat.joined.contains(channel) else { return }
-                bring(event.told(to: seat, in: channel, readers), to: &seat)
-            case .user(let user):
-                guard seat.client.user == user else { return }
-                bring(event, to: &seat)
-            }
-        default: break
-        }
-    }
-
     private func bring(_ event: Event, to seat: inout Seat) {
+        seat.received.append(event)
         if seat.held != nil {
             seat.held?.append(event)
         } else if seat.late == event.lateness {
@@ -124,9 +131,7 @@ final class Room {
     /// Of a channel that a client learns of only now, a node brings what came since the client's user joined it.
     private func attach(_ index: Int) {
         for channel in seats[index].client.channels.keys.sorted() {
-            for case .event(let event, .channel(channel, let readers)) in world.notices {
-                seats[index].client.receive(event.told(to: seats[index], in: channel, readers))
-            }
+            for event in seats[index].received where event.stream == .channel(channel) { seats[index].client.receive(event) }
         }
     }
 
@@ -135,18 +140,31 @@ final class Room {
     /// Connects a client; events that come before it has caught up are held.
     func connect(_ index: Int) throws {
         try deliver()
-        let streams = try world.database.read { try $0.streams(of: seats[index].client.user) }
-        seats[index].joined = Set(streams.channels.keys)
-        seats[index].floors = streams.floors
+        disconnectFromHub(index)
+        let user = seats[index].client.user
+        let streams = try world.database.read { try $0.streams(of: user) }
+        lastConnection += 1
+        let connection = ConnectionID(rawValue: lastConnection)
+        subscriptions.add(index, as: connection)
+        subscriptions.deliver(.change(.connected(connection, user, streams))) { _ in }
+        seats[index].connection = connection
         seats[index].isConnected = true
+        seats[index].received = []
         seats[index].held = []
     }
 
     func disconnect(_ index: Int) throws {
         try deliver()
+        disconnectFromHub(index)
         seats[index].isConnected = false
         seats[index].held = nil
         seats[index].onTheirWay = []
+    }
+
+    private func disconnectFromHub(_ index: Int) {
+        guard let connection = seats[index].connection else { return }
+        seats[index].connection = nil
+        subscriptions.remove(connection) { _ in }
     }
 
     /// Catches up, and then applies what was held meanwhile. `between` runs after each answer but the last.
@@ -176,15 +194,45 @@ final class Room {
         let user = seats[index].client.user
         let own = try missed(.user(user), after: seats[index].client.seq, limit: limit)
         for case .event(let event, _) in own.notices { seats[index].client.receive(event) }
+        let streams = try world.database.read { try $0.streams(of: user) }
         for id in seats[index].client.channels.keys.sorted() {
+            var hub = hub(for: index, streams, without: id)
             while let place = seats[index].client.channels[id]?.seq {
                 let missed = try missed(.channel(id), after: place, limit: limit)
                 // Who isn't a member at the place any more gets nothing of the channel.
                 if missed.notices.contains(.left(user, id)) { break }
-                for case .event(let event, _) in missed.notices {
-                    seats[index].client.receive(event.without(messagesUpTo: seats[index].floors))
+                for case .event(let event, .channel(_, let readers)) in missed.notices {
+                    bringPast(event, of: id, readers, by: &hub, to: index)
                 }
                 guard missed.hasMore, !seats[index].client.hasGap else { break }
+            }
+        }
+    }
+
+    /// A hub with one connection of a user, which isn't attached to one of the user's channels yet.
+    private func hub(for index: Int, _ streams: UserStreams, without channel: ChannelID) -> Subscriptions<Int> {
+        var streams = streams
+        streams.channels[channel] = nil
+        var hub = Subscriptions<Int>()
+        hub.add(index, as: Self.catchingUp)
+        hub.deliver(.change(.connected(Self.catchingUp, seats[index].client.user, streams))) { _ in }
+        return hub
+    }
+
+    private static let catchingUp = ConnectionID(rawValue: 1)
+
+    /// Brings an event of the past to a connection that isn't attached to the channel yet, as a node does that catches up for it.
+    private func bringPast(
+        _ event: Event, of channel: ChannelID, _ readers: Readers, by hub: inout Subscriptions<Int>, to index: Int
+    ) {
+        var frames = EventFrames()
+        frames.add(
+            event.encodedMembers, of: channel, oldestMessage: event.oldestMessage(to: readers), readers: readers,
+            toNewcomers: .connection(Self.catchingUp))
+        for step in frames.steps {
+            hub.deliver(step) { action in
+                guard case .send(let bytes, _, _) = action else { return }
+                for event in events(in: bytes) { seats[index].client.receive(event) }
             }
         }
     }
@@ -252,20 +300,6 @@ final class Room {
 }
 
 extension Event {
-    /// As the hub sends a channel's event to a member: without messages to who may not read them.
-    fileprivate func told(to seat: Room.Seat, in channel: ChannelID, _ readers: Readers) -> Event {
-        guard readers.contain(.user, as: seat.roles[channel] ?? .member) else { return concealing(messagesUpTo: .max) }
-        return without(messagesUpTo: seat.floors)
-    }
-
-    /// As the hub sends it to who has a floor.
-    fileprivate func without(messagesUpTo floors: [ChannelID: Seq]) -> Event {
-        guard case .channel(let id) = stream, let floor = floors[id] else { return self }
-        var event = self
-        event.rows.messages = rows.messages?.filter { $0.seq > floor }
-        return event
-    }
-
     fileprivate var lateness: Room.Late {
         switch stream {
         case .user: .ownStream

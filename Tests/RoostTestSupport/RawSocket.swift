@@ -96,26 +96,15 @@ public actor RawSocket {
     }
 
     private func parse() -> Incoming? {
-        while true {
-            var view = buffer
-            guard let first: UInt8 = view.readInteger(), let second: UInt8 = view.readInteger() else { return nil }
-            var length = Int(second & 127)
-            if length == 126 {
-                guard let long: UInt16 = view.readInteger() else { return nil }
-                length = Int(long)
-            } else if length == 127 {
-                guard let long: UInt64 = view.readInteger() else { return nil }
-                length = Int(long)
-            }
-            guard var payload = view.readSlice(length: length) else { return nil }
-            buffer = view
-            switch first & 15 {
-            case 1: return .text(String(buffer: payload))
-            case 8: return .close(code: payload.readInteger() ?? 1005, reason: String(buffer: payload))
-            case 9: return .ping
-            default: continue
+        while let frame = ServerFrame.read(from: &buffer) {
+            switch frame {
+            case .text(let payload): return .text(String(decoding: payload, as: UTF8.self))
+            case .close(let code, let reason): return .close(code: code, reason: reason)
+            case .ping: return .ping
+            case .pong: continue
             }
         }
+        return nil
     }
 
     // MARK: Calls

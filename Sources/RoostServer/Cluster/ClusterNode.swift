@@ -136,22 +136,8 @@ final class ClusterNode: Delivery {
 
     private func deliver(_ steps: [Relay.Step]) {
         guard !steps.isEmpty else { return }
-        var frames = EventFrames()
-        var waiting: [@Sendable () -> Void] = []
-        for step in steps {
-            switch step {
-            case .event(let item): frames.add(item, to: item.audience)
-            case .past(let item, .member(let user)): frames.add(item, toNewcomers: .member(user))
-            case .past(let item, .connection(let connection, _)): frames.add(item, toNewcomers: .connection(connection))
-            case .past(let item, .watcher(let connection, _)): frames.add(item, toNewcomers: .watcher(connection))
-            case .change(let notice): frames.change(notice)
-            case .watches(let connection, let user, let channel): frames.watches(connection, user, channel)
-            case .attach(let connection, let channel): frames.attach(connection, to: channel)
-            case .answer(.socket(let address, let payload)): frames.reply(payload, to: address)
-            case .answer(.waiting(let resume)): waiting.append(resume)
-            }
-        }
-        hub.deliver(frames.steps)
+        let (steps, waiting) = EventFrames.steps(for: steps)
+        hub.deliver(steps)
         for resume in waiting { resume() }
     }
 
@@ -259,25 +245,5 @@ final class ClusterNode: Delivery {
             MetricSample("roost_cluster_gaps_fetched_total", relay.gapsFetched),
             MetricSample("roost_cluster_catch_ups_total", relay.catchUps),
         ]
-    }
-}
-
-extension EventFrames {
-    fileprivate mutating func add(_ item: StreamItem, to audience: Audience) {
-        add(item.json, of: item.stream, oldestMessage: item.oldestMessage, readers: item.readers, to: audience)
-    }
-
-    fileprivate mutating func add(_ item: StreamItem, toNewcomers newcomers: Newcomers) {
-        guard case .channel(let channel) = item.stream else { return }
-        add(item.json, of: channel, oldestMessage: item.oldestMessage, readers: item.readers, toNewcomers: newcomers)
-    }
-}
-
-extension StreamItem {
-    var audience: Audience {
-        switch stream {
-        case .channel(let channel): .channel(channel, readers)
-        case .user(let user): .user(user)
-        }
     }
 }

@@ -79,7 +79,7 @@ struct RelayDatabase {
     mutating func send(to channel: ChannelID) -> [StreamItem] {
         let seq = advance(.channel(channel))
         messages[channel, default: []].append((seq, seq))
-        return [StreamItem(stream: .channel(channel), after: seq - 1, seq: seq, json: [])]
+        return [plain(.channel(channel), after: seq - 1, seq: seq)]
     }
 
     /// A message changes, so many before the newest: an event that holds a message older than itself.
@@ -87,7 +87,7 @@ struct RelayDatabase {
         guard let held = messages[channel], let index = held.indices.dropLast(back).last else { return [] }
         let seq = advance(.channel(channel))
         messages[channel]?[index].changeSeq = seq
-        return [StreamItem(stream: .channel(channel), after: seq - 1, seq: seq, oldestMessage: held[index].seq, json: [])]
+        return [old([held[index].seq], of: .channel(channel), after: seq - 1, seq: seq)]
     }
 
     /// A member hides what there is of a channel: a change on the user's stream.
@@ -107,13 +107,13 @@ struct RelayDatabase {
         guard isMember(user, of: channel) else { return [] }
         let seq = advance(.user(user))
         memberships[key]?.userSeq = seq
-        return [StreamItem(stream: .user(user), after: seq - 1, seq: seq, json: [])]
+        return [plain(.user(user), after: seq - 1, seq: seq)]
     }
 
     mutating func touch(_ user: UserID) -> [StreamItem] {
         let seq = advance(.user(user))
         profileSeqs[user] = seq
-        return [StreamItem(stream: .user(user), after: seq - 1, seq: seq, json: [])]
+        return [plain(.user(user), after: seq - 1, seq: seq)]
     }
 
     /// - Parameter hidesHistory: what was before a joining is hidden from the newcomer.
@@ -134,7 +134,7 @@ struct RelayDatabase {
         } else if let last = stays[key]?.indices.last {
             stays[key]?[last].to = seq
         }
-        var inChannel = StreamItem(stream: .channel(channel), after: seq - 1, seq: seq, json: [])
+        var inChannel = plain(.channel(channel), after: seq - 1, seq: seq)
         if !isMember { inChannel.left = [user] }
         return [inChannel, item(of: key, since: userSeq - 1, after: userSeq - 1, seq: userSeq)]
     }
@@ -142,17 +142,34 @@ struct RelayDatabase {
     /// The event of a user's stream that tells of a membership to who knows the stream up to `since`: whether it holds, since when, and how
     /// far the channel is. A floor is always told.
     private func item(of key: Key, since: Seq, after: Seq, seq: Seq) -> StreamItem {
-        var item = StreamItem(stream: .user(key.user), after: after, seq: seq, json: [])
+        var item = plain(.user(key.user), after: after, seq: seq)
         guard let membership = memberships[key] else { return item }
         if !membership.isMember || membership.joinedUserSeq > since {
             let sign = membership.isMember ? "+" : "-"
-            item = StreamItem(
-                stream: item.stream, after: after, seq: seq,
-                json: Array("\(sign) \(membership.joinedSeq) \(head(.channel(key.channel))) \(key.channel)".utf8))
+            let told = "\(sign) \(membership.joinedSeq) \(head(.channel(key.channel))) \(key.channel)"
+            item = plain(item.stream, after: after, seq: seq, membership: told)
             if membership.isMember { item.joined = [.init(channel: key.channel, seq: membership.joinedSeq)] }
         }
         if membership.floor > 0 { item.floors = [.init(channel: key.channel, seq: membership.floor)] }
         return item
+    }
+
+    // MARK: Items
+
+    /// Everybody may read, those who watch too.
+    private static let readers = Readers(others: .user)
+
+    private func plain(_ stream: StreamID, after: Seq, seq: Seq, membership: String? = nil) -> StreamItem {
+        StreamItem(
+            stream: stream, after: after, seq: seq, readers: Self.readers,
+            json: RelayFrame.members(stream: stream, after: after, seq: seq, membership: membership))
+    }
+
+    /// An event with messages that may be hidden from some who get it.
+    private func old(_ messages: [Seq], of stream: StreamID, after: Seq, seq: Seq) -> StreamItem {
+        StreamItem(
+            stream: stream, after: after, seq: seq, readers: Self.readers, oldestMessage: messages.min(),
+            json: RelayFrame.members(stream: stream, after: after, seq: seq, messages: messages))
     }
 
     // MARK: What was missed
@@ -162,14 +179,14 @@ struct RelayDatabase {
         case .channel(let channel):
             let upTo = min(head(stream), after + Seq(limit))
             guard upTo > after else { return .init(items: [], seq: after, hasMore: false) }
-            var item = StreamItem(stream: stream, after: after, seq: upTo, json: [])
+            let told = (messages[channel] ?? []).filter { $0.seq <= upTo && $0.changeSeq > after }.map(\.seq)
+            let isOld = told.contains { $0 < upTo }
+            var item = isOld ? old(told, of: stream, after: after, seq: upTo) : plain(stream, after: after, seq: upTo)
             let gone = memberships.filter { key, row in
                 key.channel == channel
                     && (row.joinedSeq > after || (!row.isMember && row.channelSeq > after && row.channelSeq <= upTo))
             }
             item.left = gone.map(\.key.user)
-            let told = (messages[channel] ?? []).filter { $0.seq <= upTo && $0.changeSeq > after }
-            item.oldestMessage = told.map(\.seq).min().flatMap { $0 < upTo ? $0 : nil }
             return .init(items: [item], seq: upTo, hasMore: upTo < head(stream))
         case .user(let user):
             var rows: [(seq: Seq, key: Key?)] = memberships.filter { $0.key.user == user }.map { ($0.value.userSeq, $0.key) }
@@ -178,7 +195,7 @@ struct RelayDatabase {
             var position = after
             let items = due.map { seq, key in
                 defer { position = seq }
-                guard let key else { return StreamItem(stream: stream, after: position, seq: seq, json: []) }
+                guard let key else { return plain(stream, after: position, seq: seq) }
                 return item(of: key, since: after, after: position, seq: seq)
             }
             return .init(items: items, seq: position, hasMore: false)

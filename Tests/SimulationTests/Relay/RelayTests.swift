@@ -28,6 +28,14 @@ struct RelayTests {
         #expect(world.faultsFound == [], "ROOST_TEST_SEED=\(seed)")
     }
 
+    @Test("I3 I6 I9 I10 ST-06 whoever begins and ends watching meanwhile, too", arguments: seeds.prefix(60))
+    func simulationWithWatchers(seed: UInt64) {
+        let world = RelayWorld(seed: seed, faults: .init(hasWatchers: true))
+        world.live(steps: 1000)
+        if !world.faultsFound.isEmpty { for line in world.trace { print(line) } }
+        #expect(world.faultsFound == [], "ROOST_TEST_SEED=\(seed)")
+    }
+
     @Test("I3 on a bus that does everything right nothing is fetched in vain", arguments: seeds.prefix(10))
     func calm(seed: UInt64) {
         let world = RelayWorld(
@@ -92,5 +100,53 @@ struct RelayTests {
             }
         }
         #expect(kinds == ["past 124", "joined ann", "answer"])
+    }
+
+    @Test("I6 a connection that waits behind its user's joining goes on after what that has brought it, when the user has left again")
+    func connectionBehindAMember() {
+        let (channel, stream) = (ChannelID("c"), StreamID.channel("c"))
+        var relay = Relay()
+        var time: Relay.Time = 0
+        func hand(_ input: Relay.Input) -> [Relay.Request] {
+            time += 20
+            relay.handle(input, at: time)
+            relay.handle(.tick, at: time)
+            return relay.takeOutput().requests
+        }
+        func connect(_ number: Int64, _ user: UserID, _ streams: UserStreams) {
+            let connection = ConnectionID(rawValue: number)
+            let notice = Notice.connected(connection, user, streams)
+            let answer = Committed.Answer.socket(SocketAddress(shard: 0, connection: connection), [])
+            _ = hand(.committed([.init(items: [], attachments: [notice], answer: answer)]))
+            _ = hand(.opened([.user(user): streams.user]))
+        }
+        func fetches(_ requests: [Relay.Request]) -> [Seq] {
+            requests.compactMap { if case .fetch(let fetch) = $0, fetch.purpose != .gap { fetch.after } else { nil } }
+        }
+        func item(_ after: Seq, _ seq: Seq, left: [UserID] = []) -> StreamItem {
+            StreamItem(stream: stream, after: after, seq: seq, left: left, json: [])
+        }
+        // The node is at 49. Ann joins at 50, and connects once more when the channel is at 53.
+        connect(1, "bob", UserStreams(user: 5, channels: [channel: 49]))
+        _ = hand(.opened([stream: 49]))
+        connect(2, "ann", UserStreams(user: 9))
+        let joined = StreamItem(stream: .user("ann"), after: 9, seq: 10, joined: [.init(channel: channel, seq: 50)], json: [])
+        _ = hand(.received([joined]))
+        connect(3, "ann", UserStreams(user: 10, channels: [channel: 53]))
+        // The channel is brought to 54, and ann from 50 to 55: both connections have that. Then they have left.
+        let gap = Relay.Fetched(items: [item(49, 54, left: ["ann"])], seq: 54, hasMore: true)
+        let first = hand(.fetched(.init(stream: stream, after: 49, purpose: .gap), gap))
+        #expect(fetches(first) == [50])
+        let member = relay.feeds[stream]?.catchUps.keys.first ?? 0
+        let second = hand(
+            .fetched(.init(stream: stream, after: 50, purpose: .catchUp(member)), .init(items: [item(50, 55)], seq: 55, hasMore: true)))
+        #expect(fetches(second) == [55])
+        let third = hand(
+            .fetched(
+                .init(stream: stream, after: 55, purpose: .catchUp(member)),
+                .init(items: [item(55, 57, left: ["ann"])], seq: 57, hasMore: false)))
+        // Nothing is read for the new connection from 53 on: it waits for the channel at 55.
+        #expect(fetches(third) == [])
+        #expect(relay.feeds[stream]?.parked.map(\.seq) == [55])
     }
 }

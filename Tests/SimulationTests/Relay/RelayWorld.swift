@@ -24,23 +24,15 @@ final class RelayWorld {
     private final class Node {
         let number: Int
         var relay = Relay()
-        var subscriptions: Set<StreamID> = []
-        /// Connections with what the hub knows of them.
-        var sockets: [ConnectionID: Socket] = [:]
+        /// What the node is subscribed to on the bus.
+        var topics: Set<StreamID> = []
+        /// The node's connections, and which of them gets what.
+        var clients: [ConnectionID: RelayClient] = [:]
+        var subscriptions = Subscriptions<ConnectionID>()
         /// When each lane has told of what it has committed: a lane tells in the order of its commits.
         var lanes = [Int64](repeating: 0, count: 3)
 
         init(number: Int) { self.number = number }
-    }
-
-    private struct Socket {
-        var client: RelayClient
-        var joined: Set<ChannelID> = []
-        var watched: Set<ChannelID> = []
-        /// The channels whose events it gets: those that it has joined, and those that it watches once it is attached.
-        var received: Set<ChannelID> = []
-        var floors: [ChannelID: Seq] = [:]
-        var isConnected = false
     }
 
     let seed: UInt64
@@ -128,8 +120,8 @@ final class RelayWorld {
             // Whether a watch goes on through a joining isn't promised where events are lost: what is read of a gap doesn't tell a joining
             // from leaving and coming back.
             for other in nodes where !database.isMember(user, of: channel) {
-                for connection in other.sockets.keys where other.sockets[connection]?.client.user == user {
-                    other.sockets[connection]?.client.joins(channel)
+                for connection in other.clients.keys where other.clients[connection]?.user == user {
+                    other.clients[connection]?.joins(channel)
                 }
             }
             let isInOneBreath = random(0...1) == 0
@@ -140,8 +132,8 @@ final class RelayWorld {
             }
         case 14:
             for other in nodes where database.isMember(user, of: channel) {
-                for connection in other.sockets.keys where other.sockets[connection]?.client.user == user {
-                    other.sockets[connection]?.client.leaves(channel)
+                for connection in other.clients.keys where other.clients[connection]?.user == user {
+                    other.clients[connection]?.leaves(channel)
                 }
             }
             commit(on: node, in: channel, by: user) { $0.setMember(user, of: channel, false) }
@@ -150,7 +142,10 @@ final class RelayWorld {
         case 17: scheduleConnect(user, in: 0)
         case 18, 19: if faults.hasWatchers { watch(channel, by: user, on: node) }
         case 20: if faults.hasWatchers { unwatch(channel, by: user, on: node) }
-        default: if let (connection, _) = node.sockets.randomElement(using: &random) { node.sockets[connection] = nil }
+        default:
+            guard let (connection, _) = node.clients.randomElement(using: &random) else { break }
+            node.clients[connection] = nil
+            node.subscriptions.remove(connection) { perform($0, on: node) }
         }
         if happens(onceIn: faults.crashEvery) { crash(pick(nodes)) }
         if happens(onceIn: faults.busOutageEvery), busIsUp {
@@ -174,8 +169,8 @@ final class RelayWorld {
         guard !items.isEmpty, !happens(percent: 2) else { return }
         let connection = caller(user, on: node)
         var answer = Committed.Answer.waiting {}
-        if let connection { answer = .socket(call(items, in: channel, by: connection, on: node), []) }
-        let caller = connection.flatMap { node.sockets[$0]?.client.user }
+        if let connection { answer = Self.answer(call(items, in: channel, by: connection, on: node), to: connection) }
+        let caller = connection.flatMap { node.clients[$0]?.user }
         let seq = database.callerSeq(of: caller, in: channel)
         tell(.init(items: items, attachments: [], answer: answer, user: caller, channel: channel, callerSeq: seq), on: node)
         for item in items { publish(item, from: node) }
@@ -184,16 +179,21 @@ final class RelayWorld {
     /// A connection by which a user, or anybody, calls; now and then it is HTTP.
     private func caller(_ user: UserID?, on node: Node) -> ConnectionID? {
         guard random(0...9) > 0 else { return nil }
-        return node.sockets.filter { $0.value.client.isLive && (user == nil || $0.value.client.user == user) }.keys
+        return node.clients.filter { $0.value.isLive && (user == nil || $0.value.user == user) }.keys
             .sorted { $0.rawValue < $1.rawValue }.randomElement(using: &random)
     }
 
-    /// Notes a call, whose number is in the address that its answer goes to.
-    private func call(_ items: [StreamItem], in channel: ChannelID?, by connection: ConnectionID, on node: Node) -> SocketAddress {
+    /// Notes a call. Returns its number.
+    private func call(_ items: [StreamItem], in channel: ChannelID?, by connection: ConnectionID, on node: Node) -> Int {
         lastCall += 1
-        let user = node.sockets[connection]?.client.user
-        node.sockets[connection]?.client.call(lastCall, items, in: channel, stay: database.stay(of: user, in: channel))
-        return SocketAddress(shard: lastCall, connection: connection)
+        let user = node.clients[connection]?.user
+        node.clients[connection]?.call(lastCall, items, in: channel, stay: database.stay(of: user, in: channel))
+        return lastCall
+    }
+
+    /// The answer to a call, which says its number; the welcome is the answer to 0.
+    private static func answer(_ call: Int, to connection: ConnectionID) -> Committed.Answer {
+        .socket(SocketAddress(shard: 0, connection: connection), Array("\(call)".utf8))
     }
 
     private func tell(_ operation: Relay.LocalOperation, on node: Node) {
@@ -205,29 +205,29 @@ final class RelayWorld {
     private func watch(_ channel: ChannelID, by user: UserID, on node: Node) {
         guard let connection = caller(user, on: node) else { return }
         let seq = database.head(.channel(channel))
-        let address = call([], in: channel, by: connection, on: node)
-        node.sockets[connection]?.client.watches(channel, from: seq, after: address.shard)
+        let call = call([], in: channel, by: connection, on: node)
+        node.clients[connection]?.watches(channel, from: seq, after: call)
         let notice = Notice.watching(connection, user, channel, at: seq)
         tell(
             .init(
-                items: [], attachments: [notice], answer: .socket(address, []), user: user, channel: channel,
+                items: [], attachments: [notice], answer: Self.answer(call, to: connection), user: user, channel: channel,
                 callerSeq: database.callerSeq(of: user, in: channel)), on: node)
     }
 
     private func unwatch(_ channel: ChannelID, by user: UserID, on node: Node) {
         guard let connection = caller(user, on: node) else { return }
-        let address = call([], in: channel, by: connection, on: node)
-        node.sockets[connection]?.client.unwatches(channel, after: address.shard)
+        let call = call([], in: channel, by: connection, on: node)
+        node.clients[connection]?.unwatches(channel, after: call)
         let notice = Notice.stoppedWatching(connection, user, channel)
         tell(
             .init(
-                items: [], attachments: [notice], answer: .socket(address, []), user: user, channel: channel,
+                items: [], attachments: [notice], answer: Self.answer(call, to: connection), user: user, channel: channel,
                 callerSeq: database.callerSeq(of: user, in: channel)), on: node)
     }
 
     private func publish(_ item: StreamItem, from sender: Node) {
         guard busIsUp else { return }
-        for node in nodes where node !== sender && node.subscriptions.contains(item.stream) {
+        for node in nodes where node !== sender && node.topics.contains(item.stream) {
             if happens(percent: faults.lossPercent) { continue }
             for _ in 0..<(happens(percent: faults.repeatPercent) ? 2 : 1) {
                 after(random(0...faults.delayMax)) { [self] in handle(.received([item]), node) }
@@ -237,7 +237,7 @@ final class RelayWorld {
 
     private func crash(_ node: Node) {
         guard let index = nodes.firstIndex(where: { $0 === node }) else { return }
-        for socket in node.sockets.values { scheduleConnect(socket.client.user, in: random(10...300)) }
+        for client in node.clients.values { scheduleConnect(client.user, in: random(10...300)) }
         let next = Node(number: node.number)
         nodes[index] = next
         tick(next)
@@ -251,11 +251,11 @@ final class RelayWorld {
             lastConnection += 1
             let connection = ConnectionID(rawValue: lastConnection)
             let streams = database.streams(of: user)
-            node.sockets[connection] = Socket(client: RelayClient(user: user, floors: streams.floors))
+            node.clients[connection] = RelayClient(user: user, floors: streams.floors)
+            node.subscriptions.add(connection, as: connection)
             after(random(0...5)) { [self] in
                 let notice = Notice.connected(connection, user, streams)
-                let answer = SocketAddress(shard: 0, connection: connection)
-                handle(.committed([.init(items: [], attachments: [notice], answer: .socket(answer, []))]), node)
+                handle(.committed([.init(items: [], attachments: [notice], answer: Self.answer(0, to: connection))]), node)
             }
         }
     }
@@ -280,7 +280,7 @@ final class RelayWorld {
         guard nodes.contains(where: { $0 === node }) else { return }
         node.relay.handle(input, at: now)
         let output = node.relay.takeOutput()
-        for step in output.steps { deliver(step, on: node) }
+        deliver(output.steps, on: node)
         for request in output.requests { note(node, "-> \(request)") }
         for request in output.requests { carryOut(request, on: node) }
     }
@@ -289,12 +289,12 @@ final class RelayWorld {
         switch request {
         case .open(let streams):
             after(random(0...10)) { [self] in
-                node.subscriptions.formUnion(streams)
+                node.topics.formUnion(streams)
                 read(on: node, orElse: .openFailed(streams)) { database in
                     .opened(Dictionary(uniqueKeysWithValues: streams.map { ($0, database.head($0)) }))
                 }
             }
-        case .close(let streams): node.subscriptions.subtract(streams)
+        case .close(let streams): node.topics.subtract(streams)
         case .fetch(let fetch):
             let limit = Int(random(1...5))
             read(on: node, orElse: .fetched(fetch, nil)) { database in
@@ -307,14 +307,8 @@ final class RelayWorld {
                 .heads(Dictionary(uniqueKeysWithValues: streams.map { ($0, database.head($0)) }))
             }
         case .findUnused(let streams):
-            let unused = streams.filter { stream in
-                !node.sockets.values.contains { socket in
-                    switch stream {
-                    case .channel(let channel): socket.received.contains(channel)
-                    case .user(let user): socket.isConnected && socket.client.user == user
-                    }
-                }
-            }
+            let used = Set(node.subscriptions.used(among: streams))
+            let unused = streams.filter { !used.contains($0) }
             after(random(0...3)) { [self] in handle(.unused(unused), node) }
         }
     }
@@ -327,103 +321,57 @@ final class RelayWorld {
         }
     }
 
-    private func deliver(_ step: Relay.Step, on node: Node) {
-        note(node, "\(step)")
-        switch step {
-        case .event(let item):
-            for (connection, socket) in node.sockets where socket.isConnected {
-                switch item.stream {
-                case .channel(let channel): if socket.received.contains(channel) { give(item, to: connection, on: node) }
-                case .user(let user): if socket.client.user == user { give(item, to: connection, on: node) }
-                }
-            }
-        case .past(let item, let receiver):
-            guard case .channel(let channel) = item.stream else { return }
-            for (connection, socket) in node.sockets where socket.isConnected && !socket.received.contains(channel) {
-                switch receiver {
-                case .member(socket.client.user), .connection(connection, _), .watcher(connection, _):
-                    give(item, to: connection, on: node)
-                default: break
-                }
-            }
-        case .watches(let connection, _, let channel): node.sockets[connection]?.watched.insert(channel)
-        case .change(.connected(let connection, _, let streams)):
-            node.sockets[connection]?.isConnected = true
-            node.sockets[connection]?.joined = Set(streams.channels.keys)
-            node.sockets[connection]?.received = Set(streams.channels.keys)
-            node.sockets[connection]?.floors = streams.floors
-        case .change(.floor(let user, let channel, let floor)):
-            for (connection, socket) in node.sockets where socket.isConnected && socket.client.user == user {
-                node.sockets[connection]?.floors[channel] = max(floor, socket.floors[channel] ?? 0)
-            }
-        case .change(.joined(let user, let channel, _, _)):
-            for (connection, socket) in node.sockets where socket.isConnected && socket.client.user == user {
-                node.sockets[connection]?.joined.insert(channel)
-                node.sockets[connection]?.received.insert(channel)
-            }
-        case .change(.left(let user, let channel)):
-            for (connection, socket) in node.sockets where socket.client.user == user {
-                node.sockets[connection]?.joined.remove(channel)
-                node.sockets[connection]?.watched.remove(channel)
-                node.sockets[connection]?.received.remove(channel)
-            }
-        case .change(.watching(let connection, _, let channel, _)):
-            node.sockets[connection]?.watched.insert(channel)
-            node.sockets[connection]?.received.insert(channel)
-        case .change(.stoppedWatching(let connection, _, let channel)):
-            guard node.sockets[connection]?.watched.remove(channel) != nil else { return }
-            if node.sockets[connection]?.joined.contains(channel) == false { node.sockets[connection]?.received.remove(channel) }
-        case .attach(let connection, let channel):
-            guard node.sockets[connection]?.isConnected == true else { return }
-            node.sockets[connection]?.joined.insert(channel)
-            node.sockets[connection]?.received.insert(channel)
-        case .change: break
-        case .answer(.socket(let address, _)) where address.shard > 0:
-            node.sockets[address.connection]?.client.answered(address.shard, from: database)
-        case .answer(.socket(let address, _)):
-            // The welcome. The client reads its positions a moment later.
-            after(random(0...10)) { [self] in
-                guard let user = node.sockets[address.connection]?.client.user else { return }
-                node.sockets[address.connection]?.client.resumed(database.streams(of: user))
-            }
-        case .answer: break
-        }
+    /// As `ClusterNode` hands it to the hub.
+    private func deliver(_ steps: [Relay.Step], on node: Node) {
+        for step in steps { note(node, "\(step)") }
+        for step in EventFrames.steps(for: steps).steps { node.subscriptions.deliver(step) { perform($0, on: node) } }
     }
 
-    private func give(_ item: StreamItem, to connection: ConnectionID, on node: Node) {
-        eventCount += 1
-        guard let socket = node.sockets[connection] else { return }
-        var given = item
-        if case .channel(let channel) = item.stream, let message = item.oldestMessage, message <= socket.floors[channel] ?? 0 {
-            given.oldestMessage = nil
+    private func perform(_ action: Subscriptions<ConnectionID>.Action, on node: Node) {
+        switch action {
+        case .send(let bytes, _, let connection):
+            for frame in RelayFrame.all(in: bytes) {
+                eventCount += 1
+                node.clients[connection]?.receive(frame.item, isWatching: frame.isWatching, from: database)
+            }
+        case .reply(let payload, let connection):
+            let call = Int(String(decoding: payload, as: UTF8.self)) ?? 0
+            if call > 0 {
+                node.clients[connection]?.answered(call, from: database)
+            } else {
+                // The welcome. The client reads its positions a moment later.
+                after(random(0...10)) { [self] in
+                    guard let user = node.clients[connection]?.user else { return }
+                    node.clients[connection]?.resumed(database.streams(of: user))
+                }
+            }
+        case .emptied(let stream): after(random(0...3)) { [self] in handle(.emptied([stream]), node) }
+        case .checkAccess, .cameOnline, .wentOffline, .startedWatching, .stoppedWatching: break
         }
-        var isWatching = false
-        if case .channel(let channel) = item.stream { isWatching = socket.watched.contains(channel) }
-        node.sockets[connection]?.client.receive(given, isWatching: isWatching, from: database)
     }
 
     // MARK: The judgement
 
     private func judge() {
         for node in nodes {
-            for (connection, socket) in node.sockets {
-                faultsFound += socket.client.faults
-                let user = socket.client.user
+            for (connection, client) in node.clients {
+                faultsFound += client.faults
+                let user = client.user
                 let streams = database.streams(of: user)
                 var expected: [StreamID: Seq] = [.user(user): streams.user]
                 for (channel, seq) in streams.channels { expected[.channel(channel)] = seq }
-                guard let held = socket.client.positions else {
+                guard let held = client.positions else {
                     faultsFound.append("connection \(connection.rawValue) of \(user) was never welcomed")
                     continue
                 }
                 for (stream, seq) in expected where held[stream] != seq {
                     faultsFound.append("\(user) stands at \(held[stream] ?? 0) of \(stream), which is at \(seq)")
                 }
-                for (channel, seq) in socket.client.watchPositions where seq < database.head(.channel(channel)) {
+                for (channel, seq) in client.watchPositions where seq < database.head(.channel(channel)) {
                     faultsFound.append("\(user) watches \(channel) at \(seq) of \(database.head(.channel(channel)))")
                 }
-                if !socket.client.calls.isEmpty {
-                    faultsFound.append("\(user) has no answer to \(socket.client.calls.count) calls")
+                if !client.calls.isEmpty {
+                    faultsFound.append("\(user) has no answer to \(client.calls.count) calls")
                 }
                 for stream in held.keys where expected[stream] == nil { faultsFound.append("\(user) still holds \(stream)") }
             }

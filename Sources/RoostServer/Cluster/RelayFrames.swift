@@ -1,0 +1,42 @@
+import RoostAPI
+import RoostCore
+
+extension EventFrames {
+    /// What the relay decided, as the hub takes it; and those who wait for an answer, to be told after it.
+    static func steps(for decided: [Relay.Step]) -> (steps: [Step], waiting: [@Sendable () -> Void]) {
+        var frames = EventFrames()
+        var waiting: [@Sendable () -> Void] = []
+        for step in decided {
+            switch step {
+            case .event(let item): frames.add(item, to: item.audience)
+            case .past(let item, .member(let user)): frames.add(item, toNewcomers: .member(user))
+            case .past(let item, .connection(let connection, _)): frames.add(item, toNewcomers: .connection(connection))
+            case .past(let item, .watcher(let connection, _)): frames.add(item, toNewcomers: .watcher(connection))
+            case .change(let notice): frames.change(notice)
+            case .watches(let connection, let user, let channel): frames.watches(connection, user, channel)
+            case .attach(let connection, let channel): frames.attach(connection, to: channel)
+            case .answer(.socket(let address, let payload)): frames.reply(payload, to: address)
+            case .answer(.waiting(let resume)): waiting.append(resume)
+            }
+        }
+        return (frames.steps, waiting)
+    }
+
+    private mutating func add(_ item: StreamItem, to audience: Audience) {
+        add(item.json, of: item.stream, oldestMessage: item.oldestMessage, readers: item.readers, to: audience)
+    }
+
+    private mutating func add(_ item: StreamItem, toNewcomers newcomers: Newcomers) {
+        guard case .channel(let channel) = item.stream else { return }
+        add(item.json, of: channel, oldestMessage: item.oldestMessage, readers: item.readers, toNewcomers: newcomers)
+    }
+}
+
+extension StreamItem {
+    var audience: Audience {
+        switch stream {
+        case .channel(let channel): .channel(channel, readers)
+        case .user(let user): .user(user)
+        }
+    }
+}

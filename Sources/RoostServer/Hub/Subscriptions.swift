@@ -1,0 +1,354 @@
+import NIOCore
+import RoostAPI
+import RoostCore
+
+/// Who receives what: the connections of one event loop, and what each of them gets. A value without I/O.
+///
+/// It is told of connections, and takes the steps of deliveries in their order. What is to be done it hands to a closure, at once and in order:
+/// one call for each receiver, and no array between them. Its rules:
+/// 1. A connection gets its user's events, those of the channels that the user is a member of, and those of channels that it watches.
+/// 2. An event says who may read it. If that differs from what the last event of the channel said, every receiver is asked about anew before
+///    the event: members who aren't readers get it without messages, and watchers who aren't stop watching.
+/// 3. An event with messages from before a receiver's history floor is given without them.
+///
+/// The hub has one for each event loop, and simulations drive the same one.
+///
+/// - Parameter Socket: the driver's own handle of a connection. It is kept and given back, nothing else.
+struct Subscriptions<Socket> {
+    /// What the driver is to do.
+    enum Action {
+        /// Write so many events, framed already.
+        case send(ByteBuffer, eventCount: Int, to: Socket)
+        /// Write a reply.
+        case reply([UInt8], to: Socket)
+        /// End the connection if these changes shut its caller out.
+        case checkAccess([AccessSubject: AccessChange], of: Socket)
+        /// A connection more or less, in channels that its user is a member of.
+        case cameOnline(UserID, Set<ChannelID>)
+        case wentOffline(UserID, Set<ChannelID>)
+        /// A connection more or less that watches channels.
+        case startedWatching(UserID, ChannelID)
+        case stoppedWatching(UserID, Set<ChannelID>)
+        /// The last connection that needed a stream doesn't any more.
+        case emptied(StreamID)
+    }
+
+    /// What is known of one authenticated connection.
+    private struct Subscriber {
+        let socket: Socket
+        let user: UserID
+        var joined: Set<ChannelID>
+        var watched: Set<ChannelID> = []
+        /// Up to which seq a channel's messages aren't for the user; channels of which all are stand not in it.
+        ///
+        /// A floor is never lowered, and outlives the membership: a new one has it too, and may begin before the end of the last is delivered.
+        var floors: [ChannelID: Seq]
+        let appRole: AppRole
+        /// What the user is in a channel, and since which seq that is known; channels in which they are an ordinary member may not stand in it.
+        private var roles: [ChannelID: (role: ChannelRole, since: Seq)]
+
+        init(socket: Socket, user: UserID, streams: UserStreams) {
+            self.socket = socket
+            self.user = user
+            joined = Set(streams.channels.keys)
+            floors = streams.floors
+            appRole = streams.appRole
+            roles = streams.roles.reduce(into: [:]) { $0[$1.key] = ($1.value, streams.channels[$1.key] ?? 0) }
+        }
+
+        /// Two streams tell of roles, in no order: what is older than what is known is dropped.
+        mutating func learn(_ role: ChannelRole, in channel: ChannelID, at seq: Seq) {
+            if let known = roles[channel] {
+                if seq >= known.since { roles[channel] = (role, seq) }
+            } else if role != .member {
+                roles[channel] = (role, seq)
+            }
+        }
+
+        /// Whether the connection may have what messages of a channel say.
+        func isReader(of channel: ChannelID, _ readers: Readers, isMember: Bool) -> Bool {
+            readers.contain(appRole, as: isMember ? roles[channel]?.role ?? .member : nil)
+        }
+    }
+
+    /// A connection among those that get a channel's events: all that a delivery needs, in one place.
+    private struct Receiver {
+        let socket: Socket
+        var isWatching: Bool
+        /// The user's floor in the channel; 0 for none, and the highest seq there is for a member who may not read.
+        var floor: Seq
+    }
+
+    /// The connections that get a channel's events.
+    private struct Receivers {
+        var byConnection: [ConnectionID: Receiver] = [:]
+        /// Who may read as of the last event: their floors are by it. Nil where that is to be asked anew.
+        var readers: Readers?
+    }
+
+    /// All connections, those before their welcome too.
+    private(set) var sockets: [ConnectionID: Socket] = [:]
+    private var subscribers: [ConnectionID: Subscriber] = [:]
+    private var connectionsOfUser: [UserID: [(connection: ConnectionID, socket: Socket)]] = [:]
+    private var channels: [ChannelID: Receivers] = [:]
+
+    /// Connections that are authenticated.
+    var subscriberCount: Int { subscribers.count }
+
+    // MARK: Connections
+
+    mutating func add(_ socket: Socket, as connection: ConnectionID) { sockets[connection] = socket }
+
+    mutating func remove(_ connection: ConnectionID, _ perform: (Action) -> Void) {
+        sockets[connection] = nil
+        guard let subscriber = subscribers.removeValue(forKey: connection) else { return }
+        let user = subscriber.user
+        connectionsOfUser[user]?.removeAll { $0.connection == connection }
+        if connectionsOfUser[user]?.isEmpty == true {
+            connectionsOfUser[user] = nil
+            perform(.emptied(.user(user)))
+        }
+        for channel in subscriber.joined.union(subscriber.watched) { unsubscribe(connection, from: channel, perform) }
+        if !subscriber.joined.isEmpty { perform(.wentOffline(user, subscriber.joined)) }
+        if !subscriber.watched.isEmpty { perform(.stoppedWatching(user, subscriber.watched)) }
+    }
+
+    /// Which of some streams a connection needs.
+    func used(among streams: [StreamID]) -> [StreamID] {
+        streams.filter { stream in
+            switch stream {
+            case .channel(let channel): channels[channel] != nil
+            case .user(let user): connectionsOfUser[user] != nil
+            }
+        }
+    }
+
+    // MARK: Delivery
+
+    /// Takes one step of a delivery: events, a change of who gets what, or a reply.
+    mutating func deliver(_ step: EventFrames.Step, _ perform: (Action) -> Void) {
+        switch step {
+        case .send(.channel(let channel, let readers), let frames):
+            guard let receivers = receivers(of: channel, readers, perform) else { return }
+            for receiver in receivers.values {
+                perform(
+                    .send(frames.bytes(isWatching: receiver.isWatching), eventCount: frames.eventCount, to: receiver.socket))
+            }
+        case .send(.user(let user), let frames):
+            guard let connections = connectionsOfUser[user] else { return }
+            for (_, socket) in connections { perform(.send(frames.notification, eventCount: frames.eventCount, to: socket)) }
+        case .sendOld(let audience, let event):
+            send(event, to: audience, perform)
+        case .catchUp(let newcomers, let channel, let readers, let frames):
+            for receiver in self.newcomers(newcomers, to: channel, readers) {
+                let bytes = frames.bytes(isWatching: receiver.watched.contains(channel))
+                perform(.send(bytes, eventCount: frames.eventCount, to: receiver.socket))
+            }
+        case .catchUpOld(let newcomers, let event):
+            var forms = OldEventForms(of: event)
+            for receiver in self.newcomers(newcomers, to: event.channel, event.readers) {
+                send(event, &forms, to: receiver, isByMembership: newcomers.isByMembership, perform)
+            }
+        case .watches(let connection, let user, let channel): watch(channel, user, connection, perform)
+        case .change(let notice): change(notice, perform)
+        case .attach(let connection, let channel): join(channel, connection, perform)
+        case .reply(let address, let payload):
+            if let socket = sockets[address.connection] { perform(.reply(payload, to: socket)) }
+        }
+    }
+
+    /// Each receiver gets the event without the messages that are hidden from them.
+    private mutating func send(_ event: OldEvent, to audience: Audience, _ perform: (Action) -> Void) {
+        var forms = OldEventForms(of: event)
+        switch audience {
+        case .channel(let channel, let readers):
+            guard let receivers = receivers(of: channel, readers, perform) else { return }
+            for receiver in receivers.values {
+                guard let frames = forms.frames(above: receiver.floor) else { continue }
+                let bytes = frames.bytes(isWatching: receiver.isWatching)
+                perform(.send(bytes, eventCount: frames.eventCount, to: receiver.socket))
+            }
+        case .user(let user):
+            for (connection, _) in connectionsOfUser[user] ?? [] {
+                guard let subscriber = subscribers[connection] else { continue }
+                send(event, &forms, to: subscriber, isByMembership: true, perform)
+            }
+        }
+    }
+
+    private func send(
+        _ event: OldEvent, _ forms: inout OldEventForms, to subscriber: Subscriber, isByMembership: Bool, _ perform: (Action) -> Void
+    ) {
+        let channel = event.channel
+        let isMember = isByMembership || subscriber.joined.contains(channel)
+        let isReader = subscriber.isReader(of: channel, event.readers, isMember: isMember)
+        guard let frames = forms.frames(above: isReader ? subscriber.floors[channel] ?? 0 : .max) else { return }
+        let bytes = frames.bytes(isWatching: subscriber.watched.contains(channel))
+        perform(.send(bytes, eventCount: frames.eventCount, to: subscriber.socket))
+    }
+
+    /// Those who don't get the channel's events yet, and may be told of its past: members, and others who may read it.
+    private func newcomers(_ newcomers: EventFrames.Newcomers, to channel: ChannelID, _ readers: Readers) -> [Subscriber] {
+        switch newcomers {
+        case .connection(let connection), .watcher(let connection):
+            guard channels[channel]?.byConnection[connection] == nil, let subscriber = subscribers[connection] else { return [] }
+            let isKnown =
+                newcomers.isByMembership || subscriber.joined.contains(channel)
+                || subscriber.isReader(of: channel, readers, isMember: false)
+            return isKnown ? [subscriber] : []
+        case .member(let user):
+            // Who has only watched so far may have had some of it, before they were told that they are a member: they begin at the joining.
+            return connections(of: user).compactMap { subscribers[$0] }.filter { !$0.joined.contains(channel) }
+        }
+    }
+}
+
+// MARK: - Who gets what
+
+extension Subscriptions {
+    private mutating func change(_ notice: Notice, _ perform: (Action) -> Void) {
+        switch notice {
+        case .event: break
+        case .connected(let connection, let user, let streams): connect(connection, user, streams, perform)
+        case .joined(let user, let channel, let seq, let role):
+            for connection in connections(of: user) {
+                subscribers[connection]?.learn(role, in: channel, at: seq)
+                join(channel, connection, perform)
+            }
+        case .role(let user, let channel, let role, let seq):
+            for connection in connections(of: user) {
+                subscribers[connection]?.learn(role, in: channel, at: seq)
+                guard let receivers = channels[channel], receivers.byConnection[connection] != nil,
+                    let subscriber = subscribers[connection]
+                else { continue }
+                let isMember = subscriber.joined.contains(channel)
+                if let readers = receivers.readers, !subscriber.isReader(of: channel, readers, isMember: isMember) {
+                    endWatch(of: channel, connection, perform)
+                }
+                subscribe(connection, to: channel)
+            }
+        case .floor(let user, let channel, let floor):
+            for connection in connections(of: user) where floor > subscribers[connection]?.floors[channel] ?? 0 {
+                subscribers[connection]?.floors[channel] = floor
+                if channels[channel]?.byConnection[connection] != nil { subscribe(connection, to: channel) }
+            }
+        case .left(let user, let channel):
+            // Who leaves stops watching as well: nothing newer than the leaving reaches them.
+            for connection in connections(of: user) { forget(channel, of: connection, perform) }
+        case .destroyed(let channel):
+            for connection in (channels[channel]?.byConnection ?? [:]).keys { forget(channel, of: connection, perform) }
+        case .watching(let connection, let user, let channel, _):
+            guard subscribers[connection] != nil else { return }
+            watch(channel, user, connection, perform)
+            subscribe(connection, to: channel)
+        case .stoppedWatching(let connection, let user, let channel):
+            guard subscribers[connection]?.watched.remove(channel) != nil else { return }
+            if subscribers[connection]?.joined.contains(channel) == true {
+                subscribe(connection, to: channel)
+            } else {
+                unsubscribe(connection, from: channel, perform)
+            }
+            perform(.stoppedWatching(user, [channel]))
+        case .accessChanged(let changes):
+            // Those who are shut out get replies to what they did before, and nothing else. Connections before their welcome are looked at too.
+            let bySubject = Dictionary(changes.map { ($0.subject, $0) }, uniquingKeysWith: { _, last in last })
+            for socket in sockets.values { perform(.checkAccess(bySubject, of: socket)) }
+        }
+    }
+
+    private mutating func connect(
+        _ connection: ConnectionID, _ user: UserID, _ streams: UserStreams, _ perform: (Action) -> Void
+    ) {
+        guard let socket = sockets[connection] else { return }
+        let subscriber = Subscriber(socket: socket, user: user, streams: streams)
+        subscribers[connection] = subscriber
+        connectionsOfUser[user, default: []].append((connection, socket))
+        for channel in subscriber.joined { subscribe(subscriber, connection, to: channel) }
+        if !subscriber.joined.isEmpty { perform(.cameOnline(user, subscriber.joined)) }
+    }
+
+    private func connections(of user: UserID) -> [ConnectionID] { (connectionsOfUser[user] ?? []).map(\.connection) }
+
+    private mutating func join(_ channel: ChannelID, _ connection: ConnectionID, _ perform: (Action) -> Void) {
+        guard subscribers[connection]?.joined.insert(channel).inserted == true, let user = subscribers[connection]?.user else {
+            return
+        }
+        subscribe(connection, to: channel)
+        perform(.cameOnline(user, [channel]))
+    }
+
+    /// Marks what a connection gets of a channel. Whether it gets anything is another matter.
+    private mutating func watch(
+        _ channel: ChannelID, _ user: UserID, _ connection: ConnectionID, _ perform: (Action) -> Void
+    ) {
+        guard subscribers[connection]?.watched.insert(channel).inserted == true else { return }
+        if channels[channel]?.byConnection[connection] != nil { subscribe(connection, to: channel) }
+        perform(.startedWatching(user, channel))
+    }
+
+    private mutating func forget(_ channel: ChannelID, of connection: ConnectionID, _ perform: (Action) -> Void) {
+        guard let user = subscribers[connection]?.user else { return }
+        if subscribers[connection]?.joined.remove(channel) != nil { perform(.wentOffline(user, [channel])) }
+        if subscribers[connection]?.watched.remove(channel) != nil { perform(.stoppedWatching(user, [channel])) }
+        unsubscribe(connection, from: channel, perform)
+    }
+
+    private mutating func subscribe(_ connection: ConnectionID, to channel: ChannelID) {
+        if let subscriber = subscribers[connection] { subscribe(subscriber, connection, to: channel) }
+    }
+
+    private mutating func subscribe(_ subscriber: Subscriber, _ connection: ConnectionID, to channel: ChannelID) {
+        var receiver = Receiver(
+            socket: subscriber.socket, isWatching: subscriber.watched.contains(channel), floor: subscriber.floors[channel] ?? 0)
+        let isMember = subscriber.joined.contains(channel)
+        if let readers = channels[channel]?.readers, !subscriber.isReader(of: channel, readers, isMember: isMember) {
+            // Whoever begins to watch may read: then the last event was told to other readers than there are now.
+            if isMember { receiver.floor = .max } else { channels[channel]?.readers = nil }
+        }
+        channels[channel, default: Receivers()].byConnection[connection] = receiver
+    }
+
+    /// The connections that get an event of a channel. Where others may read than before, each is asked about anew: before the event, so that
+    /// nobody gets it by a right that has ended.
+    private mutating func receivers(
+        of channel: ChannelID, _ readers: Readers, _ perform: (Action) -> Void
+    ) -> [ConnectionID: Receiver]? {
+        guard let receivers = channels[channel] else { return nil }
+        if receivers.readers == readers { return receivers.byConnection }
+        channels[channel]?.readers = readers
+        for connection in receivers.byConnection.keys {
+            guard let subscriber = subscribers[connection] else { continue }
+            let isMember = subscriber.joined.contains(channel)
+            let isReader = subscriber.isReader(of: channel, readers, isMember: isMember)
+            if !isReader { endWatch(of: channel, connection, perform) }
+            if isMember || isReader {
+                subscribe(connection, to: channel)
+            } else {
+                unsubscribe(connection, from: channel, perform)
+            }
+        }
+        return channels[channel]?.byConnection
+    }
+
+    /// Ends a watch by whoever may not read any more, and tells them.
+    private mutating func endWatch(of channel: ChannelID, _ connection: ConnectionID, _ perform: (Action) -> Void) {
+        guard subscribers[connection]?.watched.remove(channel) != nil, let subscriber = subscribers[connection] else { return }
+        perform(.stoppedWatching(subscriber.user, [channel]))
+        var json = JSONBytes(capacity: 64)
+        UnwatchedFrame(unwatched: .init(channel: channel)).write(to: &json)
+        var frame = ByteBuffer()
+        frame.writeTextFrame("", json.bytes)
+        perform(.send(frame, eventCount: 0, to: subscriber.socket))
+    }
+
+    private mutating func unsubscribe(_ connection: ConnectionID, from channel: ChannelID, _ perform: (Action) -> Void) {
+        channels[channel]?.byConnection[connection] = nil
+        if channels[channel]?.byConnection.isEmpty == true {
+            channels[channel] = nil
+            perform(.emptied(.channel(channel)))
+        }
+    }
+}
+
+extension Subscriptions.Action: Sendable where Socket: Sendable {}
+extension Subscriptions.Action: Equatable where Socket: Equatable {}

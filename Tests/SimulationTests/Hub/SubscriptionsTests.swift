@@ -1,0 +1,194 @@
+import NIOCore
+import RoostAPI
+import RoostCore
+import RoostTestSupport
+import Testing
+
+@testable import RoostServer
+
+/// Who receives what, by the value that the hub drives: connections have a name each, and no socket.
+@Suite("Subscriptions")
+struct SubscriptionsTests {
+    private typealias Action = Subscriptions<String>.Action
+
+    /// The subscriptions of a test, with what they said to do.
+    private struct Hub {
+        var subscriptions = Subscriptions<String>()
+
+        /// A connection with the number of its place among the tests' names.
+        static func id(_ socket: String) -> ConnectionID { ConnectionID(rawValue: Int64(socket.utf8.first ?? 0)) }
+
+        mutating func connect(_ socket: String, _ user: UserID, _ streams: UserStreams) -> [Action] {
+            subscriptions.add(socket, as: Self.id(socket))
+            return deliver([.connected(Self.id(socket), user, streams)])
+        }
+
+        mutating func deliver(_ notices: [Notice]) -> [Action] {
+            var actions: [Action] = []
+            for step in EventFrames.steps(for: [Committed(notices: notices, answer: .waiting {})]) {
+                subscriptions.deliver(step) { actions.append($0) }
+            }
+            return actions
+        }
+
+        mutating func deliver(_ step: EventFrames.Step) -> [Action] {
+            var actions: [Action] = []
+            subscriptions.deliver(step) { actions.append($0) }
+            return actions
+        }
+
+        mutating func remove(_ socket: String) -> [Action] {
+            var actions: [Action] = []
+            subscriptions.remove(Self.id(socket)) { actions.append($0) }
+            return actions
+        }
+    }
+
+    private static let everybody = Readers(others: .user)
+
+    private static func message(_ seq: Seq, changed changeSeq: Seq? = nil) -> Event {
+        let message = Message(
+            messageId: MessageID(rawValue: seq), channelId: "general", seq: seq, changeSeq: changeSeq ?? seq, sender: "ann",
+            clientId: "c", text: "hi", createdAt: Timestamp(milliseconds: 0))
+        let kind = changeSeq == nil ? Event.Kind.messageNew : .messageUpdated
+        return Event(
+            kind: kind, stream: .channel("general"), seq: changeSeq ?? seq, actor: "ann", rows: Rows(messages: [message]))
+    }
+
+    private static func frames(_ event: Event) -> EventFrames.Frames {
+        var frames = EventFrames.Frames()
+        frames.append(event.encodedMembers)
+        return frames
+    }
+
+    private static func live(_ event: Event, to socket: String) -> Action {
+        .send(frames(event).watching, eventCount: 1, to: socket)
+    }
+
+    private static func notification(_ event: Event, to socket: String) -> Action {
+        .send(frames(event).notification, eventCount: 1, to: socket)
+    }
+
+    private static func told(_ event: Event, _ readers: Readers = everybody) -> Notice { .event(event, .channel("general", readers)) }
+
+    private static func unwatched(_ socket: String) -> Action {
+        var frame = ByteBuffer()
+        frame.writeTextFrame("", Array(#"{"unwatched":{"channel":"general"}}"#.utf8))
+        return .send(frame, eventCount: 0, to: socket)
+    }
+
+    @Test("§4 a member gets a channel's events as a notification, and live while they watch")
+    func watching() {
+        var hub = Hub()
+        let event = Self.message(2)
+        #expect(
+            hub.connect("a", "ann", UserStreams(user: 0, channels: ["general": 1])) == [.cameOnline("ann", ["general"])])
+        #expect(hub.deliver([Self.told(event)]) == [Self.notification(event, to: "a")])
+        #expect(
+            hub.deliver([.watching(Hub.id("a"), "ann", "general", at: 2), Self.told(event)])
+                == [.startedWatching("ann", "general"), Self.live(event, to: "a")])
+        #expect(
+            hub.deliver([.stoppedWatching(Hub.id("a"), "ann", "general"), Self.told(event)])
+                == [.stoppedWatching("ann", ["general"]), Self.notification(event, to: "a")])
+    }
+
+    @Test("I9 who joins gets what comes after, on every device; who leaves gets nothing more, watching or not")
+    func membership() {
+        var hub = Hub()
+        let event = Self.message(2)
+        _ = hub.connect("a", "ann", UserStreams(user: 0))
+        #expect(hub.deliver([Self.told(event)]) == [])
+        #expect(
+            hub.deliver([.joined("ann", "general", at: 1), Self.told(event)])
+                == [.cameOnline("ann", ["general"]), Self.notification(event, to: "a")])
+        #expect(hub.deliver([.joined("ann", "general", at: 1)]) == [], "joined twice")
+        _ = hub.deliver([.watching(Hub.id("a"), "ann", "general", at: 2)])
+        #expect(
+            hub.deliver([.left("ann", "general"), Self.told(event)]) == [
+                .wentOffline("ann", ["general"]), .stoppedWatching("ann", ["general"]), .emptied(.channel("general")),
+            ])
+        #expect(hub.deliver([.left("ann", "general")]) == [], "left twice")
+    }
+
+    @Test("AM-17 ST-06 a right to read that has ended ends the watch before the next event, which goes to nobody without the right")
+    func readers() {
+        var hub = Hub()
+        let event = Self.message(2)
+        let membersOnly = Readers(others: .nobody)
+        _ = hub.connect("a", "ann", UserStreams(user: 0))
+        _ = hub.deliver([.watching(Hub.id("a"), "ann", "general", at: 1)])
+        #expect(hub.deliver([Self.told(event)]) == [Self.live(event, to: "a")])
+        #expect(
+            hub.deliver([Self.told(event, membersOnly)])
+                == [.stoppedWatching("ann", ["general"]), Self.unwatched("a"), .emptied(.channel("general"))])
+    }
+
+    @Test("I10 a member who may not read gets the position without the message, and all of the next one once they read")
+    func membersWhoMayNotRead() {
+        var hub = Hub()
+        let (hidden, shown) = (Self.message(2), Self.message(3))
+        let operators = Readers(members: .moderator, roles: [.operator])
+        _ = hub.connect("a", "ann", UserStreams(user: 0, channels: ["general": 1]))
+        #expect(
+            hub.deliver([Self.told(hidden, operators)])
+                == [Self.notification(hidden.concealing(messagesUpTo: .max), to: "a")])
+        // What is told of a role on two streams comes in no order: an older one changes nothing.
+        _ = hub.deliver([.role("ann", "general", .operator, at: 3)])
+        _ = hub.deliver([.role("ann", "general", .member, at: 1)])
+        #expect(hub.deliver([Self.told(shown, operators)]) == [Self.notification(shown, to: "a")])
+    }
+
+    @Test("SB-14 SB-26 a change of a message from before the floor comes without it, and a floor never goes down")
+    func floors() {
+        var hub = Hub()
+        let edited = Self.message(2, changed: 5)
+        _ = hub.connect("a", "ann", UserStreams(user: 0, channels: ["general": 1]))
+        #expect(hub.deliver([Self.told(edited)]) == [Self.notification(edited, to: "a")])
+        _ = hub.deliver([.floor("ann", "general", 3)])
+        _ = hub.deliver([.floor("ann", "general", 1)])
+        #expect(hub.deliver([Self.told(edited)]) == [Self.notification(edited.concealing(messagesUpTo: 3), to: "a")])
+    }
+
+    @Test("A connection that ends needs nothing any more, and one that ended before it was connected stays away")
+    func removal() {
+        var hub = Hub()
+        _ = hub.connect("a", "ann", UserStreams(user: 0, channels: ["general": 1]))
+        _ = hub.deliver([.watching(Hub.id("a"), "ann", "general", at: 1)])
+        #expect(hub.subscriptions.used(among: [.channel("general"), .user("ann"), .user("bob")]) == [.channel("general"), .user("ann")])
+        #expect(
+            hub.remove("a") == [
+                .emptied(.user("ann")), .emptied(.channel("general")), .wentOffline("ann", ["general"]),
+                .stoppedWatching("ann", ["general"]),
+            ])
+        #expect(hub.remove("a") == [])
+        #expect(hub.deliver([.connected(Hub.id("a"), "ann", UserStreams(user: 0, channels: ["general": 1]))]) == [])
+        #expect(hub.deliver([Self.told(Self.message(2))]) == [])
+        #expect(hub.subscriptions.used(among: [.channel("general"), .user("ann")]) == [])
+    }
+
+    @Test("I6 who begins to get a channel is told of its past once, and only as long as they don't get it live")
+    func pastEvents() {
+        var hub = Hub()
+        let event = Self.message(2)
+        _ = hub.connect("a", "ann", UserStreams(user: 0))
+        let past = EventFrames.Step.catchUp(.member("ann"), "general", Self.everybody, Self.frames(event))
+        #expect(hub.deliver(past) == [Self.notification(event, to: "a")])
+        _ = hub.deliver(.attach(Hub.id("a"), "general"))
+        #expect(hub.deliver(past) == [])
+        // What is said of a channel that isn't one's own goes to those who may read it.
+        let closed = EventFrames.Step.catchUp(.watcher(Hub.id("b")), "general", Readers(others: .nobody), Self.frames(event))
+        _ = hub.connect("b", "bob", UserStreams(user: 0))
+        #expect(hub.deliver(closed) == [])
+    }
+
+    @Test("A reply goes to its connection alone, before the welcome too; changes of access are shown to every connection")
+    func repliesAndAccess() {
+        var hub = Hub()
+        hub.subscriptions.add("a", as: Hub.id("a"))
+        let address = SocketAddress(shard: 0, connection: Hub.id("a"))
+        #expect(hub.deliver(.reply(address, [1])) == [.reply([1], to: "a")])
+        #expect(hub.deliver(.reply(SocketAddress(shard: 0, connection: Hub.id("b")), [1])) == [])
+        let change = AccessChange.user("ann", isDeactivated: true, validFrom: nil)
+        #expect(hub.deliver([.accessChanged([change])]) == [.checkAccess([.user("ann"): change], of: "a")])
+    }
+}
