@@ -59,7 +59,15 @@ extension Relay {
         }
         emit(.past(item, catchUp.attachment.receiver))
         catchUp.position = item.seq
+        if case .member(let user) = catchUp.attachment.receiver { bringUpThoseBehind(user, item) }
         return !item.isDestroyed
+    }
+
+    /// What a member is given of the past reaches those of their connections too that wait for their turn: they go on after it.
+    private mutating func bringUpThoseBehind(_ user: UserID, _ item: StreamItem) {
+        guard var behind = feeds[item.stream]?.behind[user] else { return }
+        for index in behind.indices where behind[index].seq >= item.after { behind[index].seq = max(behind[index].seq, item.seq) }
+        feeds[item.stream]?.behind[user] = behind
     }
 
     private mutating func end(_ token: CatchUpToken, in stream: StreamID) {
