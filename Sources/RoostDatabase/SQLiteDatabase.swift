@@ -2,6 +2,7 @@ import CPageVFS
 public import Foundation
 import GRDB
 import GRDBSQLite
+public import RoostAPI
 public import RoostCore
 import Synchronization
 
@@ -27,6 +28,7 @@ public final class SQLiteDatabase: Database {
     let copying = DispatchSemaphore(value: 1)
     let checkpoints: Mutex<Checkpoints>
     private let logFrames: LogFrameCount
+    private let clock: @Sendable () -> Timestamp
 
     /// Readers beside the writer.
     public let readerCount = 2
@@ -47,8 +49,13 @@ public final class SQLiteDatabase: Database {
         try self.init(directory: directory, acceptsDataLoss: acceptsDataLoss, base: nil)
     }
 
-    /// - Parameter base: the VFS that the files are reached through, nil for the system's. Tests have one that fails.
-    package init(directory: URL, acceptsDataLoss: Bool, base: String?) throws {
+    /// - Parameters:
+    ///   - base: the VFS that the files are reached through, nil for the system's. Tests have one that fails.
+    ///   - clock: the machine's unless a simulation has its own.
+    package init(
+        directory: URL, acceptsDataLoss: Bool, base: String?, clock: @escaping @Sendable () -> Timestamp = { .system }
+    ) throws {
+        self.clock = clock
         try FileManager.default.createDirectory(
             at: directory, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
         lock = try DirectoryLock(directory: directory)
@@ -146,11 +153,13 @@ public final class SQLiteDatabase: Database {
 
     // MARK: Writing and reading
 
+    public func now() -> Timestamp { clock() }
+
     public func write<T>(lane: Int, _ body: (any WriteTransaction) throws -> T) throws -> T {
         try writer.writeWithoutTransaction { database in
             try DatabaseFailure.translating {
                 try watch.withLock { try $0.checkLog(files.log, frames: logFrames.value) }
-                let transaction = SQLiteTransaction(database)
+                let transaction = SQLiteTransaction(database, clock: clock)
                 try transaction.execute("BEGIN IMMEDIATE")
                 let result: T
                 do {
@@ -182,7 +191,7 @@ public final class SQLiteDatabase: Database {
         defer { freeReaders.withLock { $0.append(reader) } }
         return try reader.unsafeRead { database in
             try DatabaseFailure.translating {
-                let transaction = SQLiteTransaction(database)
+                let transaction = SQLiteTransaction(database, clock: clock)
                 try transaction.execute("BEGIN DEFERRED")
                 defer { _ = try? transaction.execute("COMMIT") }
                 return try body(transaction)

@@ -9,17 +9,23 @@ import RoostCore
 /// third of going through GRDB's rows and arguments (measured, see docs/performance.md).
 final class SQLiteTransaction: WriteTransaction {
     private let database: GRDB.Database
+    private let clock: @Sendable () -> Timestamp
     /// Whether the operation under way has its savepoint. One that writes nothing needs none.
     private var progress = Progress.outside
 
     private enum Progress { case outside, clean, written }
 
-    init(_ database: GRDB.Database) { self.database = database }
+    init(_ database: GRDB.Database, clock: @escaping @Sendable () -> Timestamp) {
+        self.database = database
+        self.clock = clock
+    }
 
     /// `WITHOUT ROWID` keeps rows in the order of the primary key, and saves a second tree.
     let dialect = Dialect(text: "TEXT", clusteredTable: "WITHOUT ROWID", rowLock: nil)
     /// There is one writer, and so one generator.
     let idGenerator: Int64 = 0
+
+    func now() throws -> Timestamp { clock() }
 
     func attempt<T>(_ body: () throws -> T) throws -> T {
         progress = .clean

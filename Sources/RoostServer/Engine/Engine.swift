@@ -31,13 +31,10 @@ final class Engine: Sendable {
     let database: any Database
     private let hub: Hub
     private let delivery: any Delivery
-    private let options: AppOptions
-    /// What is held for all clients: while that is too much, what would add to it is refused.
-    private let memory: ByteLedger?
+    private let settings: BatchSettings
     private let logger: Logger
     private let lanes: [WorkQueue]
     private let reads: WorkQueue
-    private let access: AccessGate
     private let alarm: EffectAlarm?
     private let stopping = DispatchSemaphore(value: 0)
     private let threads = Threads()
@@ -58,13 +55,13 @@ final class Engine: Sendable {
         memory: ByteLedger? = nil, alarm: EffectAlarm? = nil, logger: Logger
     ) throws {
         self.database = database
-        access = try AccessGate(database)
         self.hub = hub
-        self.delivery = delivery ?? hub
-        self.options = options
+        let delivering = delivery ?? hub
+        self.delivery = delivering
+        settings = BatchSettings(
+            access: try AccessGate(database), presence: delivering.presence, options: options, memory: memory)
         self.metrics = metrics
         self.security = security ?? SecurityLog(logger: logger)
-        self.memory = memory
         self.alarm = alarm
         self.logger = logger
         lanes = (0..<max(1, database.laneCount)).map { _ in
@@ -73,9 +70,8 @@ final class Engine: Sendable {
         reads = WorkQueue(sizeMax: configuration.queueSizeMax, batchSizeMax: 16)
         for (number, queue) in lanes.enumerated() {
             threads.start("roost-lane-\(number + 1)") { [self] in
-                runLane(
-                    number, queue, patience: configuration.lockPatience,
-                    setAsideMax: configuration.queueSizeMax / max(1, database.laneCount))
+                let setAsideMax = configuration.queueSizeMax / max(1, database.laneCount)
+                run(Lane(number: number, patience: configuration.lockPatience, setAsideMax: setAsideMax), queue)
             }
         }
         for number in 1...max(1, database.readerCount) {
@@ -169,7 +165,7 @@ final class Engine: Sendable {
         do throws(RoostError) {
             try append(job, to: lanes[job.lane(of: lanes.count)])
         } catch {
-            publish([(job, Outcome(result: .failure(error), notices: []))])
+            publish([(job, JobOutcome(result: .failure(error)))])
         }
     }
 
@@ -196,77 +192,60 @@ final class Engine: Sendable {
 
     // MARK: Writing
 
-    /// - Parameter ids: the lane's generator; nil when it has to be continued from the database, as after every failure.
-    /// - Returns: where a lock that somebody else holds stopped all of them; nil when they are answered.
-    func write(_ batch: [Job], lane: Int, _ ids: inout IDGenerator?) -> Obstacle? {
-        metrics.began(batch, isReading: false)
-        let started = DispatchTime.now()
-        var running: Job?
-        var hasBegun = false
-        var scope = Scope()
-        for job in batch { scope.formUnion(job.scope) }
-        do {
-            let held = ids
-            // The body can run more than once, and begins with the same generator each time.
-            let (outcomes, generator) = try database.write(lane: lane) { transaction in
-                var ids = try held ?? IDGenerator(node: transaction.idGenerator, continuing: transaction)
-                hasBegun = false
-                endSockets(try access.begin(transaction, writing: scope))
-                hasBegun = true
-                try scope.lock(in: transaction)
-                let now = try transaction.now()
-                var answerBytes = 0
-                let outcomes = try batch.map { job in
-                    running = job
-                    // Answers of a batch are held until it is committed.
-                    guard memory?.hasRoom(forWriteAfter: answerBytes) != false else { return refusal(.overloadedMemory, of: job) }
-                    let outcome = try outcome(of: job, ids: &ids, now: now) { rule in
-                        try transaction.attempt { try rule(transaction) }
-                    }
-                    if case .success(let payload) = outcome.result { answerBytes += payload.count }
-                    return outcome
-                }
-                try ids.save(in: transaction)
-                return (outcomes, ids)
-            }
-            ids = generator
-            metrics.committed(batch.count, since: started)
-            for (job, outcome) in zip(batch, outcomes) {
+    /// Runs a lane until its queue is closed and empty.
+    private func run(_ lane: Lane, _ queue: WorkQueue) {
+        var lane = lane
+        let number = lane.number
+        var started = DispatchTime.now()
+        while let batch = queue.next(within: lane.isWaiting ? .milliseconds(50) : nil) {
+            lane.run(batch, in: database, settings) { perform($0, lane: number, &started) }
+        }
+        lane.end { perform($0, lane: number, &started) }
+    }
+
+    private func perform(_ action: BatchAction, lane: Int, _ started: inout DispatchTime) {
+        switch action {
+        case .began(let batch):
+            metrics.began(batch, isReading: false)
+            started = .now()
+        case .committed(let operations):
+            metrics.committed(operations.count, since: started)
+            for (job, outcome) in operations {
                 metrics.ran(job.operation, refusal: outcome.refusal)
                 if outcome.refusal == nil { security.done(job.operation, by: job.caller) }
             }
-            publish(zip(batch, outcomes))
-        } catch let failure as DatabaseFailure where failure.kind == .damage && batch.count > 1 {
-            // One of them needs a damaged page. The others may not: each gets a transaction of its own.
-            ids = nil
-            for job in batch { _ = write([job], lane: lane, &ids) }
-        } catch {
-            ids = nil
-            if (error as? DatabaseFailure)?.kind == .locked {
-                guard hasBegun else { return .access }
-                return (running ?? batch.first).map { .row($0.order) }
-            }
-            lost(batch, error)
+            publish(operations)
+        case .refused(let jobs, let refusal): refuse(jobs, refusal)
+        case .lost(let jobs, let error, let refusal):
+            metrics.lost(jobs.count)
+            note(error, "Operations were refused, since they couldn't be stored.")
+            refuse(jobs, refusal)
+        case .maintain: maintain(lane: lane)
+        case .end(let error): end(error)
+        case .answered, .accessChanged, .hadNoRoom, .failed: perform(action)
         }
-        return nil
     }
 
-    /// What somebody else's lock keeps out.
-    enum Obstacle {
-        /// The beginning, by the lock of those who change somebody's access.
-        case access
-        /// The operations of a channel, or of a user, which need a row.
-        case row(Job.Order)
+    /// What writing and reading have in common.
+    private func perform(_ action: BatchAction) {
+        switch action {
+        // Other nodes have shut somebody out.
+        case .accessChanged(let changes): hub.deliver([.change(.accessChanged(changes))])
+        case .hadNoRoom(let job):
+            metrics.overloaded(.server)
+            security.reached(.memory, user: job.caller.user)
+        case .failed(let error): logger.error("An operation failed.", metadata: ["error": "\(error)"])
+        case .began, .committed, .answered, .refused, .lost, .maintain, .end: break
+        }
     }
 
-    func refuse(_ jobs: [Job], _ refusal: RoostError) {
-        guard !jobs.isEmpty else { return }
+    private func refuse(_ jobs: [Job], _ refusal: RoostError) {
         for job in jobs { metrics.refused(job.operation, refusal) }
-        publish(jobs.map { ($0, Outcome(result: .failure(refusal), notices: [])) })
+        publish(jobs.map { ($0, JobOutcome(result: .failure(refusal))) })
     }
 
     /// What the lane owes the database between two batches, after what was committed is answered.
-    func maintain(lane: Int) {
+    private func maintain(lane: Int) {
         do {
             guard let done = try database.maintain(lane: lane) else { return }
             metrics.checkpointed(done)
@@ -290,150 +269,47 @@ final class Engine: Sendable {
         exit(74)
     }
 
-    /// What is answered to an operation that needs a damaged page.
-    private func damaged(_ failure: DatabaseFailure) -> RoostError {
-        metrics.damaged()
-        if losses.shouldLog() {
-            logger.error("A page of the database is damaged. Restore a backup.", metadata: ["error": "\(failure)"])
-        }
-        return RoostError(.internalError, "What this needs is damaged on the server's disk. Its log says where.")
+    /// Tells of a failure of the database, now and then.
+    private func note(_ error: any Error, _ what: Logger.Message) {
+        let isDamage = (error as? DatabaseFailure)?.kind == .damage
+        if isDamage { metrics.damaged() }
+        guard losses.shouldLog() else { return }
+        logger.error(
+            isDamage ? "A page of the database is damaged. Restore a backup." : what, metadata: ["error": "\(error)"])
     }
 
-    func lost(_ batch: [Job], _ error: any Error) {
-        let failure = error as? DatabaseFailure
-        if failure?.kind == .fatal { end(error) }
-        metrics.lost(batch.count)
-        if let failure, failure.kind == .damage {
-            let refusal = damaged(failure)
-            for job in batch { metrics.refused(job.operation, refusal) }
-            return publish(zip(batch, batch.map { _ in Outcome(result: .failure(refusal), notices: []) }))
-        }
-        if losses.shouldLog() {
-            logger.error("Operations were refused, since they couldn't be stored.", metadata: ["error": "\(error)"])
-        }
-        let refusal = RoostError(.unavailable, "The server could not store this. Try again.", retryAfterMilliseconds: 1000)
-        refuse(batch, refusal)
-    }
-
-    private struct Outcome {
-        let result: Result<[UInt8], RoostError>
-        let notices: [Notice]
-        var callerSeq: Seq = 0
-        var effectDueAt: Timestamp?
-
-        var refusal: RoostError? { if case .failure(let refusal) = result { refusal } else { nil } }
-    }
-
-    /// Runs one rule. Refusals become its answer; a failure of the engine is thrown on, since it concerns the whole batch.
-    private func outcome(
-        of job: Job, ids: inout IDGenerator, now: Timestamp,
-        _ attempt: (_ rule: (any Transaction) throws -> [UInt8]) throws -> [UInt8]
-    ) throws -> Outcome {
-        var notices: [Notice] = []
-        var callerSeq: Seq = 0
-        var effectDueAt: Timestamp?
-        do {
-            let payload = try attempt { transaction in
-                var context = Context(
-                    transaction: transaction, caller: job.caller, now: now, ids: ids, presence: delivery.presence, options: options)
-                defer { ids = context.ids }
-                try access.admit(context)
-                let payload = try job.run(&context)
-                (notices, callerSeq, effectDueAt) = (context.notices, context.callerSeq, context.effectDueAt)
-                return payload
-            }
-            return Outcome(result: .success(payload), notices: notices, callerSeq: callerSeq, effectDueAt: effectDueAt)
-        } catch let refusal as RoostError {
-            return Outcome(result: .failure(refusal), notices: [])
-        } catch let failure as DatabaseFailure where failure.kind != .statement {
-            throw failure
-        } catch {
-            logger.error("An operation failed.", metadata: ["error": "\(error)"])
-            return Outcome(result: .failure(.internalFailure), notices: [])
-        }
-    }
-
-    /// Other nodes have shut somebody out.
-    private func endSockets(_ changes: [AccessChange]) {
-        if !changes.isEmpty { hub.deliver([.change(.accessChanged(changes))]) }
-    }
-
-    /// Nothing is run for an operation that there is no room for.
-    private func refusal(_ error: RoostError, of job: Job) -> Outcome {
-        metrics.overloaded(.server)
-        security.reached(.memory, user: job.caller.user)
-        return Outcome(result: .failure(error), notices: [])
-    }
-
-    private func publish(_ answered: some Sequence<(Job, Outcome)>) {
+    private func publish(_ answered: [(job: Job, outcome: JobOutcome)]) {
         var eventCount = 0
         defer { metrics.made(events: eventCount) }
         for (_, outcome) in answered {
             if let due = outcome.effectDueAt { alarm?.ring(at: due) }
-            for case .accessChanged(let changes) in outcome.notices { access.learn(changes) }
+            for case .accessChanged(let changes) in outcome.notices { settings.access.learn(changes) }
         }
         delivery.deliver(
             answered.map { job, outcome in
                 for case .event in outcome.notices { eventCount += 1 }
-                return committed(job, outcome)
+                return Committed(outcome, of: job)
             })
-    }
-
-    private func committed(_ job: Job, _ outcome: Outcome) -> Committed {
-        var notices = outcome.notices
-        let answer: Committed.Answer
-        switch (job.destination, outcome.result) {
-        case (.socket(let address, let call), let result):
-            answer = .socket(address, result.payload(call: call))
-        case (.welcome(let address, _), .success(let welcome)):
-            answer = .socket(address, welcome)
-        case (.welcome(_, let refused), .failure(let error)):
-            notices = []
-            answer = .waiting { refused(error) }
-        case (.waiting(let resume), let result):
-            answer = .waiting { resume(result) }
-        }
-        return Committed(
-            notices: notices, answer: answer, user: job.caller.user, channel: job.scope.orderingChannel,
-            callerSeq: outcome.callerSeq)
     }
 
     // MARK: Reading
 
-    /// Reads what waits on one snapshot, and answers each as it is read.
     private func read(_ batch: [Job]) {
-        metrics.began(batch, isReading: true)
         let started = DispatchTime.now()
         defer { metrics.read(batch.count, since: started) }
-        var answered = 0
-        do {
-            try database.read { transaction in
-                var ids = IDGenerator()
-                endSockets(try access.begin(transaction, writing: nil))
-                for job in batch {
-                    let outcome =
-                        memory?.isFull == true
-                        ? refusal(.overloadedMemory, of: job)
-                        : try outcome(of: job, ids: &ids, now: database.now()) { rule in try rule(transaction) }
-                    answered += 1
-                    metrics.ran(job.operation, refusal: outcome.refusal)
-                    answer(job, outcome.result)
+        ReadBatch.run(batch, in: database, settings) { action in
+            switch action {
+            case .began(let batch): metrics.began(batch, isReading: true)
+            case .answered(let job, let outcome):
+                metrics.ran(job.operation, refusal: outcome.refusal)
+                answer(job, outcome.result)
+            case .lost(let jobs, let error, let refusal):
+                note(error, "A read failed.")
+                for job in jobs {
+                    metrics.refused(job.operation, refusal)
+                    answer(job, .failure(refusal))
                 }
-            }
-        } catch let failure as DatabaseFailure where failure.kind == .damage && answered < batch.count {
-            // The snapshot is gone with the failure. The operations behind the one that met it get another.
-            let refusal = damaged(failure)
-            metrics.refused(batch[answered].operation, refusal)
-            answer(batch[answered], .failure(refusal))
-            let rest = Array(batch.dropFirst(answered + 1))
-            if !rest.isEmpty { read(rest) }
-        } catch {
-            logger.error("A read failed.", metadata: ["error": "\(error)"])
-            // What a rule throws is its own answer above: here the database failed, and may be back soon.
-            let refusal = RoostError(.unavailable, "The server could not read this. Try again.", retryAfterMilliseconds: 1000)
-            for job in batch.dropFirst(answered) {
-                metrics.refused(job.operation, refusal)
-                answer(job, .failure(refusal))
+            default: perform(action)
             }
         }
     }
@@ -443,27 +319,13 @@ final class Engine: Sendable {
         case .socket(let address, let call):
             let payload = result.payload(call: call)
             // Counted here until the socket has it: readers are faster than the loops.
-            memory?.add(payload.count)
-            hub.reply(to: address, payload, isLeaving: memory)
+            settings.memory?.add(payload.count)
+            hub.reply(to: address, payload, isLeaving: settings.memory)
         case .welcome(_, let refused):
             if case .failure(let error) = result { refused(error) }
         case .waiting(let resume): resume(result)
         }
     }
-}
-
-extension Result where Success == [UInt8], Failure == RoostError {
-    fileprivate func payload(call: Int64) -> [UInt8] {
-        switch self {
-        case .success(let payload): payload
-        case .failure(let refusal): ReplyFrame.refusal(refusal, call: call)
-        }
-    }
-}
-
-extension RoostError {
-    /// What a client is told of a failure that isn't its own: no detail of it.
-    static let internalFailure = RoostError(.internalError, "The server failed at this. Its log says why.")
 }
 
 extension Timestamp {

@@ -3,6 +3,7 @@ import NIOCore
 import Roost
 import RoostAPI
 import RoostCore
+import RoostTestSupport
 
 @testable import RoostServer
 
@@ -10,7 +11,7 @@ import RoostCore
 final class ServerSocket {
     enum State {
         case unauthenticated
-        case authenticating
+        case authenticating(Caller)
         case open(Caller)
         case closed
     }
@@ -28,7 +29,7 @@ final class ServerSocket {
     }
 
     func send(event: ByteBuffer) {
-        let frames = Self.payloads(of: event)
+        let frames = ServerFrame.texts(in: event)
         switch state {
         case .open: written += frames
         case .authenticating: held += frames
@@ -36,9 +37,12 @@ final class ServerSocket {
         }
     }
 
-    func welcome(_ payload: [UInt8], _ caller: Caller) {
+    /// The first one is the welcome.
+    func send(reply: [UInt8]) {
+        written.append(reply)
+        guard case .authenticating(let caller) = state else { return }
         state = .open(caller)
-        written += [payload] + held
+        written += held
         held = []
     }
 
@@ -54,24 +58,6 @@ final class ServerSocket {
             if case .open(let caller) = state, let (stream, seq) = Self.position(of: frame) { delivered(stream, seq, caller.user) }
             connection.sendToClient(.message(frame))
         }
-    }
-
-    /// The text messages in a buffer of frames as the hub writes them.
-    private static func payloads(of buffer: ByteBuffer) -> [[UInt8]] {
-        var buffer = buffer
-        var payloads: [[UInt8]] = []
-        while buffer.readInteger(as: UInt8.self) == 0x81, let short = buffer.readInteger(as: UInt8.self) {
-            let length: Int? =
-                switch short {
-                case 126: buffer.readInteger(as: UInt16.self).map(Int.init)
-                case 127: buffer.readInteger(as: UInt64.self).flatMap { Int(exactly: $0) }
-                default: Int(short)
-                }
-            guard let length, let payload = buffer.readBytes(length: length) else { break }
-            payloads.append(payload)
-        }
-        precondition(buffer.readableBytes == 0, "The hub wrote something else than whole text frames.")
-        return payloads
     }
 
     /// The stream and seq of an event, which stand near its beginning.

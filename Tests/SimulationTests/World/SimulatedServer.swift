@@ -5,11 +5,12 @@ import RoostAPI
 import RoostCore
 import RoostDatabase
 import RoostTestSupport
+import Synchronization
 
 @testable import RoostServer
 
-/// The server without threads and sockets: the real rules on a real database, the real reading and writing of frames. What
-/// stands between them, engine, hub and socket handler, is written anew on the scheduler's clock.
+/// The server without threads and sockets: the engine's own batch loop with the real rules on a real database, the hub's own
+/// `Subscriptions`, the real reading and writing of frames. The socket handler is written anew on the scheduler's clock.
 final class SimulatedServer {
     /// What the next commit meets.
     enum Fate: Equatable {
@@ -23,46 +24,57 @@ final class SimulatedServer {
         case diskFull
     }
 
-    /// What a process holds in memory, and loses with its end.
-    private final class Run {
-        let hub = SimulatedHub()
-        var waiting: [Work] = []
-        var isWriting = false
-    }
+    /// Connections that the engine has refused.
+    private final class Refused: Sendable {
+        private let refusals = Mutex<[(connection: ConnectionID, error: RoostError)]>([])
 
-    /// One operation on its way, as the engine's jobs are.
-    private struct Work {
-        enum Destination {
-            case call(ConnectionID, Int64)
-            case connect(ServerSocket, Caller)
-        }
-        let caller: Caller
-        let run: (inout Context) throws -> [UInt8]
-        let destination: Destination
-    }
+        func add(_ connection: ConnectionID, _ error: RoostError) { refusals.withLock { $0.append((connection, error)) } }
 
-    private struct Outcome {
-        let result: Result<[UInt8], RoostError>
-        let notices: [Notice]
-
-        var events: [Event] { notices.compactMap { if case .event(let event, _) = $0 { event } else { nil } } }
-
-        var summary: String {
-            switch result {
-            case .success:
-                events.isEmpty ? "nothing" : events.map { "\($0.kind.rawValue)@\($0.stream):\($0.seq)" }.joined(separator: ",")
-            case .failure(let refusal): refusal.code.rawValue
+        func takeAll() -> [(connection: ConnectionID, error: RoostError)] {
+            refusals.withLock { refusals in
+                defer { refusals = [] }
+                return refusals
             }
         }
     }
 
-    private struct Crash: Error {}
+    /// What a process holds in memory, and loses with its end.
+    private final class Run {
+        var lane = Lane(number: 0, patience: .seconds(10), setAsideMax: 10_000)
+        let settings: BatchSettings
+        var subscriptions = Subscriptions<ServerSocket>()
+        let presence = PresenceBoard()
+        /// Connections whose welcome was refused.
+        let refused = Refused()
+        var waiting: [Job] = []
+        var isWriting = false
+
+        init(_ database: SimulatedDatabase) throws {
+            settings = BatchSettings(access: try AccessGate(database), presence: presence)
+        }
+
+        /// In the order in which they were opened: a dictionary's order is one that no seed repeats.
+        var sockets: [ServerSocket] { subscriptions.sockets.values.sorted { $0.id.rawValue < $1.id.rawValue } }
+
+        func holds(_ socket: ServerSocket) -> Bool { subscriptions.sockets[socket.id] != nil }
+
+        func perform(_ action: Subscriptions<ServerSocket>.Action) {
+            switch action {
+            case .send(let bytes, _, let socket): socket.send(event: bytes)
+            case .reply(let payload, let socket): socket.send(reply: payload)
+            case .cameOnline(let user, let channels): presence.cameOnline(user, in: channels)
+            case .wentOffline(let user, let channels): presence.wentOffline(user, in: channels)
+            case .startedWatching(let user, let channel): presence.startedWatching(user, channel)
+            case .stoppedWatching(let user, let channels): presence.stoppedWatching(user, channels)
+            case .checkAccess, .emptied: break
+            }
+        }
+    }
 
     private let scheduler: Scheduler
     private let directory = TemporaryPlace.make()
-    private let database: SQLiteDatabase
-    private var ids = IDGenerator()
-    private var run: Run? = Run()
+    private let database: SimulatedDatabase
+    private var run: Run?
     /// What the clock of the server's machine is ahead by. It steps.
     var clockSkew: Int64 = 0
     var fate: Fate?
@@ -75,7 +87,8 @@ final class SimulatedServer {
 
     init(scheduler: Scheduler) throws {
         self.scheduler = scheduler
-        database = try SQLiteDatabase(directory: directory)
+        database = try SimulatedDatabase(directory: directory)
+        run = try Run(database)
     }
 
     deinit { try? FileManager.default.removeItem(at: directory) }
@@ -92,7 +105,7 @@ final class SimulatedServer {
         scheduler.note("the server crashes")
         run = nil
         fate = nil
-        for socket in ended.hub.inOrder {
+        for socket in ended.sockets {
             socket.connection.server = nil
             if scheduler.random.once(in: 2) { socket.connection.cut() } else { socket.connection.closeByServer(code: nil) }
         }
@@ -101,8 +114,7 @@ final class SimulatedServer {
     func start() throws {
         guard run == nil else { return }
         scheduler.note("the server starts")
-        ids = try database.read { try IDGenerator(continuing: $0) }
-        run = Run()
+        run = try Run(database)
     }
 
     // MARK: Connections
@@ -110,7 +122,7 @@ final class SimulatedServer {
     func accept(_ connection: Connection) {
         guard let run else { return connection.cut() }
         let socket = ServerSocket(connection)
-        run.hub.add(socket)
+        run.subscriptions.add(socket, as: socket.id)
         connection.server = { [weak self, weak run] message in
             guard let self, let run, run === self.run else { return }
             try self.receive(message, from: socket, in: run)
@@ -122,7 +134,7 @@ final class SimulatedServer {
     /// Closes the connections of a user for a reason that the server has.
     func close(_ code: CloseCode, connectionsOf user: UserID) {
         guard let run else { return }
-        for socket in run.hub.inOrder {
+        for socket in run.sockets {
             guard case .open(let caller) = socket.state, caller.user == user else { continue }
             if code == .restart { socket.write(ClosingFrame(closing: .init(reason: "restart", retryAfterMilliseconds: 1500))) }
             socket.transmit(delivered)
@@ -133,7 +145,7 @@ final class SimulatedServer {
 
     private func ping(_ socket: ServerSocket) {
         scheduler.idle(25_000) { [weak self] in
-            guard let self, self.run?.hub.holds(socket) == true else { return }
+            guard let self, self.run?.holds(socket) == true else { return }
             socket.connection.sendToClient(.heard)
             self.ping(socket)
         }
@@ -141,7 +153,7 @@ final class SimulatedServer {
 
     private func remove(_ socket: ServerSocket, from run: Run) {
         socket.state = .closed
-        run.hub.remove(socket.id)
+        run.subscriptions.remove(socket.id) { run.perform($0) }
     }
 
     private func receive(_ message: Connection.AtServer, from socket: ServerSocket, in run: Run) throws {
@@ -163,48 +175,52 @@ final class SimulatedServer {
     }
 
     private func authenticate(_ socket: ServerSocket, as user: UserID, in run: Run) {
-        socket.state = .authenticating
         let caller = Caller(user: user, connection: socket.id)
+        socket.state = .authenticating(caller)
+        let id = socket.id
         let welcome = WelcomeFrame(
             welcome: .init(
-                user: user, role: .user, connection: socket.id.rawValue, epoch: "first", version: "simulated", now: now,
+                user: user, role: .user, connection: id.rawValue, epoch: "first", version: "simulated", now: now,
                 tokenExpiresAt: now, pingIntervalSeconds: 25))
-        let work = Work(
-            caller: caller,
+        let job = Job(
+            operation: OperationName.connect, caller: caller, scope: .user(user),
             run: { context in
                 try context.admitCaller(displayName: nil)
-                try context.connect(socket.id)
+                try context.connect(id)
                 return try JSONWriter.bytes(of: welcome)
-            }, destination: .connect(socket, caller))
-        run.waiting.append(work)
+            },
+            destination: .welcome(.init(shard: 0, connection: id)) { [refused = run.refused] error in refused.add(id, error) })
+        run.waiting.append(job)
         writeNext(in: run)
     }
 
     private func submit(_ operation: some Handled, call: Int64, caller: Caller, _ socket: ServerSocket, in run: Run) {
         scheduler.note("\(caller.user) on \(socket.id.rawValue) calls \(type(of: operation).name)")
-        let work = Work(
-            caller: caller, run: { try ReplyFrame.result(operation.handle(in: &$0), call: call) },
-            destination: .call(socket.id, call))
+        let job = Job(
+            operation: type(of: operation).name, caller: caller, scope: operation.scope(for: caller),
+            run: { try ReplyFrame.result(operation.handle(in: &$0), call: call) },
+            destination: .socket(.init(shard: 0, connection: socket.id), call: call))
         guard type(of: operation).isReadOnly else {
-            run.waiting.append(work)
+            run.waiting.append(job)
             return writeNext(in: run)
         }
-        read(work, in: run)
+        read(job, in: run)
     }
 
     // MARK: Reading
 
     /// A read sees one moment, and is answered at another: events may overtake it, and it may overtake events.
-    private func read(_ work: Work, in run: Run) {
+    private func read(_ job: Job, in run: Run) {
         scheduler.after(scheduler.random.number(0...10)) { [weak self, weak run] in
             guard let self, let run, run === self.run else { return }
-            var ids = IDGenerator()
-            let outcome = try database.read { transaction in
-                try self.outcome(of: work, in: run, ids: &ids) { rule in try rule(transaction) }
+            database.setClock(now)
+            var answer: Committed?
+            ReadBatch.run([job], in: database, run.settings) { action in
+                if case .answered(let job, let outcome) = action { answer = Committed(outcome, of: job) } else { self.note(action) }
             }
             scheduler.after(scheduler.random.number(0...10)) { [weak self, weak run] in
-                guard let self, let run, run === self.run else { return }
-                publish([(work, outcome)], in: run)
+                guard let self, let run, run === self.run, let answer else { return }
+                deliver([answer], in: run)
             }
         }
     }
@@ -218,104 +234,71 @@ final class SimulatedServer {
         let delay = scheduler.random.once(in: 30) ? 500 : scheduler.random.number(0...15)
         scheduler.after(delay) { [weak self, weak run] in
             guard let self, let run, run === self.run else { return }
-            try self.write(in: run)
+            write(in: run)
         }
     }
 
-    private func write(in run: Run) throws {
+    private func write(in run: Run) {
         let batch = run.waiting
         run.waiting = []
         let fate = fate
         self.fate = nil
-        let outcomes: [Outcome]
-        do {
-            outcomes = try database.write(lane: 0) { transaction in
-                let outcomes = try batch.map { work in
-                    try outcome(of: work, in: run, ids: &ids) { rule in try transaction.attempt { try rule(transaction) } }
-                }
-                try ids.save(in: transaction)
-                if fate == .crashBeforeCommit { throw Crash() }
-                if fate == .diskFull { throw DatabaseFailure(message: "The disk is full.", kind: .transaction) }
-                return outcomes
+        switch fate {
+        case .crashBeforeCommit: database.failNext(SimulatedDatabase.ProcessEnded())
+        case .diskFull: database.failNext(DatabaseFailure(message: "The disk is full.", kind: .transaction))
+        case .crashAfterCommit, .crashAfterDelivery, nil: break
+        }
+        database.setClock(now)
+        var answered: [(job: Job, outcome: JobOutcome)] = []
+        var isOver = false
+        run.lane.run(batch, in: database, run.settings) { action in
+            switch action {
+            case .committed(let operations): answered += operations
+            case .lost(_, is SimulatedDatabase.ProcessEnded, _): isOver = true
+            case .lost(let jobs, _, let refusal): answered += jobs.map { ($0, JobOutcome(result: .failure(refusal))) }
+            default: self.note(action)
             }
-        } catch is Crash {
+        }
+        if isOver {
             scheduler.note("a batch of \(batch.count) is lost before its commit")
             return crash()
-        } catch let failure as DatabaseFailure where failure.kind == .transaction {
-            scheduler.note("a batch of \(batch.count) is refused")
-            let refusal = RoostError(.unavailable, "The server could not store this. Try again.", retryAfterMilliseconds: 1000)
-            outcomes = batch.map { _ in Outcome(result: .failure(refusal), notices: []) }
         }
+        let outcomes = answered.map(\.outcome)
         scheduler.note("a batch of \(batch.count) ends: \(outcomes.map(\.summary).joined(separator: " "))")
         committed(outcomes.flatMap(\.events))
         if fate == .crashAfterCommit { return crash() }
         scheduler.after(scheduler.random.number(0...10)) { [weak self, weak run] in
             guard let self, let run, run === self.run else { return }
-            publish(Array(zip(batch, outcomes)), in: run)
+            deliver(answered.map { Committed($0.outcome, of: $0.job) }, in: run)
             if fate == .crashAfterDelivery { return crash() }
             run.isWriting = false
             writeNext(in: run)
         }
     }
 
-    private func outcome(
-        of work: Work, in run: Run, ids: inout IDGenerator,
-        _ attempt: (_ rule: (any Transaction) throws -> [UInt8]) throws -> [UInt8]
-    ) throws -> Outcome {
-        var notices: [Notice] = []
-        do {
-            let payload = try attempt { transaction in
-                var context = Context(transaction: transaction, caller: work.caller, now: now, ids: ids, presence: run.hub.presence)
-                defer { ids = context.ids }
-                let payload = try work.run(&context)
-                notices = context.notices
-                return payload
-            }
-            return Outcome(result: .success(payload), notices: notices)
-        } catch let refusal as RoostError {
-            return Outcome(result: .failure(refusal), notices: [])
-        } catch let failure as DatabaseFailure where failure.kind != .statement {
-            throw failure
-        } catch {
-            failed("\(error)")
-            return Outcome(result: .failure(.internalFailure), notices: [])
+    /// What can't happen here is told as a failure of the server.
+    private func note(_ action: BatchAction) {
+        switch action {
+        case .began, .maintain: break
+        case .failed(let error), .end(let error), .lost(_, let error, _): failed("\(error)")
+        case .refused(_, let refusal): failed("\(refusal)")
+        case .accessChanged, .hadNoRoom, .committed, .answered: failed("\(action)")
         }
     }
 
     // MARK: Delivery
 
-    /// The hub's order: what each operation tells, then its reply, operation by operation.
-    private func publish(_ answered: [(Work, Outcome)], in run: Run) {
-        run.hub.deliver(
-            answered.map { work, outcome in
-                // A connection's welcome is written below.
-                guard case .call(let connection, let call) = work.destination else {
-                    return Committed(notices: outcome.notices, answer: .waiting {})
-                }
-                let address = SocketAddress(shard: 0, connection: connection)
-                return switch outcome.result {
-                case .success(let payload): Committed(notices: outcome.notices, answer: .socket(address, payload))
-                case .failure(let refusal):
-                    Committed(notices: outcome.notices, answer: .socket(address, ReplyFrame.refusal(refusal, call: call)))
-                }
-            })
-        for case (let work, let outcome) in answered {
-            guard case .connect(let socket, let caller) = work.destination, run.hub.holds(socket) else { continue }
-            welcome(socket, caller, outcome.result, in: run)
-        }
-        for socket in run.hub.inOrder { socket.transmit(delivered) }
-    }
-
-    private func welcome(_ socket: ServerSocket, _ caller: Caller, _ result: Result<[UInt8], RoostError>, in run: Run) {
-        switch result {
-        case .success(let payload):
-            socket.welcome(payload, caller)
-        case .failure(let refusal):
+    private func deliver(_ committed: [Committed], in run: Run) {
+        for step in EventFrames.steps(for: committed) { run.subscriptions.deliver(step) { run.perform($0) } }
+        for operation in committed { if case .waiting(let resume) = operation.answer { resume() } }
+        for (connection, refusal) in run.refused.takeAll() {
+            guard let socket = run.subscriptions.sockets[connection] else { continue }
             socket.write(["error": refusal])
             socket.transmit(delivered)
             remove(socket, from: run)
             socket.connection.closeByServer(code: CloseCode.tryAgainLater.rawValue)
         }
+        for socket in run.sockets { socket.transmit(delivered) }
     }
 
     // MARK: Looking
@@ -351,4 +334,16 @@ final class SimulatedServer {
     }
 
     private struct Missed: Error { let what: String; init(_ what: String) { self.what = what } }
+}
+
+extension JobOutcome {
+    fileprivate var events: [Event] { notices.compactMap { if case .event(let event, _) = $0 { event } else { nil } } }
+
+    fileprivate var summary: String {
+        switch result {
+        case .success:
+            events.isEmpty ? "nothing" : events.map { "\($0.kind.rawValue)@\($0.stream):\($0.seq)" }.joined(separator: ",")
+        case .failure(let refusal): refusal.code.rawValue
+        }
+    }
 }

@@ -1,0 +1,91 @@
+import RoostAPI
+import RoostCore
+import RoostDatabase
+
+/// The batch loop of one lane: what came off its queue, and what is set aside because somebody else holds a lock. A value without threads, queues
+/// and sockets; its one way to the outside is the database that it is given.
+///
+/// The engine has one on each lane's thread, and simulations drive the same one.
+struct Lane {
+    let number: Int
+    /// Nil when it has to be continued from the database, as at the start and after every failure.
+    private var ids: IDGenerator?
+    private var aside: SetAside
+
+    /// - Parameters:
+    ///   - patience: how long an operation waits for a lock before it is refused.
+    ///   - setAsideMax: how many may wait for locks.
+    init(number: Int, patience: Duration, setAsideMax: Int) {
+        self.number = number
+        aside = SetAside(patience: patience, countMax: setAsideMax)
+    }
+
+    /// Whether operations are set aside, which are to be tried again soon: then ``run(_:in:_:_:)`` is called without new ones too.
+    var isWaiting: Bool { !aside.isEmpty }
+
+    /// Runs the operations of a batch, and then those set aside whose turn it is.
+    mutating func run(
+        _ batch: [Job], in database: any Database, _ settings: BatchSettings, _ perform: (BatchAction) -> Void
+    ) {
+        let (others, refused) = aside.takeFollowers(of: batch)
+        if !refused.isEmpty {
+            let refusal = RoostError(.overloaded, "Too much waits for a lock in this channel.", retryAfterMilliseconds: 1000)
+            perform(.refused(refused, refusal))
+        }
+        if !others.isEmpty {
+            aside.put(writeUnlocked(others, in: database, settings, perform), at: settings.clock())
+            perform(.maintain)
+        }
+        guard let (jobs, since) = aside.takeNext(at: settings.clock()) else { return }
+        let locked = writeUnlocked(jobs, in: database, settings, perform)
+        let now = settings.clock()
+        if locked.isEmpty || aside.isPatient(since: since, at: now) {
+            aside.put(locked, at: now, since: since)
+        } else {
+            WriteBatch.lose(locked, DatabaseFailure.lockedTooLong, perform)
+        }
+    }
+
+    /// Refuses what is still set aside.
+    mutating func end(_ perform: (BatchAction) -> Void) {
+        let jobs = aside.takeAll()
+        if !jobs.isEmpty { WriteBatch.lose(jobs, DatabaseFailure.lockedTooLong, perform) }
+    }
+
+    /// Writes those operations of a batch that no lock of others keeps out. Returns the rest.
+    private mutating func writeUnlocked(
+        _ batch: [Job], in database: any Database, _ settings: BatchSettings, _ perform: (BatchAction) -> Void
+    ) -> [Job] {
+        var remaining = batch
+        var locked: [Job] = []
+        while !remaining.isEmpty,
+            let obstacle = WriteBatch.run(remaining, in: database, lane: number, &ids, settings, perform)
+        {
+            var orders: Set<Job.Order>
+            switch obstacle {
+            case .access:
+                // Those that change somebody's access wait for all that write; without them the others needn't wait. Where none does, all wait
+                // for a change that another node makes.
+                orders = Set(remaining.lazy.filter { !$0.scope.access.isEmpty }.map(\.order))
+                if orders.isEmpty { orders = Set(remaining.map(\.order)) }
+            case .row(let failed):
+                // One or several channels: those whose head is held, or else the one whose rule came to a held row.
+                orders = [failed]
+                if remaining.contains(where: { $0.order != failed }), let occupied = occupied(remaining, in: database) {
+                    let held = Set(remaining.lazy.filter { $0.scope.intersects(occupied) }.map(\.order))
+                    if !held.isEmpty { orders = held }
+                }
+            }
+            locked += remaining.filter { orders.contains($0.order) }
+            remaining.removeAll { orders.contains($0.order) }
+        }
+        return locked
+    }
+
+    /// Which of the streams of a batch somebody else has locked.
+    private func occupied(_ batch: [Job], in database: any Database) -> Scope? {
+        var scope = Scope()
+        for job in batch { scope.formUnion(job.scope) }
+        return try? database.write(lane: number) { try scope.occupied(in: $0) }
+    }
+}
