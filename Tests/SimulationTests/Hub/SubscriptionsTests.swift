@@ -52,7 +52,7 @@ struct SubscriptionsTests {
             clientId: "c", text: "hi", createdAt: Timestamp(milliseconds: 0))
         let kind = changeSeq == nil ? Event.Kind.messageNew : .messageUpdated
         return Event(
-            kind: kind, stream: .channel("general"), seq: changeSeq ?? seq, actor: "ann", rows: Rows(messages: [message]))
+            kind: kind, stream: .channel("general"), seq: changeSeq ?? seq, actor: "ann", rows: Rows([message]))
     }
 
     private static func frames(_ event: Event) -> EventFrames.Frames {

@@ -44,7 +44,7 @@ struct RelayFrame {
                 messageId: MessageID(rawValue: message), channelId: channel, seq: message, changeSeq: seq, sender: "ann",
                 clientId: "c", text: "", createdAt: Timestamp(milliseconds: 0))
         }
-        return Event(kind: .changes, stream: stream, seq: seq, after: after, actor: nil, rows: Rows(messages: rows)).encodedMembers
+        return Event(kind: .changes, stream: stream, seq: seq, after: after, actor: nil, rows: Rows(rows)).encodedMembers
     }
 
     /// Looks for members one after another.
