@@ -4,7 +4,7 @@
 /// of a new one, and nothing is changed (AM-25, SB-05).
 /// - Throws: `already_exists` when the id is taken (AM-23), `not_found` for an unknown user among `users`, `kind_forbids` for what the type
 ///   doesn't allow (AM-19), `member_limit`, `channel_limit`, `key_reused`.
-public struct CreateChannel: Operation {
+public struct CreateChannel: Operation, ChannelAttributes {
     public typealias Response = ChannelView
     public static let name = "channels.create"
     public static let method = HTTPMethod.post
@@ -53,22 +53,12 @@ public struct CreateChannel: Operation {
     public func validate() throws(RoostError) {
         try channel?.validateNew(field: "channel")
         try type?.validate(field: "type")
-        try Limits.check(displayName: displayName)
-        try Limits.check(avatarFileId, length: Limits.fileIDLength, field: "avatarFileId")
-        try Limits.check(coverUrl: coverUrl)
-        try Limits.check(customType, length: Limits.customTypeLength, field: "customType")
-        try Limits.check(data, length: Limits.channelDataLength, field: "data")
-        try Limits.check(tags: tags, count: Limits.channelTags)
-        try Limits.check(metadata: metadata)
+        try validateAttributes()
         if let users { try Limits.check(users: users, field: "users", mayBeEmpty: true) }
         if let operators { try Limits.check(users: operators, field: "operators", mayBeEmpty: true) }
-        try policy?.validate(field: "policy")
         if let idempotencyKey {
             guard !idempotencyKey.isEmpty else { throw .invalidArgument("idempotencyKey", "must not be empty") }
             try Limits.check(idempotencyKey, length: Limits.identifierLength, field: "idempotencyKey")
-        }
-        guard isPublic == nil || (policy?.discovery == nil && policy?.join == nil) else {
-            throw .invalidArgument("isPublic", "decides discovery and join: give either it or them")
         }
     }
 }
@@ -92,7 +82,7 @@ public struct GetChannel: Operation {
 ///
 /// - Throws: `conflict_version` when `ifMetadataVersion` isn't the metadata's version; `already_exists` when another channel is the distinct one
 ///   of the same members; `immutable_field` for what the type has fixed.
-public struct UpdateChannel: Operation {
+public struct UpdateChannel: Operation, ChannelAttributes {
     public typealias Response = Channel
     public static let name = "channels.update"
     public static let method = HTTPMethod.patch
@@ -129,17 +119,7 @@ public struct UpdateChannel: Operation {
 
     public func validate() throws(RoostError) {
         try channel.validate(field: "channel")
-        try Limits.check(displayName: displayName)
-        try Limits.check(avatarFileId, length: Limits.fileIDLength, field: "avatarFileId")
-        try Limits.check(coverUrl: coverUrl)
-        try Limits.check(customType, length: Limits.customTypeLength, field: "customType")
-        try Limits.check(data, length: Limits.channelDataLength, field: "data")
-        try Limits.check(tags: tags, count: Limits.channelTags)
-        try Limits.check(metadata: metadata)
-        try policy?.validate(field: "policy")
-        guard isPublic == nil || (policy?.discovery == nil && policy?.join == nil) else {
-            throw .invalidArgument("isPublic", "decides discovery and join: give either it or them")
-        }
+        try validateAttributes()
         guard ifMetadataVersion == nil || metadata != nil else {
             throw .invalidArgument("ifMetadataVersion", "needs metadata to write")
         }
@@ -159,4 +139,34 @@ public struct DeleteChannel: Operation {
     public var channel: ChannelID
     public init(channel: ChannelID) { self.channel = channel }
     public func validate() throws(RoostError) { try channel.validate(field: "channel") }
+}
+
+/// What a channel can be given when it is created, and later.
+protocol ChannelAttributes {
+    var displayName: String? { get }
+    var avatarFileId: String? { get }
+    var coverUrl: String? { get }
+    var customType: String? { get }
+    var data: String? { get }
+    var tags: [String]? { get }
+    var metadata: JSONValue? { get }
+    var isPublic: Bool? { get }
+    var policy: PolicyChanges? { get }
+}
+
+extension ChannelAttributes {
+    /// Throws when one of them is outside its limits, or two of them say the same thing.
+    func validateAttributes() throws(RoostError) {
+        try Limits.check(displayName: displayName)
+        try Limits.check(avatarFileId, length: Limits.fileIDLength, field: "avatarFileId")
+        try Limits.check(coverUrl: coverUrl)
+        try Limits.check(customType, length: Limits.customTypeLength, field: "customType")
+        try Limits.check(data, length: Limits.channelDataLength, field: "data")
+        try Limits.check(tags: tags, count: Limits.channelTags)
+        try Limits.check(metadata: metadata)
+        try policy?.validate(field: "policy")
+        guard isPublic == nil || (policy?.discovery == nil && policy?.join == nil) else {
+            throw .invalidArgument("isPublic", "decides discovery and join: give either it or them")
+        }
+    }
 }

@@ -50,34 +50,21 @@ struct Channels: AsyncParsableCommand {
         }
     }
 
-    struct Get: AsyncParsableCommand {
+    struct Get: ChannelCommand {
         static let configuration = CommandConfiguration(abstract: "Show a channel.")
 
-        @Argument(help: "The channel's id.") var channel: ChannelID
-        @OptionGroup var options: CallOptions
-
-        func run() async throws {
-            try await options.run { connection in
-                let view = try await connection.call(GetChannel(channel: channel))
-                try options.show(view, ChannelText.details(view))
-            }
-        }
+        @OptionGroup var target: ChannelTarget
+        var call: GetChannel { GetChannel(channel: target.channel) }
     }
 
-    struct Delete: AsyncParsableCommand {
+    struct Delete: ChannelCommand {
         static let configuration = CommandConfiguration(
             abstract: "Delete a channel.",
             discussion: "Nobody can write to it or join it any more; admins and those who were members can still read it.")
 
-        @Argument(help: "The channel's id.") var channel: ChannelID
-        @OptionGroup var options: CallOptions
-
-        func run() async throws {
-            try await options.run { connection in
-                let done = try await connection.call(DeleteChannel(channel: channel))
-                try options.show(done, ["\(channel.rawValue.safe()) is deleted."])
-            }
-        }
+        @OptionGroup var target: ChannelTarget
+        var call: DeleteChannel { DeleteChannel(channel: target.channel) }
+        func lines(of answer: Done) -> [String] { ["\(target.name) is deleted."] }
     }
 
     struct Types: AsyncParsableCommand {

@@ -1,7 +1,13 @@
+/// The name of a command of a chat, as it is typed after the slash.
+enum ChatCommandName: String, CaseIterable {
+    case list, join, create, invite, invitations, accept, decline, members, who, hide, unhide, leave
+    case edit, delete, retry, discard, older, quit, help
+}
+
 /// Every command of a chat, as /help shows it.
 enum ChatHelp {
     struct Command: Hashable {
-        let name: String
+        let name: ChatCommandName
         var aliases: [String] = []
         /// What stands after the name.
         var arguments = ""
@@ -10,41 +16,41 @@ enum ChatHelp {
         var isForLines = true
 
         /// `/invite USER … [-- WELCOME]`
-        var usage: String { "/" + name + (arguments.isEmpty ? "" : " " + arguments) }
+        var usage: String { "/" + name.rawValue + (arguments.isEmpty ? "" : " " + arguments) }
     }
 
     static let commands: [Command] = [
-        Command(name: "list", arguments: "[hidden]", what: "your channels and what is unread in them"),
-        Command(name: "join", arguments: "ID", what: "go into a channel"),
-        Command(name: "create", arguments: "ID [--type TYPE] [USER …]", what: "make a channel and go into it"),
-        Command(name: "invite", arguments: "USER … [-- WELCOME]", what: "invite people into this one"),
-        Command(name: "invitations", what: "who has invited you, and where to"),
-        Command(name: "accept", arguments: "[ID]", what: "accept an invitation and go there"),
-        Command(name: "decline", arguments: "[ID]", what: "decline an invitation"),
-        Command(name: "members", what: "members, their roles, and who is online"),
-        Command(name: "who", what: "who is online, and who is looking"),
-        Command(name: "hide", arguments: "[--archive] [--clear]", what: "hide it; till /unhide; with its messages"),
-        Command(name: "unhide", what: "show it in your list again"),
-        Command(name: "leave", what: "end your membership here"),
-        Command(name: "edit", arguments: "[TEXT]", what: "change your newest message; or fetch it", isForLines: false),
-        Command(name: "delete", what: "delete your newest message", isForLines: false),
-        Command(name: "retry", what: "send a refused message; /discard drops it", isForLines: false),
-        Command(name: "discard", what: "give up a refused message", isForLines: false),
-        Command(name: "older", what: "load older messages, as PageUp does", isForLines: false),
-        Command(name: "quit", aliases: ["q", "exit"], what: "end this chat"),
-        Command(name: "help", aliases: ["?"], what: "these lines"),
+        Command(name: .list, arguments: "[hidden]", what: "your channels and what is unread in them"),
+        Command(name: .join, arguments: "ID", what: "go into a channel"),
+        Command(name: .create, arguments: "ID [--type TYPE] [USER …]", what: "make a channel and go into it"),
+        Command(name: .invite, arguments: "USER … [-- WELCOME]", what: "invite people into this one"),
+        Command(name: .invitations, what: "who has invited you, and where to"),
+        Command(name: .accept, arguments: "[ID]", what: "accept an invitation and go there"),
+        Command(name: .decline, arguments: "[ID]", what: "decline an invitation"),
+        Command(name: .members, what: "members, their roles, and who is online"),
+        Command(name: .who, what: "who is online, and who is looking"),
+        Command(name: .hide, arguments: "[--archive] [--clear]", what: "hide it; till /unhide; with its messages"),
+        Command(name: .unhide, what: "show it in your list again"),
+        Command(name: .leave, what: "end your membership here"),
+        Command(name: .edit, arguments: "[TEXT]", what: "change your newest message; or fetch it", isForLines: false),
+        Command(name: .delete, what: "delete your newest message", isForLines: false),
+        Command(name: .retry, what: "send a refused message; /discard drops it", isForLines: false),
+        Command(name: .discard, what: "give up a refused message", isForLines: false),
+        Command(name: .older, what: "load older messages, as PageUp does", isForLines: false),
+        Command(name: .quit, aliases: ["q", "exit"], what: "end this chat"),
+        Command(name: .help, aliases: ["?"], what: "these lines"),
     ]
 
-    static func command(_ name: String) -> Command? { commands.first { $0.name == name || $0.aliases.contains(name) } }
+    static func command(_ name: String) -> Command? { commands.first { $0.name.rawValue == name || $0.aliases.contains(name) } }
 
     /// What /help shows on a screen.
     static let screenLines =
-        table(commands.filter { $0.name != "help" && $0.name != "discard" }) + [
+        table(commands.filter { $0.name != .help && $0.name != .discard }) + [
             "PageUp, PageDown, ↑, ↓ scroll; Ctrl-U, -W, -K delete; Ctrl-L redraws"
         ]
 
     /// What /help shows where there is no screen.
-    static let plainLines = table(commands.filter { $0.isForLines && $0.name != "help" })
+    static let plainLines = table(commands.filter { $0.isForLines && $0.name != .help })
 
     private static func table(_ commands: [Command]) -> [String] {
         Output.table(commands.map { [$0.usage, $0.what] } + [["//TEXT", "a message that begins with a slash"]])

@@ -36,17 +36,28 @@ enum ChatLine: Hashable {
         }
     }
 
-    private static func read(_ name: String, _ words: inout Words) throws(Words.Wrong) -> ChatLine {
+    private static func read(_ name: ChatCommandName, _ words: inout Words) throws(Words.Wrong) -> ChatLine {
         let line: ChatLine
         switch name {
-        case "quit": line = .quit
-        case "help": line = .help
-        case "older": line = .scrollback(.older)
-        case "delete": line = .scrollback(.delete)
-        case "retry": line = .scrollback(.retry)
-        case "discard": line = .scrollback(.discard)
-        case "edit": line = .scrollback(.edit(words.takeText()))
-        default: line = .room(try RoomCommand(name, &words))
+        case .quit: line = .quit
+        case .help: line = .help
+        case .older: line = .scrollback(.older)
+        case .delete: line = .scrollback(.delete)
+        case .retry: line = .scrollback(.retry)
+        case .discard: line = .scrollback(.discard)
+        case .edit: line = .scrollback(.edit(words.takeText()))
+        case .join: line = .room(.join(try words.channel()))
+        case .create: line = .room(try .create(reading: &words))
+        case .invite: line = .room(try .invite(reading: &words))
+        case .accept: line = .room(.accept(try words.channelIfAny()))
+        case .decline: line = .room(.decline(try words.channelIfAny()))
+        case .leave: line = .room(.leave)
+        case .members: line = .room(.members)
+        case .who: line = .room(.who)
+        case .unhide: line = .room(.unhide)
+        case .invitations: line = .room(.invitations)
+        case .hide: line = .room(.hide(archive: words.flag("--archive"), clear: words.flag("--clear")))
+        case .list: line = .room(.list(hidden: words.flag("hidden")))
         }
         try words.end()
         return line
@@ -71,29 +82,17 @@ enum RoomCommand: Hashable {
     case hide(archive: Bool, clear: Bool)
     case list(hidden: Bool)
 
-    fileprivate init(_ name: String, _ words: inout Words) throws(Words.Wrong) {
-        switch name {
-        case "join": self = .join(try words.channel())
-        case "create":
-            let type = try words.option("--type").map(ChannelType.init(rawValue:)) ?? .community
-            try words.lawful { try type.validate(field: "The type") }
-            self = .create(try words.channel(), type: type, users: try words.users())
-        case "invite":
-            let welcome = words.takeText(after: "--")
-            let users = try words.users()
-            guard !users.isEmpty else { throw Words.Wrong(reason: "whom?") }
-            self = .invite(users, welcome: welcome)
-        case "accept": self = .accept(try words.channelIfAny())
-        case "decline": self = .decline(try words.channelIfAny())
-        case "leave": self = .leave
-        case "members": self = .members
-        case "who": self = .who
-        case "unhide": self = .unhide
-        case "invitations": self = .invitations
-        case "hide": self = .hide(archive: words.flag("--archive"), clear: words.flag("--clear"))
-        case "list": self = .list(hidden: words.flag("hidden"))
-        default: throw Words.Wrong(reason: "not known")
-        }
+    fileprivate static func create(reading words: inout Words) throws(Words.Wrong) -> RoomCommand {
+        let type = try words.option("--type").map(ChannelType.init(rawValue:)) ?? .community
+        try words.lawful { try type.validate(field: "The type") }
+        return .create(try words.channel(), type: type, users: try words.users())
+    }
+
+    fileprivate static func invite(reading words: inout Words) throws(Words.Wrong) -> RoomCommand {
+        let welcome = words.takeText(after: "--")
+        let users = try words.users()
+        guard !users.isEmpty else { throw Words.Wrong(reason: "whom?") }
+        return .invite(users, welcome: welcome)
     }
 }
 

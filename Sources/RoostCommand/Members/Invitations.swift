@@ -25,31 +25,18 @@ extension Members {
         }
     }
 
-    struct Accept: AsyncParsableCommand {
+    struct Accept: ChannelCommand {
         static let configuration = CommandConfiguration(abstract: "Accept an invitation, and become a member.")
 
-        @Argument(help: "The channel's id.") var channel: ChannelID
-        @OptionGroup var options: CallOptions
-
-        func run() async throws {
-            try await options.run { connection in
-                let view = try await connection.call(AcceptInvitation(channel: channel))
-                try options.show(view, ChannelText.details(view))
-            }
-        }
+        @OptionGroup var target: ChannelTarget
+        var call: AcceptInvitation { AcceptInvitation(channel: target.channel) }
     }
 
-    struct Decline: AsyncParsableCommand {
+    struct Decline: ChannelCommand {
         static let configuration = CommandConfiguration(abstract: "Decline an invitation.")
 
-        @Argument(help: "The channel's id.") var channel: ChannelID
-        @OptionGroup var options: CallOptions
-
-        func run() async throws {
-            try await options.run { connection in
-                let invitation = try await connection.call(DeclineInvitation(channel: channel))
-                try options.show(invitation, ["The invitation into \(channel.rawValue.safe()) is declined."])
-            }
-        }
+        @OptionGroup var target: ChannelTarget
+        var call: DeclineInvitation { DeclineInvitation(channel: target.channel) }
+        func lines(of answer: Invitation) -> [String] { ["The invitation into \(target.name) is declined."] }
     }
 }

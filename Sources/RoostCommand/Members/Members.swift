@@ -64,31 +64,18 @@ struct Members: AsyncParsableCommand {
         }
     }
 
-    struct Join: AsyncParsableCommand {
+    struct Join: ChannelCommand {
         static let configuration = CommandConfiguration(abstract: "Join a channel.")
 
-        @Argument(help: "The channel's id.") var channel: ChannelID
-        @OptionGroup var options: CallOptions
-
-        func run() async throws {
-            try await options.run { connection in
-                let view = try await connection.call(JoinChannel(channel: channel))
-                try options.show(view, ChannelText.details(view))
-            }
-        }
+        @OptionGroup var target: ChannelTarget
+        var call: JoinChannel { JoinChannel(channel: target.channel) }
     }
 
-    struct Leave: AsyncParsableCommand {
+    struct Leave: ChannelCommand {
         static let configuration = CommandConfiguration(abstract: "Leave a channel.")
 
-        @Argument(help: "The channel's id.") var channel: ChannelID
-        @OptionGroup var options: CallOptions
-
-        func run() async throws {
-            try await options.run { connection in
-                let done = try await connection.call(LeaveChannel(channel: channel))
-                try options.show(done, ["You aren't a member of \(channel.rawValue.safe()) any more."])
-            }
-        }
+        @OptionGroup var target: ChannelTarget
+        var call: LeaveChannel { LeaveChannel(channel: target.channel) }
+        func lines(of answer: Done) -> [String] { ["You aren't a member of \(target.name) any more."] }
     }
 }

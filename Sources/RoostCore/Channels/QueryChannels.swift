@@ -3,16 +3,11 @@ public import RoostAPI
 /// The caller's own channels are read from the caller's rows. What else the caller may find is looked for among all channels: by a
 /// filter that leaves few, or else by walking through those that are for everyone (see `QueryChannelsFinding`).
 
-extension QueryChannels: Handled {
+extension QueryChannels: Handled, PagedQuery {
     public func handle(in context: inout Context) throws -> Page<ChannelView> {
         try context.require(.streamRead)
-        var query = self
-        query.limit = nil
-        query.cursor = nil
-        let name = try Cursor.name(of: query)
-        let walk = Walk(
-            query: name, cursor: try Cursor(cursor, query: name, shape: effectiveSort.shape),
-            limit: try Limits.page(limit, Limits.channelPage), isDescending: effectiveOrder == .descending)
+        let walk = try Walk(
+            self, shape: effectiveSort.shape, limits: Limits.channelPage, isDescending: effectiveOrder == .descending)
         // A part of which nothing is left when it is folded is in no name.
         if let nameContains, NameSearch(nameContains) == nil { return Page(items: []) }
 

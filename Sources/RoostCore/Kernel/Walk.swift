@@ -1,5 +1,11 @@
 import RoostAPI
 
+/// An operation that answers with a page of a list.
+protocol PagedQuery: Operation {
+    var limit: Int? { get set }
+    var cursor: String? { get set }
+}
+
 /// Reads a page of an ordered list that is put together from several, each in the same order.
 ///
 /// A list is asked for short stretches and may answer with rows that the query doesn't want: how many such rows lie between two that it does
@@ -16,6 +22,25 @@ struct Walk {
     let limit: Int
     /// The order of the list, which a walk back reverses.
     let isDescending: Bool
+
+    /// Begins where the query's cursor says, or at the beginning.
+    ///
+    /// - Parameters:
+    ///   - shape: what a place in the list consists of.
+    ///   - limits: how long a page may be.
+    /// - Throws: `invalid_argument` for a cursor of another query, or one that isn't one; the refusal of a limit.
+    init(
+        _ query: some PagedQuery, shape: [SortKey.Kind], limits: (standard: Int, most: Int), isDescending: Bool
+    ) throws {
+        // A list goes on with a page of another length.
+        var named = query
+        named.limit = nil
+        named.cursor = nil
+        self.query = try Cursor.name(of: named)
+        cursor = try Cursor(query.cursor, query: self.query, shape: shape)
+        limit = try Limits.page(query.limit, limits)
+        self.isDescending = isDescending
+    }
 
     /// A row that a walk comes by. Without content it isn't one that the query wants.
     struct Passed<Row> {

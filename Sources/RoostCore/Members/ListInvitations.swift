@@ -1,15 +1,9 @@
 public import RoostAPI
 
-extension ListInvitations: Handled {
+extension ListInvitations: Handled, PagedQuery {
     public func handle(in context: inout Context) throws -> Page<Invitation> {
         let access = try context.require(.invitationList, in: channel)
-        var query = self
-        query.limit = nil
-        query.cursor = nil
-        let name = try Cursor.name(of: query)
-        let walk = Walk(
-            query: name, cursor: try Cursor(cursor, query: name, shape: [.integer, .text]),
-            limit: try Limits.page(limit, Limits.memberPage), isDescending: true)
+        let walk = try Walk(self, shape: [.integer, .text], limits: Limits.memberPage, isDescending: true)
         let columns: [SQL] = ["i.invited_seq", "i.user_id"]
         let (transaction, id) = (context.transaction, access.channelId)
         return try walk.page(through: [
@@ -29,13 +23,10 @@ extension ListInvitations: Handled {
     }
 }
 
-extension ListMyInvitations: Handled {
+extension ListMyInvitations: Handled, PagedQuery {
     public func handle(in context: inout Context) throws -> Page<InvitationEntry> {
         try context.require(.streamRead)
-        let name = try Cursor.name(of: ListMyInvitations())
-        let walk = Walk(
-            query: name, cursor: try Cursor(cursor, query: name, shape: [.integer, .text]),
-            limit: try Limits.page(limit, Limits.memberPage), isDescending: true)
+        let walk = try Walk(self, shape: [.integer, .text], limits: Limits.memberPage, isDescending: true)
         let columns: [SQL] = ["i.invited_at", "i.channel_id"]
         let ended = context
         return try walk.page(through: [

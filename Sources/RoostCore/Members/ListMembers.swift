@@ -1,19 +1,13 @@
 public import RoostAPI
 
-extension ListMembers: Handled {
+extension ListMembers: Handled, PagedQuery {
     public var presenceChannel: ChannelID? { channel }
 
     public func handle(in context: inout Context) throws -> Page<MemberEntry> {
         let access = try context.require(.memberList, in: channel)
         let listing = try context.members(
             of: access, states: states, roles: roles, sort: sort ?? .firstCreated, order: effectiveOrder)
-        var query = self
-        query.limit = nil
-        query.cursor = nil
-        let name = try Cursor.name(of: query)
-        let walk = Walk(
-            query: name, cursor: try Cursor(cursor, query: name, shape: listing.shape),
-            limit: try Limits.page(limit, Limits.memberPage), isDescending: listing.isDescending)
+        let walk = try Walk(self, shape: listing.shape, limits: Limits.memberPage, isDescending: listing.isDescending)
         let (transaction, online) = (context.transaction, context.presence.onlineMembers(of: access.channelId))
         return try walk.page(through: listing.sources(in: transaction)) { user in
             try listing.entry(of: user, online: online, in: transaction)

@@ -1,6 +1,6 @@
 public import RoostAPI
 
-extension SearchMembers: Handled {
+extension SearchMembers: Handled, PagedQuery {
     public var presenceChannel: ChannelID? { channel }
 
     public func handle(in context: inout Context) throws -> Page<MemberEntry> {
@@ -9,13 +9,7 @@ extension SearchMembers: Handled {
             of: access, states: states, roles: roles, sort: .lastCreated, order: .descending, searching: true)
         let search = NameSearch(text)
         listing.further = [condition(search)]
-        var query = self
-        query.limit = nil
-        query.cursor = nil
-        let name = try Cursor.name(of: query)
-        let walk = Walk(
-            query: name, cursor: try Cursor(cursor, query: name, shape: listing.shape),
-            limit: try Limits.page(limit, Limits.memberPage), isDescending: listing.isDescending)
+        let walk = try Walk(self, shape: listing.shape, limits: Limits.memberPage, isDescending: listing.isDescending)
 
         let (transaction, online) = (context.transaction, context.presence.onlineMembers(of: access.channelId))
         let sources: [Walk.Source<UserID>] =

@@ -71,9 +71,10 @@ struct ChatLineTests {
 
     @Test("Every command that help shows is one, and needs no more than it says")
     func helpIsComplete() {
-        let wrong = ChatHelp.commands.flatMap { [$0.name] + $0.aliases }.filter { name in
+        let wrong = ChatHelp.commands.flatMap { [$0.name.rawValue] + $0.aliases }.filter { name in
             if case .refused(let reason) = ChatLine("/\(name)") { !reason.contains("? /\(name) ") } else { false }
         }
         #expect(wrong == [])
+        #expect(ChatHelp.commands.map(\.name).sorted { $0.rawValue < $1.rawValue } == ChatCommandName.allCases.sorted { $0.rawValue < $1.rawValue })
     }
 }

@@ -1,0 +1,38 @@
+import ArgumentParser
+import Roost
+
+/// A command that makes one call about one channel, and prints what comes of it.
+protocol ChannelCommand: AsyncParsableCommand {
+    associatedtype Call: RoostAPI.Operation
+
+    var target: ChannelTarget { get }
+    var call: Call { get }
+    /// The answer as people read it.
+    func lines(of answer: Call.Response) -> [String]
+}
+
+/// Which channel, and who asks.
+struct ChannelTarget: ParsableArguments {
+    @Argument(help: "The channel's id.") var channel: ChannelID
+    @OptionGroup var options: CallOptions
+
+    /// The channel's id, safe for a terminal.
+    var name: String { channel.rawValue.safe() }
+}
+
+extension ChannelCommand {
+    func run() async throws {
+        try await target.options.run { connection in
+            let answer = try await connection.call(call)
+            try target.options.show(answer, lines(of: answer))
+        }
+    }
+}
+
+extension ChannelCommand where Call.Response == Channel {
+    func lines(of answer: Channel) -> [String] { ChannelText.details(answer) }
+}
+
+extension ChannelCommand where Call.Response == ChannelView {
+    func lines(of answer: ChannelView) -> [String] { ChannelText.details(answer) }
+}
