@@ -13,7 +13,8 @@ struct RoostCommand: AsyncParsableCommand {
             """,
         version: RoostVersion.current,
         subcommands: [
-            Serve.self, Demo.self, Token.self, Keys.self, ChatCommand.self, Channels.self, Members.self, Doctor.self, Effects.self,
+            Serve.self, Demo.self, Token.self, Keys.self, ChatCommand.self, Channels.self, Members.self, CallCommand.self,
+            Doctor.self, Effects.self,
             BackupCommand.self, RestoreCommand.self, Epoch.self, Config.self, Bench.self,
         ])
 }

@@ -78,6 +78,54 @@ import Testing
         try await server.stop()
     }
 
+    @Test("R21 any operation can be called by its fields: its answer is JSON, a refusal has its code and exit code 1, a mistake 64")
+    func call() async throws {
+        let server = try await TestServer()
+        try await people("bob", on: server)
+        var runs: [CommandRun] = []
+        for words in [
+            "call channels.create channel=team displayName=The_Team policy.send=operators --as ann",
+            "call messages.send channel=team clientId=1 text=Good_morning metadata.mood=3 --as ann",
+            "call messages.list channel=team limit=1 --as ann", "call members.add channel=team users=bob,zed --as ann",
+            "call messages.send channel=team clientId=2 text=no --as bob", "call channels.silence channel=team seconds=-2 --as ann",
+            "call channels.get channel=team --as ann --token nonsense", "call channels.gett channel=team --as ann",
+            "call channels.get chanel=team --as ann", "call messages.list channel=team limit=x --as ann", "call", "call --list zz",
+        ] { runs.append(try await CommandRun.roost(words, on: server)) }
+        #expect(
+            runs.map { "\($0.status) \($0.errors.split(separator: "\n").first ?? "")" } == [
+                "0 ", "0 ", "0 ", "1 ", "1 Error: Only operators send in this channel. (send_not_allowed)",
+                "1 Error: seconds must be 1 or more, or -1 for ever. (invalid_argument)",
+                "1 Error: The token is not valid. (unauthenticated)",
+                "64 Error: There is no operation channels.gett. Did you mean channels.get? roost call --list shows all of them.",
+                "64 Error: channels.get has no field chanel. Did you mean channel? It has: channel.",
+                "64 Error: limit must be a whole number of at most 64 bits; it is 'x'.",
+                "64 Error: Which operation? roost call --list shows all of them.",
+                "64 Error: No operation has zz in its name. roost call --list shows all of them.",
+            ])
+        let view = try JSONDecoder().decode(ChannelView.self, from: Data(runs[0].output.utf8))
+        #expect(view.channel.displayName == "The Team" && view.channel.policy?.names == [.send])
+        let page = try JSONDecoder().decode(MessagePage.self, from: Data(runs[2].output.utf8))
+        #expect(page.messages.map(\.text) == ["Good morning"] && page.messages.first?.metadata == ["mood": 3])
+        let results = try JSONDecoder().decode(MemberResults.self, from: Data(runs[3].output.utf8)).results
+        #expect(results.map(\.outcome) == [.added, .refused])
+
+        // The commands for scripts print the same as JSON.
+        for (call, command) in [
+            ("call types.list", "channels types --json"), ("call members.list channel=team", "members list team --json"),
+        ] {
+            let pair = [try await CommandRun.roost("\(call) --as ann", on: server), try await CommandRun.roost("\(command) --as ann", on: server)]
+            #expect(try pair.map { try JSONDecoder().decode(JSONValue.self, from: Data($0.output.utf8)) } .allSatisfy { $0 != .null })
+            #expect(pair[0].output == pair[1].output)
+        }
+        // A backend, in a user's name; and what a shell asks for while one types.
+        let token = try await server.token("backend", role: .service)
+        let mine = try await CommandRun.roost("call users.me --as ann", on: server, token: token)
+        #expect(try JSONDecoder().decode(User.self, from: Data(mine.output.utf8)).userId == "ann")
+        let offered = try await CommandRun.roost("---completion call -- positional@0 2 10 roost call messages.s", on: server)
+        #expect(offered.lines == ["messages.send"])
+        try await server.stop()
+    }
+
     @Test("SB-12 R41 a backend's token makes channels once for each key, invites in a user's name, and withdraws")
     func backend() async throws {
         let server = try await TestServer()

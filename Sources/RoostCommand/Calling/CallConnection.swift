@@ -4,6 +4,7 @@ import NIOHTTP1
 import NIOPosix
 import NIOSSL
 import RoostAPI
+import RoostServer
 
 /// A connection for some calls, one after the other.
 ///
@@ -41,14 +42,7 @@ final class CallConnection {
     /// - Throws: `RoostError` with the server's refusal, or with that of a limit without asking the server; a ``Failure`` when what answers isn't Roost.
     func call<Call: RoostAPI.Operation>(_ operation: Call) async throws -> Call.Response {
         try operation.validate()
-        let (status, body) = try await exchange(try CallRequest(operation))
-        guard status == 200 else {
-            guard let problem = try? JSONDecoder().decode(Problem.self, from: body) else {
-                throw Failure("What answers at \(server.address) isn't Roost, or of another version: its status is \(status).")
-            }
-            throw RoostError(
-                problem.code, problem.detail, field: problem.field, limit: problem.limit, rule: problem.rule, until: problem.until)
-        }
+        let body = try await answer(to: try CallRequest(operation))
         do {
             return try JSONDecoder().decode(Call.Response.self, from: body)
         } catch {
@@ -56,14 +50,16 @@ final class CallConnection {
         }
     }
 
-    /// A refusal as HTTP carries it (RFC 9457).
-    private struct Problem: Decodable {
-        let code: RoostError.Code
-        let detail: String
-        let field: String?
-        let limit: Int64?
-        let rule: String?
-        let until: Timestamp?
+    /// Sends a request, and waits for the body of its answer.
+    ///
+    /// - Throws: `RoostError` with the server's refusal; a ``Failure`` when what answers isn't Roost.
+    func answer(to request: CallRequest) async throws -> Data {
+        let (status, body) = try await exchange(request)
+        guard status != 200 else { return body }
+        guard let problem = try? JSONDecoder().decode(Problem.self, from: body) else {
+            throw Failure("What answers at \(server.address) isn't Roost, or of another version: its status is \(status).")
+        }
+        throw problem.refusal
     }
 
     private func exchange(_ request: CallRequest) async throws -> (status: Int, body: Data) {

@@ -2,8 +2,8 @@ import ArgumentParser
 import Foundation
 import Roost
 
-/// Who asks which server, and how the answer is printed: the options of the commands for scripts.
-struct CallOptions: ParsableArguments {
+/// Who asks which server: the options of every command that makes calls.
+struct AskingOptions: ParsableArguments {
     @Option(
         name: .customLong("as"),
         help: ArgumentHelp(
@@ -13,7 +13,6 @@ struct CallOptions: ParsableArguments {
     var user: UserID?
     @Flag(help: "Ask as an admin of the app. For --as on the server's machine.") var admin = false
     @OptionGroup var server: ServerOptions
-    @Flag(help: "Print JSON: the answer as the protocol has it.") var json = false
 
     /// Connects for some calls. A refusal becomes one line on standard error, and exit code 1.
     func run(_ body: (CallConnection) async throws -> Void) async throws {
@@ -45,7 +44,14 @@ struct CallOptions: ParsableArguments {
         return CallServer(url, token: try await server.mint().token(for: user, role: admin ? .admin : .user), actsAs: nil)
     }
 
-    // MARK: Printing
+}
+
+/// Who asks which server, and how the answer is printed: the options of the commands for scripts.
+struct CallOptions: ParsableArguments {
+    @OptionGroup var asking: AskingOptions
+    @Flag(help: "Print JSON: the answer as the protocol has it.") var json = false
+
+    func run(_ body: (CallConnection) async throws -> Void) async throws { try await asking.run(body) }
 
     /// Prints an answer: its lines, or all of it as JSON.
     func show<Answer: Encodable>(_ answer: Answer, _ lines: @autoclosure () -> [String]) throws {

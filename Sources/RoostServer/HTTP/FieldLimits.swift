@@ -63,6 +63,9 @@ struct FieldLimits {
         ]
     }
 
+    /// The same without a look at the other operations: for one of them alone.
+    func ownSchema(of field: Schema.Field) -> [String: JSONValue] { askedSchema(of: field) }
+
     private func askedSchema(of field: Schema.Field) -> [String: JSONValue] {
         let asked = Question(limits: self, name: field.name, beside: companions(of: field)) { $0 }
         return asked.schema(field.schema)

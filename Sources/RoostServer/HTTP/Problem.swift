@@ -3,10 +3,10 @@ import HTTPTypes
 import Hummingbird
 import Logging
 import NIOCore
-import RoostAPI
+package import RoostAPI
 
 /// A refusal as an HTTP body: RFC 9457, with Roost's code and the fields of the error beside the standard members.
-struct Problem: Encodable {
+package struct Problem: Codable {
     static let mediaType = "application/problem+json"
 
     /// A refusal whose status says more than its code does.
@@ -36,6 +36,12 @@ struct Problem: Encodable {
         rule = error.rule
         until = error.until
         retryAfterMilliseconds = error.retryAfterMilliseconds
+    }
+
+    /// What it refuses, as a socket would tell it.
+    package var refusal: RoostError {
+        RoostError(
+            code, detail, field: field, limit: limit, rule: rule, until: until, retryAfterMilliseconds: retryAfterMilliseconds)
     }
 
     /// The document. Strings and numbers always encode.

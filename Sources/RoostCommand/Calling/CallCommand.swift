@@ -1,0 +1,150 @@
+import ArgumentParser
+import Foundation
+import RoostAPI
+import RoostServer
+
+/// `roost call`: any operation of the protocol, from the terminal.
+///
+/// It knows no operation by itself. Fields, limits and completions come from the table of operations, so that a new operation can be called
+/// on the day it is there.
+struct CallCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "call", abstract: "Call any operation, by its name and fields, and print its answer as JSON.",
+        usage: """
+            roost call <operation> [<field>=<value> ...] [--as <user>] [--admin] [--url <url>] [--data <data>] [--token <token>]
+            roost call <operation> --help
+            roost call --list [<part of a name>]
+            """,
+        discussion: """
+            roost call messages.send channel=general clientId=1 text='Good morning' --as ann
+            roost call channels.update channel=general policy.send=operators tags=news,today --as ann
+            roost call channels.query 'metadata={"floor":3}' limit=5 --as ann
+
+            A field of an object is named with it, or the object is JSON. A list is JSON, or has commas between its values; given again, it gets \
+            further ones. What the operation doesn't know is refused before the server is asked.
+
+            With --as on the server's machine it makes its own token from the data directory; anywhere else, give one with --token or ROOST_TOKEN. \
+            Exit code 1 when the server refuses, or the operation's own limits do; the refusal and its code stand on standard error. \
+            Exit code 64 for an operation, a field or a value that can't be read.
+            """,
+        helpNames: [])
+
+    @Argument(
+        help: ArgumentHelp("The operation, as the protocol names it: messages.send.", valueName: "operation"),
+        completion: .custom { words, _, prefix in CallCompletions.operations(words, prefix) })
+    var name: String?
+    @Argument(
+        help: ArgumentHelp("A field of it.", valueName: "field=value"),
+        completion: .custom { words, _, prefix in CallCompletions.fields(words, prefix) })
+    var fields: [String] = []
+    @Flag(help: "List the operations; with a part of a name, those whose name has it.") var list = false
+    @Flag(name: .shortAndLong, help: "Show help; after an operation, its fields with their types and limits.") var help = false
+    @OptionGroup var asking: AskingOptions
+
+    func validate() throws {
+        if list {
+            _ = try CallHelp.list(name)
+        } else if let name {
+            let operation = try CallHelp.operation(name)
+            if !help { _ = try CallFields(fields, of: operation) }
+        } else if !help {
+            throw ValidationError("Which operation? roost call --list shows all of them.")
+        }
+    }
+
+    func run() async throws {
+        guard !list else { return Output.lines(try CallHelp.list(name)) }
+        guard let name else { throw CleanExit.helpRequest(CallCommand.self) }
+        let operation = try CallHelp.operation(name)
+        guard !help else { return Output.lines(CallHelp.lines(of: operation)) }
+        do {
+            let request = try operation.operation(with: try CallFields(fields, of: operation).values)
+            try await asking.run { connection in try await connection.show(request) }
+        } catch let error as RoostError {
+            throw Failure(error.told)
+        }
+    }
+}
+
+extension CallConnection {
+    /// Calls an operation and prints what the server answers, all of it. Exit code 1 when one of several users was refused.
+    fileprivate func show(_ operation: any RoostAPI.Operation) async throws {
+        let body = try await answer(to: try CallRequest(operation))
+        do {
+            try Output.json(try JSONDecoder().decode(JSONValue.self, from: body))
+        } catch is DecodingError {
+            throw Failure("The answer isn't JSON; is the server of another version?")
+        }
+        let results = try? JSONDecoder().decode(MemberResults.self, from: body)
+        if results?.results.contains(where: { $0.outcome == .refused }) == true { throw ExitCode(1) }
+    }
+}
+
+/// What `roost call` tells of operations.
+enum CallHelp {
+    /// The operations whose name has a part, each with its summary.
+    static func list(_ part: String?) throws -> [String] {
+        let found = OperationGuide.all.filter { operation in part.map { operation.name.contains($0) } ?? true }
+        guard !found.isEmpty else {
+            throw ValidationError("No operation has \((part ?? "").safe()) in its name. roost call --list shows all of them.")
+        }
+        return Output.table(found.map { [$0.name, $0.summary] })
+    }
+
+    /// The operation of a name; throws with the nearest name where there is none.
+    static func operation(_ name: String) throws -> OperationGuide {
+        if let operation = OperationGuide.named(name) { return operation }
+        let nearest = OperationGuide.all.map(\.name).nearest(to: name).map { " Did you mean \($0)?" } ?? ""
+        throw ValidationError("There is no operation \(name.safe()).\(nearest) roost call --list shows all of them.")
+    }
+
+    static func lines(of operation: OperationGuide) -> [String] {
+        let rows = operation.fields().map { field in
+            [field.path + (field.isRequired ? "" : "?"), field.type, field.limits]
+        }
+        let head = [operation.summary, "", "\(operation.route), with the permission \(operation.permission.rawValue)", ""]
+        let fields = rows.isEmpty ? ["It has no fields."] : Output.table([["field", "type", "limits"]] + rows)
+        let note = rows.contains { $0[0].hasSuffix("?") } ? ["", "A field with ? can be left out."] : []
+        return head + fields + note + ["", "Answer: \(answer(operation.response))"]
+    }
+
+    private static func answer(_ schema: Schema) -> String {
+        switch schema {
+        case .array(let element): "a list of " + answer(element)
+        case .object(let name, let fields):
+            fields.isEmpty ? "{}" : "\(name) with \(fields.map(\.name).joined(separator: ", "))"
+        default: schema.inWords
+        }
+    }
+}
+
+/// What a shell offers while a call is typed.
+enum CallCompletions {
+    static func operations(_ words: [String], _ prefix: String) -> [String] {
+        OperationGuide.all.map(\.name).filter { $0.hasPrefix(prefix) }
+    }
+
+    /// The fields that aren't given yet; after `field=`, the values of one that has only some.
+    static func fields(_ words: [String], _ prefix: String) -> [String] {
+        guard let operation = words.lazy.compactMap(OperationGuide.named).first else { return [] }
+        let fields = operation.schema.fields.flatMap { paths(of: $0, path: $0.name) }
+        if prefix.contains("=") {
+            return fields.flatMap { path, schema in values(of: schema).map { "\(path)=\($0)" } }.filter { $0.hasPrefix(prefix) }
+        }
+        let given = Set(words.filter { $0.contains("=") }.map { String($0.prefix { $0 != "=" }) })
+        return fields.map(\.path).filter { !given.contains($0) && $0.hasPrefix(prefix) }.map { $0 + "=" }
+    }
+
+    private static func paths(of field: Schema.Field, path: String) -> [(path: String, schema: Schema)] {
+        let inner = field.schema.fields.flatMap { paths(of: $0, path: "\(path).\($0.name)") }
+        return inner.isEmpty ? [(path, field.schema)] : inner
+    }
+
+    private static func values(of schema: Schema) -> [String] {
+        switch schema {
+        case .boolean: ["true", "false"]
+        case .enumeration(let cases), .array(.enumeration(let cases)): cases
+        default: []
+        }
+    }
+}

@@ -1,0 +1,140 @@
+import ArgumentParser
+import Foundation
+import RoostAPI
+import RoostServer
+
+/// The words `field=value` of a command line as the fields of an operation, each read as what its schema says.
+///
+/// - A field of an object is named with the object, `policy.send=members`, or the object is given as JSON, `policy={"send":"members"}`.
+/// - A list is JSON, or its values with commas between them; given again, it gets further values.
+struct CallFields {
+    private(set) var values: [String: JSONValue] = [:]
+    private let operation: OperationGuide
+
+    /// - Throws: `ValidationError` for a word that is no field of the operation, or whose value isn't what the field takes.
+    init(_ words: [String], of operation: OperationGuide) throws {
+        self.operation = operation
+        for word in words {
+            guard let equals = word.firstIndex(of: "="), equals != word.startIndex else {
+                throw ValidationError("\(word.safe()) isn't field=value. \(Self.help(operation))")
+            }
+            let names = word[..<equals].split(separator: ".", omittingEmptySubsequences: false).map(String.init)
+            let text = String(word[word.index(after: equals)...])
+            values = try put(
+                text, at: names[...], into: values, operation.schema.fields, parent: [])
+        }
+        if let missing = operation.schema.fields.first(where: { $0.isRequired && values[$0.name] == nil }) {
+            throw ValidationError("\(operation.name) needs \(missing.name)=… \(Self.help(operation))")
+        }
+    }
+
+    static func help(_ operation: OperationGuide) -> String { "roost call \(operation.name) --help tells its fields." }
+
+    // MARK: Places
+
+    private func put(
+        _ text: String, at names: ArraySlice<String>, into object: [String: JSONValue], _ fields: [Schema.Field], parent: [String]
+    ) throws -> [String: JSONValue] {
+        guard let name = names.first else { return object }
+        let path = parent + [name]
+        guard let field = fields.first(where: { $0.name == name }) else { throw unknown(path, among: fields, parent: parent) }
+        var object = object
+        object[name] = try value(text, at: names.dropFirst(), of: field.schema, over: object[name], path: path)
+        return object
+    }
+
+    /// A value in the place of another, or of a part of it.
+    private func value(
+        _ text: String, at names: ArraySlice<String>, of schema: Schema, over before: JSONValue?, path: [String]
+    ) throws -> JSONValue {
+        guard let name = names.first else {
+            let read = try value(text, of: schema, path: path)
+            guard let before else { return read }
+            guard case .array(let earlier) = before, case .array(let further) = read else {
+                throw ValidationError("\(path.joined(separator: ".")) is given twice.")
+            }
+            return .array(earlier + further)
+        }
+        var inner: [String: JSONValue] = [:]
+        if case .object(let there)? = before { inner = there }
+        switch schema {
+        case .object(_, let fields):
+            return .object(try put(text, at: names, into: inner, fields, parent: path))
+        case .map(let element):
+            // What stands before the `=` is one key, whatever is in it.
+            let key = names.joined(separator: ".")
+            inner[key] = try value(text, at: [], of: element, over: inner[key], path: path + [key])
+            return .object(inner)
+        case .any:
+            inner[name] = try value(text, at: names.dropFirst(), of: .any, over: inner[name], path: path + [name])
+            return .object(inner)
+        case .string, .integer, .number, .boolean, .enumeration, .array:
+            throw ValidationError("\(path.joined(separator: ".")) is \(schema.inWords), and has no field \(name.safe()).")
+        }
+    }
+
+    private func unknown(_ path: [String], among fields: [Schema.Field], parent: [String]) -> ValidationError {
+        let name = path.last ?? ""
+        let whole = parent.isEmpty ? operation.name : parent.joined(separator: ".")
+        let known = fields.map(\.name)
+        guard !known.isEmpty else { return ValidationError("\(whole) has no fields, and so no \(name.safe()).") }
+        let nearest = known.nearest(to: name).map { " Did you mean \($0)?" } ?? ""
+        return ValidationError("\(whole) has no field \(name.safe()).\(nearest) It has: \(known.joined(separator: ", ")).")
+    }
+
+    // MARK: Values
+
+    private func value(_ text: String, of schema: Schema, path: [String]) throws -> JSONValue {
+        let name = path.joined(separator: ".")
+        switch schema {
+        case .string: return .string(text)
+        case .integer:
+            guard let number = Int64(text) else { throw wrong(name, "a whole number of at most 64 bits", text) }
+            return .integer(number)
+        case .number:
+            guard let number = Double(text), number.isFinite else { throw wrong(name, "a number", text) }
+            return .number(number)
+        case .boolean:
+            guard text == "true" || text == "false" else { throw wrong(name, "true or false", text) }
+            return .boolean(text == "true")
+        case .enumeration(let cases):
+            guard cases.contains(text) else { throw wrong(name, "one of: \(cases.joined(separator: ", "))", text) }
+            return .string(text)
+        case .array(let element):
+            guard !text.hasPrefix("[") else {
+                guard case .array(let values)? = Self.json(text) else { throw wrong(name, "a JSON array, or values with commas between", text) }
+                return .array(values)
+            }
+            guard !text.isEmpty else { return .array([]) }
+            return .array(
+                try text.split(separator: ",", omittingEmptySubsequences: false).map { try value(String($0), of: element, path: path) })
+        case .object, .map:
+            guard case .object(let fields)? = Self.json(text) else {
+                throw wrong(name, "a JSON object, like '{…}', or be given by its fields: \(name).NAME=VALUE", text)
+            }
+            return .object(fields)
+        case .any:
+            // Inside of free JSON, what isn't JSON is a text.
+            let json = Self.json(text)
+            guard path.count == 1 else { return json ?? .string(text) }
+            guard case .object(let fields)? = json else { throw wrong(name, "a JSON object, like '{\"floor\": 3}'", text) }
+            return .object(fields)
+        }
+    }
+
+    private func wrong(_ name: String, _ what: String, _ text: String) -> ValidationError {
+        let shown = text.count > 60 ? text.prefix(60) + "…" : text[...]
+        return ValidationError("\(name) must be \(what); it is '\(String(shown).safe())'.")
+    }
+
+    private static func json(_ text: String) -> JSONValue? { try? JSONDecoder().decode(JSONValue.self, from: Data(text.utf8)) }
+}
+
+extension [String] {
+    /// The one that is nearest to a word, when it is near enough to be a slip.
+    func nearest(to word: String) -> String? {
+        let nearest = map { (name: $0, distance: $0.editDistance(to: word)) }.min { $0.distance < $1.distance }
+        guard let nearest, nearest.distance <= Swift.max(2, word.count / 3) else { return nil }
+        return nearest.name
+    }
+}

@@ -1,0 +1,134 @@
+import Foundation
+package import RoostAPI
+package import RoostCore
+
+/// What an operation takes and answers, in words: what `roost call` shows and what it makes a call of.
+///
+/// It stands on the schema of the operation and on what the operation itself says of its limits, as the OpenAPI document does.
+package struct OperationGuide: Sendable {
+    private let entry: OperationTable.Entry
+
+    package var name: String { entry.type.name }
+    package var summary: String { entry.type.summary }
+    package var permission: Permission { entry.type.permission }
+    package var schema: Schema { entry.schema }
+    package var response: Schema { OpenAPI.response(of: entry.type) }
+    /// `POST /v1/channels/{channel}/messages`
+    package var route: String { "\(entry.type.method.rawValue) \(entry.type.path)" }
+
+    /// Every operation, in the order of the table.
+    package static let all: [OperationGuide] = OperationTable.handled.compactMap { OperationTable.named($0.name) }
+        .map(OperationGuide.init(entry:))
+
+    /// Nil for a name that no operation has.
+    package static func named(_ name: String) -> OperationGuide? { OperationTable.named(name).map(OperationGuide.init(entry:)) }
+
+    /// The operation from its fields.
+    ///
+    /// - Throws: what the server would answer: the field, and what it should be.
+    package func operation(with fields: [String: JSONValue]) throws(RoostError) -> any Handled {
+        do {
+            return try entry.decode(from: Data(try JSONWriter.bytes(of: JSONValue.object(fields))))
+        } catch {
+            throw RoostError(decoding: error)
+        }
+    }
+
+    // MARK: Fields
+
+    /// A field, or a field of an object in it by its whole path: `policy.send`.
+    package struct Field: Hashable, Sendable {
+        package let path: String
+        package let type: String
+        /// What its values are limited to; empty where nothing limits them.
+        package let limits: String
+        package let isRequired: Bool
+    }
+
+    /// Every field with its limits. Finding those out takes a moment.
+    package func fields() -> [Field] {
+        let limits = FieldLimits(of: entry)
+        return schema.fields.flatMap { Self.fields($0, path: $0.name, limits.ownSchema(of: $0)) }
+    }
+
+    private static func fields(_ field: Schema.Field, path: String, _ schema: [String: JSONValue]) -> [Field] {
+        var all = [
+            Field(path: path, type: field.schema.inWords, limits: LimitsInWords(schema).text, isRequired: field.isRequired)
+        ]
+        if case .object(let properties)? = schema["properties"] {
+            for inner in field.schema.fields {
+                guard case .object(let innerSchema)? = properties[inner.name] else { continue }
+                var inner = inner
+                inner.isRequired = inner.isRequired && field.isRequired
+                all += fields(inner, path: "\(path).\(inner.name)", innerSchema)
+            }
+        }
+        return all
+    }
+}
+
+extension Schema {
+    /// What a value of this shape is called.
+    package var inWords: String {
+        switch self {
+        case .string(let format, _, _):
+            switch format {
+            case "date-time": "time"
+            case "int64": "number as text"
+            default: "text"
+            }
+        case .integer: "whole number"
+        case .number: "number"
+        case .boolean: "true or false"
+        case .enumeration: "name"
+        case .array(let element): "list of \(element.inWords)"
+        case .map(let value): "object of \(value.inWords)"
+        case .object: "object"
+        case .any: "JSON object"
+        }
+    }
+}
+
+/// The limits of a field as a sentence without verbs.
+private struct LimitsInWords {
+    let text: String
+
+    init(_ schema: [String: JSONValue]) { text = Self.parts(of: schema).joined(separator: "; ") }
+
+    private static func parts(of schema: [String: JSONValue]) -> [String] {
+        var parts: [String] = []
+        if case .array(let cases)? = schema["enum"] {
+            parts.append(cases.compactMap { if case .string(let name) = $0 { name } else { nil } }.joined(separator: ", "))
+        }
+        let alternatives: [JSONValue] = if case .array(let all)? = schema["anyOf"] { all } else { [] }
+        for case .object(let alternative) in alternatives { parts += Self.parts(of: alternative) }
+        if case .integer(let constant)? = schema["const"] { parts.append(constant == -1 ? "-1 for ever" : "\(constant)") }
+        if let range = range(integer(schema["minimum"]), integer(schema["maximum"]), of: "") { parts.append(range) }
+        if let range = range(integer(schema["minLength"]), integer(schema["maxLength"]), of: " characters") { parts.append(range) }
+        if let range = range(integer(schema["minItems"]), integer(schema["maxItems"]), of: " values") { parts.append(range) }
+        if let range = range(nil, integer(schema["maxProperties"]), of: " keys") { parts.append(range) }
+        if schema["uniqueItems"] != nil { parts.append("each once") }
+        if case .object(let items)? = schema["items"] {
+            let each = Self.parts(of: items).joined(separator: "; ")
+            if !each.isEmpty { parts.append("each \(each)") }
+        }
+        if case .string(let description)? = schema["description"] {
+            let text = description.prefix(1).lowercased() + description.dropFirst()
+            parts.append(text.hasSuffix(".") ? String(text.dropLast()) : text)
+        }
+        return parts
+    }
+
+    private static func integer(_ value: JSONValue?) -> Int64? { if case .integer(let number)? = value { number } else { nil } }
+
+    private static func range(_ least: Int64?, _ most: Int64?, of unit: String) -> String? {
+        switch (least, most) {
+        case (let least?, let most?) where most == .max: "\(least)\(unit) or more"
+        case (let least?, let most?): "\(least) to \(most)\(unit)"
+        case (nil, let most?): "at most \(most)\(unit)"
+        case (1, nil): unit.isEmpty ? "1 or more" : "not empty"
+        case (let least?, nil): "\(least)\(unit) or more"
+        case (nil, nil): nil
+        }
+    }
+}

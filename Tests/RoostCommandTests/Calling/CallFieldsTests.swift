@@ -1,0 +1,122 @@
+import ArgumentParser
+import RoostAPI
+import RoostServer
+import Testing
+
+@testable import RoostCommand
+
+@Suite("The fields of a call, as they are typed")
+struct CallFieldsTests {
+    private func json(_ operation: String, _ words: String...) throws -> String {
+        let guide = try #require(OperationGuide.named(operation))
+        let values = try CallFields(words, of: guide).values
+        return String(decoding: try JSONWriter.bytes(of: JSONValue.object(values)), as: UTF8.self)
+    }
+
+    private func mistake(_ operation: String, _ words: String...) throws -> String? {
+        let guide = try #require(OperationGuide.named(operation))
+        do {
+            _ = try CallFields(words, of: guide)
+            return nil
+        } catch let error as ValidationError {
+            return error.message
+        }
+    }
+
+    @Test("R21 a value is read as what its field is: text, numbers, flags, names, lists, objects")
+    func values() throws {
+        let found = [
+            try json("messages.send", "channel=general", "clientId=7", "text=a=b, 3", #"metadata={"n":9007199254740993}"#, "tags=x,y"),
+            try json("channels.silence", "channel=general", "seconds=-1"),
+            try json("channels.hide", "channel=general", "allowAutoUnhide=false"),
+            try json("channels.query", "types=community", "types=live,group", "membership=all", "limit=5", #"includingTags=["a,b"]"#),
+            try json("channels.update", "channel=general", "tags=", "displayName="),
+            try json("channels.update", "channel=general", "policy.send=operators", "policy.maxMembers=5"),
+            try json("channels.update", "channel=general", #"policy={"send":"operators"}"#, "policy.maxMembers=5"),
+            try json("channels.update", "channel=general", "metadata.floor=3", "metadata.name=west wing", "metadata.open=true"),
+            try json("streams.resume", "after=4", "channels.my.own=5", "channels.general=9"),
+        ]
+        let expected = [
+            #"{"channel":"general","clientId":"7","metadata":{"n":9007199254740993},"tags":["x","y"],"text":"a=b, 3"}"#,
+            #"{"channel":"general","seconds":-1}"#, #"{"allowAutoUnhide":false,"channel":"general"}"#,
+            #"{"includingTags":["a,b"],"limit":5,"membership":"all","types":["community","live","group"]}"#,
+            #"{"channel":"general","displayName":"","tags":[]}"#,
+            #"{"channel":"general","policy":{"maxMembers":5,"send":"operators"}}"#,
+            #"{"channel":"general","policy":{"maxMembers":5,"send":"operators"}}"#,
+            #"{"channel":"general","metadata":{"floor":3,"name":"west wing","open":true}}"#,
+            #"{"after":4,"channels":{"general":9,"my.own":5}}"#,
+        ]
+        #expect(found == expected)
+    }
+
+    @Test("A mistake names the field, the value and what it should be")
+    func mistakes() throws {
+        let found = [
+            try mistake("messages.send", "hello"), try mistake("messages.send", "=x"),
+            try mistake("messages.send", "channel=general", "clientId=7", "txt=hi"),
+            try mistake("messages.send", "channel=general", "clientId=7"),
+            try mistake("users.me", "user=ann"),
+            try mistake("channels.silence", "channel=general", "seconds=1.5"),
+            try mistake("channels.hide", "channel=general", "allowAutoUnhide=yes"),
+            try mistake("channels.update", "channel=general", "policy.send=operator"),
+            try mistake("channels.update", "channel=general", "policy.sends=operators"),
+            try mistake("channels.update", "channel=general", "policy=operators"),
+            try mistake("channels.update", "channel=general", "metadata=[1]"),
+            try mistake("channels.update", "channel=general", "displayName=a", "displayName=b"),
+            try mistake("channels.update", "channel=general", "displayName.first=a"),
+            try mistake("channels.query", "types=[1"),
+        ]
+        let policy = PolicyName.allCases.map(\.rawValue).joined(separator: ", ")
+        let send = "channel, clientId, text, customType, data, metadata, tags, parentId"
+        let expected = [
+            "hello isn't field=value. roost call messages.send --help tells its fields.",
+            "=x isn't field=value. roost call messages.send --help tells its fields.",
+            "messages.send has no field txt. Did you mean text? It has: \(send).",
+            "messages.send needs text=… roost call messages.send --help tells its fields.",
+            "users.me has no fields, and so no user.",
+            "seconds must be a whole number of at most 64 bits; it is '1.5'.",
+            "allowAutoUnhide must be true or false; it is 'yes'.",
+            "policy.send must be one of: everyone, invited, members, membersOnly, operators, owners, admins, nobody; it is 'operator'.",
+            "policy has no field sends. Did you mean send? It has: \(policy).",
+            "policy must be a JSON object, like '{…}', or be given by its fields: policy.NAME=VALUE; it is 'operators'.",
+            "metadata must be a JSON object, like '{\"floor\": 3}'; it is '[1]'.",
+            "displayName is given twice.", "displayName is text, and has no field first.",
+            "types must be a JSON array, or values with commas between; it is '[1'.",
+        ]
+        #expect(found == expected)
+    }
+
+    @Test("Every operation can be listed, helped with and completed, with every field that it has")
+    func help() throws {
+        let listed = try CallHelp.list(nil)
+        #expect(listed.count == Operations.all.count)
+        for operation in OperationGuide.all {
+            let offered = CallCompletions.fields(["roost", "call", operation.name], "")
+            for field in operation.schema.fields {
+                #expect(offered.contains { $0.hasPrefix(field.name) }, "\(operation.name) \(field.name)")
+            }
+        }
+        let lines = CallHelp.lines(of: try #require(OperationGuide.named("channels.silence")))
+        #expect(
+            lines == [
+                SilenceChannel.summary, "", "POST \(SilenceChannel.path), with the permission channel.silence", "",
+                "field     type          limits", "channel   text          1 to 128 characters",
+                "seconds?  whole number  -1 for ever; 1 to \(Limits.durationSeconds)", "", "A field with ? can be left out.", "",
+                "Answer: Channel with \(Channel.fieldNames)",
+            ])
+    }
+
+    @Test("Completions offer operations by their beginning, the fields that aren't given yet, and the values of those that have few")
+    func completions() {
+        let words = ["roost", "call", "channels.hide", "channel=general"]
+        #expect(CallCompletions.operations([], "messages.s") == ["messages.send"])
+        #expect(CallCompletions.fields(words, "") == ["hidePreviousMessages=", "allowAutoUnhide="])
+        #expect(CallCompletions.fields(words, "allowAutoUnhide=") == ["allowAutoUnhide=true", "allowAutoUnhide=false"])
+        #expect(CallCompletions.fields(["roost", "call", "channels.update"], "policy.dis") == ["policy.discovery=", "policy.distinct="])
+        #expect(CallCompletions.fields(["roost", "call", "nothing"], "") == [])
+    }
+}
+
+extension Channel {
+    fileprivate static var fieldNames: String { ((try? Schema.of(Channel.self))?.fields.map(\.name) ?? []).joined(separator: ", ") }
+}
