@@ -115,7 +115,7 @@ import Testing
     func unlawfulUser() {
         let lines = Mutex<[String]>([])
         let security = SecurityLog(
-            logger: Logger(label: "test", factory: { _ in LineRecorder { line in lines.withLock { $0.append(line) } } }))
+            logger: Logger(label: "test", factory: { _ in LogLines { line in lines.withLock { $0.append(line) } } }))
         security.reached(.requestsOfUser, user: UserID("ann\nroot came in"))
         security.reached(.memoryOfUser, user: "ann")
         #expect(lines.withLock { $0 } == ["limit=requests-per-user", "limit=memory-budget, a quarter for one user user=ann"])
@@ -125,7 +125,7 @@ import Testing
     func administration() {
         let lines = Mutex<[String]>([])
         let security = SecurityLog(
-            logger: Logger(label: "test", factory: { _ in LineRecorder { line in lines.withLock { $0.append(line) } } }))
+            logger: Logger(label: "test", factory: { _ in LogLines { line in lines.withLock { $0.append(line) } } }))
         let caller = Caller(user: "root", role: .admin)
         for operation in Operations.all { security.done(operation.name, by: caller) }
         security.done("types.put", by: caller)
@@ -134,22 +134,6 @@ import Testing
             "users.reactivate", "users.revokeTokens",
         ]
         #expect(lines.withLock { $0.sorted() } == logged.map { "operation=\($0) role=admin user=root" })
-    }
-
-    /// Keeps the metadata of lines.
-    private struct LineRecorder: LogHandler {
-        var metadata: Logger.Metadata = [:]
-        var logLevel = Logger.Level.trace
-        let record: @Sendable (String) -> Void
-
-        init(_ record: @escaping @Sendable (String) -> Void) { self.record = record }
-        subscript(metadataKey key: String) -> Logger.Metadata.Value? {
-            get { metadata[key] }
-            set { metadata[key] = newValue }
-        }
-        func log(event: LogEvent) {
-            record((event.metadata ?? [:]).map { "\($0.key)=\($0.value)" }.sorted().joined(separator: " "))
-        }
     }
 
     @Test("a thousand refusals in a moment are a few lines, which tell how many were left out")

@@ -126,7 +126,8 @@ final class Attempts {
         var result: Result<O.Response, RoostError>?
         do {
             try transaction.attempt {
-                var context = Context(transaction: transaction, caller: caller, now: now, ids: ids)
+                var context = Context(
+                    transaction: transaction, caller: caller, now: now, ids: ids, scope: operation.scope(for: caller))
                 do {
                     let response = try operation.handle(in: &context)
                     if let results = response as? MemberResults, let error = results.results.first?.error {

@@ -46,23 +46,23 @@ public final class CoreWorld {
     ) throws -> O.Response {
         try operation.validate()
         let caller = Caller(user: user, role: role, connection: connection.map(ConnectionID.init(rawValue:)), token: token)
+        let scope = O.isReadOnly ? Scope() : operation.scope(for: caller)
         var told: [Notice] = []
         func run(_ transaction: any Transaction) throws -> O.Response {
             var context = Context(
                 transaction: transaction, caller: caller, now: now, ids: ids, presence: presence, options: options,
-                rowKinds: rowKinds)
+                rowKinds: rowKinds, scope: scope)
             defer { ids = context.ids }
             try context.requireAccess()
             let response = try operation.handle(in: &context)
             told = context.notices
-            try Self.check(told, against: O.isReadOnly ? Scope() : operation.scope(for: caller), of: O.name)
             return response
         }
         let response =
             O.isReadOnly
             ? try database.read { try run($0) }
             : try write { transaction in
-                try operation.scope(for: caller).lock(in: transaction)
+                try scope.lock(in: transaction)
                 let response = try transaction.attempt { try run(transaction) }
                 try ids.save(in: transaction)
                 return response
@@ -70,25 +70,6 @@ public final class CoreWorld {
         notices += told
         return response
     }
-
-    /// Throws when an operation moves a stream that its scope doesn't name: with several writers, another could move it at the same time.
-    private static func check(_ notices: [Notice], against scope: Scope, of operation: String) throws {
-        // A channel that the operation itself makes is nobody else's yet.
-        let made = notices.compactMap { if case .joined(_, let channel, at: 1, as: _) = $0 { channel } else { nil } }
-        for case .event(let event, _) in notices {
-            let isNamed =
-                switch event.stream {
-                case .channel(let channel): scope.channels.contains(channel) || made.contains(channel)
-                case .user(let user): scope.users.contains(user)
-                }
-            if case .user = event.stream, scope.findsUsers { continue }
-            guard isNamed else {
-                throw OutsideScope(description: "\(operation) moves \(event.stream), which its scope doesn't name.")
-            }
-        }
-    }
-
-    private struct OutsideScope: Error, CustomStringConvertible { let description: String }
 
     /// The refusal of an operation; nil when it was performed.
     public func refusal(
@@ -122,11 +103,12 @@ public final class CoreWorld {
 
     /// Runs something of the server's own in a transaction, as an effect does.
     @discardableResult
-    public func inContext<T>(_ body: (inout Context) throws -> T) throws -> T {
+    public func inContext<T>(scope: Scope = Scope(), _ body: (inout Context) throws -> T) throws -> T {
         try write { transaction in
-            try transaction.attempt {
+            try scope.lock(in: transaction)
+            return try transaction.attempt {
                 var context = Context(
-                    transaction: transaction, caller: .server, now: now, ids: ids, presence: presence, options: options)
+                    transaction: transaction, caller: .server, now: now, ids: ids, presence: presence, options: options, scope: scope)
                 defer { ids = context.ids }
                 return try body(&context)
             }
@@ -151,7 +133,8 @@ public final class CoreWorld {
         try write { transaction in
             try Scope.user(id).lock(in: transaction)
             var admitting = Context(
-                transaction: transaction, caller: Caller(user: id), now: now, ids: ids, presence: presence, options: options)
+                transaction: transaction, caller: Caller(user: id), now: now, ids: ids, presence: presence, options: options,
+                scope: .user(id))
             try admitting.admitCaller(displayName: displayName)
             context = admitting
         }

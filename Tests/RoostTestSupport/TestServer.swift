@@ -72,6 +72,9 @@ public final class TestServer: Sendable {
     /// Runs something of the server's own in a transaction.
     package func perform(_ run: @escaping @Sendable (inout Context) throws -> Void) async throws { try await server.perform(run) }
 
+    /// Runs an operation past the network, also one that only a test knows.
+    package func perform(_ operation: some Handled, as user: UserID) async throws { try await server.perform(operation, as: user) }
+
     /// Begins to stop, without waiting.
     public func beginStop() async { await group.triggerGracefulShutdown() }
 

@@ -45,19 +45,9 @@ public struct RoleDefinition: Codable, Hashable, Sendable {
     /// The roles that every channel has. They can't be changed.
     public static let builtIn: [RoleDefinition] = [
         RoleDefinition(role: .owner, rank: 100, permissions: Permission.grantable),
-        RoleDefinition(role: .operator, rank: 50, permissions: Permission.grantable.filter { $0 != .channelUpdatePolicy }),
+        RoleDefinition(role: .operator, rank: 50, permissions: Permission.allCases.filter { $0.row.grantedBy == .operator }),
         RoleDefinition(role: .member, rank: 0, permissions: []),
     ]
 
     public static func builtIn(_ role: ChannelRole) -> RoleDefinition? { builtIn.first { $0.role == role } }
-}
-
-extension Permission {
-    /// What a role can grant: everything that a type may leave to its operators.
-    public static let grantable: [Permission] = [
-        .channelWatch, .channelUpdate, .channelUpdatePolicy, .channelSetPublic, .channelDelete, .channelFreeze, .channelSilence,
-        .channelRateLimit, .memberLeave, .memberAdd, .memberInvite, .memberRemove, .memberSetRole, .memberListBanned,
-        .memberListMuted, .memberSearchBanned, .messageSend, .messageSendWhileFrozen, .messageEditOwn, .messageEditAny,
-        .messageDeleteOwn, .messageDeleteAny, .historyRead,
-    ]
 }

@@ -33,56 +33,6 @@ public enum HTTPMethod: String, Sendable {
     case delete = "DELETE"
 }
 
-/// What a caller may be allowed to do (ledger §8.4). The server's permission table says who is; no handler decides by itself.
-public enum Permission: String, Codable, CaseIterable, Sendable, WireEnumeration {
-    case configRead = "config.read"
-    case configManage = "config.manage"
-    case effectManage = "effect.manage"
-    case userRead = "user.read"
-    case userUpdateSelf = "user.updateSelf"
-    case userManage = "user.manage"
-    case streamRead = "stream.read"
-    case channelCreate = "channel.create"
-    case channelRead = "channel.read"
-    case channelWatch = "channel.watch"
-    case channelUpdate = "channel.update"
-    case channelUpdatePolicy = "channel.updatePolicy"
-    case channelSetPublic = "channel.setPublic"
-    case channelDelete = "channel.delete"
-    case channelFreeze = "channel.freeze"
-    case channelSilence = "channel.silence"
-    case channelRateLimit = "channel.rateLimit"
-    case channelHide = "channel.hide"
-    case memberJoin = "member.join"
-    case memberLeave = "member.leave"
-    case memberList = "member.list"
-    case memberListMuted = "member.listMuted"
-    case memberListBanned = "member.listBanned"
-    case memberSearchBanned = "member.searchBanned"
-    case memberAdd = "member.add"
-    case memberRemove = "member.remove"
-    case memberSetRole = "member.setRole"
-    case memberInvite = "member.invite"
-    case invitationList = "invitation.list"
-    case invitationAnswer = "invitation.answer"
-    case messageSend = "message.send"
-    case messageSendWhileFrozen = "message.sendWhileFrozen"
-    case messageEditOwn = "message.editOwn"
-    case messageEditAny = "message.editAny"
-    case messageDeleteOwn = "message.deleteOwn"
-    case messageDeleteAny = "message.deleteAny"
-    case historyRead = "history.read"
-    case readMark = "read.mark"
-
-    /// Those that concern a channel: what `ownCapabilities` tells of.
-    public static let ofChannel: [Permission] = allCases.filter { permission in
-        switch permission {
-        case .configRead, .configManage, .effectManage, .userRead, .userUpdateSelf, .userManage, .streamRead, .channelCreate: false
-        default: true
-        }
-    }
-}
-
 /// The answer of an operation that has nothing to tell but that it was done.
 public struct Done: Codable, Hashable, Sendable {
     public init() {}

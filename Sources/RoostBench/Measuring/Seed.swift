@@ -37,7 +37,7 @@ struct Seed {
     }
 
     mutating func addUsers(_ users: [UserID]) throws {
-        try forEach(users) { batch, user in try batch.run(as: user) { try $0.admitCaller(displayName: nil) } }
+        try forEach(users) { batch, user in try batch.run(as: user, scope: .user(user)) { try $0.admitCaller(displayName: nil) } }
     }
 
     /// One transaction.
@@ -54,8 +54,8 @@ struct Seed {
         }
 
         @discardableResult
-        mutating func run<T>(as user: UserID, _ body: (inout Context) throws -> T) throws -> T {
-            var context = Context(transaction: transaction, caller: Caller(user: user), now: now, ids: ids, options: options)
+        mutating func run<T>(as user: UserID, scope: Scope, _ body: (inout Context) throws -> T) throws -> T {
+            var context = Context(transaction: transaction, caller: Caller(user: user), now: now, ids: ids, options: options, scope: scope)
             let result = try body(&context)
             ids = context.ids
             return result
@@ -63,7 +63,7 @@ struct Seed {
 
         @discardableResult
         mutating func perform<Call: Handled>(_ operation: Call, as user: UserID) throws -> Call.Response {
-            try run(as: user) { try operation.handle(in: &$0) }
+            try run(as: user, scope: operation.scope(for: Caller(user: user))) { try operation.handle(in: &$0) }
         }
     }
 }

@@ -64,9 +64,8 @@ extension UpdateChannel: Handled {
                 policy = \(try StoredJSON.encode(after.policy)), updated_at = \(after.updatedAt), change_seq = \(seq)
             WHERE channel_id = \(access.channelId)
             """)
-        try context.transaction.update(access.counters, of: access.channelId)
-        try context.transaction.perform(
-            "UPDATE channel_heads SET discovery = \(access.policy.discovery) WHERE channel_id = \(access.channelId)")
+        try context.moveStream(of: access.channelId, to: access.counters)
+        try context.setDiscovery(access.policy.discovery, of: access.channelId)
         try context.transaction.indexName(
             .channel, id: access.channelId.rawValue, before: before.displayName, after: after.displayName)
         try context.transaction.indexTags(of: access.channelId, before: before.tags, after: after.tags)
@@ -124,7 +123,7 @@ extension UpdateChannel: Handled {
             access.policy = access.policy.applying(policy)
         }
         if after.policy?.names.isEmpty == true { after.policy = nil }
-        try context.requireGrantable(access.policy, over: before, in: access, field: policy == nil ? "isPublic" : "policy")
+        try context.requireGrantable(access.policy, over: before, in: access.facts, field: policy == nil ? "isPublic" : "policy")
         after.isPublic = access.policy.discovery == .everyone && access.policy.join == .everyone
         return access.policy != before
     }
@@ -153,8 +152,8 @@ extension DeleteChannel: Handled {
             SET deleted_at = \(context.now), updated_at = \(context.now), change_seq = \(seq), is_distinct = \(false), distinct_key = NULL
             WHERE channel_id = \(id)
             """)
-        try context.transaction.update(access.counters, of: id)
-        try context.transaction.perform("UPDATE channel_heads SET is_deleted = 1 WHERE channel_id = \(id)")
+        try context.moveStream(of: id, to: access.counters)
+        try context.endStream(of: id)
         // Another channel may have its name now; its id stays taken.
         try context.transaction.perform(
             "DELETE FROM name_skeletons WHERE kind = \(NameSkeletons.Kind.channelName) AND id = \(id)")

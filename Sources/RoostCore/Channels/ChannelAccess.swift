@@ -6,8 +6,7 @@ import RoostAPI
 /// look-up, and only where they are there: an invitation of who isn't a member, a type and a role that the operator defined.
 struct ChannelAccess {
     let channelId: ChannelID
-    let type: ChannelType
-    /// The type's policy, with what the channel has otherwise.
+    /// The type's policy, with what the channel has otherwise. It names the type.
     var policy: ChannelPolicy
     var isDistinct: Bool
     let isEphemeral: Bool
@@ -23,59 +22,49 @@ struct ChannelAccess {
     /// Whether an invitation of the caller was declined or withdrawn. Looked up for who answers one that isn't there any more.
     var hadInvitation = false
 
-    /// The caller's row among the members.
+    /// The caller's row among the members, and what it comes to.
     struct OwnMember {
-        var role: ChannelRole
+        /// As it is stored, also in a deleted channel, which has no members any more.
+        var row: Membership
+        /// The seq of the caller's newest own message in the channel; 0 for none.
+        var lastSentSeq: Seq
         /// What the role may do.
         var definition: RoleDefinition
-        var state = MembershipState.member
-        var joinedAt = Timestamp(milliseconds: 0)
-        /// The channel's seq at which the stay began.
-        var joinedSeq: Seq = 0
-        var readSeq: Seq = 0
-        var readCount = 0
-        var lastReadAt: Timestamp?
-        /// The seq of the caller's newest own message in the channel; 0 for none.
-        var lastSentSeq: Seq = 0
-        var historyFloor: Seq = 0
-        var hiddenState = HiddenState.unhidden
-        var hiddenMessageCount = 0
-        var mutedUntil: Timestamp?
-        var bannedUntil: Timestamp?
         /// The channel's seq at which what others see of the row changed last.
-        var changeSeq: Seq = 0
-        /// The seq of the row's newest change in the caller's own stream.
-        var userSeq: Seq = 0
+        var changeSeq: Seq
     }
 
-    var isMember: Bool { deletedAt == nil && own?.state == .member }
+    var type: ChannelType { policy.type }
+    var isMember: Bool { deletedAt == nil && wasMember }
     /// Whether the caller was a member when the channel was deleted.
-    var wasMember: Bool { own?.state == .member }
-    var role: ChannelRole? { own?.state == .member ? own?.role : nil }
+    var wasMember: Bool { own?.row.state == .member }
+    var role: ChannelRole? { wasMember ? own?.row.role : nil }
     /// Messages up to this seq are not for the caller.
-    var historyFloor: Seq { wasMember ? own?.historyFloor ?? 0 : 0 }
+    var historyFloor: Seq { wasMember ? own?.row.historyFloor ?? 0 : 0 }
 
     /// The caller's membership as the caller sees it. A deleted channel has no members.
     var membership: Membership? {
-        own.map { own in
-            Membership(
-                channelId: channelId, role: own.role, state: deletedAt == nil ? own.state : .none, joinedAt: own.joinedAt,
-                joinedSeq: own.joinedSeq, readSeq: own.readSeq, readCount: own.readCount, lastReadAt: own.lastReadAt,
-                historyFloor: own.historyFloor, hiddenState: own.hiddenState, hiddenMessageCount: own.hiddenMessageCount,
-                mutedUntil: own.mutedUntil, bannedUntil: own.bannedUntil, channelSeq: counters.seq, userSeq: own.userSeq)
-        }
+        guard var row = own?.row else { return nil }
+        if deletedAt != nil { row.state = .none }
+        row.channelSeq = counters.seq
+        return row
     }
-}
 
-extension ChannelAccess {
-    /// A channel that isn't there yet, as a member of it will stand to it.
-    init(creating policy: ChannelPolicy, as role: ChannelRole) {
-        let own = RoleDefinition.builtIn(role).map { OwnMember(role: role, definition: $0) }
-        let never = Timestamp(milliseconds: 0)
-        self.init(
-            channelId: "", type: policy.type, policy: policy, isDistinct: false, isEphemeral: false, isFrozen: false,
-            mutedUntil: nil,
-            deletedAt: nil, counters: ChannelCounters(seq: 0, memberCount: 0, messageCount: 0, lastActivity: never), own: own)
+    /// The caller's row, for rules that have asked for a permission which only members hold.
+    func requireOwn() throws -> OwnMember {
+        guard let own else { throw ImpossibleState("A member of \(channelId) has no row there.") }
+        return own
+    }
+
+    /// What the permission table is asked about.
+    var facts: Permissions.Facts {
+        Permissions.Facts(
+            policy: policy, isDeleted: deletedAt != nil, isFrozen: isFrozen, silencedUntil: mutedUntil,
+            own: own.map { own in
+                Permissions.Facts.Own(
+                    definition: own.definition, isMember: own.row.state == .member, mutedUntil: own.row.mutedUntil,
+                    bannedUntil: own.row.bannedUntil)
+            }, isInvited: invitation != nil, wasInvited: hadInvitation)
     }
 }
 
@@ -92,7 +81,7 @@ extension Transaction {
     /// A channel as a user stands to it, with what only some permissions ask about.
     func access(to channel: ChannelID, of user: UserID, for permission: Permission) throws -> ChannelAccess? {
         guard var access = try access(to: channel, of: user) else { return nil }
-        if permission == .invitationAnswer, !access.isMember, access.invitation == nil {
+        if permission.row.traits.contains(.afterwards), !access.isMember, access.invitation == nil {
             let sql: SQL = """
                 SELECT 1 FROM invitations
                 WHERE channel_id = \(access.channelId) AND user_id = \(user)
@@ -106,26 +95,16 @@ extension Transaction {
     private func accessByID(_ channel: ChannelID, of user: UserID) throws -> ChannelAccess? {
         let sql: SQL = """
             SELECT c.type, c.discovery, c.joining, c.policy, c.is_distinct, c.is_ephemeral, c.is_frozen, c.muted_until, c.deleted_at, \(ChannelCounters.columns),
-                   \(ChannelAccess.OwnMember.columns)
+                   \(ChannelAccess.OwnMember.columns(of: "m"))
             FROM channels c
             JOIN channel_heads h ON h.channel_id = c.channel_id
             LEFT JOIN members m ON m.channel_id = c.channel_id AND m.user_id = \(user)
             WHERE c.channel_id = \(channel)
             """
-        let found = try first(sql) { row in
-            let type = ChannelType(rawValue: row.string())
-            let own = OwnPolicy(discovery: try row.enumeration(), join: try row.enumeration(), changes: try row.optionalJSON())
-            var access = ChannelAccess(
-                channelId: channel, type: type, policy: ChannelPolicy.placeholder, isDistinct: row.bool(), isEphemeral: row.bool(),
-                isFrozen: row.bool(),
-                mutedUntil: row.optionalTimestamp(), deletedAt: row.optionalTimestamp(), counters: ChannelCounters(reading: &row))
-            if let role = row.optionalString() { access.own = try ChannelAccess.OwnMember(role: role, reading: &row) }
-            return (access: access, policy: own)
-        }
+        let found = try first(sql) { row in try ChannelAccess.Row(of: channel, reading: &row) }
         guard let found else { return nil }
-        var access = found.access
-        access.policy = try effectivePolicy(of: access.type, found.policy)
-        if let own = access.own, RoleDefinition.builtIn(own.role) == nil { access.own?.definition = try role(own.role) }
+        var access = ChannelAccess(found, policy: try effectivePolicy(of: found.type, found.policy))
+        if let own = access.own, RoleDefinition.builtIn(own.row.role) == nil { access.own?.definition = try role(own.row.role) }
         if !access.isMember { access.invitation = try invitation(of: user, to: channel, .pending) }
         return access
     }
@@ -138,18 +117,6 @@ extension Transaction {
         if let changes = own.changes { policy = policy.applying(changes) }
         return policy
     }
-
-    /// Writes the counters of a channel as they are after a change.
-    func update(_ counters: ChannelCounters, of channel: ChannelID) throws {
-        try perform(
-            """
-            UPDATE channel_heads
-            SET seq = \(counters.seq), member_count = \(counters.memberCount), message_count = \(counters.messageCount),
-                last_activity = \(counters.lastActivity), last_message_at = \(counters.lastMessageAt),
-                list_at = COALESCE(\(counters.lastMessageAt), list_at)
-            WHERE channel_id = \(channel)
-            """)
-    }
 }
 
 /// What a channel has of its own policy. Who finds and who joins it stand in columns of their own, since queries look at them.
@@ -159,27 +126,50 @@ struct OwnPolicy {
     var changes: PolicyChanges?
 }
 
-extension ChannelAccess.OwnMember {
-    /// The columns in which ``init(role:reading:)`` expects them, after the role.
-    static let columns: SQL = """
-        m.role, m.state, m.joined_at, m.joined_seq, m.read_seq, m.read_count, m.last_read_at, m.last_sent_seq, m.history_floor,
-        m.hidden, m.hidden_count, m.muted_until, m.banned_until, m.change_seq, m.user_seq
-        """
+extension ChannelAccess {
+    /// What the one statement reads. The policy is put together from it and from the type's.
+    fileprivate struct Row {
+        let channelId: ChannelID
+        let type: ChannelType
+        let policy: OwnPolicy
+        let isDistinct, isEphemeral, isFrozen: Bool
+        let mutedUntil, deletedAt: Timestamp?
+        let counters: ChannelCounters
+        let own: OwnMember?
 
-    init(role: String, reading row: inout RowReader) throws {
-        let role = ChannelRole(rawValue: role)
+        init(of channel: ChannelID, reading row: inout RowReader) throws {
+            channelId = channel
+            type = ChannelType(rawValue: row.string())
+            policy = OwnPolicy(discovery: try row.enumeration(), join: try row.enumeration(), changes: try row.optionalJSON())
+            (isDistinct, isEphemeral, isFrozen) = (row.bool(), row.bool(), row.bool())
+            (mutedUntil, deletedAt) = (row.optionalTimestamp(), row.optionalTimestamp())
+            counters = ChannelCounters(reading: &row)
+            own = try OwnMember(of: channel, at: counters.seq, readingIfThere: &row)
+        }
+    }
+
+    fileprivate init(_ row: Row, policy: ChannelPolicy) {
         self.init(
-            role: role, definition: RoleDefinition.builtIn(role) ?? RoleDefinition(role: role, rank: 0, permissions: []),
-            state: try row.enumeration(), joinedAt: row.timestamp(), joinedSeq: row.int64(), readSeq: row.int64(),
-            readCount: row.int(), lastReadAt: row.optionalTimestamp(), lastSentSeq: row.int64(), historyFloor: row.int64(),
-            hiddenState: try row.enumeration(), hiddenMessageCount: row.int(), mutedUntil: row.optionalTimestamp(),
-            bannedUntil: row.optionalTimestamp(), changeSeq: row.int64(), userSeq: row.int64())
+            channelId: row.channelId, policy: policy, isDistinct: row.isDistinct, isEphemeral: row.isEphemeral,
+            isFrozen: row.isFrozen, mutedUntil: row.mutedUntil, deletedAt: row.deletedAt, counters: row.counters, own: row.own)
     }
 }
 
-extension ChannelPolicy {
-    /// Stands until the channel's own is looked up.
-    fileprivate static let placeholder = presets[0]
+extension ChannelAccess.OwnMember {
+    /// The columns of ``init(of:at:readingIfThere:)``, which stand last in a statement.
+    static func columns(of members: SQL) -> SQL { "\(Membership.rowColumns(of: members)), \(members).last_sent_seq, \(members).change_seq" }
+
+    /// Nil where there is no row. A role of the app's own has yet to be looked up.
+    ///
+    /// - Parameter seq: the newest seq of the channel.
+    init?(of channel: ChannelID, at seq: Seq, readingIfThere row: inout RowReader) throws {
+        guard let membership = try Membership(of: channel, at: seq, readingIfThere: &row) else { return nil }
+        let role = membership.role
+        self.init(
+            row: membership, lastSentSeq: row.int64(),
+            definition: RoleDefinition.builtIn(role) ?? RoleDefinition(role: role, rank: 0, permissions: []),
+            changeSeq: row.int64())
+    }
 }
 
 extension ChannelCounters {

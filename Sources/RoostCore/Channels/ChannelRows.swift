@@ -49,14 +49,14 @@ extension Channel {
 }
 
 extension Context {
-    /// A whole channel. Throws `not_found` when there is none.
+    /// A whole channel, of which the rules know that it is there.
     func channel(_ id: ChannelID) throws -> Channel {
         let now = now
         let sql: SQL = """
             SELECT \(Channel.columns) FROM channels c JOIN channel_heads h ON h.channel_id = c.channel_id WHERE c.channel_id = \(id)
             """
         guard let channel = try transaction.first(sql, { try Channel(reading: &$0, now: now) }) else {
-            throw RoostError.notFound("channel")
+            throw ImpossibleState("The channel \(id) isn't there.")
         }
         return channel
     }

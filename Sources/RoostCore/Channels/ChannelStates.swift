@@ -83,7 +83,7 @@ extension Context {
                 updated_at = \(now), change_seq = \(seq)
             WHERE channel_id = \(access.channelId)
             """)
-        try transaction.update(access.counters, of: access.channelId)
+        try moveStream(of: access.channelId, to: access.counters)
         access.isFrozen = after.isFrozen
         access.mutedUntil = after.mutedUntil
         try tell(kind, in: access, seq: seq, Rows(channel: after, capabilities: try capabilitiesByRole(in: access)))

@@ -87,20 +87,18 @@ extension CreateChannel: Handled {
 
     /// Puts a user among the members or among those who have to be asked (SB-07, SB-18, AM-24).
     private func place(_ user: UserID, in plan: inout Plan, _ context: Context) throws {
-        guard var newcomer = try context.transaction.newcomer(user, to: channel ?? "") else {
+        guard let acceptsAutomatically = try context.transaction.acceptsInvitationsAutomatically(user) else {
             throw RoostError(.notFound, "There is no such user: \(user).", field: "users")
         }
-        newcomer.role = operators?.contains(user) == true ? .operator : .member
+        var newcomer = Newcomer(user: user, role: operators?.contains(user) == true ? .operator : .member)
         let isAdded = plan.policy.usersAtCreation == .added
         if isAdded {
             try requireRoom(for: user, in: context)
             plan.members.append(newcomer)
-        } else if newcomer.acceptsAutomatically {
+        } else if acceptsAutomatically {
             // Who has no room is left out: an invitation would be declined for them (X-20).
             guard try context.transaction.hasRoomForChannel(user, most: context.options.channelsPerUser) else { return }
-            newcomer.invitation = Invitation(
-                channelId: channel ?? "", userId: user, inviter: context.caller.user, state: .accepted, invitedAt: context.now,
-                revision: 0)
+            newcomer.invitation = .immediate(from: context.caller.user)
             plan.members.append(newcomer)
         } else {
             guard try context.transaction.pendingInvitationCount(of: user) < Limits.pendingInvitationsPerUser else {
@@ -171,11 +169,7 @@ extension CreateChannel: Handled {
             ON CONFLICT DO NOTHING
             """)
         guard created == 1, try context.transaction.takeNames(of: id, plan.policy.type) else { throw RoostError.channelExists }
-        try context.transaction.perform(
-            """
-            INSERT INTO channel_heads (channel_id, seq, member_count, message_count, last_activity, list_at, discovery)
-            VALUES (\(id), \(1), \(0), \(0), \(now), \(now), \(plan.policy.discovery))
-            """)
+        try context.beginStream(of: id, discovery: plan.policy.discovery)
         if channel != nil {
             let names = [id.rawValue, "\(kind):\(id)"].map { NameSkeletons.Name(text: $0, field: "channel") }
             try context.takeNames(.channel, id: id.rawValue, before: [], after: names)
@@ -186,12 +180,9 @@ extension CreateChannel: Handled {
         try context.transaction.indexName(.channel, id: id.rawValue, before: nil, after: displayName)
         try context.transaction.indexTags(of: id, before: [], after: tags ?? [])
 
-        guard var access = try context.transaction.access(to: id, of: context.caller.user) else {
-            throw RoostError.notFound("channel")
-        }
-        try context.found(access, with: [plan.owner].compactMap { $0 } + plan.members)
+        var access = try context.accessCreated(id)
+        try context.addFounders([plan.owner].compactMap { $0 } + plan.members, to: &access)
         if !plan.invited.isEmpty {
-            access.counters = try context.channel(id).counters
             // Those who are asked belong to the set that the channel was made for.
             access.isDistinct = false
             try context.invite(plan.invited, welcome: nil, to: &access)
@@ -208,22 +199,21 @@ enum DistinctKey {
 
 extension Context {
     /// Makes the first members, as part of the change that begins the channel.
-    fileprivate mutating func found(_ access: ChannelAccess, with founders: [Newcomer]) throws {
-        let id = access.channelId
-        var access = access
+    fileprivate mutating func addFounders(_ founders: [Newcomer], to access: inout ChannelAccess) throws {
+        let (id, seq) = (access.channelId, access.counters.seq)
         access.counters.memberCount = founders.count
-        try transaction.update(access.counters, of: id)
+        try moveStream(of: id, to: access.counters)
         let whole = try channel(id)
         for founder in founders {
-            let userSeq = try transaction.writeMember(
-                founder.user, role: founder.role, of: id, counters: access.counters, joinedAt: now)
-            var invitation = founder.invitation
-            invitation?.channelId = id
-            let accepted = try accept(invitation, in: access, seq: access.counters.seq, userSeq: userSeq)
-            guard let standing = try transaction.access(to: id, of: founder.user) else { throw RoostError.notFound("channel") }
-            tell(.joined(founder.user, id, at: access.counters.seq, as: founder.role))
+            let own = try writeMember(founder.user, as: try transaction.role(founder.role), of: access)
+            let accepted = try founder.invitation.map {
+                try accept($0, of: founder.user, in: access, seq: seq, userSeq: own.row.userSeq)
+            }
+            var standing = access
+            standing.own = own
+            tell(.joined(founder.user, id, at: seq, as: founder.role))
             tell(
-                .channelCreated, user: founder.user, seq: userSeq,
+                .channelCreated, user: founder.user, seq: own.row.userSeq,
                 Rows(
                     channel: whole, ownCapabilities: [id.rawValue: capabilities(of: founder.user, in: standing)],
                     standing.membership.map { [$0] }, accepted.map { [$0] }))
@@ -232,9 +222,13 @@ extension Context {
     }
 
     /// A channel as its creator sees it, also where it was there before, or where the creator is a backend that isn't in it.
-    func viewCreated(_ id: ChannelID) throws -> ChannelView {
-        guard let access = try transaction.access(to: id, of: caller.user) else { throw RoostError.notFound("channel") }
-        return try view(of: access)
+    func viewCreated(_ id: ChannelID) throws -> ChannelView { try view(of: try accessCreated(id)) }
+
+    fileprivate func accessCreated(_ id: ChannelID) throws -> ChannelAccess {
+        guard let access = try transaction.access(to: id, of: caller.user) else {
+            throw ImpossibleState("The channel \(id), which was created, isn't there.")
+        }
+        return access
     }
 }
 

@@ -7,14 +7,14 @@ extension HideChannel: Handled {
 
     public func handle(in context: inout Context) throws -> Membership {
         var access = try context.require(.channelHide, in: channel)
-        guard var own = access.own else { throw RoostError.notFound("channel") }
-        own.hiddenState = allowAutoUnhide ?? true ? .hiddenAllowAutoUnhide : .hiddenPreventAutoUnhide
-        own.hiddenMessageCount = access.counters.messageCount
+        var own = try access.requireOwn()
+        own.row.hiddenState = allowAutoUnhide ?? true ? .hiddenAllowAutoUnhide : .hiddenPreventAutoUnhide
+        own.row.hiddenMessageCount = access.counters.messageCount
         if hidePreviousMessages ?? false {
             // What is concealed is read, so that it isn't counted when the channel comes back (X-23).
-            own.historyFloor = max(own.historyFloor, access.counters.seq)
-            own.readSeq = access.counters.seq
-            own.readCount = access.counters.messageCount
+            own.row.historyFloor = max(own.row.historyFloor, access.counters.seq)
+            own.row.readSeq = access.counters.seq
+            own.row.readCount = access.counters.messageCount
         }
         return try context.write(own, in: &access, .channelHidden)
     }
@@ -25,9 +25,9 @@ extension UnhideChannel: Handled {
 
     public func handle(in context: inout Context) throws -> Membership {
         var access = try context.require(.channelHide, in: channel)
-        guard var own = access.own else { throw RoostError.notFound("channel") }
-        own.hiddenState = .unhidden
-        own.hiddenMessageCount = 0
+        var own = try access.requireOwn()
+        own.row.hiddenState = .unhidden
+        own.row.hiddenMessageCount = 0
         return try context.write(own, in: &access, .channelUnhidden)
     }
 }
@@ -41,18 +41,18 @@ extension Context {
         let before = access.membership
         let floor = access.historyFloor
         access.own = own
-        guard var membership = access.membership else { throw RoostError.notFound("channel") }
+        guard var membership = access.membership else { throw ImpossibleState("A member of \(channel) has no membership there.") }
         guard membership != before else { return membership }
 
-        membership.userSeq = try transaction.advanceStream(of: caller.user)
+        membership.userSeq = try advanceStream(of: caller.user)
         try transaction.perform(
             """
             UPDATE members
-            SET hidden = \(own.hiddenState), hidden_count = \(own.hiddenMessageCount), history_floor = \(own.historyFloor),
-                read_seq = \(own.readSeq), read_count = \(own.readCount), user_seq = \(membership.userSeq)
+            SET hidden = \(own.row.hiddenState), hidden_count = \(own.row.hiddenMessageCount), history_floor = \(own.row.historyFloor),
+                read_seq = \(own.row.readSeq), read_count = \(own.row.readCount), user_seq = \(membership.userSeq)
             WHERE channel_id = \(channel) AND user_id = \(caller.user)
             """)
-        if own.historyFloor > floor { tell(.floor(caller.user, channel, own.historyFloor)) }
+        if own.row.historyFloor > floor { tell(.floor(caller.user, channel, own.row.historyFloor)) }
         tell(kind, user: caller.user, seq: membership.userSeq, Rows([membership]))
         return membership
     }

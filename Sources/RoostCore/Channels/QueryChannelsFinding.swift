@@ -132,7 +132,7 @@ extension QueryChannels {
         func isOpen(to caller: Caller) -> Bool {
             switch self {
             case .everyone: true
-            case .kept: caller.keepsOrder
+            case .kept: caller.role.actsAsOperator
             case .deleted: caller.isAdmin
             }
         }

@@ -20,13 +20,13 @@ extension ExplainPermission: Handled {
             }
             subject = Caller(user: user)
         }
-        guard Permission.ofChannel.contains(permission) else {
+        guard permission.row.concernsChannel else {
             throw RoostError.invalidArgument("permission", "must concern a channel")
         }
         guard let access = try context.transaction.access(to: channel, of: subject.user, for: permission) else {
             throw RoostError.notFound("channel")
         }
-        let refusal = Permissions.refusal(of: permission, for: subject, in: access, now: context.now)
+        let refusal = Permissions.refusal(of: permission, for: subject.role, in: access.facts, now: context.now)
         if let refusal, refusal.code == .notFound, subject == context.caller { throw refusal }
         return PermissionExplanation(permission: permission, isAllowed: refusal == nil, refusal: refusal)
     }

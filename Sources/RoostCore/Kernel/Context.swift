@@ -16,14 +16,14 @@ public struct Caller: Hashable, Sendable {
         self.token = token
     }
 
-    /// The server itself, for what nobody asked for at that moment.
-    public static let server = Caller(user: "")
+    /// The server itself, for what nobody asked for at that moment. No user can have its id.
+    public static let server = Caller(user: "", role: .service)
 
-    /// Nobody in particular: any user with a role, for questions about all of them.
-    public static func anyone(_ role: AppRole = .user) -> Caller { Caller(user: "", role: role) }
+    /// Who is told of as the one who made a change; nil where that is the server.
+    var actor: UserID? { user == Caller.server.user ? nil : user }
 
     /// Whether the caller may do what no channel type forbids to all: the console, and the app's own backend.
-    public var isAdmin: Bool { role == .admin || role == .service }
+    public var isAdmin: Bool { role.isAdmin }
 }
 
 /// What revocations go by: whose token it is, when it was issued, and its name.
@@ -78,6 +78,8 @@ public struct Context {
     public let options: AppOptions
     /// The kinds of rows that streams carry.
     let rowKinds: StoredRowKinds
+    /// The streams that the rule may move.
+    let scope: Scope
     public var ids: IDGenerator
     /// What is to be told once the transaction is committed, in this order.
     public private(set) var notices: [Notice] = []
@@ -86,20 +88,25 @@ public struct Context {
     public private(set) var callerSeq: Seq = 0
     /// When the first of the effects is due that were asked for; nil for none.
     public private(set) var effectDueAt: Timestamp?
+    /// The channels that the rule has made, whose streams nobody else can move yet.
+    private(set) var madeChannels: Set<ChannelID> = []
 
+    /// - Parameter scope: what may be moved; nothing where it isn't given, as by what only reads.
     public init(
         transaction: any Transaction, caller: Caller, now: Timestamp, ids: IDGenerator, presence: any Presence = NobodyPresent(),
-        options: AppOptions = AppOptions()
+        options: AppOptions = AppOptions(), scope: Scope = Scope()
     ) {
         self.init(
-            transaction: transaction, caller: caller, now: now, ids: ids, presence: presence, options: options, rowKinds: .standard)
+            transaction: transaction, caller: caller, now: now, ids: ids, presence: presence, options: options, rowKinds: .standard,
+            scope: scope)
     }
 
     package init(
         transaction: any Transaction, caller: Caller, now: Timestamp, ids: IDGenerator, presence: any Presence = NobodyPresent(),
-        options: AppOptions = AppOptions(), rowKinds: StoredRowKinds
+        options: AppOptions = AppOptions(), rowKinds: StoredRowKinds, scope: Scope = Scope()
     ) {
         self.rowKinds = rowKinds
+        self.scope = scope
         self.options = options
         self.transaction = transaction
         self.caller = caller
@@ -110,19 +117,21 @@ public struct Context {
 
     mutating func noteEffect(dueAt time: Timestamp) { effectDueAt = min(effectDueAt ?? time, time) }
 
-    mutating func standsOn(_ access: ChannelAccess) { callerSeq = max(callerSeq, access.own?.userSeq ?? 0) }
+    mutating func noteMade(_ channel: ChannelID) { madeChannels.insert(channel) }
+
+    mutating func standsOn(_ access: ChannelAccess) { callerSeq = max(callerSeq, access.own?.row.userSeq ?? 0) }
 
     package mutating func tell(_ notice: Notice) { notices.append(notice) }
 
     /// Tells the members of a channel, and those who watch it, of a change of its stream. Who may read it is as the change leaves it.
     mutating func tell(_ kind: Event.Kind, in access: ChannelAccess, seq: Seq, _ rows: Rows) throws {
-        let event = Event(kind: kind, stream: .channel(access.channelId), seq: seq, actor: caller.user, rows: rows)
+        let event = Event(kind: kind, stream: .channel(access.channelId), seq: seq, actor: caller.actor, rows: rows)
         notices.append(.event(event, .channel(access.channelId, try transaction.readers(of: access.policy))))
     }
 
     /// Tells all connections of one user of a change of the user's own stream.
     package mutating func tell(_ kind: Event.Kind, user: UserID, seq: Seq, _ rows: Rows) {
-        notices.append(.event(Event(kind: kind, stream: .user(user), seq: seq, actor: caller.user, rows: rows), .user(user)))
+        notices.append(.event(Event(kind: kind, stream: .user(user), seq: seq, actor: caller.actor, rows: rows), .user(user)))
     }
 }
 

@@ -19,6 +19,12 @@ extension Handled {
     public var presenceChannel: ChannelID? { nil }
 }
 
+/// A rule came to a state that it had ruled out: a fault in the server, which answers with an internal failure and logs this.
+struct ImpossibleState: Error, CustomStringConvertible {
+    let description: String
+    init(_ description: String) { self.description = description }
+}
+
 /// Every operation with its behaviour.
 public enum OperationTable {
     /// A type that is listed in `Operations.all` but has no behaviour makes this nil, and a test fail.

@@ -6,9 +6,9 @@ extension Permissions {
     /// The refusal of giving a member a role: it must be one that the caller could have.
     ///
     /// So operators make others operators, as Sendbird's do, and can't take that back: ``refusal(of:for:in:towards:)``.
-    static func refusal(ofGiving role: RoleDefinition, for caller: Caller, in channel: ChannelAccess) -> RoostError? {
-        if caller.isAdmin { return nil }
-        let isWithinOwn = [channel.own?.definition, caller.keepsOrder ? RoleDefinition.builtIn(.operator) : nil].contains { own in
+    static func refusal(ofGiving role: RoleDefinition, for appRole: AppRole, in facts: Facts) -> RoostError? {
+        if appRole.isAdmin { return nil }
+        let isWithinOwn = [facts.own?.definition, appRole.actsAsOperator ? RoleDefinition.builtIn(.operator) : nil].contains { own in
             guard let own else { return false }
             return role.rank <= own.rank && Set(role.permissions).isSubset(of: own.permissions)
         }
@@ -26,28 +26,28 @@ extension Permissions {
     /// The refusal of another policy for a channel; nil when the caller may make the change.
     ///
     /// - Parameters:
-    ///   - channel: as the caller stands to it. Its policy is the new one.
+    ///   - facts: the channel as the caller stands to it. Its policy is the new one.
     ///   - roles: every role that members can have.
     ///   - field: where the request says it.
     static func refusal(
-        ofChanging before: ChannelPolicy, in channel: ChannelAccess, by caller: Caller, roles: [RoleDefinition], field: String
+        ofChanging before: ChannelPolicy, in facts: Facts, by role: AppRole, roles: [RoleDefinition], field: String
     ) -> RoostError? {
-        if caller.isAdmin || before == channel.policy { return nil }
-        var standing = channel
+        if role.isAdmin || before == facts.policy { return nil }
+        var own = facts
         // The app's moderators do what an operator does.
-        if caller.keepsOrder, channel.own.map({ $0.definition.rank < RoleDefinition.operatorRank }) ?? true {
-            standing.own = RoleDefinition.builtIn(.operator).map { ChannelAccess.OwnMember(role: .operator, definition: $0) }
+        if role.actsAsOperator, facts.own.map({ $0.definition.rank < RoleDefinition.operatorRank }) ?? true {
+            own.own = RoleDefinition.builtIn(.operator).map { Facts.Own(definition: $0) }
         }
-        let rank = standing.own?.definition.rank ?? 0
+        let rank = own.own?.definition.rank ?? 0
         let subjects = [.outsider(.user), .outsider(.moderator), .outsider(.admin)] + roles.map(Subject.member)
         for permission in Permission.ofChannel {
-            guard case .policy(let audience) = entry(permission).rule,
-                before[keyPath: audience] != channel.policy[keyPath: audience]
+            guard case .policy(let audience) = permission.row.rule,
+                before[keyPath: audience] != facts.policy[keyPath: audience]
             else { continue }
-            let isHeld = refusal(of: permission, to: before[keyPath: audience], caller, in: standing) == nil
+            let isHeld = refusal(of: permission, to: before[keyPath: audience], role, in: own) == nil
             for subject in subjects {
-                let had = holds(permission, by: before[keyPath: audience], subject, in: channel)
-                let has = holds(permission, by: channel.policy[keyPath: audience], subject, in: channel)
+                let had = holds(permission, by: before[keyPath: audience], subject, in: facts)
+                let has = holds(permission, by: facts.policy[keyPath: audience], subject, in: facts)
                 if has, !had, !isHeld { return notGiven(permission, field) }
                 if had, !has, isAtOrAbove(rank, subject) { return notTaken(permission, field) }
             }
@@ -56,17 +56,17 @@ extension Permissions {
     }
 
     private static func holds(
-        _ permission: Permission, by audience: ChannelPolicy.Audience, _ subject: Subject, in channel: ChannelAccess
+        _ permission: Permission, by audience: ChannelPolicy.Audience, _ subject: Subject, in facts: Facts
     ) -> Bool {
-        var standing = channel
-        standing.invitation = nil
+        var facts = facts
+        facts.isInvited = false
         switch subject {
         case .outsider(let role):
-            standing.own = nil
-            return refusal(of: permission, to: audience, .anyone(role), in: standing) == nil
+            facts.own = nil
+            return refusal(of: permission, to: audience, role, in: facts) == nil
         case .member(let definition):
-            standing.own = ChannelAccess.OwnMember(role: definition.role, definition: definition)
-            return refusal(of: permission, to: audience, .anyone(), in: standing) == nil
+            facts.own = Facts.Own(definition: definition)
+            return refusal(of: permission, to: audience, .user, in: facts) == nil
         }
     }
 
@@ -97,10 +97,10 @@ extension RoleDefinition {
 
 extension Context {
     /// Throws unless the caller may give a channel the policy that it has by now, in the place of another.
-    func requireGrantable(_ policy: ChannelPolicy, over before: ChannelPolicy, in access: ChannelAccess, field: String) throws {
+    func requireGrantable(_ policy: ChannelPolicy, over before: ChannelPolicy, in facts: Permissions.Facts, field: String) throws {
         guard policy != before, !caller.isAdmin else { return }
         let roles = try transaction.roles()
-        if let refusal = Permissions.refusal(ofChanging: before, in: access, by: caller, roles: roles, field: field) {
+        if let refusal = Permissions.refusal(ofChanging: before, in: facts, by: caller.role, roles: roles, field: field) {
             throw refusal
         }
     }
@@ -108,6 +108,7 @@ extension Context {
     /// Throws unless the caller, who will be its owner, may create a channel with another policy than its type's.
     func requireGrantable(_ policy: ChannelPolicy, ofNewChannelOver typePolicy: ChannelPolicy, field: String) throws {
         guard policy != typePolicy, !caller.isAdmin else { return }
-        try requireGrantable(policy, over: typePolicy, in: ChannelAccess(creating: policy, as: .owner), field: field)
+        let owner = RoleDefinition.builtIn(.owner).map { Permissions.Facts.Own(definition: $0) }
+        try requireGrantable(policy, over: typePolicy, in: Permissions.Facts(policy: policy, own: owner), field: field)
     }
 }

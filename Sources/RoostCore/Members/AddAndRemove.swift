@@ -10,15 +10,16 @@ extension AddMembers: Handled {
         var results: [MemberResult] = []
         var newcomers: [Newcomer] = []
         for user in users {
-            guard var newcomer = try context.transaction.newcomer(user, to: access.channelId) else {
+            guard let candidate = try context.transaction.candidate(user, for: access) else {
                 results.append(.refused(user, .noSuchUser))
                 continue
             }
-            if newcomer.isMember {
+            if candidate.isMember {
                 results.append(MemberResult(userId: user, outcome: .alreadyMember))
-            } else if let refusal = try context.refusal(ofEntering: newcomer, in: access, room: room) {
+            } else if let refusal = try context.refusal(ofEntering: candidate, in: access, room: room) {
                 results.append(.refused(user, refusal))
             } else {
+                var newcomer = candidate.newcomer
                 newcomer.hidesHistory = hideHistory ?? false
                 newcomers.append(newcomer)
                 room -= 1
@@ -38,15 +39,14 @@ extension RemoveMembers: Handled {
         var results: [MemberResult] = []
         var leavers: [Leaver] = []
         for user in users {
-            guard let own = try context.transaction.newcomer(user, to: access.channelId)?.own, own.state == .member else {
+            guard let own = try context.transaction.member(user, of: access) else {
                 results.append(MemberResult(userId: user, outcome: .notMember))
                 continue
             }
-            let rank = try context.transaction.role(own.role).rank
             // Whoever goes of their own will leaves: that takes no rank.
             if user == context.caller.user {
                 results.append(.refused(user, .invalidArgument("users", "can't hold yourself: leave the channel instead")))
-            } else if let refusal = Permissions.refusal(of: .memberRemove, for: context.caller, in: access, towards: rank) {
+            } else if let refusal = context.refusal(of: .memberRemove, in: access, towards: own.definition.rank) {
                 results.append(.refused(user, refusal))
             } else {
                 leavers.append(Leaver(user: user, own: own))
@@ -60,15 +60,15 @@ extension RemoveMembers: Handled {
 
 extension Context {
     /// Why a user who isn't a member can't become one now; nil when they can.
-    func refusal(ofEntering newcomer: Newcomer, in access: ChannelAccess, room: Int) throws -> RoostError? {
-        if newcomer.isBanned(at: now) {
+    func refusal(ofEntering candidate: Candidate, in access: ChannelAccess, room: Int) throws -> RoostError? {
+        if candidate.isBanned(at: now) {
             return RoostError(
                 .banned, "The user is banned from the channel.", rule: "member.add: not while banned",
-                until: newcomer.own?.bannedUntil)
+                until: candidate.own?.row.bannedUntil)
         }
         if room <= 0 { return .memberLimit(access.policy.maxMembers) }
-        guard try transaction.hasRoomForChannel(newcomer.user, most: options.channelsPerUser) else {
-            return .channelLimit(of: newcomer.user, options.channelsPerUser)
+        guard try transaction.hasRoomForChannel(candidate.user, most: options.channelsPerUser) else {
+            return .channelLimit(of: candidate.user, options.channelsPerUser)
         }
         return nil
     }

@@ -10,36 +10,73 @@ import RoostAPI
 struct Newcomer {
     var user: UserID
     var role = ChannelRole.member
-    /// The row of an earlier stay.
-    var own: ChannelAccess.OwnMember?
-    /// Whether invitations make them a member at once (SB-18).
-    var acceptsAutomatically = true
-    /// The invitation that waits for an answer, which coming in accepts.
-    var invitation: Invitation?
+    /// The invitation that coming in accepts.
+    var invitation: AcceptedInvitation?
     /// Hides the history whatever the app's option says (D-11).
     var hidesHistory = false
+}
 
-    var isMember: Bool { own?.state == .member }
-    func isBanned(at now: Timestamp) -> Bool { own?.bannedUntil.map { $0 > now } ?? false }
+/// What becomes an accepted invitation when its user comes in.
+enum AcceptedInvitation {
+    /// One that waited for an answer.
+    case pending(Invitation)
+    /// One that is sent and accepted at once, since its user accepts automatically (SB-18).
+    case immediate(from: UserID, welcome: String? = nil)
+
+    var isPending: Bool { if case .pending = self { true } else { false } }
+}
+
+/// A user as they stand to a channel that others may bring them into.
+struct Candidate {
+    let user: UserID
+    /// Whether invitations make them a member at once (SB-18).
+    let acceptsAutomatically: Bool
+    /// The row of a present or an earlier stay.
+    var own: ChannelAccess.OwnMember?
+    /// The invitation that waits for an answer, and the role that it gives.
+    var invitation: (row: Invitation, role: ChannelRole)?
+
+    var isMember: Bool { own?.row.state == .member }
+    func isBanned(at now: Timestamp) -> Bool { own?.row.bannedUntil.map { $0 > now } ?? false }
+
+    /// As they come in without being asked: an invitation that waits is accepted by it.
+    var newcomer: Newcomer {
+        Newcomer(user: user, role: invitation?.role ?? .member, invitation: (invitation?.row).map(AcceptedInvitation.pending))
+    }
 }
 
 extension Transaction {
-    /// A user as they stand to a channel they may come into; nil for a user who doesn't exist. One look-up for each.
-    func newcomer(_ user: UserID, to channel: ChannelID) throws -> Newcomer? {
+    /// A user as they stand to a channel; nil for a user who doesn't exist. One look-up for each.
+    func candidate(_ user: UserID, for access: ChannelAccess) throws -> Candidate? {
         let sql: SQL = """
-            SELECT u.auto_accept, \(ChannelAccess.OwnMember.columns) FROM users u
-            LEFT JOIN members m ON m.channel_id = \(channel) AND m.user_id = u.user_id
+            SELECT u.auto_accept, \(ChannelAccess.OwnMember.columns(of: "m")) FROM users u
+            LEFT JOIN members m ON m.channel_id = \(access.channelId) AND m.user_id = u.user_id
             WHERE u.user_id = \(user)
             """
         let found = try first(sql) { row in
-            var newcomer = Newcomer(user: user, acceptsAutomatically: row.bool())
-            if let role = row.optionalString() { newcomer.own = try ChannelAccess.OwnMember(role: role, reading: &row) }
-            return newcomer
+            Candidate(
+                user: user, acceptsAutomatically: row.bool(),
+                own: try ChannelAccess.OwnMember(of: access.channelId, at: access.counters.seq, readingIfThere: &row))
         }
-        guard var newcomer = found else { return nil }
-        newcomer.invitation = newcomer.isMember ? nil : try invitation(of: user, to: channel, .pending)
-        if let invitation = newcomer.invitation { newcomer.role = try role(of: invitation) }
-        return newcomer
+        guard var candidate = found, !candidate.isMember else { return found }
+        if let invitation = try invitation(of: user, to: access.channelId, .pending) {
+            candidate.invitation = (invitation, try role(of: invitation))
+        }
+        return candidate
+    }
+
+    /// The row of a member of a channel; nil for anybody else.
+    func member(_ user: UserID, of access: ChannelAccess) throws -> ChannelAccess.OwnMember? {
+        let sql: SQL = """
+            SELECT \(ChannelAccess.OwnMember.columns(of: "m")) FROM members m
+            WHERE m.channel_id = \(access.channelId) AND m.user_id = \(user) AND m.state = \(MembershipState.member)
+            """
+        let found = try first(sql) { row in
+            try ChannelAccess.OwnMember(of: access.channelId, at: access.counters.seq, readingIfThere: &row)
+        }
+        guard var own = found ?? nil else { return nil }
+        own.definition = try role(own.row.role)
+        return own
     }
 }
 
@@ -52,8 +89,10 @@ extension Context {
             throw RoostError.channelLimit(of: caller.user, options.channelsPerUser)
         }
         var access = access
-        let role = try access.invitation.map { try transaction.role(of: $0) } ?? .member
-        try admit([Newcomer(user: caller.user, role: role, own: access.own, invitation: access.invitation)], to: &access)
+        let invitation = access.invitation
+        let role = try invitation.map { try transaction.role(of: $0) } ?? .member
+        try admit(
+            [Newcomer(user: caller.user, role: role, invitation: invitation.map(AcceptedInvitation.pending))], to: &access)
         return try view(of: try require(.channelRead, in: access.channelId))
     }
 
@@ -65,23 +104,20 @@ extension Context {
         let seq = access.counters.advance(at: now)
         access.counters.memberCount += newcomers.count
         // Who was invited when the channel was made belongs to its set of members; any later invitation has ended that it is distinct.
-        let isNew = newcomers.contains { $0.invitation?.revision ?? 0 == 0 }
+        let isNew = newcomers.contains { $0.invitation?.isPending != true }
         let endsDistinctness = isNew ? try endDistinctness(of: &access, seq: seq) : false
 
         var members: [Member] = []
         var entered: [(newcomer: Newcomer, own: ChannelAccess.OwnMember, ended: Invitation?)] = []
         for newcomer in newcomers {
             let hidesHistory = newcomer.hidesHistory || !options.showsHistoryToNewMembers
-            let userSeq = try transaction.writeMember(
-                newcomer.user, role: newcomer.role, of: channel, counters: access.counters, joinedAt: now,
-                historyFloor: hidesHistory ? floor : 0)
-            let own = try stay(of: newcomer, in: access, floor: hidesHistory ? floor : 0, userSeq: userSeq)
-            members.append(
-                Member(
-                    userId: newcomer.user, role: newcomer.role, state: .member, joinedAt: now, joinedSeq: seq, changeSeq: seq))
-            entered.append((newcomer, own, try accept(newcomer.invitation, in: access, seq: seq, userSeq: userSeq)))
+            let own = try writeMember(
+                newcomer.user, as: try transaction.role(newcomer.role), of: access, historyFloor: hidesHistory ? floor : 0)
+            members.append(Member(newcomer.user, own.row, changeSeq: seq))
+            let ended = try newcomer.invitation.map { try accept($0, of: newcomer.user, in: access, seq: seq, userSeq: own.row.userSeq) }
+            entered.append((newcomer, own, ended))
         }
-        try transaction.update(access.counters, of: channel)
+        try moveStream(of: channel, to: access.counters)
 
         let whole = try self.channel(channel)
         let told = access.policy.invitationAudience == .members ? entered.compactMap(\.ended) : []
@@ -92,17 +128,17 @@ extension Context {
         // Ordinary newcomers with one role may all do the same.
         var byRole: [ChannelRole: [Permission]] = [:]
         for (newcomer, own, ended) in entered {
-            tell(.joined(newcomer.user, channel, at: seq, as: own.role))
-            if own.historyFloor > 0 { tell(.floor(newcomer.user, channel, own.historyFloor)) }
+            tell(.joined(newcomer.user, channel, at: seq, as: own.row.role))
+            if own.row.historyFloor > 0 { tell(.floor(newcomer.user, channel, own.row.historyFloor)) }
             var standing = access
             standing.own = own
             standing.invitation = nil
-            let isOrdinary = newcomer.user != caller.user && own.mutedUntil == nil && own.bannedUntil == nil
-            let known = isOrdinary ? byRole[own.role] : nil
+            let isOrdinary = newcomer.user != caller.user && own.row.mutedUntil == nil && own.row.bannedUntil == nil
+            let known = isOrdinary ? byRole[own.row.role] : nil
             let capabilities = known ?? capabilities(of: newcomer.user, in: standing)
-            if isOrdinary { byRole[own.role] = capabilities }
+            if isOrdinary { byRole[own.row.role] = capabilities }
             tell(
-                .memberJoined, user: newcomer.user, seq: own.userSeq,
+                .memberJoined, user: newcomer.user, seq: own.row.userSeq,
                 Rows(
                     channel: whole, ownCapabilities: [channel.rawValue: capabilities], standing.membership.map { [$0] },
                     ended.map { [$0] }))
@@ -112,31 +148,13 @@ extension Context {
 
     /// What a member may do, told to them: the caller by the caller's own role in the app, others as ordinary users.
     func capabilities(of user: UserID, in access: ChannelAccess) -> [Permission] {
-        Permissions.capabilities(of: user == caller.user ? caller : Caller(user: user), in: access, now: now)
-    }
-
-    /// The row that ``Transaction/writeMember(_:role:of:counters:joinedAt:historyFloor:)`` leaves, without reading it back.
-    private func stay(
-        of newcomer: Newcomer, in access: ChannelAccess, floor: Seq, userSeq: Seq
-    ) throws -> ChannelAccess.OwnMember {
-        var own = ChannelAccess.OwnMember(role: newcomer.role, definition: try transaction.role(newcomer.role))
-        own.joinedAt = now
-        own.joinedSeq = access.counters.seq
-        own.readSeq = access.counters.seq
-        own.readCount = access.counters.messageCount
-        own.lastReadAt = newcomer.own?.lastReadAt
-        own.lastSentSeq = newcomer.own?.lastSentSeq ?? 0
-        own.historyFloor = max(floor, newcomer.own?.historyFloor ?? 0)
-        own.mutedUntil = newcomer.own?.mutedUntil
-        own.bannedUntil = newcomer.own?.bannedUntil
-        own.userSeq = userSeq
-        return own
+        Permissions.capabilities(of: user == caller.user ? caller.role : .user, in: access.facts, now: now)
     }
 
     /// Ends that a channel is the one of its set of members, as part of the change that takes a seq.
     ///
     /// - Returns: whether it was, so that the whole channel has to be told.
-    mutating func endDistinctness(of access: inout ChannelAccess, seq: Seq) throws -> Bool {
+    func endDistinctness(of access: inout ChannelAccess, seq: Seq) throws -> Bool {
         guard access.isDistinct else { return false }
         access.isDistinct = false
         try transaction.perform(

@@ -28,25 +28,22 @@ extension Context {
         var memberships: [(user: UserID, membership: Membership?)] = []
         for leaver in leavers {
             // Who goes gives up a role with the membership: coming back is coming back as an ordinary member.
-            let userSeq = try transaction.advanceStream(of: leaver.user)
+            var after = leaver.own
+            after.row.role = .member
+            after.row.state = .none
+            after.row.userSeq = try advanceStream(of: leaver.user)
             try transaction.perform(
                 """
                 UPDATE members
-                SET state = \(MembershipState.none), role = \(ChannelRole.member), change_seq = \(seq), user_seq = \(userSeq)
+                SET state = \(after.row.state), role = \(after.row.role), change_seq = \(seq), user_seq = \(after.row.userSeq)
                 WHERE channel_id = \(channel) AND user_id = \(leaver.user)
                 """)
-            members.append(
-                Member(
-                    userId: leaver.user, role: .member, state: .none, joinedAt: leaver.own.joinedAt,
-                    joinedSeq: leaver.own.joinedSeq, changeSeq: seq))
-            var after = access
-            after.own = leaver.own
-            after.own?.role = .member
-            after.own?.state = .none
-            after.own?.userSeq = userSeq
-            memberships.append((leaver.user, after.membership))
+            members.append(Member(leaver.user, after.row, changeSeq: seq))
+            var standing = access
+            standing.own = after
+            memberships.append((leaver.user, standing.membership))
         }
-        try transaction.update(access.counters, of: channel)
+        try moveStream(of: channel, to: access.counters)
 
         // Those who go are told on their own streams, and hear nothing more of the channel's.
         for leaver in leavers { tell(.left(leaver.user, channel)) }

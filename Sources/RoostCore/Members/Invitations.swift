@@ -16,24 +16,21 @@ extension InviteMembers: Handled {
         var entering: [Newcomer] = []
         var invited: [UserID] = []
         for user in users {
-            guard var newcomer = try context.transaction.newcomer(user, to: access.channelId) else {
+            guard let candidate = try context.transaction.candidate(user, for: access) else {
                 results.append(.refused(user, .noSuchUser))
                 continue
             }
             var outcome = MemberResult(userId: user, outcome: .invited)
-            if newcomer.isMember {
+            if candidate.isMember {
                 outcome.outcome = .alreadyMember
-            } else if newcomer.invitation != nil {
+            } else if candidate.invitation != nil {
                 outcome.outcome = .alreadyInvited
-            } else if let refusal = try context.refusal(ofEntering: newcomer, in: access, room: room) {
+            } else if let refusal = try context.refusal(ofEntering: candidate, in: access, room: room) {
                 outcome =
                     refusal.code == .channelLimit
                     ? MemberResult(userId: user, outcome: .autoDeclined) : .refused(user, refusal)
-            } else if newcomer.acceptsAutomatically {
-                newcomer.invitation = Invitation(
-                    channelId: access.channelId, userId: user, inviter: context.caller.user, welcome: welcome, state: .accepted,
-                    invitedAt: context.now, revision: 0)
-                entering.append(newcomer)
+            } else if candidate.acceptsAutomatically {
+                entering.append(Newcomer(user: user, invitation: .immediate(from: context.caller.user, welcome: welcome)))
                 room -= 1
                 outcome.outcome = .added
             } else if let refusal = try context.refusal(ofWaiting: user, waiting: waiting) {
@@ -112,22 +109,22 @@ extension Context {
         _ users: [(user: UserID, role: ChannelRole)], welcome: String?, to access: inout ChannelAccess
     ) throws {
         guard !users.isEmpty else { return }
-        let inviterSeq = try transaction.advanceStream(of: caller.user)
+        let inviterSeq = try advanceStream(of: caller.user)
         var invitations: [(invitation: Invitation, userSeq: Seq)] = []
-        let channelSeq = try tellsMembers(of: &access, endingDistinctness: true)
+        let move = try moveChannel(forInvitationsInto: &access)
         for (user, role) in users {
-            let userSeq = try transaction.advanceStream(of: user)
+            let userSeq = try advanceStream(of: user)
             let before = try transaction.lastRevision(of: user, from: caller.user, to: access.channelId)
             let invitation = Invitation(
                 channelId: access.channelId, userId: user, inviter: caller.user, welcome: welcome, state: .pending, invitedAt: now,
                 revision: before + 1)
             try transaction.write(
                 invitation, role: role, invitedSeq: access.counters.seq,
-                stamps: InvitationStamps(channel: channelSeq.seq, user: userSeq, inviter: inviterSeq))
+                stamps: InvitationStamps(channel: move?.stamp ?? 0, user: userSeq, inviter: inviterSeq))
             invitations.append((invitation, userSeq))
         }
         let all = invitations.map(\.invitation)
-        try tellMembers(channelSeq, .invitationReceived, all, in: access)
+        try tellMembers(move, .invitationReceived, all, in: access)
         tell(.invitationSent, user: caller.user, seq: inviterSeq, Rows(all))
         let channel = try self.channel(access.channelId)
         for (invitation, userSeq) in invitations {
@@ -140,7 +137,7 @@ extension Context {
         _ invitations: [Invitation], as state: InvitationState, in access: inout ChannelAccess
     ) throws -> [Invitation] {
         guard !invitations.isEmpty else { return [] }
-        let channelSeq = try tellsMembers(of: &access, endingDistinctness: true)
+        let move = try moveChannel(forInvitationsInto: &access)
         let kind: Event.Kind = state == .declined ? .invitationDeclined : .invitationWithdrawn
         var ended: [(invitation: Invitation, stamps: InvitationStamps)] = []
         for invitation in invitations {
@@ -149,12 +146,12 @@ extension Context {
             after.endedAt = now
             after.revision += 1
             let stamps = InvitationStamps(
-                channel: channelSeq.seq, user: try transaction.advanceStream(of: invitation.userId),
-                inviter: try transaction.advanceStream(of: invitation.inviter))
+                channel: move?.stamp ?? 0, user: try advanceStream(of: invitation.userId),
+                inviter: try advanceStream(of: invitation.inviter))
             try transaction.write(after, invitedSeq: access.counters.seq, stamps: stamps)
             ended.append((after, stamps))
         }
-        try tellMembers(channelSeq, kind, ended.map(\.invitation), in: access)
+        try tellMembers(move, kind, ended.map(\.invitation), in: access)
         for (invitation, stamps) in ended {
             tell(kind, user: invitation.userId, seq: stamps.user, Rows([invitation]))
             tell(kind, user: invitation.inviter, seq: stamps.inviter, Rows([invitation]))
@@ -162,26 +159,33 @@ extension Context {
         return ended.map(\.invitation)
     }
 
-    /// Writes that an invitation is accepted, as part of the change that makes its user a member. One that the user accepted automatically is
+    /// Writes that an invitation is accepted, as part of the change that makes its user a member. One that the user accepts automatically is
     /// written for the first time by it.
     ///
     /// - Parameters:
     ///   - seq: the seq of that change in the channel's stream.
     ///   - userSeq: that in the user's own.
-    func accept(_ invitation: Invitation?, in access: ChannelAccess, seq: Seq, userSeq: Seq) throws -> Invitation? {
-        guard var accepted = invitation else { return nil }
-        let isNew = accepted.revision == 0
-        if isNew {
-            accepted.revision = try transaction.lastRevision(of: accepted.userId, from: accepted.inviter, to: accepted.channelId)
+    func accept(
+        _ invitation: AcceptedInvitation, of user: UserID, in access: ChannelAccess, seq: Seq, userSeq: Seq
+    ) throws -> Invitation {
+        var accepted: Invitation
+        switch invitation {
+        case .pending(let waiting):
+            accepted = waiting
+            accepted.state = .accepted
+            accepted.revision += 1
+        case .immediate(let inviter, let welcome):
+            let before = try transaction.lastRevision(of: user, from: inviter, to: access.channelId)
+            accepted = Invitation(
+                channelId: access.channelId, userId: user, inviter: inviter, welcome: welcome, state: .accepted, invitedAt: now,
+                revision: before + 1)
         }
-        accepted.state = .accepted
         accepted.endedAt = now
-        accepted.revision += 1
         let tellsMembers = access.policy.invitationAudience == .members
         try transaction.write(
             accepted, invitedSeq: seq,
             stamps: InvitationStamps(
-                channel: tellsMembers ? seq : 0, user: userSeq, inviter: try transaction.advanceStream(of: accepted.inviter)))
+                channel: tellsMembers ? seq : 0, user: userSeq, inviter: try advanceStream(of: accepted.inviter)))
         return accepted
     }
 
@@ -191,28 +195,35 @@ extension Context {
         tell(kind, user: invitation.inviter, seq: seq, Rows([invitation]))
     }
 
-    /// Whether an invitation moves the channel's stream: where members hear of it, and where it ends that the channel is distinct.
-    private mutating func tellsMembers(
-        of access: inout ChannelAccess, endingDistinctness: Bool
-    ) throws -> (seq: Seq, hasMoved: Bool, wholeChannel: Bool) {
+    /// How a change of invitations moved the channel's stream.
+    private struct ChannelMove {
+        let seq: Seq
+        let tellsMembers: Bool
+        let endsDistinctness: Bool
+
+        /// The stamp of the invitations in the channel's stream: 0 where its members don't hear of them.
+        var stamp: Seq { tellsMembers ? seq : 0 }
+    }
+
+    /// Moves the channel's stream on for a change of invitations, and ends that the channel is distinct. Nothing is moved, and the answer is nil,
+    /// where members don't hear of invitations and the channel isn't distinct.
+    private func moveChannel(forInvitationsInto access: inout ChannelAccess) throws -> ChannelMove? {
         let tellsMembers = access.policy.invitationAudience == .members
-        guard tellsMembers || (endingDistinctness && access.isDistinct) else { return (0, false, false) }
+        guard tellsMembers || access.isDistinct else { return nil }
         let seq = access.counters.advance(at: now)
-        let wholeChannel = try endDistinctness(of: &access, seq: seq)
-        try transaction.update(access.counters, of: access.channelId)
-        return (tellsMembers ? seq : 0, true, wholeChannel)
+        let endsDistinctness = try endDistinctness(of: &access, seq: seq)
+        try moveStream(of: access.channelId, to: access.counters)
+        return ChannelMove(seq: seq, tellsMembers: tellsMembers, endsDistinctness: endsDistinctness)
     }
 
     private mutating func tellMembers(
-        _ moved: (seq: Seq, hasMoved: Bool, wholeChannel: Bool), _ kind: Event.Kind, _ invitations: [Invitation],
-        in access: ChannelAccess
+        _ move: ChannelMove?, _ kind: Event.Kind, _ invitations: [Invitation], in access: ChannelAccess
     ) throws {
-        guard moved.hasMoved else { return }
-        let tellsMembers = access.policy.invitationAudience == .members
+        guard let move else { return }
         try tell(
-            tellsMembers ? kind : .channelUpdated, in: access, seq: access.counters.seq,
+            move.tellsMembers ? kind : .channelUpdated, in: access, seq: move.seq,
             Rows(
-                channel: moved.wholeChannel ? try channel(access.channelId) : nil,
-                counters: moved.wholeChannel ? nil : access.counters, tellsMembers ? invitations : nil))
+                channel: move.endsDistinctness ? try channel(access.channelId) : nil,
+                counters: move.endsDistinctness ? nil : access.counters, move.tellsMembers ? invitations : nil))
     }
 }

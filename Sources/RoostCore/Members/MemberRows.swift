@@ -8,22 +8,49 @@ extension Member {
             userId: row.identifier(), role: ChannelRole(rawValue: row.string()), state: try row.enumeration(),
             joinedAt: row.timestamp(), joinedSeq: row.int64(), changeSeq: row.int64())
     }
+
+    /// A membership as all members see it, after a change of it.
+    init(_ user: UserID, _ row: Membership, changeSeq: Seq) {
+        self.init(
+            userId: user, role: row.role, state: row.state, joinedAt: row.joinedAt, joinedSeq: row.joinedSeq, changeSeq: changeSeq)
+    }
 }
 
 extension Membership {
-    /// The columns in which ``init(reading:)`` expects them. A deleted channel has no members, without a write to any of their rows.
-    static let columns: SQL = """
-        m.channel_id, m.role, CASE WHEN h.is_deleted = 0 THEN m.state ELSE 'none' END, m.joined_at, m.joined_seq, m.read_seq,
-        m.read_count, m.last_read_at, m.history_floor, m.hidden, m.hidden_count, m.muted_until, m.banned_until, h.seq, m.user_seq
+    /// The columns of the row itself, in which ``init(of:at:readingIfThere:)`` expects them.
+    ///
+    /// - Parameter members: what the table is called in the statement.
+    static func rowColumns(of members: SQL) -> SQL {
         """
+        \(members).role, \(members).state, \(members).joined_at, \(members).joined_seq, \(members).read_seq, \(members).read_count,
+        \(members).last_read_at, \(members).history_floor, \(members).hidden, \(members).hidden_count, \(members).muted_until,
+        \(members).banned_until, \(members).user_seq
+        """
+    }
 
+    /// The columns in which ``init(reading:)`` expects them.
+    static let columns: SQL = "m.channel_id, h.seq, h.is_deleted, \(rowColumns(of: "m"))"
+
+    /// A deleted channel has no members, without a write to any of their rows.
     init(reading row: inout RowReader) throws {
+        let (channel, seq, isDeleted) = (row.identifier(ChannelID.self), row.int64(), row.bool())
+        guard let membership = try Membership(of: channel, at: seq, readingIfThere: &row) else {
+            throw DamagedDatabase(what: "a membership without a role")
+        }
+        self = membership
+        if isDeleted { state = .none }
+    }
+
+    /// The row as it is stored; nil where a statement found none.
+    ///
+    /// - Parameter seq: the newest seq of the channel.
+    init?(of channel: ChannelID, at seq: Seq, readingIfThere row: inout RowReader) throws {
+        guard let role = row.optionalString() else { return nil }
         self.init(
-            channelId: row.identifier(), role: ChannelRole(rawValue: row.string()), state: try row.enumeration(),
-            joinedAt: row.timestamp(), joinedSeq: row.int64(), readSeq: row.int64(), readCount: row.int(),
-            lastReadAt: row.optionalTimestamp(), historyFloor: row.int64(), hiddenState: try row.enumeration(),
-            hiddenMessageCount: row.int(), mutedUntil: row.optionalTimestamp(), bannedUntil: row.optionalTimestamp(),
-            channelSeq: row.int64(), userSeq: row.int64())
+            channelId: channel, role: ChannelRole(rawValue: role), state: try row.enumeration(), joinedAt: row.timestamp(),
+            joinedSeq: row.int64(), readSeq: row.int64(), readCount: row.int(), lastReadAt: row.optionalTimestamp(),
+            historyFloor: row.int64(), hiddenState: try row.enumeration(), hiddenMessageCount: row.int(),
+            mutedUntil: row.optionalTimestamp(), bannedUntil: row.optionalTimestamp(), channelSeq: seq, userSeq: row.int64())
     }
 }
 
@@ -96,24 +123,23 @@ extension Transaction {
         let sql: SQL = "SELECT joined_user_seq FROM members WHERE channel_id = \(channel) AND user_id = \(user)"
         return try first(sql) { $0.int64() } ?? 0
     }
+}
 
+extension Context {
     /// Makes a user a member as of a channel's newest change: what was there before isn't unread to them.
     ///
     /// - Parameter historyFloor: messages up to it stay hidden from them; a floor that an earlier stay left is never lowered.
-    /// - Returns: the seq that this takes in the user's own stream.
+    /// - Returns: the row as it is then. It takes a seq in the user's own stream.
     func writeMember(
-        _ user: UserID, role: ChannelRole, of channel: ChannelID, counters: ChannelCounters, joinedAt: Timestamp,
-        historyFloor: Seq = 0
-    ) throws
-        -> Seq
-    {
+        _ user: UserID, as definition: RoleDefinition, of access: ChannelAccess, historyFloor: Seq = 0
+    ) throws -> ChannelAccess.OwnMember {
+        let (channel, counters) = (access.channelId, access.counters)
         let userSeq = try advanceStream(of: user)
-        try perform(
-            """
+        let sql: SQL = """
             INSERT INTO members (channel_id, user_id, role, state, joined_at, joined_seq, joined_user_seq, change_seq, user_seq,
                                  read_seq, read_count, last_sent_seq, history_floor)
-            VALUES (\(channel), \(user), \(role), \(MembershipState.member), \(joinedAt), \(counters.seq), \(userSeq), \(counters.seq),
-                    \(userSeq), \(counters.seq), \(counters.messageCount), \(0), \(historyFloor))
+            VALUES (\(channel), \(user), \(definition.role), \(MembershipState.member), \(now), \(counters.seq), \(userSeq),
+                    \(counters.seq), \(userSeq), \(counters.seq), \(counters.messageCount), \(0), \(historyFloor))
             ON CONFLICT (channel_id, user_id) DO UPDATE
             SET role = excluded.role, state = excluded.state, joined_at = excluded.joined_at, joined_seq = excluded.joined_seq,
                 joined_user_seq = excluded.joined_user_seq, change_seq = excluded.change_seq,
@@ -121,10 +147,18 @@ extension Transaction {
                 hidden = 'unhidden', hidden_count = 0,
                 history_floor = CASE WHEN excluded.history_floor > members.history_floor THEN excluded.history_floor
                                      ELSE members.history_floor END
-            """)
-        return userSeq
+            RETURNING \(ChannelAccess.OwnMember.columns(of: "members"))
+            """
+        let written = try transaction.first(sql) { row in
+            try ChannelAccess.OwnMember(of: channel, at: counters.seq, readingIfThere: &row)
+        }
+        guard var own = written ?? nil else { throw ImpossibleState("A new member of \(channel) has no row there.") }
+        own.definition = definition
+        return own
     }
+}
 
+extension Transaction {
     /// Whether a user may become a member of one more channel.
     ///
     /// Deleted channels don't count. They are looked at only where there are so many rows that it could matter.

@@ -14,18 +14,18 @@ extension SetMemberRole: Handled {
         var results: [MemberResult] = []
         var changed: [Leaver] = []
         for user in users {
-            guard let own = try context.transaction.newcomer(user, to: access.channelId)?.own, own.state == .member else {
+            guard let own = try context.transaction.member(user, of: access) else {
                 results.append(MemberResult(userId: user, outcome: .notMember))
                 continue
             }
-            if own.role == role {
+            if own.row.role == role {
                 results.append(MemberResult(userId: user, outcome: .unchanged))
                 continue
             }
-            let rank = try context.transaction.role(own.role).rank
+            let rank = own.definition.rank
             // Giving up the own role takes no rank: it only goes down.
             let isOwn = user == context.caller.user && definition.rank < rank
-            if !isOwn, let refusal = Permissions.refusal(of: .memberSetRole, for: context.caller, in: access, towards: rank) {
+            if !isOwn, let refusal = context.refusal(of: .memberSetRole, in: access, towards: rank) {
                 results.append(.refused(user, refusal))
             } else {
                 changed.append(Leaver(user: user, own: own))
@@ -34,7 +34,7 @@ extension SetMemberRole: Handled {
         }
         var roles = changed.map { (member: $0, role: definition) }
         if role == .owner, !changed.isEmpty, let below = RoleDefinition.builtIn(.operator) {
-            for owner in try context.transaction.members(of: access.channelId, role: .owner) { roles.append((owner, below)) }
+            for owner in try context.transaction.members(of: access, role: .owner) { roles.append((owner, below)) }
         }
         try context.setRoles(roles, in: &access)
         return MemberResults(results: results)
@@ -43,18 +43,17 @@ extension SetMemberRole: Handled {
     /// Ownership is given by the owner, who hands it over; every other role by who could have it.
     private func refusal(ofGiving definition: RoleDefinition, in context: Context, _ access: ChannelAccess) -> RoostError? {
         if role == .owner, access.role == .owner { return nil }
-        return Permissions.refusal(ofGiving: definition, for: context.caller, in: access)
+        return Permissions.refusal(ofGiving: definition, for: context.caller.role, in: access.facts)
     }
 }
 
 extension Transaction {
-    fileprivate func members(of channel: ChannelID, role: ChannelRole) throws -> [Leaver] {
-        let users: [UserID] = try rows(
-            "SELECT user_id FROM members WHERE channel_id = \(channel) AND role = \(role) AND role <> 'member' ORDER BY user_id"
-        ) { $0.identifier() }
-        return try users.compactMap { user in
-            try newcomer(user, to: channel)?.own.map { Leaver(user: user, own: $0) }
-        }
+    fileprivate func members(of access: ChannelAccess, role: ChannelRole) throws -> [Leaver] {
+        let sql: SQL = """
+            SELECT user_id FROM members WHERE channel_id = \(access.channelId) AND role = \(role) AND role <> 'member' ORDER BY user_id
+            """
+        let users: [UserID] = try rows(sql) { $0.identifier() }
+        return try users.compactMap { user in try member(user, of: access).map { Leaver(user: user, own: $0) } }
     }
 }
 
@@ -69,24 +68,21 @@ extension Context {
         var members: [Member] = []
         var standings: [(user: UserID, standing: ChannelAccess)] = []
         for (member, definition) in changes {
-            let userSeq = try transaction.advanceStream(of: member.user)
+            var after = member.own
+            after.row.role = definition.role
+            after.row.userSeq = try advanceStream(of: member.user)
+            after.definition = definition
             try transaction.perform(
                 """
-                UPDATE members SET role = \(definition.role), change_seq = \(seq), user_seq = \(userSeq)
+                UPDATE members SET role = \(after.row.role), change_seq = \(seq), user_seq = \(after.row.userSeq)
                 WHERE channel_id = \(channel) AND user_id = \(member.user)
                 """)
-            members.append(
-                Member(
-                    userId: member.user, role: definition.role, state: .member, joinedAt: member.own.joinedAt,
-                    joinedSeq: member.own.joinedSeq, changeSeq: seq))
+            members.append(Member(member.user, after.row, changeSeq: seq))
             var standing = access
-            standing.own = member.own
-            standing.own?.role = definition.role
-            standing.own?.definition = definition
-            standing.own?.userSeq = userSeq
+            standing.own = after
             standings.append((member.user, standing))
         }
-        try transaction.update(access.counters, of: channel)
+        try moveStream(of: channel, to: access.counters)
         for (member, definition) in changes { tell(.role(member.user, channel, definition.role, at: seq)) }
         try tell(.memberRoleChanged, in: access, seq: seq, Rows(counters: access.counters, members))
         for (user, standing) in standings {

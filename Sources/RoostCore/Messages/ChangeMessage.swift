@@ -18,7 +18,7 @@ extension EditMessage: Handled {
         after.editedAt = context.now
         after.changeSeq = access.counters.advance(at: context.now)
         try context.transaction.write(after)
-        try context.transaction.update(access.counters, of: access.channelId)
+        try context.moveStream(of: access.channelId, to: access.counters)
         try context.tell(
             .messageUpdated, in: access, seq: after.changeSeq, Rows(counters: access.counters, [after]))
         return after
@@ -39,7 +39,7 @@ extension DeleteMessage: Handled {
             changeSeq: access.counters.advance(at: context.now), sender: before.sender, clientId: before.clientId, text: "",
             parentId: before.parentId, createdAt: before.createdAt, editedAt: before.editedAt, deletedAt: context.now)
         try context.transaction.write(after)
-        try context.transaction.update(access.counters, of: access.channelId)
+        try context.moveStream(of: access.channelId, to: access.counters)
         try context.tell(
             .messageDeleted, in: access, seq: after.changeSeq, Rows(counters: access.counters, [after]))
         return after

@@ -38,7 +38,7 @@ extension SendMessage: Handled {
                 return try context.acknowledged(stored, sentAs: self)
             }
         }
-        try context.transaction.update(access.counters, of: channel)
+        try context.moveStream(of: channel, to: access.counters)
         if access.isMember {
             // One's own message is never unread.
             try context.transaction.perform(
@@ -78,14 +78,14 @@ extension Context {
     /// Tells a member who may not read, and so gets no event with the message, that it isn't unread.
     fileprivate mutating func tellOwnMessage(_ message: Message, in access: ChannelAccess) throws {
         guard access.isMember, readingFloor(in: access) == .max, var own = access.own else { return }
-        own.readCount += 1
+        own.row.readCount += 1
         own.lastSentSeq = message.seq
-        own.userSeq = try transaction.advanceStream(of: caller.user)
+        own.row.userSeq = try advanceStream(of: caller.user)
         try transaction.perform(
-            "UPDATE members SET user_seq = \(own.userSeq) WHERE channel_id = \(access.channelId) AND user_id = \(caller.user)")
+            "UPDATE members SET user_seq = \(own.row.userSeq) WHERE channel_id = \(access.channelId) AND user_id = \(caller.user)")
         var standing = access
         standing.own = own
-        tell(.markRead, user: caller.user, seq: own.userSeq, Rows(standing.membership.map { [$0] }))
+        tell(.markRead, user: caller.user, seq: own.row.userSeq, Rows(standing.membership.map { [$0] }))
     }
 
     /// The answer to a message that was stored by an earlier call: as it is now if the caller may read it, and else as the caller sent it.

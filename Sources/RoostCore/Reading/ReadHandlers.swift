@@ -5,32 +5,32 @@ extension MarkRead: Handled {
 
     public func handle(in context: inout Context) throws -> UnreadCount {
         var access = try context.require(.readMark, in: channel)
-        guard var own = access.own else { throw RoostError.notFound("channel") }
+        var own = try access.requireOwn()
         // Nothing of an ephemeral channel is kept that could be counted: reading it is reading all of it.
         let target = access.isEphemeral ? access.counters.seq : min(seq ?? access.counters.seq, access.counters.seq)
-        guard target > own.readSeq else { return UnreadCount(access) }
+        guard target > own.row.readSeq else { return try UnreadCount(access) }
 
-        let userSeq = try context.transaction.advanceStream(of: context.caller.user)
-        own.readCount = try context.transaction.readCount(upTo: target, of: context.caller.user, in: access)
-        own.readSeq = target
-        own.lastReadAt = context.now
-        own.userSeq = userSeq
+        let userSeq = try context.advanceStream(of: context.caller.user)
+        own.row.readCount = try context.transaction.readCount(upTo: target, of: context.caller.user, in: access)
+        own.row.readSeq = target
+        own.row.lastReadAt = context.now
+        own.row.userSeq = userSeq
         access.own = own
         try context.transaction.perform(
             """
             UPDATE members
-            SET read_seq = \(own.readSeq), read_count = \(own.readCount), last_read_at = \(own.lastReadAt), user_seq = \(userSeq)
+            SET read_seq = \(own.row.readSeq), read_count = \(own.row.readCount), last_read_at = \(own.row.lastReadAt), user_seq = \(userSeq)
             WHERE channel_id = \(access.channelId) AND user_id = \(context.caller.user)
             """)
         context.tell(
             .markRead, user: context.caller.user, seq: userSeq, Rows(access.membership.map { [$0] }))
-        return UnreadCount(access)
+        return try UnreadCount(access)
     }
 }
 
 extension GetUnread: Handled {
     public func handle(in context: inout Context) throws -> UnreadCount {
-        UnreadCount(try context.require(.readMark, in: channel))
+        try UnreadCount(try context.require(.readMark, in: channel))
     }
 }
 
@@ -51,9 +51,10 @@ extension GetTotalUnread: Handled {
 }
 
 extension UnreadCount {
-    init(_ access: ChannelAccess) {
-        let unread = access.membership.map { Unread.count(in: access.counters, for: $0) } ?? 0
-        self.init(channelId: access.channelId, unreadCount: unread, readSeq: access.own?.readSeq ?? 0)
+    init(_ access: ChannelAccess) throws {
+        let own = try access.requireOwn()
+        self.init(
+            channelId: access.channelId, unreadCount: Unread.count(in: access.counters, for: own.row), readSeq: own.row.readSeq)
     }
 }
 

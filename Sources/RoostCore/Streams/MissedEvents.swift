@@ -22,12 +22,12 @@ extension Transaction {
     package func missedEvents(
         of stream: StreamID, after: Seq, now: Timestamp, limit: Int = 100, rowKinds: StoredRowKinds
     ) throws -> MissedEvents {
-        // Nobody's view: what is told to a whole channel holds nobody's own membership.
+        // The server's own view: what is told to a whole channel holds nobody's own membership.
         func context(_ caller: Caller) -> Context {
             Context(transaction: self, caller: caller, now: now, ids: IDGenerator(), rowKinds: rowKinds)
         }
         return switch stream {
-        case .channel(let channel): try missedEvents(in: channel, after: after, limit: limit, context(.anyone(.admin)))
+        case .channel(let channel): try missedEvents(in: channel, after: after, limit: limit, context(.server))
         case .user(let user): try missedEvents(for: user, after: after, context(Caller(user: user)))
         }
     }

@@ -70,7 +70,7 @@ extension UpdatePreferences: Handled {
         let before = try context.transaction.preferences(of: user)
         let after = Preferences(autoAcceptInvitations: autoAcceptInvitations ?? before.autoAcceptInvitations)
         guard after != before else { return before }
-        let seq = try context.transaction.advanceStream(of: user)
+        let seq = try context.advanceStream(of: user)
         try context.transaction.perform(
             "UPDATE users SET auto_accept = \(after.autoAcceptInvitations), user_seq = \(seq) WHERE user_id = \(user)")
         context.tell(.preferencesUpdated, user: user, seq: seq, Rows([after]))
@@ -107,7 +107,7 @@ extension Context {
             after: names + [NameSkeletons.Name(text: id.rawValue, field: "user")])
         after.updatedAt = now
         after.version = (before?.version ?? 0) + 1
-        let seq = try transaction.advanceStream(of: id)
+        let seq = try advanceStream(of: id)
         try transaction.perform(
             """
             INSERT INTO users (user_id, display_name, name_key, avatar_file_id, metadata, user_seq, created_at, updated_at, version)

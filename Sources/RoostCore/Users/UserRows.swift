@@ -20,18 +20,13 @@ extension Transaction {
             ?? Preferences()
     }
 
-    func userExists(_ id: UserID) throws -> Bool {
-        try first("SELECT 1 FROM users WHERE user_id = \(id)") { _ in true } ?? false
+    /// Whether invitations make a user a member at once (SB-18); nil for a user who doesn't exist.
+    func acceptsInvitationsAutomatically(_ user: UserID) throws -> Bool? {
+        try first("SELECT auto_accept FROM users WHERE user_id = \(user)") { $0.bool() }
     }
 
-    /// Takes the next seq of a user's own stream.
-    func advanceStream(of user: UserID) throws -> Seq {
-        let sql: SQL = """
-            INSERT INTO user_heads (user_id, seq) VALUES (\(user), 1)
-            ON CONFLICT (user_id) DO UPDATE SET seq = user_heads.seq + 1 RETURNING seq
-            """
-        guard let seq = try first(sql, { $0.int64() }) else { throw DamagedDatabase(what: "a user's stream without a seq") }
-        return seq
+    func userExists(_ id: UserID) throws -> Bool {
+        try first("SELECT 1 FROM users WHERE user_id = \(id)") { _ in true } ?? false
     }
 
     /// The seq of the newest change of a user's own stream; 0 before the first.

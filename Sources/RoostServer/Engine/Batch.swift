@@ -40,7 +40,7 @@ enum BatchAction {
     /// An operation was refused because there is no room for its answer.
     case hadNoRoom(Job)
     /// A rule failed in a way that isn't a refusal.
-    case failed(any Error)
+    case failed(Job, any Error)
     /// The lane has answered what it could: time for what it owes the database.
     case maintain
     /// Nobody knows what is on disk any more. The process ends.
@@ -62,7 +62,7 @@ extension Job {
             let payload = try attempt { transaction in
                 var context = Context(
                     transaction: transaction, caller: caller, now: now, ids: ids, presence: settings.presence,
-                    options: settings.options)
+                    options: settings.options, scope: scope)
                 defer { ids = context.ids }
                 try settings.access.admit(context)
                 let payload = try run(&context)
@@ -75,7 +75,7 @@ extension Job {
         } catch let failure as DatabaseFailure where failure.kind != .statement {
             throw failure
         } catch {
-            perform(.failed(error))
+            perform(.failed(self, error))
             return JobOutcome(result: .failure(.internalFailure))
         }
     }

@@ -234,7 +234,8 @@ final class Engine: Sendable {
         case .hadNoRoom(let job):
             metrics.overloaded(.server)
             security.reached(.memory, user: job.caller.user)
-        case .failed(let error): logger.error("An operation failed.", metadata: ["error": "\(error)"])
+        case .failed(let job, let error):
+            logger.error("An operation failed.", metadata: ["operation": "\(job.operation)", "error": "\(error)"])
         case .began, .committed, .answered, .refused, .lost, .maintain, .end: break
         }
     }

@@ -87,8 +87,8 @@ public struct Definitions: Sendable {
         try database.write(lane: 0) { transaction in
             for entry in entries {
                 var context = Context(
-                    transaction: transaction, caller: .anyone(.admin), now: .now, ids: IDGenerator(),
-                    options: options)
+                    transaction: transaction, caller: .server, now: .now, ids: IDGenerator(), options: options,
+                    scope: entry.operation.scope(for: .server))
                 do {
                     _ = try entry.operation.handle(in: &context)
                 } catch let refusal as RoostError {

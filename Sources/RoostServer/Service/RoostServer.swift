@@ -245,6 +245,11 @@ public struct RoostServer: Service {
         }
     }
 
+    /// Runs an operation past the network, also one that no table lists: for the tests.
+    package func perform(_ operation: some Handled, as user: UserID) async throws {
+        _ = try await engine.perform(operation, for: Caller(user: user))
+    }
+
     /// Returns when the server is told to stop, or its task is cancelled.
     private func waitUntilStopped() async {
         let (stopped, stop) = AsyncStream.makeStream(of: Void.self)

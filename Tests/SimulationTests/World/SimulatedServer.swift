@@ -280,7 +280,7 @@ final class SimulatedServer {
     private func note(_ action: BatchAction) {
         switch action {
         case .began, .maintain: break
-        case .failed(let error), .end(let error), .lost(_, let error, _): failed("\(error)")
+        case .failed(_, let error), .end(let error), .lost(_, let error, _): failed("\(error)")
         case .refused(_, let refusal): failed("\(refusal)")
         case .accessChanged, .hadNoRoom, .committed, .answered: failed("\(action)")
         }

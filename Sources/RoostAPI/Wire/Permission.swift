@@ -1,0 +1,47 @@
+/// What a caller may be allowed to do (ledger §8.4). The table says who may: ``row``. No handler decides by itself.
+public enum Permission: String, Codable, CaseIterable, Sendable, WireEnumeration {
+    case configRead = "config.read"
+    case configManage = "config.manage"
+    case effectManage = "effect.manage"
+    case userRead = "user.read"
+    case userUpdateSelf = "user.updateSelf"
+    case userManage = "user.manage"
+    case streamRead = "stream.read"
+    case channelCreate = "channel.create"
+    case channelRead = "channel.read"
+    case channelWatch = "channel.watch"
+    case channelUpdate = "channel.update"
+    case channelUpdatePolicy = "channel.updatePolicy"
+    case channelSetPublic = "channel.setPublic"
+    case channelDelete = "channel.delete"
+    case channelFreeze = "channel.freeze"
+    case channelSilence = "channel.silence"
+    case channelRateLimit = "channel.rateLimit"
+    case channelHide = "channel.hide"
+    case memberJoin = "member.join"
+    case memberLeave = "member.leave"
+    case memberList = "member.list"
+    case memberListMuted = "member.listMuted"
+    case memberListBanned = "member.listBanned"
+    case memberSearchBanned = "member.searchBanned"
+    case memberAdd = "member.add"
+    case memberRemove = "member.remove"
+    case memberSetRole = "member.setRole"
+    case memberInvite = "member.invite"
+    case invitationList = "invitation.list"
+    case invitationAnswer = "invitation.answer"
+    case messageSend = "message.send"
+    case messageSendWhileFrozen = "message.sendWhileFrozen"
+    case messageEditOwn = "message.editOwn"
+    case messageEditAny = "message.editAny"
+    case messageDeleteOwn = "message.deleteOwn"
+    case messageDeleteAny = "message.deleteAny"
+    case historyRead = "history.read"
+    case readMark = "read.mark"
+
+    /// Those that concern a channel: what `ownCapabilities` tells of.
+    public static let ofChannel: [Permission] = allCases.filter(\.row.concernsChannel)
+
+    /// Those that a role can grant: what a type may leave to its operators.
+    public static let grantable: [Permission] = allCases.filter { $0.row.grantedBy != .none }
+}

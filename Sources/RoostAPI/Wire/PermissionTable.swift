@@ -1,0 +1,125 @@
+/// The table of permissions: a row for each, and nothing beside it.
+///
+/// What a row says holds on top of the channel's policy, which names an audience for most permissions. A field has no default, so that a new
+/// permission can't leave one out. The server's rules read it (`Permissions` in `RoostCore`); clients are told what it comes to.
+extension Permission {
+    package var row: PermissionRow {
+        switch self {
+        case .configRead: .init(.anyone, deleted: true, guests: true, frozen: true, role: .none, [])
+        case .configManage: .init(.admins, deleted: true, guests: false, frozen: true, role: .none, [])
+        case .effectManage: .init(.admins, deleted: true, guests: false, frozen: true, role: .none, [])
+        case .userRead: .init(.anyone, deleted: true, guests: true, frozen: true, role: .none, [])
+        case .userUpdateSelf: .init(.anyone, deleted: true, guests: true, frozen: true, role: .none, [])
+        case .userManage: .init(.admins, deleted: true, guests: false, frozen: true, role: .none, [])
+        case .streamRead: .init(.anyone, deleted: true, guests: true, frozen: true, role: .none, [])
+        case .channelCreate: .init(.creators, deleted: false, guests: false, frozen: true, role: .none, [])
+        case .channelRead: .init(.policy(\.discovery), deleted: true, guests: true, frozen: true, role: .none, [.members, .invited])
+        case .channelWatch: .init(.policy(\.read), deleted: false, guests: true, frozen: true, role: .operator, [.reading])
+        case .channelUpdate: .init(.policy(\.update), deleted: false, guests: false, frozen: true, role: .operator, [])
+        case .channelUpdatePolicy: .init(.policy(\.updatePolicy), deleted: false, guests: false, frozen: true, role: .owner, [])
+        case .channelSetPublic: .init(.policy(\.updatePolicy), deleted: false, guests: false, frozen: true, role: .operator, [])
+        case .channelDelete: .init(.policy(\.delete), deleted: true, guests: false, frozen: true, role: .operator, [])
+        case .channelFreeze: .init(.policy(\.moderate), deleted: false, guests: false, frozen: true, role: .operator, [])
+        case .channelSilence: .init(.policy(\.moderate), deleted: false, guests: false, frozen: true, role: .operator, [])
+        case .channelRateLimit: .init(.policy(\.moderate), deleted: false, guests: false, frozen: true, role: .operator, [])
+        case .channelHide: .init(.membership, deleted: false, guests: false, frozen: true, role: .none, [])
+        case .memberJoin: .init(.policy(\.join), deleted: false, guests: false, frozen: true, role: .none, [.byID])
+        case .memberLeave: .init(.policy(\.leave), deleted: true, guests: true, frozen: true, role: .operator, [.banned, .outside])
+        case .memberList: .init(.policy(\.discovery), deleted: true, guests: true, frozen: true, role: .none, [.members])
+        case .memberListMuted: .init(.policy(\.moderate), deleted: true, guests: false, frozen: true, role: .operator, [])
+        case .memberListBanned: .init(.policy(\.moderate), deleted: true, guests: false, frozen: true, role: .operator, [])
+        case .memberSearchBanned: .init(.policy(\.moderate), deleted: true, guests: false, frozen: true, role: .operator, [])
+        case .memberAdd: .init(.policy(\.add), deleted: false, guests: false, frozen: true, role: .operator, [])
+        case .memberRemove: .init(.policy(\.remove), deleted: false, guests: false, frozen: true, role: .operator, [])
+        case .memberSetRole: .init(.policy(\.moderate), deleted: false, guests: false, frozen: true, role: .operator, [])
+        case .memberInvite: .init(.policy(\.invite), deleted: false, guests: false, frozen: true, role: .operator, [])
+        case .invitationList: .init(.always(.members), deleted: false, guests: false, frozen: true, role: .none, [])
+        case .invitationAnswer: .init(.invitation, deleted: false, guests: false, frozen: true, role: .none, [.afterwards])
+        case .messageSend: .init(.policy(\.send), deleted: false, guests: false, frozen: false, role: .operator, [.sending])
+        case .messageSendWhileFrozen: .init(.policy(\.moderate), deleted: false, guests: false, frozen: true, role: .operator, [])
+        case .messageEditOwn: .init(.policy(\.send), deleted: false, guests: false, frozen: false, role: .operator, [])
+        case .messageEditAny: .init(.policy(\.moderate), deleted: false, guests: false, frozen: true, role: .operator, [])
+        case .messageDeleteOwn: .init(.policy(\.read), deleted: false, guests: false, frozen: true, role: .operator, [.reading])
+        case .messageDeleteAny: .init(.policy(\.moderate), deleted: false, guests: false, frozen: true, role: .operator, [])
+        case .historyRead: .init(.policy(\.read), deleted: true, guests: true, frozen: true, role: .operator, [.reading])
+        case .readMark: .init(.membership, deleted: false, guests: false, frozen: true, role: .none, [])
+        }
+    }
+}
+
+/// What decides about one permission.
+package struct PermissionRow: Sendable {
+    package let rule: Rule
+    /// Whether it holds in a deleted channel, for those who can see one.
+    package let whenDeleted: Bool
+    /// Whether guests have it, as far as the rule gives it to everyone: they look, and change nothing but their own name and where they are.
+    package let forGuests: Bool
+    /// Whether it holds while the channel is frozen or silenced, or the member is muted.
+    package let whileFrozen: Bool
+    package let grantedBy: Grant
+    package let traits: Traits
+
+    init(_ rule: Rule, deleted: Bool, guests: Bool, frozen: Bool, role: Grant, _ traits: Traits) {
+        self.rule = rule
+        whenDeleted = deleted
+        forGuests = guests
+        whileFrozen = frozen
+        grantedBy = role
+        self.traits = traits
+    }
+
+    /// Who has a permission at all.
+    package enum Rule: Sendable {
+        /// Any authenticated user.
+        case anyone
+        /// The app's admins and backends.
+        case admins
+        /// Those whom a type lets create channels.
+        case creators
+        /// The audience that the channel's policy names for it.
+        case policy(any KeyPath<ChannelPolicy, ChannelPolicy.Audience> & Sendable)
+        /// The same audience in channels of every type.
+        case always(ChannelPolicy.Audience)
+        /// Members and nobody else: it is about one's own membership.
+        case membership
+        /// Holders of an invitation, and members, who have nothing left to answer.
+        case invitation
+    }
+
+    /// The lowest built-in role that grants a permission where the policy leaves it to `operators`. What one of them grants, a role of the app's
+    /// own can grant too.
+    package enum Grant: Sendable {
+        case none, `operator`, owner
+    }
+
+    /// What else sets a permission apart.
+    package struct Traits: OptionSet, Sendable {
+        package let rawValue: Int
+        package init(rawValue: Int) { self.rawValue = rawValue }
+
+        /// It shows what messages say, which an invitation, or knowing the id of a hidden channel, doesn't.
+        package static let reading = Traits(rawValue: 1 << 0)
+        /// Every member has it, whatever audience the policy names.
+        package static let members = Traits(rawValue: 1 << 1)
+        /// Holders of an invitation have it where the policy names the members.
+        package static let invited = Traits(rawValue: 1 << 2)
+        /// It holds while the member is banned.
+        package static let banned = Traits(rawValue: 1 << 3)
+        /// Non-members have it where the policy names the members: it changes nothing for them, so that leaving can be repeated.
+        package static let outside = Traits(rawValue: 1 << 4)
+        /// Whoever knows the id of a channel that can be joined is told what that takes, even if they can't find it (D-33, SB-19).
+        package static let byID = Traits(rawValue: 1 << 5)
+        /// Whoever was invited once is told that there is no invitation, and not that there is no channel.
+        package static let afterwards = Traits(rawValue: 1 << 6)
+        /// Its refusal by the policy has a code of its own, `send_not_allowed`.
+        package static let sending = Traits(rawValue: 1 << 7)
+    }
+
+    /// Whether it is asked about a channel that is there.
+    package var concernsChannel: Bool {
+        switch rule {
+        case .anyone, .admins, .creators: false
+        case .policy, .always, .membership, .invitation: true
+        }
+    }
+}

@@ -1,0 +1,71 @@
+package import RoostAPI
+
+/// Moving streams: nothing else writes their heads.
+///
+/// An operation moves the streams that its scope names, which were locked before it ran; those of users whom it finds, if its scope says that
+/// it does; and those of channels that it makes itself. Anything else would race with another writer, and is a fault in the operation: it
+/// ends as an internal failure before the head is written.
+extension Context {
+    /// Takes the next seq of a user's own stream. From here on the head is locked.
+    package func advanceStream(of user: UserID) throws -> Seq {
+        guard scope.findsUsers || scope.users.contains(user) else { throw OutsideScope(stream: .user(user)) }
+        let sql: SQL = """
+            INSERT INTO user_heads (user_id, seq) VALUES (\(user), 1)
+            ON CONFLICT (user_id) DO UPDATE SET seq = user_heads.seq + 1 RETURNING seq
+            """
+        guard let seq = try transaction.first(sql, { $0.int64() }) else {
+            throw DamagedDatabase(what: "a user's stream without a seq")
+        }
+        return seq
+    }
+
+    /// Begins the stream of a channel that the operation makes. Nobody else knows of it before the commit.
+    mutating func beginStream(of channel: ChannelID, discovery: ChannelPolicy.Audience) throws {
+        try transaction.perform(
+            """
+            INSERT INTO channel_heads (channel_id, seq, member_count, message_count, last_activity, list_at, discovery)
+            VALUES (\(channel), \(1), \(0), \(0), \(now), \(now), \(discovery))
+            """)
+        noteMade(channel)
+    }
+
+    /// Writes where a channel's stream and its counters are after a change.
+    package func moveStream(of channel: ChannelID, to counters: ChannelCounters) throws {
+        try requireScope(of: channel)
+        try transaction.perform(
+            """
+            UPDATE channel_heads
+            SET seq = \(counters.seq), member_count = \(counters.memberCount), message_count = \(counters.messageCount),
+                last_activity = \(counters.lastActivity), last_message_at = \(counters.lastMessageAt),
+                list_at = COALESCE(\(counters.lastMessageAt), list_at)
+            WHERE channel_id = \(channel)
+            """)
+    }
+
+    /// Writes who finds a channel where lists look for it.
+    func setDiscovery(_ discovery: ChannelPolicy.Audience, of channel: ChannelID) throws {
+        try requireScope(of: channel)
+        try transaction.perform("UPDATE channel_heads SET discovery = \(discovery) WHERE channel_id = \(channel)")
+    }
+
+    /// Ends the stream of a channel that is deleted, and with it every membership.
+    func endStream(of channel: ChannelID) throws {
+        try requireScope(of: channel)
+        try transaction.perform("UPDATE channel_heads SET is_deleted = 1 WHERE channel_id = \(channel)")
+    }
+
+    private func requireScope(of channel: ChannelID) throws {
+        guard scope.channels.contains(channel) || madeChannels.contains(channel) else {
+            throw OutsideScope(stream: .channel(channel))
+        }
+    }
+}
+
+/// An operation was about to move a stream that its scope doesn't name.
+///
+/// Not a refusal of what the client asked for: whoever runs the operation answers with an internal failure and logs this.
+struct OutsideScope: Error, CustomStringConvertible {
+    let stream: StreamID
+
+    var description: String { "The operation moves \(stream), which its scope doesn't name." }
+}

@@ -1,0 +1,74 @@
+import RoostAPI
+import RoostCore
+import RoostTestSupport
+import Testing
+
+/// An operation moves the streams of its scope and no others.
+@Suite("Scopes")
+struct ScopeTests {
+    struct Case: CustomTestStringConvertible, Sendable {
+        let operation: Misplaced
+        /// What the failure names.
+        let stream: String
+        var testDescription: String { "\(operation.work.rawValue) within \(operation.channels) and \(operation.users)" }
+
+        init(_ operation: Misplaced, _ stream: String) { (self.operation, self.stream) = (operation, stream) }
+    }
+
+    static let cases: [Case] = [
+        Case(Misplaced(.send, in: "general"), "channel:general"),
+        Case(Misplaced(.send, in: "general", channels: ["other"], users: ["ann", "bob"]), "channel:general"),
+        Case(Misplaced(.read, in: "general", channels: ["general"]), "user:ann"),
+        Case(Misplaced(.read, in: "general", channels: ["general"], users: ["bob"]), "user:ann"),
+        Case(Misplaced(.add, in: "general", channels: ["general"]), "user:bob"),
+        Case(Misplaced(.add, in: "general", users: ["bob"]), "channel:general"),
+        Case(Misplaced(.delete, in: "general", channels: ["general"], users: ["ann"]), "user:ida"),
+    ]
+
+    private func world() throws -> CoreWorld {
+        let world = try CoreWorld()
+        for channel in ["general", "other"] as [ChannelID] { try world.channel(channel, owner: "ann") }
+        for user in ["bob", "ida", "cid"] as [UserID] { try world.user(user) }
+        try world.perform(UpdatePreferences(autoAcceptInvitations: false), as: "ida")
+        try world.perform(InviteMembers(channel: "general", users: ["ida"]), as: "ann")
+        try world.perform(AddMembers(channel: "general", users: ["cid"]), as: "ann")
+        try world.send("hi", to: "general", as: "cid")
+        return world
+    }
+
+    @Test("An operation that moves a stream outside of its scope fails, which is no refusal, and nothing of it is stored", arguments: cases)
+    func outside(_ given: Case) throws {
+        let world = try world()
+        let before = try world.dump()
+        let told = world.notices.count
+        let error = #expect(throws: (any Error).self) { try world.perform(given.operation, as: "ann") }
+        #expect(!(error is RoostError))
+        #expect(error.map { "\($0)" } == "The operation moves \(given.stream), which its scope doesn't name.")
+        #expect(try world.dump() == before)
+        #expect(world.notices.count == told)
+        try world.send("on it goes", to: "general", as: "ann")
+    }
+
+    @Test("The same operations are done within a scope that names what they move, or says that they find it")
+    func inside() throws {
+        let world = try world()
+        try world.perform(Misplaced(.send, in: "general", channels: ["general"]), as: "ann")
+        try world.perform(Misplaced(.read, in: "general", users: ["cid"]), as: "cid")
+        try world.perform(Misplaced(.add, in: "general", channels: ["general"], users: ["bob"]), as: "ann")
+        // Whoever sent the invitation is found in its row.
+        try world.perform(DeleteChannel(channel: "general"), as: "ann")
+        // Nothing names the id that the server makes.
+        let made = try world.perform(CreateChannel(displayName: "made"), as: "ann").channel.channelId
+        #expect(try world.perform(GetChannel(channel: made), as: "ann").channel.displayName == "made")
+    }
+
+    @Test("What runs without a scope, as a read does, moves nothing")
+    func nothing() throws {
+        let world = try world()
+        let before = try world.dump()
+        #expect(throws: (any Error).self) { try world.inContext { _ = try $0.advanceStream(of: "ann") } }
+        #expect(throws: (any Error).self) { try world.inContext(scope: .user("bob")) { _ = try $0.advanceStream(of: "ann") } }
+        #expect(try world.dump() == before)
+        #expect(try world.inContext(scope: .user("ann")) { try $0.advanceStream(of: "ann") } > 0)
+    }
+}

@@ -1,0 +1,51 @@
+public import RoostAPI
+public import RoostCore
+
+/// Operations of the tests' own that move streams of which their scope says nothing: what a mistake in a rule's scope would be.
+public struct Misplaced: Handled {
+    public typealias Response = Done
+    public static let name = "test.misplaced"
+    public static let method = HTTPMethod.post
+    public static let path = "/v1/test/misplaced"
+    public static let permission = Permission.streamRead
+    public static let summary = "Moves what its scope doesn't name."
+
+    /// What it does. Each of them also moves a stream that it may move first, where there is one.
+    public enum Work: String, Codable, Sendable {
+        /// Sends to the channel.
+        case send
+        /// Marks the channel read: a stream of the caller's own.
+        case read
+        /// Adds the user `bob`, whom only the request names.
+        case add
+        /// Deletes the channel, which moves the streams of those whom it finds among the invited.
+        case delete
+    }
+
+    public var work: Work
+    public var channel: ChannelID
+    /// The channels and users that its scope names.
+    public var channels: [ChannelID]
+    public var users: [UserID]
+
+    public init(_ work: Work, in channel: ChannelID, channels: [ChannelID] = [], users: [UserID] = []) {
+        self.work = work
+        self.channel = channel
+        self.channels = channels
+        self.users = users
+    }
+
+    public func validate() throws(RoostError) {}
+
+    public func scope(for caller: Caller) -> Scope { Scope(channels: Set(channels), users: Set(users)) }
+
+    public func handle(in context: inout Context) throws -> Done {
+        switch work {
+        case .send: _ = try SendMessage(channel: channel, clientId: "misplaced", text: "misplaced").handle(in: &context)
+        case .read: _ = try MarkRead(channel: channel).handle(in: &context)
+        case .add: _ = try AddMembers(channel: channel, users: ["bob"]).handle(in: &context)
+        case .delete: _ = try DeleteChannel(channel: channel).handle(in: &context)
+        }
+        return Done()
+    }
+}

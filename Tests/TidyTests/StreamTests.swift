@@ -1,0 +1,14 @@
+import Foundation
+import Testing
+
+@Suite("Streams")
+struct StreamTests {
+    /// What holds an operation to its scope stands where heads are written.
+    @Test("The heads of streams are written in one file, and by the steps that make the tables")
+    func oneWriter() {
+        let writes = /(?:INSERT INTO|UPDATE|DELETE FROM)\s+(?:channel|user)_heads\b/
+        let writers = SourceFile.sources.filter { $0.target == "RoostCore" && $0.text.contains(writes) }.map(\.path)
+        let allowed = writers.filter { $0.hasPrefix("Sources/RoostCore/Kernel/Migrations") }
+        #expect(writers.filter { !allowed.contains($0) } == ["Sources/RoostCore/Streams/StreamMoves.swift"])
+    }
+}
