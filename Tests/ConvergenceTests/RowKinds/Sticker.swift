@@ -93,7 +93,7 @@ struct PutSticker: Handled {
             VALUES (\(channel), \(message), \(sticker.userId), \(picture), \(seq))
             ON CONFLICT (channel_id, message_seq, user_id) DO UPDATE SET picture = excluded.picture, change_seq = excluded.change_seq
             """)
-        try context.transaction.update(access.counters, of: channel)
+        try context.moveStream(of: channel, to: access.counters)
         try context.tell(.messageUpdated, in: access, seq: seq, Rows(counters: access.counters, [sticker]))
         return sticker
     }
