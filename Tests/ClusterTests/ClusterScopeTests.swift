@@ -6,7 +6,8 @@ import Testing
 extension RealClusterTests {
     /// The same on PostgreSQL, where another lane or node could have moved the stream meanwhile.
     @Suite struct ClusterScopeTests {
-        @Test("A stream outside of an operation's scope is an internal failure on PostgreSQL too, and the rest of its batch goes on")
+        @Test(
+            "A stream outside of an operation's scope is an internal failure on PostgreSQL too, and the rest of its batch goes on")
         func batch() async throws {
             try await TestCluster.run(1) { cluster in
                 try await ScopeBatch.run(on: cluster.servers[0])

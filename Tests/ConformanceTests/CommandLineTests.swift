@@ -113,8 +113,12 @@ import Testing
         for (call, command) in [
             ("call types.list", "channels types --json"), ("call members.list channel=team", "members list team --json"),
         ] {
-            let pair = [try await CommandRun.roost("\(call) --as ann", on: server), try await CommandRun.roost("\(command) --as ann", on: server)]
-            #expect(try pair.map { try JSONDecoder().decode(JSONValue.self, from: Data($0.output.utf8)) } .allSatisfy { $0 != .null })
+            let pair = [
+                try await CommandRun.roost("\(call) --as ann", on: server),
+                try await CommandRun.roost("\(command) --as ann", on: server),
+            ]
+            #expect(
+                try pair.map { try JSONDecoder().decode(JSONValue.self, from: Data($0.output.utf8)) }.allSatisfy { $0 != .null })
             #expect(pair[0].output == pair[1].output)
         }
         // A backend, in a user's name; and what a shell asks for while one types.

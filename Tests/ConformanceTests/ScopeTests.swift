@@ -18,7 +18,9 @@ import Testing
         return registry
     }()
 
-    @Test("A stream outside of an operation's scope is an internal failure, logged and counted; the rest of its batch and the server go on")
+    @Test(
+        "A stream outside of an operation's scope is an internal failure, logged and counted; the rest of its batch and the server go on"
+    )
     func batch() async throws {
         let lines = Mutex<[String]>([])
         let logger = Logger(label: "test", factory: { _ in LogLines { line in lines.withLock { $0.append(line) } } })
@@ -32,13 +34,15 @@ import Testing
         try await server.stop()
     }
 
-    @Test("An effect that moves a stream outside of its scope fails as any that fails, in the end for good; one inside of it is done")
+    @Test(
+        "An effect that moves a stream outside of its scope fails as any that fails, in the end for good; one inside of it is done")
     func effect() async throws {
         let probe = EffectProbe()
         var settings = probe.settings
         let names = ["inside", "outside"].map { EffectKind.Name(rawValue: "test.moves.\($0)") }
         settings.kinds += names.map { name in
-            EffectKind(name, attemptsMax: 1, scope: { name == names[0] ? .user(UserID($0.key)) : .user("somebody") }) { effect, _, context in
+            EffectKind(name, attemptsMax: 1, scope: { name == names[0] ? .user(UserID($0.key)) : .user("somebody") }) {
+                effect, _, context in
                 _ = try context.advanceStream(of: UserID(effect.key))
             }
         }

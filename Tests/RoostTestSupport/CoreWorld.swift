@@ -108,7 +108,8 @@ public final class CoreWorld {
             try scope.lock(in: transaction)
             return try transaction.attempt {
                 var context = Context(
-                    transaction: transaction, caller: .server, now: now, ids: ids, presence: presence, options: options, scope: scope)
+                    transaction: transaction, caller: .server, now: now, ids: ids, presence: presence, options: options,
+                    scope: scope)
                 defer { ids = context.ids }
                 return try body(&context)
             }

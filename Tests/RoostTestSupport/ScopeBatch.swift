@@ -6,7 +6,9 @@ package enum ScopeBatch {
     package static func run(on server: TestServer) async throws {
         let token = try await server.token("ann")
         let body = #"{"channel":"general"}"#
-        guard try await server.request("POST", "/v1/channels", token: token, body: body).status == 200 else { throw Missed("a channel") }
+        guard try await server.request("POST", "/v1/channels", token: token, body: body).status == 200 else {
+            throw Missed("a channel")
+        }
         let codes = try await withThrowingTaskGroup(of: RoostError.Code?.self) { group in
             for number in 0..<40 {
                 group.addTask {

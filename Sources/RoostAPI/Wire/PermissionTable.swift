@@ -13,7 +13,8 @@ extension Permission {
         case .userManage: .init(.admins, deleted: true, guests: false, frozen: true, role: .none, [])
         case .streamRead: .init(.anyone, deleted: true, guests: true, frozen: true, role: .none, [])
         case .channelCreate: .init(.creators, deleted: false, guests: false, frozen: true, role: .none, [])
-        case .channelRead: .init(.policy(\.discovery), deleted: true, guests: true, frozen: true, role: .none, [.members, .invited])
+        case .channelRead:
+            .init(.policy(\.discovery), deleted: true, guests: true, frozen: true, role: .none, [.members, .invited])
         case .channelWatch: .init(.policy(\.read), deleted: false, guests: true, frozen: true, role: .operator, [.reading])
         case .channelUpdate: .init(.policy(\.update), deleted: false, guests: false, frozen: true, role: .operator, [])
         case .channelUpdatePolicy: .init(.policy(\.updatePolicy), deleted: false, guests: false, frozen: true, role: .owner, [])

@@ -54,8 +54,9 @@ struct Seed {
         }
 
         @discardableResult
-        mutating func run<T>(as user: UserID, scope: Scope, _ body: (inout Context) throws -> T) throws -> T {
-            var context = Context(transaction: transaction, caller: Caller(user: user), now: now, ids: ids, options: options, scope: scope)
+        mutating func run<T>(as user: UserID, scope: Scope = Scope(), _ body: (inout Context) throws -> T) throws -> T {
+            var context = Context(
+                transaction: transaction, caller: Caller(user: user), now: now, ids: ids, options: options, scope: scope)
             let result = try body(&context)
             ids = context.ids
             return result

@@ -102,12 +102,16 @@ struct CallFields {
             return .string(text)
         case .array(let element):
             guard !text.hasPrefix("[") else {
-                guard case .array(let values)? = Self.json(text) else { throw wrong(name, "a JSON array, or values with commas between", text) }
+                guard case .array(let values)? = Self.json(text) else {
+                    throw wrong(name, "a JSON array, or values with commas between", text)
+                }
                 return .array(values)
             }
             guard !text.isEmpty else { return .array([]) }
             return .array(
-                try text.split(separator: ",", omittingEmptySubsequences: false).map { try value(String($0), of: element, path: path) })
+                try text.split(separator: ",", omittingEmptySubsequences: false).map {
+                    try value(String($0), of: element, path: path)
+                })
         case .object, .map:
             guard case .object(let fields)? = Self.json(text) else {
                 throw wrong(name, "a JSON object, like '{…}', or be given by its fields: \(name).NAME=VALUE", text)

@@ -157,7 +157,9 @@ extension ChannelAccess {
 
 extension ChannelAccess.OwnMember {
     /// The columns of ``init(of:at:readingIfThere:)``, which stand last in a statement.
-    static func columns(of members: SQL) -> SQL { "\(Membership.rowColumns(of: members)), \(members).last_sent_seq, \(members).change_seq" }
+    static func columns(of members: SQL) -> SQL {
+        "\(Membership.rowColumns(of: members)), \(members).last_sent_seq, \(members).change_seq"
+    }
 
     /// Nil where there is no row. A role of the app's own has yet to be looked up.
     ///

@@ -1,12 +1,9 @@
 public import RoostAPI
 
-extension ListDeadEffects: Handled {
+extension ListDeadEffects: Handled, PagedQuery {
     public func handle(in context: inout Context) throws -> Page<DeadEffect> {
         try context.require(.effectManage)
-        let name = try Cursor.name(of: ListDeadEffects())
-        let walk = Walk(
-            query: name, cursor: try Cursor(cursor, query: name, shape: [.integer, .text, .text]),
-            limit: try Limits.page(limit, Limits.effectPage), isDescending: true)
+        let walk = try Walk(self, shape: [.integer, .text, .text], limits: Limits.effectPage, isDescending: true)
         let columns: [SQL] = ["dead_at", "kind", "effect_key"]
         let transaction = context.transaction
         return try walk.page(through: [

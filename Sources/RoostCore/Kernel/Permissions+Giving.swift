@@ -8,7 +8,8 @@ extension Permissions {
     /// So operators make others operators, as Sendbird's do, and can't take that back: ``refusal(of:for:in:towards:)``.
     static func refusal(ofGiving role: RoleDefinition, for appRole: AppRole, in facts: Facts) -> RoostError? {
         if appRole.isAdmin { return nil }
-        let isWithinOwn = [facts.own?.definition, appRole.actsAsOperator ? RoleDefinition.builtIn(.operator) : nil].contains { own in
+        let isWithinOwn = [facts.own?.definition, appRole.actsAsOperator ? RoleDefinition.builtIn(.operator) : nil].contains {
+            own in
             guard let own else { return false }
             return role.rank <= own.rank && Set(role.permissions).isSubset(of: own.permissions)
         }

@@ -114,7 +114,9 @@ extension Context {
             let own = try writeMember(
                 newcomer.user, as: try transaction.role(newcomer.role), of: access, historyFloor: hidesHistory ? floor : 0)
             members.append(Member(newcomer.user, own.row, changeSeq: seq))
-            let ended = try newcomer.invitation.map { try accept($0, of: newcomer.user, in: access, seq: seq, userSeq: own.row.userSeq) }
+            let ended = try newcomer.invitation.map {
+                try accept($0, of: newcomer.user, in: access, seq: seq, userSeq: own.row.userSeq)
+            }
             entered.append((newcomer, own, ended))
         }
         try moveStream(of: channel, to: access.counters)

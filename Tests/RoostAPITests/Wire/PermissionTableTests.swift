@@ -57,7 +57,10 @@ struct PermissionTableTests {
     @Test("Permissions that concern no channel are stopped by no state of one, and no role grants them")
     func apart() {
         let apart = Permission.allCases.filter { !$0.row.concernsChannel }
-        #expect(apart == [.configRead, .configManage, .effectManage, .userRead, .userUpdateSelf, .userManage, .streamRead, .channelCreate])
+        #expect(
+            apart == [
+                .configRead, .configManage, .effectManage, .userRead, .userUpdateSelf, .userManage, .streamRead, .channelCreate,
+            ])
         #expect(apart.allSatisfy { $0.row.whileFrozen && $0.row.grantedBy == .none && $0.row.traits == [] })
     }
 }

@@ -26,10 +26,12 @@ struct CallFieldsTests {
     @Test("R21 a value is read as what its field is: text, numbers, flags, names, lists, objects")
     func values() throws {
         let found = [
-            try json("messages.send", "channel=general", "clientId=7", "text=a=b, 3", #"metadata={"n":9007199254740993}"#, "tags=x,y"),
+            try json(
+                "messages.send", "channel=general", "clientId=7", "text=a=b, 3", #"metadata={"n":9007199254740993}"#, "tags=x,y"),
             try json("channels.silence", "channel=general", "seconds=-1"),
             try json("channels.hide", "channel=general", "allowAutoUnhide=false"),
-            try json("channels.query", "types=community", "types=live,group", "membership=all", "limit=5", #"includingTags=["a,b"]"#),
+            try json(
+                "channels.query", "types=community", "types=live,group", "membership=all", "limit=5", #"includingTags=["a,b"]"#),
             try json("channels.update", "channel=general", "tags=", "displayName="),
             try json("channels.update", "channel=general", "policy.send=operators", "policy.maxMembers=5"),
             try json("channels.update", "channel=general", #"policy={"send":"operators"}"#, "policy.maxMembers=5"),
@@ -106,13 +108,15 @@ struct CallFieldsTests {
             ])
     }
 
-    @Test("Completions offer operations by their beginning, the fields that aren't given yet, and the values of those that have few")
+    @Test(
+        "Completions offer operations by their beginning, the fields that aren't given yet, and the values of those that have few")
     func completions() {
         let words = ["roost", "call", "channels.hide", "channel=general"]
         #expect(CallCompletions.operations([], "messages.s") == ["messages.send"])
         #expect(CallCompletions.fields(words, "") == ["hidePreviousMessages=", "allowAutoUnhide="])
         #expect(CallCompletions.fields(words, "allowAutoUnhide=") == ["allowAutoUnhide=true", "allowAutoUnhide=false"])
-        #expect(CallCompletions.fields(["roost", "call", "channels.update"], "policy.dis") == ["policy.discovery=", "policy.distinct="])
+        #expect(
+            CallCompletions.fields(["roost", "call", "channels.update"], "policy.dis") == ["policy.discovery=", "policy.distinct="])
         #expect(CallCompletions.fields(["roost", "call", "nothing"], "") == [])
     }
 }

@@ -75,6 +75,8 @@ struct ChatLineTests {
             if case .refused(let reason) = ChatLine("/\(name)") { !reason.contains("? /\(name) ") } else { false }
         }
         #expect(wrong == [])
-        #expect(ChatHelp.commands.map(\.name).sorted { $0.rawValue < $1.rawValue } == ChatCommandName.allCases.sorted { $0.rawValue < $1.rawValue })
+        #expect(
+            ChatHelp.commands.map(\.name).sorted { $0.rawValue < $1.rawValue }
+                == ChatCommandName.allCases.sorted { $0.rawValue < $1.rawValue })
     }
 }

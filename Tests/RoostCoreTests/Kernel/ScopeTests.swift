@@ -36,7 +36,9 @@ struct ScopeTests {
         return world
     }
 
-    @Test("An operation that moves a stream outside of its scope fails, which is no refusal, and nothing of it is stored", arguments: cases)
+    @Test(
+        "An operation that moves a stream outside of its scope fails, which is no refusal, and nothing of it is stored",
+        arguments: cases)
     func outside(_ given: Case) throws {
         let world = try world()
         let before = try world.dump()
