@@ -30,13 +30,17 @@ public final class TestDatabase {
         case url(String)
     }
     private let place: Place
+    /// Whether there are rows of another test in it still.
+    private var isUsed = false
 
     public init() throws {
         switch Engine.chosen {
         case .sqlite: place = .directory(TemporaryPlace.make())
         case .postgresql:
             #if Cluster
-            place = .url(try PostgreSQLServer.shared.makeDatabase())
+            let used = try PostgreSQLServer.shared.takeUsedDatabase()
+            isUsed = used != nil
+            place = .url(try used ?? PostgreSQLServer.shared.makeNewDatabase())
             #else
             throw Missed("PostgreSQL: these tests were built without the trait Cluster")
             #endif
@@ -51,12 +55,36 @@ public final class TestDatabase {
             return try SQLiteDatabase(directory: directory)
         case .url(let url):
             #if Cluster
+            if isUsed { try empty(url) }
             return try PostgreSQLDatabase(url: url)
             #else
             throw Missed("PostgreSQL at \(url.count) letters: these tests were built without the trait Cluster")
             #endif
         }
     }
+
+    #if Cluster
+    /// Empties a database over a connection of its own: there are a thousand tests, and a process to do it takes longer than many of them.
+    private func empty(_ url: String) throws {
+        isUsed = false
+        guard let database = try? PostgreSQLDatabase(url: url, laneCount: 1, readerCount: 1) else {
+            // A test may have left a migration that nobody knows.
+            return try PostgreSQLServer.shared.empty(url)
+        }
+        defer { database.close() }
+        try database.write(lane: 0) { transaction in
+            _ = try transaction.execute(
+                """
+                DO $$ DECLARE name TEXT; BEGIN
+                    FOR name IN SELECT table_name FROM information_schema.tables
+                                WHERE table_schema = 'public' AND table_type = 'BASE TABLE' AND table_name <> 'migrations' LOOP
+                        EXECUTE format('DELETE FROM %I', name);
+                    END LOOP;
+                END $$
+                """)
+        }
+    }
+    #endif
 
     deinit {
         switch place {
