@@ -79,37 +79,16 @@ public struct ChannelPolicy: Codable, Hashable, Sendable {
 }
 
 extension ChannelPolicy {
-    /// A policy that was written before ``updatePolicy`` existed leaves it to those whom it leaves changes of attributes to.
     public init(from decoder: any Decoder) throws {
-        let values = try decoder.container(keyedBy: CodingKeys.self)
-        type = try values.decode(ChannelType.self, forKey: .type)
-        create = try values.decode(Audience.self, forKey: .create)
-        discovery = try values.decode(Audience.self, forKey: .discovery)
-        join = try values.decode(Audience.self, forKey: .join)
-        leave = try values.decode(Audience.self, forKey: .leave)
-        add = try values.decode(Audience.self, forKey: .add)
-        invite = try values.decode(Audience.self, forKey: .invite)
-        remove = try values.decode(Audience.self, forKey: .remove)
-        read = try values.decode(Audience.self, forKey: .read)
-        send = try values.decode(Audience.self, forKey: .send)
-        update = try values.decode(Audience.self, forKey: .update)
-        moderate = try values.decode(Audience.self, forKey: .moderate)
-        delete = try values.decode(Audience.self, forKey: .delete)
-        usersAtCreation = try values.decode(Entry.self, forKey: .usersAtCreation)
-        invitationAudience = try values.decode(InvitationAudience.self, forKey: .invitationAudience)
-        distinct = try values.decode(Distinctness.self, forKey: .distinct)
-        allowsEphemeral = try values.decode(Bool.self, forKey: .allowsEphemeral)
-        maxMembers = try values.decode(Int.self, forKey: .maxMembers)
-        fixed = try values.decode([PolicyName].self, forKey: .fixed)
-        updatePolicy = update == .nobody ? .nobody : .operators
-        if values.contains(.updatePolicy) { updatePolicy = try values.decode(Audience.self, forKey: .updatePolicy) }
+        let values = try decoder.container(keyedBy: PolicyKnob.Key.self)
+        self = Self.base
+        type = try values.decode(ChannelType.self, forKey: PolicyKnob.Key(stringValue: "type"))
+        for name in PolicyName.allCases { try name.knob.decode(values, &self) }
+        fixed = try values.decode([PolicyName].self, forKey: PolicyKnob.Key(stringValue: "fixed"))
     }
-}
 
-/// The names of what a policy decides.
-public enum PolicyName: String, Codable, CaseIterable, Sendable, WireEnumeration {
-    case create, discovery, join, leave, add, invite, remove, read, send, update, updatePolicy, moderate, delete
-    case usersAtCreation, invitationAudience, distinct, allowsEphemeral, maxMembers
+    /// Any policy, for what is about to be replaced.
+    static let base = presets[0]
 }
 
 extension ChannelPolicy {

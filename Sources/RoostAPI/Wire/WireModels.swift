@@ -136,31 +136,6 @@ extension Channel: WireWritable {
     }
 }
 
-extension PolicyChanges: WireWritable {
-    public func write(to json: inout JSONBytes) {
-        json.beginObject()
-        json.member("create", create)
-        json.member("discovery", discovery)
-        json.member("join", join)
-        json.member("leave", leave)
-        json.member("add", add)
-        json.member("invite", invite)
-        json.member("remove", remove)
-        json.member("read", read)
-        json.member("send", send)
-        json.member("update", update)
-        json.member("updatePolicy", updatePolicy)
-        json.member("moderate", moderate)
-        json.member("delete", delete)
-        json.member("usersAtCreation", usersAtCreation)
-        json.member("invitationAudience", invitationAudience)
-        json.member("distinct", distinct)
-        json.member("allowsEphemeral", allowsEphemeral)
-        json.member("maxMembers", maxMembers)
-        json.endObject()
-    }
-}
-
 extension ChannelCounters: WireWritable {
     public func write(to json: inout JSONBytes) {
         json.beginObject()
