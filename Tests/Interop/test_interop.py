@@ -475,7 +475,7 @@ async def effects(world):
     root, bob = await world.http("root", "--role", "admin"), await world.http("bob")
     retry = {"kind": "idempotencyKeys.expire", "key": "none"}
     equal(await root.call("effects.listDead"), {"items": []}, "dead effects")
-    await refused(root.call("effects.retry", **retry), "not_found", status=404)
+    await refused(root.call("effects.retry", **retry), "not_found", field="effect", status=404)
     await refused(bob.call("effects.listDead"), "not_permitted", status=403)
     await refused(bob.call("effects.retry", **retry), "not_permitted", status=403)
 
