@@ -139,6 +139,8 @@ let package = Package(
             swiftSettings: settings
         ),
         .target(
+            name: "RoostClientModel", dependencies: ["RoostAPI", "Roost"], path: "Tests/RoostClientModel", swiftSettings: settings),
+        .target(
             name: "RoostFuzzing",
             dependencies: [
                 "RoostAPI", "RoostCore", "RoostServer", "RoostTestSupport",
@@ -153,12 +155,15 @@ let package = Package(
         .testTarget(name: "RoostAPITests", dependencies: ["RoostAPI"], swiftSettings: settings),
         .testTarget(
             name: "RoostCoreTests",
-            dependencies: ["RoostAPI", "RoostCore", "RoostDatabase", "RoostTestSupport", "CPageVFS", "CFaultVFS"],
+            dependencies: [
+                "RoostAPI", "RoostCore", "RoostDatabase", "RoostServer", "RoostTestSupport", "CPageVFS", "CFaultVFS",
+                .product(name: "NIOCore", package: "swift-nio"),
+            ],
             swiftSettings: settings),
         .testTarget(
             name: "ConvergenceTests",
             dependencies: [
-                "RoostAPI", "RoostCore", "RoostDatabase", "RoostServer", "Roost", "RoostTestSupport",
+                "RoostAPI", "RoostCore", "RoostDatabase", "RoostServer", "Roost", "RoostClientModel", "RoostTestSupport",
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOCore", package: "swift-nio"),
             ],
@@ -191,7 +196,7 @@ let package = Package(
         .testTarget(
             name: "SimulationTests",
             dependencies: [
-                "RoostAPI", "RoostCore", "RoostDatabase", "RoostServer", "Roost", "RoostTestSupport",
+                "RoostAPI", "RoostCore", "RoostDatabase", "RoostServer", "Roost", "RoostClientModel", "RoostTestSupport",
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOCore", package: "swift-nio"),
             ],

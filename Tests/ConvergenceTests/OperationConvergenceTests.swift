@@ -32,7 +32,7 @@ struct OperationConvergenceTests {
         var catchingUp: [(seat: Int, way: Room.CatchUp)] = []
         for way in Self.ways {
             for live in PreparedRoom.users.indices {
-                let stale = room.seat(like: live)
+                let stale = room.seat(like: live, withDevice: way == .resume)
                 names[stale] = "stale, \(way.testDescription)"
                 try room.disconnect(stale)
                 catchingUp.append((stale, way))
@@ -42,7 +42,7 @@ struct OperationConvergenceTests {
         try room.deliver()
         for way in Self.beginnings {
             for user in PreparedRoom.users {
-                let fresh = room.seat(user)
+                let fresh = room.seat(user, withDevice: way == .resume)
                 names[fresh] = "fresh, \(way.testDescription)"
                 catchingUp.append((fresh, way))
             }

@@ -31,7 +31,7 @@ struct RandomConvergenceTests {
         let world = try CoreWorld()
         var history = try RandomHistory(seed: seed, in: world)
         let room = Room(world)
-        let seats = (history.users + history.users).map { room.seat($0) }
+        let seats = (history.users + history.users).map { room.seat($0, withDevice: way == .resume) }
         var random = SeededGenerator(seed: seed + 1000)
         var steps: [String] = []
         for _ in 0..<120 {

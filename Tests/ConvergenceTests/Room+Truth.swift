@@ -37,7 +37,7 @@ extension Room {
     }
 
     /// What a user sees who fetches everything now; of each channel the messages from where another one's window starts.
-    private func fetched(as user: UserID, like other: ReferenceClient, deleted: Set<ChannelID>) throws -> View {
+    private func fetched(as user: UserID, from starts: [ChannelID: Seq], deleted: Set<ChannelID>) throws -> View {
         var view = View()
         let channels = try all { try world.perform(QueryChannels(hidden: .all, limit: 100, cursor: $0), as: user) }
         for shown in channels {
@@ -45,7 +45,7 @@ extension Room {
             view.add(
                 shown.channel, capabilities: shown.ownCapabilities,
                 unread: try world.perform(GetUnread(channel: id), as: user).unreadCount, hidden: shown.hiddenState,
-                messages: try allMessages(of: id, from: other.channels[id]?.windowStart ?? 0, as: user),
+                messages: try allMessages(of: id, from: starts[id] ?? 0, as: user),
                 members: try allMembers(of: id, as: user), pending: try allPending(into: id, as: user))
         }
         let own = try world.perform(GetMyChanges(after: 0, limit: 1000), as: user)
@@ -64,15 +64,27 @@ extension Room {
             try world.rows("SELECT channel_id FROM channels WHERE deleted_at IS NOT NULL") { $0.identifier(ChannelID.self) })
         // Devices of one user that hold as much of the history are compared with one fetch.
         var truths: [Window: View] = [:]
+        func compare(
+            _ held: View, of user: UserID, from starts: [ChannelID: Seq], except isLeftOut: (String) -> Bool
+        ) throws -> [String] {
+            let window = Window(user: user, starts: starts)
+            var (held, truth) = (held, try truths[window] ?? fetched(as: user, from: starts, deleted: deleted))
+            truths[window] = truth
+            held.forget(isLeftOut)
+            truth.forget(isLeftOut)
+            return held.differences(from: truth)
+        }
         return try indices.flatMap { index in
             let client = seats[index].client
-            let window = Window(user: client.user, starts: client.channels.mapValues(\.windowStart))
-            var held = client.view(deleted: deleted)
-            var truth = try truths[window] ?? fetched(as: client.user, like: client, deleted: deleted)
-            truths[window] = truth
-            held.forget(isExpected)
-            truth.forget(isExpected)
-            return held.differences(from: truth).map { "\(index) \(client.user): \($0)" }
+            let user = client.user
+            var found = try compare(
+                client.view(deleted: deleted), of: user, from: client.channels.mapValues(\.windowStart), except: isExpected
+            ).map { "\(index) \(user): \($0)" }
+            guard let device = seats[index].device else { return found }
+            found += try compare(device.view(deleted: deleted), of: user, from: device.windowStarts) { fact in
+                isExpected(fact) || Device.isPartOfCache(fact)
+            }.map { "\(index) \(user)'s device: \($0)" }
+            return found
         }
     }
 

@@ -11,7 +11,7 @@ import Testing
 /// A world with clients in it. The hub's `Subscriptions` say what each of them gets, as bytes; the clients catch up as the server lets them.
 final class Room {
     /// How a client catches up.
-    enum CatchUp: Sendable, CustomTestStringConvertible {
+    enum CatchUp: Equatable, Sendable, CustomTestStringConvertible {
         /// Everything in one call.
         case resume
         /// Stream by stream, in pages of so many rows.
@@ -33,19 +33,33 @@ final class Room {
         case ownStream, channelStreams
     }
 
+    /// An event as a connection got it.
+    struct Arrival {
+        let event: Event
+        let text: [UInt8]
+    }
+
     /// A client and its connection.
     struct Seat {
         var client: ReferenceClient
+        /// The SDK's client in the same place, where there is one: it gets the same bytes, and catches up by itself.
+        var device: Device?
         /// What the hub knows it by. It stays for a while when the client doesn't hear any more.
         var connection: ConnectionID?
         var isConnected = false
         /// Events that came on this connection.
-        var received: [Event] = []
+        var received: [Arrival] = []
         /// Events that came while the client was catching up.
         var held: [Event]?
         /// The events that are late, and those of them that are still on their way.
         var late: Late?
-        var onTheirWay: [Event] = []
+        var onTheirWay: [Arrival] = []
+
+        /// Brings an event to both.
+        mutating func receive(_ arrival: Arrival) {
+            client.receive(arrival.event)
+            device?.receive(arrival.text)
+        }
     }
 
     let world: CoreWorld
@@ -54,19 +68,20 @@ final class Room {
     private var subscriptions = Subscriptions<Int>()
     private var lastConnection: Int64 = 1000
     /// Events as they were read from bytes that several clients got.
-    private var decoded: [ByteBuffer: [Event]] = [:]
+    private var decoded: [ByteBuffer: [Arrival]] = [:]
 
     init(_ world: CoreWorld) { self.world = world }
 
     /// Adds a client that has nothing, and isn't connected.
-    func seat(_ user: UserID) -> Int {
-        seats.append(Seat(client: ReferenceClient(user: user)))
+    func seat(_ user: UserID, withDevice: Bool = true) -> Int {
+        seats.append(Seat(client: ReferenceClient(user: user), device: withDevice ? Device(user: user) : nil))
         return seats.count - 1
     }
 
     /// Adds a client that holds what another one does, and isn't connected.
-    func seat(like index: Int) -> Int {
-        seats.append(Seat(client: seats[index].client))
+    func seat(like index: Int, withDevice: Bool = true) -> Int {
+        seats.append(Seat(client: seats[index].client, device: withDevice ? seats[index].device : nil))
+        seats[seats.count - 1].device?.disconnect()
         return seats.count - 1
     }
 
@@ -83,16 +98,16 @@ final class Room {
 
     private func perform(_ action: Subscriptions<Int>.Action) {
         guard case .send(let bytes, _, let index) = action, seats[index].isConnected else { return }
-        for event in events(in: bytes) { bring(event, to: &seats[index]) }
+        for arrival in arrivals(in: bytes) { bring(arrival, to: &seats[index]) }
     }
 
     /// The events in what is written to a connection. What else is told to it, the end of watching say, changes no state.
-    private func events(in bytes: ByteBuffer) -> [Event] {
+    private func arrivals(in bytes: ByteBuffer) -> [Arrival] {
         if let known = decoded[bytes] { return known }
         let texts = ServerFrame.texts(in: bytes).filter { $0.starts(with: #"{"watching":"#.utf8) }
-        let events = texts.compactMap { text in
+        let events = texts.compactMap { text -> Arrival? in
             do {
-                return try JSONDecoder().decode(Event.self, from: Data(text))
+                return Arrival(event: try JSONDecoder().decode(Event.self, from: Data(text)), text: text)
             } catch {
                 Issue.record("An event that can't be read: \(error) in \(String(decoding: text, as: UTF8.self))")
                 return nil
@@ -105,25 +120,39 @@ final class Room {
     /// What a client does by itself once events are applied.
     private func settle(_ index: Int) throws {
         if seats[index].client.hasGap { try catchUp(index, by: .resume) }
+        try answerCalls(index)
         try fetchLists(index)
     }
 
-    private func bring(_ event: Event, to seat: inout Seat) {
-        seat.received.append(event)
+    /// Answers what the device asks for, as long as it asks.
+    private func answerCalls(_ index: Int, between: () throws -> Void = {}) throws {
+        var count = 0
+        while seats[index].device?.hasCalls == true {
+            try seats[index].device?.answer(in: world)
+            count += 1
+            guard count < 100 else { throw Missed("an end of the calls of \(seats[index].client.user)'s device") }
+            if seats[index].device?.hasCalls == true { try between() }
+        }
+    }
+
+    private func bring(_ arrival: Arrival, to seat: inout Seat) {
+        seat.received.append(arrival)
         if seat.held != nil {
-            seat.held?.append(event)
-        } else if seat.late == event.lateness {
-            seat.onTheirWay.append(event)
+            seat.held?.append(arrival.event)
+            // It holds by itself what comes while it catches up.
+            seat.device?.receive(arrival.text)
+        } else if seat.late == arrival.event.lateness {
+            seat.onTheirWay.append(arrival)
         } else {
-            seat.client.receive(event)
+            seat.receive(arrival)
         }
     }
 
     /// Brings what was late.
     func arrive(_ index: Int) throws {
-        let events = seats[index].onTheirWay
+        let arrivals = seats[index].onTheirWay
         seats[index].onTheirWay = []
-        for event in events { seats[index].client.receive(event) }
+        for arrival in arrivals { seats[index].receive(arrival) }
         if seats[index].late == .ownStream { attach(index) }
         try settle(index)
     }
@@ -131,7 +160,8 @@ final class Room {
     /// Of a channel that a client learns of only now, a node brings what came since the client's user joined it.
     private func attach(_ index: Int) {
         for channel in seats[index].client.channels.keys.sorted() {
-            for event in seats[index].received where event.stream == .channel(channel) { seats[index].client.receive(event) }
+            let arrivals = seats[index].received.filter { $0.event.stream == .channel(channel) }
+            for arrival in arrivals { seats[index].receive(arrival) }
         }
     }
 
@@ -151,11 +181,13 @@ final class Room {
         seats[index].isConnected = true
         seats[index].received = []
         seats[index].held = []
+        seats[index].device?.connect(at: world.now)
     }
 
     func disconnect(_ index: Int) throws {
         try deliver()
         disconnectFromHub(index)
+        seats[index].device?.disconnect()
         seats[index].isConnected = false
         seats[index].held = nil
         seats[index].onTheirWay = []
@@ -175,6 +207,7 @@ final class Room {
         case .pages(let limit): try catchUpInPages(index, limit: limit, between: between)
         case .missedEvents(let limit): try bringMissedEvents(to: index, limit: limit)
         }
+        try answerCalls(index, between: between)
         try fetchLists(index)
     }
 
@@ -232,7 +265,7 @@ final class Room {
         for step in frames.steps {
             hub.deliver(step) { action in
                 guard case .send(let bytes, _, _) = action else { return }
-                for event in events(in: bytes) { seats[index].client.receive(event) }
+                for arrival in arrivals(in: bytes) { seats[index].client.receive(arrival.event) }
             }
         }
     }

@@ -136,7 +136,7 @@ struct StoryConvergenceTests {
             // From here on one is away until each of the steps that follow.
             for live in PreparedRoom.users.indices {
                 for until in number..<story.steps.count {
-                    let seat = room.seat(like: live)
+                    let seat = room.seat(like: live, withDevice: way == .resume)
                     try room.disconnect(seat)
                     away.append((seat, until))
                 }

@@ -203,7 +203,7 @@ public final class CoreWorld {
             case (nil, _): return event
             case (.channel(let asked, _), .channel(let told, _)): return asked == told ? event : nil
             case (.user(let asked), .user(let told)): return asked == told ? event : nil
-            case (.channel, .user), (.user, .channel): return nil
+            default: return nil
             }
         }
     }

@@ -2,6 +2,7 @@ import RoostAPI
 import Testing
 
 @testable import Roost
+@testable import RoostClientModel
 
 /// A checker that finds nothing in a run proves something only if it finds what is there.
 @Suite("The checker of simulations")

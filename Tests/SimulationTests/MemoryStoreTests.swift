@@ -4,6 +4,7 @@ import RoostTestSupport
 import Testing
 
 @testable import Roost
+@testable import RoostClientModel
 
 @Suite("The model of the store in simulations")
 struct MemoryStoreTests {

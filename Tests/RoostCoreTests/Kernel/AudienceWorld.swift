@@ -1,11 +1,16 @@
+import Foundation
+import NIOCore
 import RoostAPI
 import RoostCore
 import RoostDatabase
 import RoostTestSupport
+import Testing
+
+@testable import RoostServer
 
 /// A channel `room` with everybody who could hear of something in it, and what reaches each of their devices.
 ///
-/// The devices get events as a server's connections do: a notice says who, and other notices say who gets a channel's events from then on.
+/// The devices get what the hub's own `Subscriptions` give a server's connections.
 ///
 /// - `ann` owns the channel, on two devices; `oda` is an operator; `bob`, on two devices, and `cid` are members.
 /// - `ida` is invited by ann and hasn't answered; `fay` was a member and left; `sam` never was one, and accepts no invitation by himself.
@@ -24,18 +29,7 @@ final class AudienceWorld {
     /// What reached each device, in its order.
     private(set) var received: [String: [String]] = [:]
 
-    private struct Connection {
-        let user: UserID
-        var joined: Set<ChannelID> = []
-        var watched: Set<ChannelID> = []
-        var appRole = AppRole.user
-        var roles: [ChannelID: ChannelRole] = [:]
-
-        func isReader(of channel: ChannelID, _ readers: Readers) -> Bool {
-            readers.contain(appRole, as: joined.contains(channel) ? roles[channel] ?? .member : nil)
-        }
-    }
-    private var connections: [ConnectionID: Connection] = [:]
+    private var subscriptions = Subscriptions<String>()
 
     init(type: ChannelType) throws {
         core = try CoreWorld()
@@ -60,7 +54,8 @@ final class AudienceWorld {
             try context.connect(ConnectionID(rawValue: Int64(number)))
             return context.notices
         }
-        notices.forEach(deliver)
+        subscriptions.add(Self.devices[number], as: ConnectionID(rawValue: Int64(number)))
+        deliver(notices)
     }
 
     private static func user(of device: String) -> UserID { UserID(String(device.prefix { $0 != "/" })) }
@@ -73,60 +68,43 @@ final class AudienceWorld {
         let notices = try core.told {
             code = try core.code(operation, as: Self.user(of: device), role: role, connection: connection)
         }
-        notices.forEach(deliver)
+        deliver(notices)
         return code
     }
 
     func forget() { received = [:] }
 
-    private func deliver(_ notice: Notice) {
-        switch notice {
-        case .event(let event, .channel(let channel, let readers)):
-            let heard = "\(event.kind.rawValue) \(event.stream)"
-            for (id, connection) in connections where connection.joined.contains(channel) || connection.watched.contains(channel) {
-                let isReader = connection.isReader(of: channel, readers)
-                if !isReader { connections[id]?.watched.remove(channel) }
-                guard isReader || connection.joined.contains(channel) else { continue }
-                let hides = !isReader && event.rows.messages != nil
-                received[Self.devices[Int(id.rawValue)], default: []].append(heard + (hides ? " without its message" : ""))
+    private func deliver(_ notices: [Notice]) {
+        for step in EventFrames.steps(for: [Committed(notices: notices, answer: .waiting {})]) {
+            var ended: [String] = []
+            subscriptions.deliver(step) { action in
+                switch action {
+                case .send(let bytes, _, let device): hear(bytes, on: device, of: notices)
+                case .checkAccess(let changes, let device):
+                    if case .user(_, true, _) = changes[.user(Self.user(of: device))] { ended.append(device) }
+                default: break
+                }
             }
-        case .event(let event, .user(let user)):
-            let heard = "\(event.kind.rawValue) \(event.stream)"
-            for (id, connection) in connections where connection.user == user {
-                received[Self.devices[Int(id.rawValue)], default: []].append(heard)
+            for device in ended {
+                let number = Self.devices.firstIndex(of: device) ?? 0
+                subscriptions.remove(ConnectionID(rawValue: Int64(number))) { _ in }
             }
-        case .joined(let user, let channel, _, let role):
-            change(of: user) { connection in
-                connection.joined.insert(channel)
-                connection.roles[channel] = role
-            }
-        case .role(let user, let channel, let role, _): change(of: user) { $0.roles[channel] = role }
-        case .left(let user, let channel):
-            change(of: user) { connection in
-                connection.joined.remove(channel)
-                connection.watched.remove(channel)
-            }
-        case .destroyed(let channel):
-            change(of: nil) { connection in
-                connection.joined.remove(channel)
-                connection.watched.remove(channel)
-            }
-        case .connected(let id, let user, let streams):
-            connections[id] = Connection(
-                user: user, joined: Set(streams.channels.keys), appRole: streams.appRole, roles: streams.roles)
-        case .watching(let id, _, let channel, _): connections[id]?.watched.insert(channel)
-        case .stoppedWatching(let id, _, let channel): connections[id]?.watched.remove(channel)
-        case .accessChanged(let changes):
-            for case .user(let user, true, _) in changes { connections = connections.filter { $0.value.user != user } }
-        case .floor: break
         }
     }
 
-    private func change(of user: UserID?, _ apply: (inout Connection) -> Void) {
-        for (id, connection) in connections where user == nil || connection.user == user {
-            var changed = connection
-            apply(&changed)
-            connections[id] = changed
+    /// Notes the events in what a device gets. One that lacks messages which others have says so.
+    private func hear(_ bytes: ByteBuffer, on device: String, of notices: [Notice]) {
+        for text in ServerFrame.texts(in: bytes) where text.starts(with: #"{"watching":"#.utf8) {
+            guard let event = try? JSONDecoder().decode(Event.self, from: Data(text)) else {
+                Issue.record("An event that can't be read: \(String(decoding: text, as: UTF8.self))")
+                continue
+            }
+            let isConcealed = notices.contains { notice in
+                guard case .event(let whole, _) = notice, whole.stream == event.stream, whole.seq == event.seq else { return false }
+                return whole.rows.messages != nil && event.rows.messages == nil
+            }
+            let heard = "\(event.kind.rawValue) \(event.stream)"
+            received[device, default: []].append(heard + (isConcealed ? " without its message" : ""))
         }
     }
 }

@@ -2,6 +2,7 @@ import RoostAPI
 import RoostTestSupport
 
 @testable import Roost
+@testable import RoostClientModel
 
 /// What clients hold and show.
 extension Checker {

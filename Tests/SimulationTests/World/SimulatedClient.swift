@@ -2,6 +2,7 @@ import RoostAPI
 import RoostTestSupport
 
 @testable import Roost
+@testable import RoostClientModel
 
 /// One device: the real machine, with a store and an outbox that outlive it, and timers on the scheduler's clock.
 ///

@@ -2,6 +2,7 @@ import RoostAPI
 import RoostTestSupport
 
 @testable import Roost
+@testable import RoostClientModel
 
 /// What people do, whatever comes to their minds.
 extension Simulation {

@@ -2,6 +2,7 @@ import RoostAPI
 import RoostTestSupport
 
 @testable import Roost
+@testable import RoostClientModel
 
 /// One run: a server, several devices of several users, a bad network and bad luck, all of it from one seed; and a checker that watches.
 final class Simulation {

@@ -1,0 +1,97 @@
+import RoostAPI
+import RoostTestSupport
+
+@testable import Roost
+@testable import RoostClientModel
+
+/// The SDK's own `Sync` with a cache, fed with the bytes that a connection gets: what an app holds.
+///
+/// It connects whenever it is told to, and resumes by itself. What it calls waits for ``answer(in:)``.
+struct Device {
+    private var sync: Sync
+    private(set) var store: MemoryStore
+    /// Calls as they were sent.
+    private var calls: [[UInt8]] = []
+
+    init(user: UserID) {
+        store = MemoryStore(user: user)
+        sync = Sync(user: user, client: "test", random: SeededGenerator(seed: 1))
+    }
+
+    var hasCalls: Bool { !calls.isEmpty }
+
+    mutating func connect(at now: Timestamp) {
+        disconnect()
+        feed(.start)
+        let welcome = WelcomeFrame(
+            welcome: .init(
+                user: sync.user, role: .user, connection: 1, epoch: "first", version: "1", now: now, tokenExpiresAt: now,
+                pingIntervalSeconds: 30))
+        if let bytes = try? JSONWriter.bytes(of: welcome) { receive(bytes) }
+    }
+
+    mutating func disconnect() {
+        feed(.stop)
+        calls = []
+    }
+
+    mutating func receive(_ frame: [UInt8]) { feed(.transport(sync.connection, .message(frame))) }
+
+    /// Answers the oldest call, as the server does.
+    mutating func answer(in world: CoreWorld) throws {
+        guard !calls.isEmpty else { return }
+        if let reply = try world.reply(to: calls.removeFirst(), as: sync.user) { receive(reply) }
+    }
+
+    private mutating func feed(_ input: Sync.Input) {
+        var inputs = [input]
+        while !inputs.isEmpty {
+            for output in sync.handle(inputs.removeFirst()) {
+                switch output {
+                case .store(let writes): store.apply(writes)
+                case .send(let bytes): calls.append(bytes)
+                case .fetchToken: inputs.append(.token("token"))
+                case .open(let number): inputs.append(.transport(number, .opened))
+                default: break
+                }
+            }
+        }
+        // The authentication has its answer in the welcome.
+        calls.removeAll { $0.starts(with: #"{"authenticate""#.utf8) }
+    }
+}
+
+extension Device {
+    /// What an app shows of it. Lists of members and of invitations into a channel aren't cached whole.
+    ///
+    /// - Parameter deleted: channels whose end nobody is told of by their membership.
+    func view(deleted: Set<ChannelID>) -> View {
+        var view = View()
+        var total = TotalUnread(unreadCount: 0, unreadChannelCount: 0)
+        for id in store.joined {
+            guard let channel = store.channels[id], let membership = store.memberships[id] else { continue }
+            let unread = store.unread(in: id) ?? 0
+            total.unreadCount += unread
+            total.unreadChannelCount += unread > 0 ? 1 : 0
+            view.add(
+                channel, capabilities: store.capabilities[id]?.now(as: membership.role) ?? [], unread: unread,
+                hidden: membership.visibility(in: channel.counters), messages: Array((store.messages[id] ?? [:]).values),
+                members: [], pending: [])
+        }
+        let user = store.user
+        view.add(
+            profile: store.users[user], preferences: store.preferences, seq: store.saved.userCursor, total: total,
+            memberships: store.memberships.values.filter { !deleted.contains($0.channelId) },
+            invitations: store.invitations.values.filter { $0.userId == user || $0.inviter == user })
+        view.forget(Self.isPartOfCache)
+        return view
+    }
+
+    /// Facts of which the cache holds only a part.
+    static func isPartOfCache(_ fact: String) -> Bool {
+        fact.hasSuffix(": members") || fact.hasSuffix(": pending") || fact == "leaked"
+    }
+
+    /// Where the cached messages of each channel begin.
+    var windowStarts: [ChannelID: Seq] { store.saved.channels.mapValues(\.windowStart) }
+}
