@@ -139,6 +139,8 @@ public struct Context {
 public enum Notice: Hashable, Sendable {
     /// An event, to the connections of its audience.
     case event(Event, Audience)
+    /// A signal, to those connections of its audience that are there.
+    case signal(Signal, Audience)
     /// The user's connections get the channel's events after this seq, as of a member with a role.
     case joined(UserID, ChannelID, at: Seq, as: ChannelRole = .member)
     /// The role that a member has from a seq of the channel on.
@@ -158,11 +160,18 @@ public enum Notice: Hashable, Sendable {
     case accessChanged([AccessChange])
 }
 
-/// Who receives an event. A value: no rule knows how it gets there.
+/// Who receives an event or a signal. A value: no rule knows how it gets there.
+///
+/// An event goes to all who follow its stream, or some of them would find a hole: of a channel's stream to the channel, of a user's to the user.
+/// What a part of a channel is to learn for good goes to the streams of those users. The narrower audiences are for signals.
 public enum Audience: Hashable, Sendable {
     /// The connections of the channel's members, and those that watch it. Members who aren't readers get the event without messages, and
     /// others who aren't stop watching before it.
     case channel(ChannelID, Readers = Readers())
     /// The connections of one user.
     case user(UserID)
+    /// The connections that watch the channel and may read it, members or not.
+    case watchers(ChannelID, Readers = Readers())
+    /// The connections of members with one of these roles, watching or not (ledger §4, `mods`).
+    case moderators(ChannelID, roles: [ChannelRole] = [.owner, .operator])
 }

@@ -33,6 +33,8 @@ struct SocketBudget {
     private(set) var unwrittenEventBytes = 0
     /// Whether the client leaves what was sent unread.
     private(set) var isUnread = false
+    /// Signals that wait for the client to read. They are few, and close nobody.
+    private var signalBytes = 0
     private var publishedBytes = 0
 
     init(limits: Limits) { self.limits = limits }
@@ -41,7 +43,7 @@ struct SocketBudget {
     var underWayBytes: Int { largeWeightBytes + smallCalls * limits.smallWeightBytes }
 
     /// All that is held for the socket.
-    var heldBytes: Int { undecodedBytes + largeAskedBytes + smallCalls * limits.smallCallBytes + unwrittenBytes }
+    var heldBytes: Int { undecodedBytes + largeAskedBytes + smallCalls * limits.smallCallBytes + unwrittenBytes + signalBytes }
 
     /// Whether the next call may be decoded. What one read of the socket brought beyond that waits as bytes.
     var mayDecode: Bool { underWayBytes < limits.underWayBytesMax && !isUnread }
@@ -84,6 +86,9 @@ struct SocketBudget {
         unwrittenBytes += sizeBytes
         if isEvent { unwrittenEventBytes += sizeBytes }
     }
+
+    /// Signals that wait are now so much.
+    mutating func signals(_ sizeBytes: Int) { signalBytes = sizeBytes }
 
     /// The client fell behind: `sizeBytes` had just been handed over.
     mutating func becameUnread(_ sizeBytes: Int) {

@@ -73,13 +73,25 @@ final class ClusterNode: Delivery {
                 items: items, attachments: attachments, answer: operation.answer, user: operation.user, channel: operation.channel,
                 callerSeq: operation.callerSeq)
         }
-        let access = committed.flatMap(\.notices).filter { if case .accessChanged = $0 { true } else { false } }
-        hub.deliver(access.map(EventFrames.Step.change))
+        deliverPastRelay(committed)
         // What is committed is never dropped: the engine's own queues bound it.
         inbox.put(.committed(operations), isUrgent: true)
         let packets = Packet.encode(operations.lazy.flatMap(\.items))
         for packet in packets { bus.publish(packet.bytes, to: .stream(packet.stream)) }
         counts.withLock { $0.published += Int64(packets.count) }
+    }
+
+    /// What has no place in a stream. Signals reach this node's sockets alone so far.
+    private func deliverPastRelay(_ committed: [Committed]) {
+        var frames = EventFrames()
+        for notice in committed.lazy.flatMap(\.notices) {
+            switch notice {
+            case .accessChanged: frames.change(notice)
+            case .signal(let signal, let audience): frames.add(signal, to: audience)
+            default: break
+            }
+        }
+        hub.deliver(frames.steps)
     }
 
     func preparePresence(of channel: ChannelID, then run: @escaping @Sendable () -> Void) {

@@ -17,6 +17,8 @@ struct EventFrames {
         /// An event of the past, to those who begin to get a channel's. A connection that gets them already has had it, or will.
         case catchUp(Newcomers, ChannelID, Readers, Frames)
         case catchUpOld(Newcomers, OldEvent)
+        /// Of several with one key that are delivered together, only the newest is there.
+        case signal(SignalFrame, Audience)
         case change(Notice)
         /// A connection has asked to watch a channel, which it may not get yet.
         case watches(ConnectionID, UserID, ChannelID)
@@ -48,6 +50,13 @@ struct EventFrames {
     private(set) var steps: [Step] = []
     /// Where in `steps` the buffer of a channel stands that may still grow.
     private var open: [ChannelID: Int] = [:]
+    /// Where in `steps` the newest signal of a key stands, for each audience.
+    private var signals: [SignalPlace: Int] = [:]
+
+    private struct SignalPlace: Hashable {
+        let key: Signal.Key
+        let audience: Audience
+    }
 
     /// Adds an event of a stream, as its members in JSON.
     ///
@@ -92,6 +101,18 @@ struct EventFrames {
         }
     }
 
+    /// Adds a signal, which replaces an older one of its key. It stands in no order with events.
+    mutating func add(_ signal: Signal, to audience: Audience) {
+        let place = SignalPlace(key: signal.key, audience: audience)
+        let step = Step.signal(SignalFrame(signal), audience)
+        if let index = signals[place] {
+            steps[index] = step
+        } else {
+            signals[place] = steps.count
+            steps.append(step)
+        }
+    }
+
     mutating func watches(_ connection: ConnectionID, _ user: UserID, _ channel: ChannelID) {
         open.removeAll(keepingCapacity: true)
         steps.append(.watches(connection, user, channel))
@@ -114,12 +135,13 @@ struct EventFrames {
         var frames = EventFrames()
         for operation in committed {
             for notice in operation.notices {
-                if case .event(let event, let audience) = notice {
+                switch notice {
+                case .event(let event, let audience):
                     frames.add(
                         event.encodedMembers, of: event.stream, oldestMessage: event.oldestMessage(to: audience.readers),
                         readers: audience.readers, to: audience)
-                } else {
-                    frames.change(notice)
+                case .signal(let signal, let audience): frames.add(signal, to: audience)
+                default: frames.change(notice)
                 }
             }
             if case .socket(let address, let payload) = operation.answer { frames.reply(payload, to: address) }
@@ -131,8 +153,8 @@ struct EventFrames {
 extension Audience {
     var readers: Readers {
         switch self {
-        case .channel(_, let readers): readers
-        case .user: Readers()
+        case .channel(_, let readers), .watchers(_, let readers): readers
+        case .user, .moderators: Readers()
         }
     }
 }

@@ -48,7 +48,8 @@ final class HubShard {
 
     func tick(_ now: NIODeadline) {
         let sockets = subscriptions.sockets
-        for socket in sockets.values { socket.tick(now) }
+        let time = Timestamp.now
+        for socket in sockets.values { socket.tick(now, time) }
     }
 
     // MARK: Delivery
@@ -79,6 +80,10 @@ final class HubShard {
             deliveryCount += Int64(eventCount)
             sentByteCount += Int64(bytes.readableBytes)
             socket.send(event: bytes)
+            noteUnflushed(socket)
+        case .signal(let signal, let socket):
+            sentByteCount += Int64(signal.bytes.readableBytes)
+            socket.send(signal: signal)
             noteUnflushed(socket)
         case .reply(let payload, let socket): send(payload, to: socket)
         case .checkAccess(let changes, let socket): if socket.endIfRefused(by: changes) { noteEnding(socket) }

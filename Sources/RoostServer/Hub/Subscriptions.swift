@@ -10,6 +10,7 @@ import RoostCore
 /// 2. An event says who may read it. If that differs from what the last event of the channel said, every receiver is asked about anew before
 ///    the event: members who aren't readers get it without messages, and watchers who aren't stop watching.
 /// 3. An event with messages from before a receiver's history floor is given without them.
+/// 4. A signal goes to those of its audience who may read by what the last event said and by what the signal says. It changes nothing.
 ///
 /// The hub has one for each event loop, and simulations drive the same one.
 ///
@@ -19,6 +20,8 @@ struct Subscriptions<Socket> {
     enum Action {
         /// Write so many events, framed already.
         case send(ByteBuffer, eventCount: Int, to: Socket)
+        /// Write a signal, unless the connection has too much to do.
+        case signal(SignalFrame, to: Socket)
         /// Write a reply.
         case reply([UInt8], to: Socket)
         /// End the connection if these changes shut its caller out.
@@ -65,9 +68,12 @@ struct Subscriptions<Socket> {
             }
         }
 
+        /// What the user is in a channel.
+        func role(in channel: ChannelID) -> ChannelRole { roles[channel]?.role ?? .member }
+
         /// Whether the connection may have what messages of a channel say.
         func isReader(of channel: ChannelID, _ readers: Readers, isMember: Bool) -> Bool {
-            readers.contain(appRole, as: isMember ? roles[channel]?.role ?? .member : nil)
+            readers.contain(appRole, as: isMember ? role(in: channel) : nil)
         }
     }
 
@@ -81,9 +87,24 @@ struct Subscriptions<Socket> {
 
     /// The connections that get a channel's events.
     private struct Receivers {
-        var byConnection: [ConnectionID: Receiver] = [:]
+        private(set) var byConnection: [ConnectionID: Receiver] = [:]
+        /// Those who watch, and those who are more than an ordinary member: few of many.
+        private(set) var watching: Set<ConnectionID> = []
+        private(set) var ranked: Set<ConnectionID> = []
         /// Who may read as of the last event: their floors are by it. Nil where that is to be asked anew.
         var readers: Readers?
+
+        mutating func put(_ receiver: Receiver, as connection: ConnectionID, isRanked: Bool) {
+            byConnection[connection] = receiver
+            if receiver.isWatching { watching.insert(connection) } else { watching.remove(connection) }
+            if isRanked { ranked.insert(connection) } else { ranked.remove(connection) }
+        }
+
+        mutating func remove(_ connection: ConnectionID) {
+            byConnection[connection] = nil
+            watching.remove(connection)
+            ranked.remove(connection)
+        }
     }
 
     /// All connections, those before their welcome too.
@@ -137,8 +158,17 @@ struct Subscriptions<Socket> {
         case .send(.user(let user), let frames):
             guard let connections = connectionsOfUser[user] else { return }
             for (_, socket) in connections { perform(.send(frames.notification, eventCount: frames.eventCount, to: socket)) }
+        case .send(let audience, let frames):
+            for receiver in receivers(of: audience) {
+                let bytes = frames.bytes(isWatching: receiver.isWatching)
+                perform(.send(bytes, eventCount: frames.eventCount, to: receiver.socket))
+            }
         case .sendOld(let audience, let event):
             send(event, to: audience, perform)
+        case .signal(let frame, .user(let user)):
+            for (_, socket) in connectionsOfUser[user] ?? [] { perform(.signal(frame, to: socket)) }
+        case .signal(let frame, let audience):
+            for receiver in receivers(of: audience) { perform(.signal(frame, to: receiver.socket)) }
         case .catchUp(let newcomers, let channel, let readers, let frames):
             for receiver in self.newcomers(newcomers, to: channel, readers) {
                 let bytes = frames.bytes(isWatching: receiver.watched.contains(channel))
@@ -173,11 +203,48 @@ struct Subscriptions<Socket> {
                 guard let subscriber = subscribers[connection] else { continue }
                 send(event, &forms, to: subscriber, isByMembership: true, perform)
             }
+        case .watchers, .moderators:
+            for receiver in receivers(of: audience) {
+                guard let frames = forms.frames(above: receiver.floor) else { continue }
+                let bytes = frames.bytes(isWatching: receiver.isWatching)
+                perform(.send(bytes, eventCount: frames.eventCount, to: receiver.socket))
+            }
+        }
+    }
+
+    /// Those of a channel's receivers whom an audience names, as they stand: nobody is asked about anew. Nobody of a user's.
+    private func receivers(of audience: Audience) -> [Receiver] {
+        switch audience {
+        case .user: return []
+        case .channel(let channel, let readers):
+            return (channels[channel]?.byConnection.keys).map { readingReceivers(of: channel, $0, readers) } ?? []
+        case .watchers(let channel, let readers):
+            return (channels[channel]?.watching).map { readingReceivers(of: channel, $0, readers) } ?? []
+        case .moderators(let channel, let roles):
+            return (channels[channel]?.ranked ?? []).compactMap { connection in
+                guard let subscriber = subscribers[connection], roles.contains(subscriber.role(in: channel)) else { return nil }
+                return channels[channel]?.byConnection[connection]
+            }
+        }
+    }
+
+    /// Those who may read by what the last event said, and by what is said now.
+    private func readingReceivers(
+        of channel: ChannelID, _ connections: some Sequence<ConnectionID>, _ readers: Readers
+    ) -> [Receiver] {
+        guard let receivers = channels[channel] else { return [] }
+        return connections.compactMap { connection in
+            guard let receiver = receivers.byConnection[connection], receiver.floor != .max else { return nil }
+            if receivers.readers == readers { return receiver }
+            guard let subscriber = subscribers[connection] else { return nil }
+            let isMember = subscriber.joined.contains(channel)
+            return subscriber.isReader(of: channel, readers, isMember: isMember) ? receiver : nil
         }
     }
 
     private func send(
-        _ event: OldEvent, _ forms: inout OldEventForms, to subscriber: Subscriber, isByMembership: Bool, _ perform: (Action) -> Void
+        _ event: OldEvent, _ forms: inout OldEventForms, to subscriber: Subscriber, isByMembership: Bool,
+        _ perform: (Action) -> Void
     ) {
         let channel = event.channel
         let isMember = isByMembership || subscriber.joined.contains(channel)
@@ -208,7 +275,7 @@ struct Subscriptions<Socket> {
 extension Subscriptions {
     private mutating func change(_ notice: Notice, _ perform: (Action) -> Void) {
         switch notice {
-        case .event: break
+        case .event, .signal: break
         case .connected(let connection, let user, let streams): connect(connection, user, streams, perform)
         case .joined(let user, let channel, let seq, let role):
             for connection in connections(of: user) {
@@ -305,7 +372,8 @@ extension Subscriptions {
             // Whoever begins to watch may read: then the last event was told to other readers than there are now.
             if isMember { receiver.floor = .max } else { channels[channel]?.readers = nil }
         }
-        channels[channel, default: Receivers()].byConnection[connection] = receiver
+        let isRanked = isMember && subscriber.role(in: channel) != .member
+        channels[channel, default: Receivers()].put(receiver, as: connection, isRanked: isRanked)
     }
 
     /// The connections that get an event of a channel. Where others may read than before, each is asked about anew: before the event, so that
@@ -342,7 +410,7 @@ extension Subscriptions {
     }
 
     private mutating func unsubscribe(_ connection: ConnectionID, from channel: ChannelID, _ perform: (Action) -> Void) {
-        channels[channel]?.byConnection[connection] = nil
+        channels[channel]?.remove(connection)
         if channels[channel]?.byConnection.isEmpty == true {
             channels[channel] = nil
             perform(.emptied(.channel(channel)))

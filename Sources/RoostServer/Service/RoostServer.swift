@@ -165,7 +165,7 @@ public struct RoostServer: Service {
         effects = EffectRunner(
             engine: engine, database: database, alarm: alarm, settings: configuration.effects, metrics: counters, logger: logger)
 
-        let limits = SocketHandler.Limits(configuration)
+        let limits = SocketSession.Limits(configuration)
         let services = SocketHandler.Services(
             engine: engine, hub: hub, tokens: tokens,
             greeting: Greeting(
@@ -319,7 +319,7 @@ extension TokenVerifier.Rules {
     }
 }
 
-extension SocketHandler.Limits {
+extension SocketSession.Limits {
     fileprivate init(_ configuration: RoostServer.Configuration) {
         pingInterval = .init(configuration.pingInterval)
         authenticationTimeout = .init(configuration.authenticationTimeout)

@@ -84,7 +84,7 @@ final class TokenVerifier: Sendable {
 }
 
 /// Who a checked token names.
-struct VerifiedToken: Sendable {
+struct VerifiedToken: Hashable, Sendable {
     let user: UserID
     let role: AppRole
     let displayName: String?

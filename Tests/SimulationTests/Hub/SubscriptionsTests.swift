@@ -69,7 +69,9 @@ struct SubscriptionsTests {
         .send(frames(event).notification, eventCount: 1, to: socket)
     }
 
-    private static func told(_ event: Event, _ readers: Readers = everybody) -> Notice { .event(event, .channel("general", readers)) }
+    private static func told(_ event: Event, _ readers: Readers = everybody) -> Notice {
+        .event(event, .channel("general", readers))
+    }
 
     private static func unwatched(_ socket: String) -> Action {
         var frame = ByteBuffer()
@@ -154,7 +156,8 @@ struct SubscriptionsTests {
         var hub = Hub()
         _ = hub.connect("a", "ann", UserStreams(user: 0, channels: ["general": 1]))
         _ = hub.deliver([.watching(Hub.id("a"), "ann", "general", at: 1)])
-        #expect(hub.subscriptions.used(among: [.channel("general"), .user("ann"), .user("bob")]) == [.channel("general"), .user("ann")])
+        #expect(
+            hub.subscriptions.used(among: [.channel("general"), .user("ann"), .user("bob")]) == [.channel("general"), .user("ann")])
         #expect(
             hub.remove("a") == [
                 .emptied(.user("ann")), .emptied(.channel("general")), .wentOffline("ann", ["general"]),
@@ -190,5 +193,81 @@ struct SubscriptionsTests {
         #expect(hub.deliver(.reply(SocketAddress(shard: 0, connection: Hub.id("b")), [1])) == [])
         let change = AccessChange.user("ann", isDeactivated: true, validFrom: nil)
         #expect(hub.deliver([.accessChanged([change])]) == [.checkAccess([.user("ann"): change], of: "a")])
+    }
+
+    // MARK: Signals
+
+    private static func typing(_ number: Double = 0, by sender: UserID = "bob") -> Signal {
+        Signal(kind: .init(rawValue: "typing"), sender: sender, channel: "general", content: .number(number))
+    }
+
+    /// The connections that a signal reaches, by name.
+    private static func reached(_ actions: [Action]) -> Set<String> {
+        Set(actions.compactMap { if case .signal(_, let socket) = $0 { socket } else { nil } })
+    }
+
+    /// ann owns `general`, oda is an operator, bob and cid are members; cid, and wes who isn't a member, watch. dan is a stranger.
+    private func audience() -> Hub {
+        var hub = Hub()
+        for (socket, user, role) in [
+            ("a", "ann", ChannelRole.owner), ("o", "oda", .operator), ("b", "bob", .member), ("c", "cid", .member),
+        ] {
+            let roles: [ChannelID: ChannelRole] = role == .member ? [:] : ["general": role]
+            _ = hub.connect(socket, UserID(user), UserStreams(user: 0, channels: ["general": 1], roles: roles))
+        }
+        for (socket, user) in [("w", "wes"), ("d", "dan")] { _ = hub.connect(socket, UserID(user), UserStreams(user: 0)) }
+        for (socket, user) in [("c", "cid"), ("w", "wes")] {
+            _ = hub.deliver([.watching(Hub.id(socket), UserID(user), "general", at: 1)])
+        }
+        return hub
+    }
+
+    @Test("§4 ST-13 a signal reaches its audience and nobody else: a channel, those who watch it, its moderators, or a user")
+    func signals() {
+        var hub = audience()
+        func reached(_ audience: Audience) -> Set<String> { Self.reached(hub.deliver([.signal(Self.typing(), audience)])) }
+        #expect(reached(.channel("general", Self.everybody)) == ["a", "o", "b", "c", "w"])
+        #expect(reached(.watchers("general", Self.everybody)) == ["c", "w"])
+        #expect(reached(.moderators("general")) == ["a", "o"])
+        #expect(reached(.moderators("general", roles: [.owner])) == ["a"])
+        #expect(reached(.user("bob")) == ["b"])
+        #expect(reached(.watchers("elsewhere")) == [])
+        // Roles and watches as they change.
+        _ = hub.deliver([
+            .role("oda", "general", .member, at: 5), .role("bob", "general", .operator, at: 6),
+            .stoppedWatching(Hub.id("c"), "cid", "general"),
+        ])
+        #expect(reached(.moderators("general")) == ["a", "b"])
+        #expect(reached(.watchers("general", Self.everybody)) == ["w"])
+        _ = hub.deliver([.left("bob", "general")])
+        _ = hub.remove("w")
+        #expect(reached(.moderators("general")) == ["a"])
+        #expect(reached(.watchers("general", Self.everybody)) == [])
+    }
+
+    @Test("I9 I10 a signal goes to nobody who may not read, by the last event or by what it says itself, and ends no watch")
+    func signalsAndReaders() {
+        var hub = audience()
+        let membersOnly = Readers(others: .nobody)
+        // The right of those who aren't members has ended without an event.
+        #expect(Self.reached(hub.deliver([.signal(Self.typing(), .watchers("general", membersOnly))])) == ["c"])
+        #expect(Self.reached(hub.deliver([.signal(Self.typing(), .channel("general", membersOnly))])) == ["a", "o", "b", "c"])
+        #expect(Self.reached(hub.deliver([.signal(Self.typing(), .watchers("general", Self.everybody))])) == ["c", "w"])
+        // An event took it from ordinary members: an older signal doesn't give it back.
+        _ = hub.deliver([Self.told(Self.message(2), Readers(members: .moderator, others: .user, roles: [.owner, .operator]))])
+        #expect(Self.reached(hub.deliver([.signal(Self.typing(), .channel("general", Self.everybody))])) == ["a", "o", "w"])
+    }
+
+    @Test("Of several signals of one kind and sender that are delivered together only the newest goes out; events keep their order")
+    func mergedSignals() {
+        var hub = audience()
+        let event = Self.message(2)
+        let actions = hub.deliver([
+            .signal(Self.typing(1), .user("dan")), Self.told(event), .signal(Self.typing(2), .user("dan")),
+            .signal(Self.typing(3, by: "cid"), .user("dan")), .signal(Self.typing(4), .user("dan")),
+        ])
+        let signals = actions.compactMap { if case .signal(let frame, _) = $0 { frame } else { nil } }
+        #expect(signals == [SignalFrame(Self.typing(4)), SignalFrame(Self.typing(3, by: "cid"))])
+        #expect(actions.count == 2 + 5)
     }
 }

@@ -7,6 +7,8 @@ final class Connection {
     enum AtServer {
         case message([UInt8])
         case ping
+        /// A transport answers a ping with it by itself.
+        case pong
         case closed
     }
 

@@ -9,8 +9,8 @@ import Synchronization
 
 @testable import RoostServer
 
-/// The server without threads and sockets: the engine's own batch loop with the real rules on a real database, the hub's own
-/// `Subscriptions`, the real reading and writing of frames. The socket handler is written anew on the scheduler's clock.
+/// The server without threads and sockets: the engine's own `Lane` with the real rules on a real database, the hub's own `Subscriptions`, and
+/// the gateway's own `SocketSession` for each connection. It does what they say, on the scheduler's clock and network.
 final class SimulatedServer {
     /// What the next commit meets.
     enum Fate: Equatable {
@@ -42,7 +42,7 @@ final class SimulatedServer {
     private final class Run {
         var lane = Lane(number: 0, patience: .seconds(10), setAsideMax: 10_000)
         let settings: BatchSettings
-        var subscriptions = Subscriptions<ServerSocket>()
+        var subscriptions = Subscriptions<SessionDriver>()
         let presence = PresenceBoard()
         /// Connections whose welcome was refused.
         let refused = Refused()
@@ -54,13 +54,14 @@ final class SimulatedServer {
         }
 
         /// In the order in which they were opened: a dictionary's order is one that no seed repeats.
-        var sockets: [ServerSocket] { subscriptions.sockets.values.sorted { $0.id.rawValue < $1.id.rawValue } }
+        var sockets: [SessionDriver] { subscriptions.sockets.values.sorted { $0.id.rawValue < $1.id.rawValue } }
 
-        func holds(_ socket: ServerSocket) -> Bool { subscriptions.sockets[socket.id] != nil }
+        func holds(_ socket: SessionDriver) -> Bool { subscriptions.sockets[socket.id] != nil }
 
-        func perform(_ action: Subscriptions<ServerSocket>.Action) {
+        func perform(_ action: Subscriptions<SessionDriver>.Action) {
             switch action {
             case .send(let bytes, _, let socket): socket.send(event: bytes)
+            case .signal(let signal, let socket): socket.send(signal: signal)
             case .reply(let payload, let socket): socket.send(reply: payload)
             case .cameOnline(let user, let channels): presence.cameOnline(user, in: channels)
             case .wentOffline(let user, let channels): presence.wentOffline(user, in: channels)
@@ -121,85 +122,73 @@ final class SimulatedServer {
 
     func accept(_ connection: Connection) {
         guard let run else { return connection.cut() }
-        let socket = ServerSocket(connection)
+        let socket = SessionDriver(connection, scheduler: scheduler)
+        socket.delivered = { [weak self] in self?.delivered($0, $1, $2) }
+        socket.ask = { [weak self, weak run] socket, action in
+            guard let self, let run, run === self.run else { return }
+            perform(action, for: socket, in: run)
+        }
         run.subscriptions.add(socket, as: socket.id)
         connection.server = { [weak self, weak run] message in
             guard let self, let run, run === self.run else { return }
-            try self.receive(message, from: socket, in: run)
+            switch message {
+            case .closed: remove(socket, from: run)
+            case .message(let bytes): socket.receive(opcode: 1, bytes)
+            case .ping: socket.receive(opcode: 9)
+            case .pong: socket.receive(opcode: 10)
+            }
         }
         connection.sendToClient(.opened)
-        ping(socket)
+        tick(socket, in: run)
     }
 
     /// Closes the connections of a user for a reason that the server has.
     func close(_ code: CloseCode, connectionsOf user: UserID) {
-        guard let run else { return }
-        for socket in run.sockets {
-            guard case .open(let caller) = socket.state, caller.user == user else { continue }
-            if code == .restart { socket.write(ClosingFrame(closing: .init(reason: "restart", retryAfterMilliseconds: 1500))) }
-            socket.transmit(delivered)
-            remove(socket, from: run)
-            socket.connection.closeByServer(code: code.rawValue)
+        for socket in run?.sockets ?? [] where socket.isOpen && socket.caller?.user == user { socket.close(code, now) }
+    }
+
+    private func tick(_ socket: SessionDriver, in run: Run) {
+        scheduler.idle(5000) { [weak self, weak run] in
+            guard let self, let run, run === self.run, run.holds(socket) else { return }
+            socket.tick(now)
+            tick(socket, in: run)
         }
     }
 
-    private func ping(_ socket: ServerSocket) {
-        scheduler.idle(25_000) { [weak self] in
-            guard let self, self.run?.holds(socket) == true else { return }
-            socket.connection.sendToClient(.heard)
-            self.ping(socket)
-        }
-    }
-
-    private func remove(_ socket: ServerSocket, from run: Run) {
-        socket.state = .closed
+    private func remove(_ socket: SessionDriver, from run: Run) {
         run.subscriptions.remove(socket.id) { run.perform($0) }
+        socket.end()
     }
 
-    private func receive(_ message: Connection.AtServer, from socket: ServerSocket, in run: Run) throws {
-        switch message {
-        case .closed: remove(socket, from: run)
-        case .ping: socket.connection.sendToClient(.heard)
-        case .message(let bytes):
-            // What comes after the server has closed concerns nobody.
-            if case .closed = socket.state { return }
-            switch (IncomingFrame(ByteBuffer(bytes: bytes)), socket.state) {
-            case (.authenticate(let credentials), .unauthenticated): authenticate(socket, as: UserID(credentials.token), in: run)
-            case (.call(let call, let operation), .open(let caller)): submit(operation, call: call, caller: caller, socket, in: run)
-            case (.refused(let call, let error), .open):
-                socket.write(bytes: ReplyFrame.refusal(error, call: call))
-                socket.transmit(delivered)
-            default: throw Missed("a frame that the server takes, not \(String(decoding: bytes, as: UTF8.self))")
+    /// Does what a session asks for. A token is its user's name, and holds for long.
+    private func perform(_ action: SocketSession.Action, for socket: SessionDriver, in run: Run) {
+        switch action {
+        case .verify(let token):
+            let user = UserID(token)
+            let expiresAt = Timestamp(milliseconds: now.milliseconds + 1000 * 86_400_000)
+            socket.verified(
+                VerifiedToken(
+                    user: user, role: .user, displayName: nil, expiresAt: expiresAt, identity: TokenIdentity(user: user)))
+        case .connect(let token):
+            guard let caller = socket.caller else { return }
+            let job = Job(connecting: caller, token, greeting: Self.greeting, at: .init(shard: 0, connection: socket.id)) {
+                [id = socket.id, refused = run.refused] error in refused.add(id, error)
             }
+            run.waiting.append(job)
+            writeNext(in: run)
+        case .call(let call):
+            if let caller = socket.caller { submit(call.operation, call.number, by: caller, on: socket.id, in: run) }
+        case .close: remove(socket, from: run)
+        case .overloaded: failed("a session has no room")
+        case .write, .flush, .setReading, .hold, .refused, .restart, .lost: break
         }
     }
 
-    private func authenticate(_ socket: ServerSocket, as user: UserID, in run: Run) {
-        let caller = Caller(user: user, connection: socket.id)
-        socket.state = .authenticating(caller)
-        let id = socket.id
-        let welcome = WelcomeFrame(
-            welcome: .init(
-                user: user, role: .user, connection: id.rawValue, epoch: "first", version: "simulated", now: now,
-                tokenExpiresAt: now, pingIntervalSeconds: 25))
-        let job = Job(
-            operation: OperationName.connect, caller: caller, scope: .user(user),
-            run: { context in
-                try context.admitCaller(displayName: nil)
-                try context.connect(id)
-                return try JSONWriter.bytes(of: welcome)
-            },
-            destination: .welcome(.init(shard: 0, connection: id)) { [refused = run.refused] error in refused.add(id, error) })
-        run.waiting.append(job)
-        writeNext(in: run)
-    }
+    private static let greeting = Greeting(epoch: "first", version: "simulated", pingInterval: .seconds(25), drainWindow: .zero)
 
-    private func submit(_ operation: some Handled, call: Int64, caller: Caller, _ socket: ServerSocket, in run: Run) {
-        scheduler.note("\(caller.user) on \(socket.id.rawValue) calls \(type(of: operation).name)")
-        let job = Job(
-            operation: type(of: operation).name, caller: caller, scope: operation.scope(for: caller),
-            run: { try ReplyFrame.result(operation.handle(in: &$0), call: call) },
-            destination: .socket(.init(shard: 0, connection: socket.id), call: call))
+    private func submit(_ operation: some Handled, _ call: Int64, by caller: Caller, on connection: ConnectionID, in run: Run) {
+        scheduler.note("\(caller.user) on \(connection.rawValue) calls \(type(of: operation).name)")
+        let job = Job(operation, call: call, by: caller, at: .init(shard: 0, connection: connection))
         guard type(of: operation).isReadOnly else {
             run.waiting.append(job)
             return writeNext(in: run)
@@ -291,14 +280,8 @@ final class SimulatedServer {
     private func deliver(_ committed: [Committed], in run: Run) {
         for step in EventFrames.steps(for: committed) { run.subscriptions.deliver(step) { run.perform($0) } }
         for operation in committed { if case .waiting(let resume) = operation.answer { resume() } }
-        for (connection, refusal) in run.refused.takeAll() {
-            guard let socket = run.subscriptions.sockets[connection] else { continue }
-            socket.write(["error": refusal])
-            socket.transmit(delivered)
-            remove(socket, from: run)
-            socket.connection.closeByServer(code: CloseCode.tryAgainLater.rawValue)
-        }
-        for socket in run.sockets { socket.transmit(delivered) }
+        for (connection, error) in run.refused.takeAll() { run.subscriptions.sockets[connection]?.refuseConnection(error) }
+        for socket in run.sockets { socket.flush() }
     }
 
     // MARK: Looking
@@ -332,8 +315,6 @@ final class SimulatedServer {
             }
         }
     }
-
-    private struct Missed: Error { let what: String; init(_ what: String) { self.what = what } }
 }
 
 extension JobOutcome {

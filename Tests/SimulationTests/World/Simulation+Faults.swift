@@ -26,7 +26,7 @@ extension Simulation {
             scheduler.after(scheduler.random.number(500...20_000)) { [unowned self] in try server.start() }
         case 81...85: server.fate = .diskFull
         case 86...93:
-            server.close(scheduler.random.pick([.tokenExpired, .restart, .resume, .unauthenticated]), connectionsOf: client.user)
+            server.close(scheduler.random.pick([.tokenExpired, .restart, .resume, .tokenRevoked]), connectionsOf: client.user)
         default:
             guard profile.setsClock else { return }
             server.clockSkew = Int64(scheduler.random.number(-86_400_000...86_400_000))

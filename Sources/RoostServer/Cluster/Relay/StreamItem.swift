@@ -61,8 +61,8 @@ extension StreamItem {
             case .destroyed(let channel):
                 if let index = items.lastIndex(where: { $0.stream == .channel(channel) }) { items[index].isDestroyed = true }
             case .connected, .watching, .stoppedWatching: attachments.append(notice)
-            // The hub is told of it past the relay: it concerns sockets, whatever their streams.
-            case .accessChanged: break
+            // The hub is told of these past the relay: they concern sockets, whatever their streams.
+            case .accessChanged, .signal: break
             case .event(let event, let audience):
                 var item = StreamItem(
                     stream: event.stream, after: event.after ?? event.seq - 1, seq: event.seq, json: event.encodedMembers)

@@ -1,0 +1,353 @@
+import NIOCore
+import NIOWebSocket
+import RoostAPI
+import RoostCore
+import RoostTestSupport
+import Testing
+
+@testable import RoostServer
+
+/// What a socket does, by the value that its handler drives: no network, no clock.
+@Suite("Socket session")
+struct SocketSessionTests {
+    private typealias Action = SocketSession.Action
+
+    private static let connection = ConnectionID(rawValue: 7)
+    private static let token = VerifiedToken(
+        user: "ann", role: .user, displayName: nil, expiresAt: Timestamp(milliseconds: 1_000_000),
+        identity: TokenIdentity(user: "ann"))
+    private static let started = time(0)
+
+    private static func time(_ seconds: Int64) -> NIODeadline { .uptimeNanoseconds(1) + .seconds(seconds) }
+
+    private static func frame(_ text: String) -> ByteBuffer {
+        var bytes = ByteBuffer()
+        bytes.writeTextFrame("", Array(text.utf8))
+        return bytes
+    }
+
+    private static func client(_ texts: String...) -> ByteBuffer {
+        ByteBuffer(bytes: texts.flatMap { RawSocket.frame(opcode: 1, Array($0.utf8)) })
+    }
+
+    private static func closing(_ code: UInt16, _ reason: String) -> [Action] {
+        var payload = ByteBuffer()
+        payload.writeInteger(code)
+        payload.writeString(reason)
+        var frame = ByteBuffer()
+        frame.writeControlFrame(opcode: 8, payload.readableBytesView)
+        return [.flush(frame), .close(WebSocketErrorCode(codeNumber: Int(code)))]
+    }
+
+    private static func refused(_ error: RoostError) throws -> Action {
+        .flush(frame(String(decoding: try JSONWriter.bytes(of: ["error": error]), as: UTF8.self)))
+    }
+
+    private func session() -> SocketSession { SocketSession(Self.connection, limits: .init(), at: Self.started) }
+
+    /// A session that is welcome.
+    private func opened() -> SocketSession {
+        var session = session()
+        _ = session.authenticate("t")
+        _ = session.verified(Self.token)
+        _ = session.send(reply: Array("welcome".utf8))
+        _ = session.takeUnflushed()
+        return session
+    }
+
+    private func receive(
+        _ bytes: ByteBuffer, _ pressure: SocketSession.Pressure = .init(), in session: inout SocketSession
+    ) -> [Action] { session.receive(bytes, at: Self.started, pressure).filter { if case .hold = $0 { false } else { true } } }
+
+    private func flushed(_ session: inout SocketSession) -> [Action] {
+        session.flushed(.init()).filter { if case .hold = $0 { false } else { true } }
+    }
+
+    // MARK: Coming
+
+    @Test("A token is checked, the connection takes its place, and its welcome stands before what came meanwhile")
+    func welcome() {
+        var session = session()
+        #expect(receive(Self.client(#"{"authenticate":{"token":"t"}}"#), in: &session) == [.verify(token: "t")])
+        #expect(session.send(event: Self.frame("too early")) == nil)
+        #expect(session.verified(Self.token) == [.connect(Self.token)])
+        #expect(session.send(event: Self.frame("event")) == nil)
+        #expect(session.takeUnflushed() == nil)
+        #expect(session.send(reply: Array("welcome".utf8)) == nil)
+        var expected = Self.frame("welcome")
+        expected.writeImmutableBuffer(Self.frame("event"))
+        #expect(session.takeUnflushed() == expected)
+    }
+
+    @Test("While a token is looked at nothing is read, and what came behind it goes on after the welcome")
+    func pipelined() {
+        var session = session()
+        let call = #"{"call":1,"operation":"users.me"}"#
+        #expect(
+            receive(Self.client(#"{"authenticate":{"token":"t"}}"#, call), in: &session)
+                == [.verify(token: "t"), .setReading(false)])
+        _ = session.verified(Self.token)
+        _ = session.send(reply: Array("welcome".utf8))
+        _ = session.takeUnflushed()
+        #expect(flushed(&session) == [.call(.init(number: 1, operation: GetMe())), .setReading(true)])
+    }
+
+    @Test(
+        "Whoever doesn't begin with a token is told so, and closed; so is a token that is no good, and a user with too many connections"
+    )
+    func refusals() throws {
+        var early = session()
+        #expect(
+            try receive(Self.client(#"{"call":1,"operation":"users.me"}"#), in: &early)
+                == [Self.refused(RoostError(.unauthenticated, "The first frame must be an authenticate frame."))]
+                + Self.closing(4001, "authenticate first"))
+        #expect(receive(Self.client("{}"), in: &early) == [])
+
+        let expired = RoostError(.tokenExpired, "over")
+        var late = session()
+        _ = late.authenticate("t")
+        #expect(try late.refuseToken(expired) == [Self.refused(expired)] + Self.closing(4002, "token_expired"))
+        #expect(late.refuseToken(expired) == [], "twice")
+        #expect(late.verified(Self.token) == [], "after the end")
+
+        var many = session()
+        _ = many.authenticate("t")
+        let overloaded = RoostError(.overloaded, "many")
+        #expect(try many.turnAway(overloaded) == [Self.refused(overloaded)] + Self.closing(4029, "too many connections"))
+    }
+
+    // MARK: Calls
+
+    @Test("A call goes to the engine; one that can't be read is answered, and what isn't a call is refused")
+    func calls() throws {
+        var session = opened()
+        let call = #"{"call":3,"operation":"messages.send","with":{"channel":"general","clientId":"1","text":"hi"}}"#
+        #expect(
+            receive(Self.client(call), in: &session)
+                == [.call(.init(number: 3, operation: SendMessage(channel: "general", clientId: "1", text: "hi")))])
+        let unknown = receive(Self.client(#"{"call":4,"operation":"channels.frobnicate"}"#), in: &session)
+        guard case .refused(let error) = unknown.first else {
+            Issue.record("\(unknown)")
+            return
+        }
+        #expect(unknown.count == 2)
+        #expect(unknown.last == .flush(Self.frame(String(decoding: ReplyFrame.refusal(error, call: 4), as: UTF8.self))))
+        let again = receive(Self.client(#"{"authenticate":{"token":"t"}}"#), in: &session)
+        #expect(
+            try again == [
+                Self.refused(RoostError(.invalidArgument, "This socket is authenticated already.", field: "authenticate"))
+            ])
+    }
+
+    @Test("R17 of answers that may be large one is under way at a time; the next call is read when that one is on its way")
+    func budget() {
+        var session = opened()
+        let list = #"{"call":1,"operation":"messages.list","with":{"channel":"general"}}"#
+        let next = #"{"call":2,"operation":"messages.list","with":{"channel":"general"}}"#
+        #expect(
+            receive(Self.client(list, next), in: &session)
+                == [.call(.init(number: 1, operation: ListMessages(channel: "general"))), .setReading(false)])
+        let reply = Array(#"{"reply":1,"result":{}}"#.utf8)
+        #expect(session.send(reply: reply) == nil)
+        #expect(session.takeUnflushed() == Self.frame(#"{"reply":1,"result":{}}"#))
+        #expect(flushed(&session) == [.call(.init(number: 2, operation: ListMessages(channel: "general")))])
+        // A call that the engine doesn't take is answered, and weighs nothing any more.
+        let full = RoostError(.overloaded, "full")
+        #expect(
+            session.refuse(2, full) == [.flush(Self.frame(String(decoding: ReplyFrame.refusal(full, call: 2), as: UTF8.self)))])
+        #expect(receive(Self.client(list), in: &session).count == 1)
+    }
+
+    @Test("While as much is held for the user as may be, no call is read; the next look finds room")
+    func userIsFull() {
+        var session = opened()
+        let call = #"{"call":1,"operation":"users.me"}"#
+        #expect(receive(Self.client(call), .init(isUserFull: true), in: &session) == [.setReading(false)])
+        let ticked = session.tick(Self.time(1), Timestamp(milliseconds: 0), .init())
+        #expect(ticked.contains(.call(.init(number: 1, operation: GetMe()))))
+        #expect(ticked.contains(.setReading(true)))
+    }
+
+    @Test("What has to be said at once goes out before the next frame is looked at")
+    func answersGoFirst() {
+        var session = opened()
+        let ping = RawSocket.frame(opcode: 9, [1])
+        var pong = ByteBuffer()
+        pong.writeControlFrame(opcode: 10, [1])
+        #expect(receive(ByteBuffer(bytes: ping + ping), in: &session) == [.flush(pong)])
+        #expect(flushed(&session) == [.flush(pong)])
+        #expect(flushed(&session) == [])
+    }
+
+    // MARK: Sending
+
+    @Test("What is sent in one turn goes out together, in its order")
+    func oneWrite() {
+        var session = opened()
+        #expect(session.send(event: Self.frame("a")) == nil)
+        #expect(session.send(reply: Array("b".utf8)) == Self.frame("a"))
+        #expect(session.takeUnflushed() == Self.frame("b"))
+        #expect(session.takeUnflushed() == nil)
+    }
+
+    @Test("Events that a client doesn't read are bounded: past that it is closed, to resume")
+    func unread() {
+        var session = opened()
+        session.becameUnread(10, at: Self.time(1))
+        let event = Self.frame(String(repeating: "x", count: 300_000))
+        for _ in 0..<3 {
+            _ = session.send(event: event)
+            #expect(!session.mustFlush)
+        }
+        _ = session.send(event: event)
+        #expect(session.mustFlush)
+        _ = session.takeUnflushed()
+        #expect(flushed(&session) == Self.closing(4008, "read faster, then resume"))
+        #expect(session.send(event: event) == nil)
+        #expect(session.takeUnflushed() == nil)
+    }
+
+    @Test("Whoever reads again isn't closed for what they had left unread")
+    func readAgain() {
+        var session = opened()
+        session.becameUnread(10, at: Self.time(1))
+        _ = session.becameRead(isHanding: false, .init())
+        let ticked = session.tick(Self.time(40), Timestamp(milliseconds: 0), .init())
+        #expect(!session.isClosing, "\(ticked)")
+    }
+
+    @Test("Whoever is shut out gets replies to what they did before, and then the reason; no events")
+    func shutOut() throws {
+        var session = opened()
+        let change = AccessChange.user("ann", isDeactivated: true, validFrom: nil)
+        let others = AccessChange.user("bob", isDeactivated: true, validFrom: nil)
+        let concernsOthers = session.endIfRefused(by: [others.subject: others])
+        #expect(session.closeEnded() == [])
+        let isRefused = session.endIfRefused(by: [change.subject: change])
+        let isRefusedAgain = session.endIfRefused(by: [change.subject: change])
+        #expect([concernsOthers, isRefused, isRefusedAgain] == [false, true, false])
+        #expect(session.send(event: Self.frame("event")) == nil)
+        _ = session.send(reply: Array("reply".utf8))
+        let ended = session.closeEnded()
+        let refusal = try #require(change.refusal(of: Caller(user: "ann")))
+        #expect(
+            try ended == [.write(Self.frame("reply")), Self.refused(refusal)] + Self.closing(4005, "user_deactivated"))
+    }
+
+    // MARK: Time
+
+    @Test(
+        "A client without a token, a silent one, one that doesn't read and one whose token is over are closed, each with its code")
+    func timeouts() {
+        let never = Timestamp(milliseconds: 0)
+        var silent = session()
+        #expect(silent.tick(Self.time(10), never, .init()) == [])
+        #expect(silent.tick(Self.time(11), never, .init()) == Self.closing(4003, "no token came"))
+
+        var idle = opened()
+        #expect(idle.tick(Self.time(61), never, .init()) == Self.closing(1001, "nothing was heard"))
+
+        var over = opened()
+        #expect(over.tick(Self.time(1), Timestamp(milliseconds: 999_999), .init()) == [])
+        #expect(over.tick(Self.time(2), Timestamp(milliseconds: 1_000_000), .init()).last == .close(.init(codeNumber: 4002)))
+
+        for (isHalfFull, seconds) in [(false, Int64(31)), (true, 2)] {
+            var unread = opened()
+            unread.becameUnread(0, at: Self.time(0))
+            let pressure = SocketSession.Pressure(isServerHalfFull: isHalfFull)
+            _ = unread.tick(Self.time(seconds - 1), never, pressure)
+            #expect(!unread.isClosing)
+            #expect(unread.tick(Self.time(seconds), never, pressure) == Self.closing(4008, "read faster, then resume"))
+        }
+    }
+
+    @Test("A ping goes out each interval")
+    func pings() {
+        var session = opened()
+        var ping = ByteBuffer()
+        ping.writeControlFrame(opcode: 9, [])
+        #expect(session.tick(Self.time(24), Timestamp(milliseconds: 0), .init()) == [])
+        #expect(session.tick(Self.time(25), Timestamp(milliseconds: 0), .init()) == [.flush(ping)])
+        #expect(session.tick(Self.time(26), Timestamp(milliseconds: 0), .init()) == [])
+    }
+
+    @Test("A server that stops says so once, and closes when the socket's turn has come")
+    func draining() {
+        var session = opened()
+        let actions = session.drain(after: .seconds(2))
+        #expect(
+            actions == [
+                .restart(after: .seconds(2)),
+                .flush(Self.frame(#"{"closing":{"reason":"restart","retryAfterMilliseconds":2500}}"#)),
+            ])
+        #expect(session.drain(after: .seconds(2)) == [])
+        #expect(session.restart() == Self.closing(1012, "the server restarts"))
+        #expect(session.restart() == [])
+    }
+
+    @Test("What is held for a socket is given back when it ends, however that comes")
+    func givesBack() {
+        func held(_ actions: [Action]) -> Int { actions.reduce(0) { if case .hold(let change) = $1 { $0 + change } else { $0 } } }
+        var session = opened()
+        let list = #"{"call":1,"operation":"messages.list","with":{"channel":"general"}}"#
+        let waiting =
+            #"{"call":2,"operation":"messages.send","with":{"channel":"general","clientId":"1","text":""#
+            + String(repeating: "x", count: 6000) + #""}}"#
+        let sum = held(session.receive(Self.client(list, waiting), at: Self.started, .init()))
+        #expect(sum > 6000)
+        let ended = session.ended()
+        #expect(held(ended) == -sum)
+        #expect(ended.contains(.lost))
+        #expect(session.ended() == [])
+    }
+
+    // MARK: Signals
+
+    private func signal(_ kind: String, by sender: UserID = "bob", _ content: Double = 0) -> SignalFrame {
+        SignalFrame(
+            Signal(kind: .init(rawValue: kind), sender: sender, channel: "general", content: .number(content)))
+    }
+
+    @Test("A signal goes out with what its turn sends; before the welcome and after the end there is none")
+    func signals() {
+        var early = session()
+        _ = early.authenticate("t")
+        _ = early.verified(Self.token)
+        #expect(early.send(signal: signal("typing")) == nil)
+        _ = early.send(reply: Array("welcome".utf8))
+        #expect(early.takeUnflushed() == Self.frame("welcome"))
+
+        var session = opened()
+        #expect(session.send(event: Self.frame("event")) == nil)
+        #expect(session.send(signal: signal("typing")) == Self.frame("event"))
+        #expect(session.takeUnflushed() == signal("typing").bytes)
+        _ = session.ended()
+        #expect(session.send(signal: signal("typing")) == nil)
+        #expect(session.takeUnflushed() == nil)
+    }
+
+    @Test("Signals for a client who doesn't read are merged by kind and sender, and left out beyond a few; they close nobody")
+    func signalsUnderLoad() {
+        var session = opened()
+        session.becameUnread(10, at: Self.time(1))
+        for number in 0..<1000 {
+            #expect(session.send(signal: signal("typing", Double(number))) == nil)
+            #expect(session.send(signal: signal("typing", by: "cid", Double(number))) == nil)
+        }
+        for number in 0..<SignalQueue.countMax - 1 { _ = session.send(signal: signal("other\(number)")) }
+        #expect(!session.mustFlush)
+        #expect(session.takeUnflushed() == nil)
+        let actions = session.becameRead(isHanding: false, .init())
+        // The oldest of what was more than may wait is gone: that is bob's, which came before cid's.
+        var expected: [ByteBuffer] = [signal("typing", by: "cid", 999).bytes]
+        expected += (0..<SignalQueue.countMax - 1).map { signal("other\($0)").bytes }
+        let sent = actions.flatMap { action -> [ByteBuffer] in
+            switch action {
+            case .write(let bytes), .flush(let bytes): [bytes]
+            default: []
+            }
+        }
+        #expect(sent == expected)
+        #expect(session.takeUnflushed() == nil)
+    }
+}

@@ -1,0 +1,146 @@
+import NIOCore
+import Roost
+import RoostAPI
+import RoostCore
+import RoostTestSupport
+
+@testable import RoostServer
+
+/// The server's end of a simulated connection: drives the `SocketSession` there, as `SocketHandler` does on a real one.
+final class SessionDriver {
+    let connection: Connection
+    let id: ConnectionID
+    private var session: SocketSession
+    private let scheduler: Scheduler
+    /// Handed over, and not on the network yet. All of a turn goes together, in an order of connections that a seed repeats.
+    private var outgoing: [ByteBuffer] = []
+    /// What came while the session doesn't read.
+    private var unread: [ByteBuffer] = []
+    private var isReading = true
+    /// What the session says that it holds.
+    private(set) var heldBytes = 0
+    /// Has the server do what the session asks of it.
+    var ask: (SessionDriver, SocketSession.Action) -> Void = { _, _ in }
+    /// Told of every event that is put on the network.
+    var delivered: (StreamID, Seq, UserID) -> Void = { _, _, _ in }
+
+    init(_ connection: Connection, scheduler: Scheduler) {
+        self.connection = connection
+        self.scheduler = scheduler
+        id = ConnectionID(rawValue: connection.number)
+        session = SocketSession(id, limits: .init(), at: Self.deadline(scheduler))
+    }
+
+    private static func deadline(_ scheduler: Scheduler, after milliseconds: Int64 = 0) -> NIODeadline {
+        .uptimeNanoseconds(UInt64(scheduler.now + milliseconds) * 1_000_000)
+    }
+
+    private var now: NIODeadline { Self.deadline(scheduler) }
+
+    var caller: Caller? { session.caller }
+    var isOpen: Bool { session.isOpen }
+
+    // MARK: In
+
+    /// A frame of the client's, with its mask.
+    func receive(opcode: UInt8, _ payload: [UInt8] = []) {
+        let bytes = ByteBuffer(bytes: RawSocket.frame(opcode: opcode, payload))
+        guard isReading else { return unread.append(bytes) }
+        perform(session.receive(bytes, at: now, .init()))
+    }
+
+    func tick(_ time: Timestamp) { perform(session.tick(now, time, .init())) }
+
+    func end() {
+        perform(session.ended())
+        precondition(heldBytes == 0, "A session that has ended still holds \(heldBytes) bytes.")
+    }
+
+    // MARK: What the server tells it
+
+    func verified(_ token: VerifiedToken) { perform(session.verified(token)) }
+    func refuseConnection(_ error: RoostError) { perform(session.refuseConnection(error)) }
+
+    func send(event: ByteBuffer) { if let before = session.send(event: event) { outgoing.append(before) } }
+    func send(signal: SignalFrame) { if let before = session.send(signal: signal) { outgoing.append(before) } }
+    func send(reply: [UInt8]) { if let before = session.send(reply: reply) { outgoing.append(before) } }
+
+    func flush() {
+        if let bytes = session.takeUnflushed() {
+            outgoing.append(bytes)
+            perform(session.flushed(.init()))
+        }
+        transmit()
+    }
+
+    /// Has the session close for a reason that the server has, by what leads to it.
+    func close(_ code: CloseCode, _ time: Timestamp) {
+        switch code {
+        case .tokenExpired: perform(session.tick(now, .forever, .init()))
+        case .resume:
+            session.becameUnread(0, at: now)
+            perform(session.tick(Self.deadline(scheduler, after: 31_000), time, .init()))
+        case .tokenRevoked:
+            guard let user = caller?.user else { return }
+            let change = AccessChange.user(user, isDeactivated: false, validFrom: .forever)
+            if session.endIfRefused(by: [change.subject: change]) { perform(session.closeEnded()) }
+        default:
+            perform(session.drain(after: .zero))
+            perform(session.restart())
+        }
+    }
+
+    // MARK: What the session says
+
+    private func perform(_ actions: [SocketSession.Action]) {
+        var actions = actions
+        while !actions.isEmpty {
+            var hasFlushed = false
+            for action in actions {
+                switch action {
+                case .write(let bytes): outgoing.append(bytes)
+                case .flush(let bytes):
+                    outgoing.append(bytes)
+                    hasFlushed = true
+                case .setReading(let isReading): self.isReading = isReading
+                case .hold(let changeBytes): heldBytes += changeBytes
+                case .refused, .restart, .lost: break
+                case .verify, .connect, .call, .overloaded, .close: ask(self, action)
+                }
+            }
+            actions = hasFlushed ? session.flushed(.init()) : []
+            while actions.isEmpty, isReading, !unread.isEmpty {
+                actions = session.receive(unread.removeFirst(), at: now, .init())
+            }
+        }
+        transmit()
+    }
+
+    private func transmit() {
+        let bytes = outgoing
+        outgoing = []
+        for frame in bytes.flatMap(ServerFrame.all) {
+            switch frame {
+            case .text(let payload):
+                if let user = caller?.user, let (stream, seq) = Self.position(of: payload) { delivered(stream, seq, user) }
+                connection.sendToClient(.message(payload))
+            case .ping:
+                connection.sendToClient(.heard)
+                // The client's transport answers it by itself.
+                connection.sendToServer(.pong)
+            case .pong: connection.sendToClient(.heard)
+            case .close(let code, _): connection.closeByServer(code: code)
+            }
+        }
+    }
+
+    /// The stream and seq of an event, which stand near its beginning.
+    private static func position(of frame: [UInt8]) -> (StreamID, Seq)? {
+        guard frame.starts(with: #"{"watching""#.utf8) else { return nil }
+        let head = String(decoding: frame.prefix(400), as: UTF8.self)
+        guard let match = head.firstMatch(of: #/"stream":"([^"]*)","seq":(\d+)/#), let stream = StreamID(String(match.1)),
+            let seq = Seq(match.2)
+        else { preconditionFailure("An event without a position: \(head)") }
+        return (stream, seq)
+    }
+}
