@@ -117,7 +117,7 @@ struct ReferenceClient: Sendable {
         var membership = incoming
         if let held = channels[id] {
             let own = held.messages.values.filter { $0.sender == user && $0.seq <= held.seq }
-            membership = Unread.bringUp(incoming, ownSeqs: own.map(\.seq))
+            membership = Unread.bringUp(incoming, as: user, with: own)
         }
         let old = memberships[id]
         if let old, (old.userSeq, old.readCount) > (membership.userSeq, membership.readCount) { return }

@@ -311,7 +311,7 @@ class ChannelState:
     def unread(self):
         if not self.membership or self.membership["state"] != "member":
             return 0
-        return max(0, self.row["messageCount"] - self.membership["readCount"])
+        return max(0, self.row["ordinal"] - self.membership["readCount"])
 
 
 def newer(rows, key, row):

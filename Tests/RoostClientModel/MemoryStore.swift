@@ -81,7 +81,7 @@ struct MemoryStore: Hashable {
     private mutating func apply(_ incoming: Membership) {
         let cursor = saved.channels[incoming.channelId]?.cursor ?? 0
         let own = (messages[incoming.channelId] ?? [:]).values.filter { $0.sender == user && $0.seq <= cursor }
-        let membership = Unread.bringUp(incoming, ownSeqs: own.map(\.seq))
+        let membership = Unread.bringUp(incoming, as: user, with: own)
         guard memberships[membership.channelId]?.isNewer(than: membership) != true else { return }
         memberships[membership.channelId] = membership
         if membership.state != .member { capabilities[membership.channelId] = nil }

@@ -23,7 +23,7 @@ extension QueryChannels {
         var conditions = storeConditions
         if let id { conditions.add("c.channel_id = ?", id.rawValue) }
         let sql = """
-            SELECT c.channel_id, c.message_count, m.read_count, \(placeColumn), \(nameContains == nil ? "NULL" : "c.name_key")
+            SELECT c.channel_id, c.ordinal, m.read_count, \(placeColumn), \(nameContains == nil ? "NULL" : "c.name_key")
             FROM memberships m CROSS JOIN channels c ON c.channel_id = m.channel_id
             WHERE m.is_member = 1 AND c.is_deleted = 0 \(conditions.sql)
             """
@@ -90,8 +90,8 @@ extension QueryChannels {
         if let createdAfter { conditions.add("c.created_at > ?", createdAfter) }
         if includeEmpty == false { conditions.add("c.message_count > 0") }
         if includeFrozen == false { conditions.add("c.is_frozen = 0") }
-        if unreadOnly == true { conditions.add("c.message_count > m.read_count") }
-        let comesBack = "(m.hidden = 'hiddenAllowAutoUnhide' AND c.message_count > m.hidden_message_count)"
+        if unreadOnly == true { conditions.add("c.ordinal > m.read_count") }
+        let comesBack = "(m.hidden = 'hiddenAllowAutoUnhide' AND c.ordinal > m.hidden_ordinal)"
         switch hidden ?? .unhiddenOnly {
         case .unhiddenOnly: conditions.add("(m.hidden = 'unhidden' OR \(comesBack))")
         case .hiddenOnly: conditions.add("m.hidden <> 'unhidden' AND NOT \(comesBack)")

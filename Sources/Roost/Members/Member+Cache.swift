@@ -35,9 +35,9 @@ extension Membership: CachedRow {
     static let schema = """
         CREATE TABLE memberships (
             channel_id TEXT PRIMARY KEY NOT NULL, is_member INTEGER NOT NULL, read_count INTEGER NOT NULL, hidden TEXT NOT NULL,
-            hidden_message_count INTEGER NOT NULL, history_floor INTEGER NOT NULL, json BLOB NOT NULL
+            hidden_ordinal INTEGER NOT NULL, history_floor INTEGER NOT NULL, json BLOB NOT NULL
         ) WITHOUT ROWID;
-        CREATE INDEX memberships_listed ON memberships (is_member, channel_id, read_count, hidden, hidden_message_count);
+        CREATE INDEX memberships_listed ON memberships (is_member, channel_id, read_count, hidden, hidden_ordinal);
         """
 
     static func save(_ rows: [Membership], of stream: StreamID, as user: UserID, in database: Database) throws {
@@ -47,7 +47,7 @@ extension Membership: CachedRow {
     private static func save(_ membership: Membership, as user: UserID, in database: Database) throws {
         let channel = membership.channelId
         let followed = try database.followedMessages(in: channel, after: membership.channelSeq)
-        let membership = Unread.bringUp(membership, ownSeqs: followed.filter { $0.sender == user }.map(\.seq))
+        let membership = Unread.bringUp(membership, as: user, with: followed)
         if let stored = try database.membership(of: channel), stored.isNewer(than: membership) { return }
         try database.replace(membership)
         if membership.state != .member {
@@ -77,12 +77,12 @@ extension Database {
     func replace(_ membership: Membership) throws {
         try run(
             """
-            INSERT OR REPLACE INTO memberships (channel_id, is_member, read_count, hidden, hidden_message_count, history_floor, json)
+            INSERT OR REPLACE INTO memberships (channel_id, is_member, read_count, hidden, hidden_ordinal, history_floor, json)
             VALUES (?, ?, ?, ?, ?, ?, ?)
             """,
             [
                 membership.channelId.rawValue, membership.state == .member, membership.readCount, membership.hiddenState.rawValue,
-                membership.hiddenMessageCount, membership.historyFloor, try StoredJSON.encode(membership),
+                membership.hiddenOrdinal, membership.historyFloor, try StoredJSON.encode(membership),
             ])
     }
 

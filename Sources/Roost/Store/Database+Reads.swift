@@ -35,7 +35,7 @@ extension Database {
     /// A channel with all that the user has in it and its newest message; nil when it isn't cached.
     func channelView(_ channel: ChannelID) throws -> ChannelView? {
         let sql = """
-            SELECT a.json, c.seq, c.member_count, c.message_count, c.last_activity, c.last_message_at, m.json, k.json,
+            SELECT a.json, c.seq, c.member_count, c.message_count, c.ordinal, c.last_activity, c.last_message_at, m.json, k.json,
                    (SELECT json FROM messages WHERE channel_id = ?1 ORDER BY seq DESC LIMIT 1),
                    (SELECT json FROM invitations WHERE channel_id = ?1 AND is_waiting)
             FROM channels c JOIN channel_attributes a ON a.channel_id = c.channel_id
@@ -46,13 +46,13 @@ extension Database {
         guard let row = try Row.fetchOne(try cachedStatement(sql: sql), arguments: [channel.rawValue]) else { return nil }
         var channel = try StoredJSON.decode(Channel.self, from: row[0])
         channel.counters = ChannelCounters(
-            seq: row[1], memberCount: row[2], messageCount: row[3], lastActivity: Timestamp(milliseconds: row[4]),
-            lastMessageAt: (row[5] as Int64?).map(Timestamp.init(milliseconds:)))
+            seq: row[1], memberCount: row[2], messageCount: row[3], ordinal: row[4], lastActivity: Timestamp(milliseconds: row[5]),
+            lastMessageAt: (row[6] as Int64?).map(Timestamp.init(milliseconds:)))
         func model<Model: Decodable>(_ column: Int) throws -> Model? {
             try (row[column] as Data?).map { try StoredJSON.decode(Model.self, from: $0) }
         }
-        var membership: Membership? = try model(6)
-        let capabilities: Capabilities? = try model(7)
+        var membership: Membership? = try model(7)
+        let capabilities: Capabilities? = try model(8)
         let isMember = membership?.state == .member
         var permissions = capabilities?.now(as: isMember ? membership?.role : nil) ?? []
         if channel.deletedAt != nil {
@@ -61,7 +61,7 @@ extension Database {
             permissions = []
         }
         return ChannelView(
-            channel: channel, membership: membership, invitation: try model(9), lastMessage: try model(8),
+            channel: channel, membership: membership, invitation: try model(10), lastMessage: try model(9),
             ownCapabilities: permissions)
     }
 

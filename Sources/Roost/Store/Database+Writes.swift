@@ -49,9 +49,9 @@ extension Database {
         let id = channel.channelId.rawValue
         try run(
             """
-            INSERT INTO channels (channel_id, seq, member_count, message_count, last_activity, list_at, created_at, created_by,
+            INSERT INTO channels (channel_id, seq, member_count, message_count, ordinal, last_activity, list_at, created_at, created_by,
                                   type, custom_type, name_key, tags, is_public, is_frozen, is_deleted)
-            VALUES (?1, 0, 0, 0, 0, ?2, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
+            VALUES (?1, 0, 0, 0, 0, 0, ?2, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
             ON CONFLICT (channel_id) DO UPDATE
             SET list_at = COALESCE(last_message_at, excluded.list_at), created_at = excluded.created_at,
                 created_by = excluded.created_by, type = excluded.type, custom_type = excluded.custom_type,
@@ -71,12 +71,12 @@ extension Database {
         try run(
             """
             UPDATE channels
-            SET seq = ?1, member_count = ?2, message_count = ?3, last_activity = ?4, last_message_at = ?5,
-                list_at = COALESCE(?5, created_at)
-            WHERE channel_id = ?6 AND seq <= ?1
+            SET seq = ?1, member_count = ?2, message_count = ?3, ordinal = ?4, last_activity = ?5, last_message_at = ?6,
+                list_at = COALESCE(?6, created_at)
+            WHERE channel_id = ?7 AND seq <= ?1
             """,
             [
-                counters.seq, counters.memberCount, counters.messageCount, counters.lastActivity.milliseconds,
+                counters.seq, counters.memberCount, counters.messageCount, counters.ordinal, counters.lastActivity.milliseconds,
                 counters.lastMessageAt?.milliseconds, channel.rawValue,
             ])
     }

@@ -71,14 +71,20 @@ public struct ChannelCounters: Codable, Hashable, Sendable {
     /// The seq of the newest durable change.
     public var seq: Seq
     public var memberCount: Int
-    /// Messages sent in the channel, deleted ones included.
+    /// Messages that the channel has, deleted ones included.
     public var messageCount: Int
+    /// The ordinal of the newest message that counts: how many such were ever sent (``Unread/counts(_:)``). It never falls.
+    public var ordinal: Int
     /// When the newest durable change was made (AM-10).
     public var lastActivity: Timestamp
     /// When the newest message was sent; absent before the first.
     public var lastMessageAt: Timestamp?
 
-    public init(seq: Seq, memberCount: Int, messageCount: Int, lastActivity: Timestamp, lastMessageAt: Timestamp? = nil) {
+    /// - Parameter ordinal: `messageCount` unless given, as where every message counts.
+    public init(
+        seq: Seq, memberCount: Int, messageCount: Int, ordinal: Int? = nil, lastActivity: Timestamp, lastMessageAt: Timestamp? = nil
+    ) {
+        self.ordinal = ordinal ?? messageCount
         self.seq = seq
         self.memberCount = memberCount
         self.messageCount = messageCount
@@ -92,7 +98,7 @@ extension Channel: Codable {
         case channelId, type, isDistinct, isPublic, isEphemeral, displayName, avatarFileId, coverUrl, customType, data
         case metadata, metadataVersion, metadataUpdatedBy, tags, policy, isFrozen, isMuted, mutedUntil
         case isRateLimited, rateLimit, rateLimitWindowSeconds, rateLimitedUntil
-        case memberCount, messageCount, lastActivity, lastMessageAt, createdBy, createdAt, updatedAt, deletedAt, seq
+        case memberCount, messageCount, ordinal, lastActivity, lastMessageAt, createdBy, createdAt, updatedAt, deletedAt, seq
     }
 
     public func encode(to encoder: any Encoder) throws {
@@ -121,6 +127,7 @@ extension Channel: Codable {
         try container.encode(rateLimitedUntil, forKey: .rateLimitedUntil)
         try container.encode(counters.memberCount, forKey: .memberCount)
         try container.encode(counters.messageCount, forKey: .messageCount)
+        try container.encode(counters.ordinal, forKey: .ordinal)
         try container.encode(counters.lastActivity, forKey: .lastActivity)
         try container.encode(counters.lastMessageAt, forKey: .lastMessageAt)
         try container.encode(createdBy, forKey: .createdBy)
@@ -156,6 +163,7 @@ extension Channel: Codable {
         rateLimitedUntil = try container.decodeIfPresent(Timestamp.self, forKey: .rateLimitedUntil)
         let memberCount = try container.decode(Int.self, forKey: .memberCount)
         let messageCount = try container.decode(Int.self, forKey: .messageCount)
+        let ordinal = try container.decode(Int.self, forKey: .ordinal)
         let lastActivity = try container.decode(Timestamp.self, forKey: .lastActivity)
         let lastMessageAt = try container.decodeIfPresent(Timestamp.self, forKey: .lastMessageAt)
         createdBy = try container.decodeIfPresent(UserID.self, forKey: .createdBy)
@@ -164,7 +172,8 @@ extension Channel: Codable {
         deletedAt = try container.decodeIfPresent(Timestamp.self, forKey: .deletedAt)
         let seq = try container.decode(Seq.self, forKey: .seq)
         counters = ChannelCounters(
-            seq: seq, memberCount: memberCount, messageCount: messageCount, lastActivity: lastActivity, lastMessageAt: lastMessageAt
+            seq: seq, memberCount: memberCount, messageCount: messageCount, ordinal: ordinal, lastActivity: lastActivity,
+            lastMessageAt: lastMessageAt
         )
     }
 }

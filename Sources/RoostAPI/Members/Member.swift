@@ -46,8 +46,8 @@ public struct Membership: Codable, Hashable, Sendable {
     public var historyFloor: Seq
     /// As the caller left it. Whether the channel is hidden now: ``Membership/visibility(in:)``.
     public var hiddenState: HiddenState
-    /// The channel's `messageCount` when it was hidden: a message after that brings it back, where that is allowed.
-    public var hiddenMessageCount: Int
+    /// The channel's `ordinal` when it was hidden: a message after that which counts brings it back, where that is allowed.
+    public var hiddenOrdinal: Int
     /// Until when the caller may not send here.
     public var mutedUntil: Timestamp?
     /// Until when the caller is banned from the channel (AM-31).
@@ -61,7 +61,7 @@ public struct Membership: Codable, Hashable, Sendable {
     public init(
         channelId: ChannelID, role: ChannelRole, state: MembershipState, joinedAt: Timestamp, joinedSeq: Seq, readSeq: Seq,
         readCount: Int, lastReadAt: Timestamp? = nil, historyFloor: Seq = 0, hiddenState: HiddenState = .unhidden,
-        hiddenMessageCount: Int = 0, mutedUntil: Timestamp? = nil, bannedUntil: Timestamp? = nil, channelSeq: Seq, userSeq: Seq
+        hiddenOrdinal: Int = 0, mutedUntil: Timestamp? = nil, bannedUntil: Timestamp? = nil, channelSeq: Seq, userSeq: Seq
     ) {
         self.channelId = channelId
         self.role = role
@@ -73,7 +73,7 @@ public struct Membership: Codable, Hashable, Sendable {
         self.lastReadAt = lastReadAt
         self.historyFloor = historyFloor
         self.hiddenState = hiddenState
-        self.hiddenMessageCount = hiddenMessageCount
+        self.hiddenOrdinal = hiddenOrdinal
         self.mutedUntil = mutedUntil
         self.bannedUntil = bannedUntil
         self.channelSeq = channelSeq
@@ -82,7 +82,7 @@ public struct Membership: Codable, Hashable, Sendable {
 
     /// Whether the channel is hidden as of some counters: a newer message brings back one that was hidden so as to (SB-27, D-32).
     public func visibility(in counters: ChannelCounters) -> HiddenState {
-        hiddenState == .hiddenAllowAutoUnhide && counters.messageCount > hiddenMessageCount ? .unhidden : hiddenState
+        hiddenState == .hiddenAllowAutoUnhide && counters.ordinal > hiddenOrdinal ? .unhidden : hiddenState
     }
 }
 

@@ -176,11 +176,11 @@ extension ChannelAccess.OwnMember {
 
 extension ChannelCounters {
     /// The columns in which ``init(reading:)`` expects them.
-    static let columns: SQL = "h.seq, h.member_count, h.message_count, h.last_activity, h.last_message_at"
+    static let columns: SQL = "h.seq, h.member_count, h.message_count, h.ordinal, h.last_activity, h.last_message_at"
 
     init(reading row: inout RowReader) {
         self.init(
-            seq: row.int64(), memberCount: row.int(), messageCount: row.int(), lastActivity: row.timestamp(),
+            seq: row.int64(), memberCount: row.int(), messageCount: row.int(), ordinal: row.int(), lastActivity: row.timestamp(),
             lastMessageAt: row.optionalTimestamp())
     }
 

@@ -9,12 +9,12 @@ extension HideChannel: Handled {
         var access = try context.require(.channelHide, in: channel)
         var own = try access.requireOwn()
         own.row.hiddenState = allowAutoUnhide ?? true ? .hiddenAllowAutoUnhide : .hiddenPreventAutoUnhide
-        own.row.hiddenMessageCount = access.counters.messageCount
+        own.row.hiddenOrdinal = access.counters.ordinal
         if hidePreviousMessages ?? false {
             // What is concealed is read, so that it isn't counted when the channel comes back (X-23).
             own.row.historyFloor = max(own.row.historyFloor, access.counters.seq)
             own.row.readSeq = access.counters.seq
-            own.row.readCount = access.counters.messageCount
+            own.row.readCount = access.counters.ordinal
         }
         return try context.write(own, in: &access, .channelHidden)
     }
@@ -27,7 +27,7 @@ extension UnhideChannel: Handled {
         var access = try context.require(.channelHide, in: channel)
         var own = try access.requireOwn()
         own.row.hiddenState = .unhidden
-        own.row.hiddenMessageCount = 0
+        own.row.hiddenOrdinal = 0
         return try context.write(own, in: &access, .channelUnhidden)
     }
 }
@@ -48,7 +48,7 @@ extension Context {
         try transaction.perform(
             """
             UPDATE members
-            SET hidden = \(own.row.hiddenState), hidden_count = \(own.row.hiddenMessageCount), history_floor = \(own.row.historyFloor),
+            SET hidden = \(own.row.hiddenState), hidden_count = \(own.row.hiddenOrdinal), history_floor = \(own.row.historyFloor),
                 read_seq = \(own.row.readSeq), read_count = \(own.row.readCount), user_seq = \(membership.userSeq)
             WHERE channel_id = \(channel) AND user_id = \(caller.user)
             """)

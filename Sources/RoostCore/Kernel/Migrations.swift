@@ -22,6 +22,7 @@ public enum Migrations {
         Step(name: "0006 names and versions", statements: namesAndVersions),
         Step(name: "0007 skeletons of names", statements: nameSkeletons, fill: fillSkeletons),
         Step(name: "0008 effects", statements: effects),
+        Step(name: "0009 what counts", statements: whatCounts),
     ]
 
     /// Brings the tables up to date. Whoever calls it keeps others from doing so at the same time.

@@ -49,7 +49,7 @@ extension Membership {
         self.init(
             channelId: channel, role: ChannelRole(rawValue: role), state: try row.enumeration(), joinedAt: row.timestamp(),
             joinedSeq: row.int64(), readSeq: row.int64(), readCount: row.int(), lastReadAt: row.optionalTimestamp(),
-            historyFloor: row.int64(), hiddenState: try row.enumeration(), hiddenMessageCount: row.int(),
+            historyFloor: row.int64(), hiddenState: try row.enumeration(), hiddenOrdinal: row.int(),
             mutedUntil: row.optionalTimestamp(), bannedUntil: row.optionalTimestamp(), channelSeq: seq, userSeq: row.int64())
     }
 }
@@ -139,7 +139,7 @@ extension Context {
             INSERT INTO members (channel_id, user_id, role, state, joined_at, joined_seq, joined_user_seq, change_seq, user_seq,
                                  read_seq, read_count, last_sent_seq, history_floor)
             VALUES (\(channel), \(user), \(definition.role), \(MembershipState.member), \(now), \(counters.seq), \(userSeq),
-                    \(counters.seq), \(userSeq), \(counters.seq), \(counters.messageCount), \(0), \(historyFloor))
+                    \(counters.seq), \(userSeq), \(counters.seq), \(counters.ordinal), \(0), \(historyFloor))
             ON CONFLICT (channel_id, user_id) DO UPDATE
             SET role = excluded.role, state = excluded.state, joined_at = excluded.joined_at, joined_seq = excluded.joined_seq,
                 joined_user_seq = excluded.joined_user_seq, change_seq = excluded.change_seq,

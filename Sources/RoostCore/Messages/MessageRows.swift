@@ -73,10 +73,16 @@ extension Transaction {
         return try page(sql, limit: limit, sizeBytesMax: sizeBytesMax)
     }
 
-    /// The messages sent up to a position of a channel.
-    func messageCount(upTo seq: Seq, in channel: ChannelID) throws -> Int {
+    /// How many messages that count were sent up to a position of a channel.
+    func ordinal(upTo seq: Seq, in channel: ChannelID) throws -> Int {
         let sql: SQL = "SELECT ordinal FROM messages WHERE channel_id = \(channel) AND seq <= \(seq) ORDER BY seq DESC LIMIT 1"
         return try first(sql) { $0.int() } ?? 0
+    }
+
+    /// Whether a channel has more than so many messages after a position.
+    func hasMoreMessages(than most: Int, after seq: Seq, in channel: ChannelID) throws -> Bool {
+        let sql: SQL = "SELECT 1 FROM messages WHERE channel_id = \(channel) AND seq > \(seq) ORDER BY seq LIMIT 1 OFFSET \(most)"
+        return try first(sql) { _ in true } ?? false
     }
 
     /// Takes at most `limit` rows, and stops before their content is larger than a page: a page has at least one row and a bounded size.

@@ -25,15 +25,15 @@ extension SendMessage: Handled {
         let seq = access.counters.advance(at: context.now)
         // Times don't fall within a channel, whatever becomes of the clock.
         let createdAt = access.counters.lastActivity
-        access.counters.messageCount += 1
         access.counters.lastMessageAt = createdAt
         let message = Message(
             messageId: context.ids.next(at: context.now), channelId: channel, seq: seq, changeSeq: seq, sender: context.caller.user,
             clientId: clientId, text: text, customType: customType, data: data, metadata: metadata, tags: tags,
             parentId: parentId, createdAt: createdAt)
+        access.counters.add(message)
         // What an ephemeral channel carries is told to who is there, and stored nowhere (SB-04).
         if !access.isEphemeral {
-            guard try insert(message, ordinal: access.counters.messageCount, in: context.transaction) else {
+            guard try insert(message, ordinal: access.counters.ordinal, in: context.transaction) else {
                 guard let stored = try stored(in: context) else { throw DamagedDatabase(what: "a client id without its message") }
                 return try context.acknowledged(stored, sentAs: self)
             }
@@ -43,7 +43,7 @@ extension SendMessage: Handled {
             // One's own message is never unread.
             try context.transaction.perform(
                 """
-                UPDATE members SET read_count = read_count + 1, last_sent_seq = \(seq)
+                UPDATE members SET read_count = read_count + \(Unread.counts(message) ? 1 : 0), last_sent_seq = \(seq)
                 WHERE channel_id = \(channel) AND user_id = \(context.caller.user)
                 """)
         }
@@ -63,9 +63,10 @@ extension SendMessage: Handled {
     private func insert(_ message: Message, ordinal: Int, in transaction: any Transaction) throws -> Bool {
         try transaction.execute(
             """
-            INSERT INTO messages (channel_id, seq, message_id, change_seq, ordinal, sender_id, client_id, text, custom_type, data,
+            INSERT INTO messages (channel_id, seq, message_id, change_seq, ordinal, counts, sender_id, client_id, text, custom_type, data,
                                   metadata, tags, parent_id, created_at)
-            VALUES (\(message.channelId), \(message.seq), \(message.messageId), \(message.changeSeq), \(ordinal), \(message.sender),
+            VALUES (\(message.channelId), \(message.seq), \(message.messageId), \(message.changeSeq), \(ordinal),
+                    \(Unread.counts(message)), \(message.sender),
                     \(message.clientId), \(message.text), \(message.customType), \(message.data),
                     \(try StoredJSON.encode(message.metadata)), \(try StoredJSON.encode(message.tags)), \(message.parentId),
                     \(message.createdAt))
@@ -74,11 +75,19 @@ extension SendMessage: Handled {
     }
 }
 
+extension ChannelCounters {
+    /// Takes in a new message: as one of the channel's, and as one that counts if it does.
+    fileprivate mutating func add(_ message: Message) {
+        messageCount += 1
+        if Unread.counts(message) { ordinal += 1 }
+    }
+}
+
 extension Context {
     /// Tells a member who may not read, and so gets no event with the message, that it isn't unread.
     fileprivate mutating func tellOwnMessage(_ message: Message, in access: ChannelAccess) throws {
         guard access.isMember, readingFloor(in: access) == .max, var own = access.own else { return }
-        own.row.readCount += 1
+        if Unread.counts(message) { own.row.readCount += 1 }
         own.lastSentSeq = message.seq
         own.row.userSeq = try advanceStream(of: caller.user)
         try transaction.perform(

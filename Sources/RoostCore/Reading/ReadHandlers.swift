@@ -39,8 +39,8 @@ extension GetTotalUnread: Handled {
         try context.require(.streamRead)
         // The same difference as `Unread.count`, over all of the caller's channels; a test holds the two together.
         let sql: SQL = """
-            SELECT COALESCE(SUM(h.message_count - m.read_count), 0),
-                   COALESCE(SUM(CASE WHEN h.message_count > m.read_count THEN 1 ELSE 0 END), 0)
+            SELECT COALESCE(SUM(h.ordinal - m.read_count), 0),
+                   COALESCE(SUM(CASE WHEN h.ordinal > m.read_count THEN 1 ELSE 0 END), 0)
             FROM members m
             JOIN channel_heads h ON h.channel_id = m.channel_id
             WHERE m.user_id = \(context.caller.user) AND m.state = \(MembershipState.member) AND h.is_deleted = 0
@@ -59,16 +59,16 @@ extension UnreadCount {
 }
 
 extension Transaction {
-    /// The messages that don't count as unread for a user who has read up to a seq: those up to it, and the user's own after it.
+    /// The messages that count, but not as unread for a user who has read up to a seq: those up to it, and the user's own after it.
     ///
     /// Reading everything, or more than the user's own newest message, takes one or two look-ups however long the channel is. Only who
     /// marks a place before an own message has the own messages after it counted.
     func readCount(upTo seq: Seq, of user: UserID, in access: ChannelAccess) throws -> Int {
-        if seq >= access.counters.seq { return access.counters.messageCount }
-        let read = try messageCount(upTo: seq, in: access.channelId)
+        if seq >= access.counters.seq { return access.counters.ordinal }
+        let read = try ordinal(upTo: seq, in: access.channelId)
         guard let own = access.own, own.lastSentSeq > seq else { return read }
         let after: SQL = """
-            SELECT COUNT(*) FROM messages WHERE channel_id = \(access.channelId) AND seq > \(seq) AND sender_id = \(user)
+            SELECT COUNT(*) FROM messages WHERE channel_id = \(access.channelId) AND seq > \(seq) AND sender_id = \(user) AND counts = 1
             """
         return read + (try first(after) { $0.int() } ?? 0)
     }

@@ -27,6 +27,15 @@ extension Resume: Handled {
         return Resumption(user: user, channels: channels, hasMore: hasMore)
     }
 
+    /// Whether so many messages were missed that the newest are a better beginning.
+    private func hasMissedTooMuch(after held: Seq, in access: ChannelAccess, _ transaction: any Transaction) throws -> Bool {
+        let (most, counters) = (Limits.resumeMessagesPerChannel, access.counters)
+        // One look-up tells how many that count were missed. The others are counted only where there can be enough of them.
+        let missed = counters.ordinal - (try transaction.ordinal(upTo: held, in: access.channelId))
+        if missed > most || counters.messageCount == counters.ordinal { return missed > most }
+        return try transaction.hasMoreMessages(than: most, after: held, in: access.channelId)
+    }
+
     /// The caller's channels whose newest change the client doesn't hold.
     private func movedOn(in transaction: any Transaction, of user: UserID) throws -> [ChannelID] {
         let sql: SQL = """
@@ -49,8 +58,7 @@ extension Resume: Handled {
         // What was missed of an ephemeral channel isn't there to be counted or sent.
         let (floor, limit) = (context.readingFloor(in: access), Limits.changesPage.standard)
         if access.isEphemeral { return try context.changes(in: access, above: floor, after: held, limit: limit) }
-        let missed = access.counters.messageCount - (try context.transaction.messageCount(upTo: held, in: channel))
-        if missed > Limits.resumeMessagesPerChannel { return try context.freshChanges(in: access) }
+        if try hasMissedTooMuch(after: held, in: access, context.transaction) { return try context.freshChanges(in: access) }
         return try context.changes(in: access, above: floor, after: held, limit: limit)
     }
 }

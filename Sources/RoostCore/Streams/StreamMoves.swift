@@ -35,7 +35,7 @@ extension Context {
         try transaction.perform(
             """
             UPDATE channel_heads
-            SET seq = \(counters.seq), member_count = \(counters.memberCount), message_count = \(counters.messageCount),
+            SET seq = \(counters.seq), member_count = \(counters.memberCount), message_count = \(counters.messageCount), ordinal = \(counters.ordinal),
                 last_activity = \(counters.lastActivity), last_message_at = \(counters.lastMessageAt),
                 list_at = COALESCE(\(counters.lastMessageAt), list_at)
             WHERE channel_id = \(channel)

@@ -58,7 +58,7 @@ extension Context {
             let member = try Member(reading: &row)
             let readSeq = row.int64()
             let lastReadAt = row.optionalTimestamp()
-            let unread = max(0, access.counters.messageCount - row.int())
+            let unread = max(0, access.counters.ordinal - row.int())
             return (
                 member.userId.rawValue,
                 (member: member, read: ReadState(readSeq: readSeq, lastReadAt: lastReadAt, unreadCount: unread))

@@ -111,7 +111,7 @@ struct MemberLimitsTests {
             [4, 5, 6].map { count in
                 let membership = Membership(
                     channelId: "c", role: .member, state: .member, joinedAt: now, joinedSeq: 1, readSeq: 0, readCount: 0,
-                    hiddenState: state, hiddenMessageCount: 5, channelSeq: 1, userSeq: 1)
+                    hiddenState: state, hiddenOrdinal: 5, channelSeq: 1, userSeq: 1)
                 return membership.visibility(
                     in: ChannelCounters(seq: 9, memberCount: 1, messageCount: count, lastActivity: now))
             }

@@ -22,6 +22,19 @@ struct UnreadTests {
         #expect(counts == [3, 0, 0, 0])
     }
 
+    @Test("AM-43 SB-27 unread and coming back go by what counts, not by what the channel has")
+    func ordinals() {
+        let counters = ChannelCounters(seq: 9, memberCount: 2, messageCount: 9, ordinal: 5, lastActivity: now)
+        #expect(Unread.count(in: counters, for: membership(readCount: 2)) == 3)
+        var hidden = membership(readCount: 2)
+        hidden.hiddenState = .hiddenAllowAutoUnhide
+        let states = [4, 5].map { ordinal in
+            hidden.hiddenOrdinal = ordinal
+            return hidden.visibility(in: counters)
+        }
+        #expect(states == [.unhidden, .hiddenAllowAutoUnhide])
+    }
+
     @Test("I8 an own message is never unread")
     func receives() {
         var membership = membership(readCount: 2)

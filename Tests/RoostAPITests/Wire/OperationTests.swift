@@ -163,7 +163,7 @@ struct OperationTests {
             + #""avatarFileId":null,"coverUrl":null,"customType":null,"data":null,"metadata":null,"metadataVersion":0,"#
             + #""metadataUpdatedBy":null,"tags":[],"policy":null,"isFrozen":false,"isMuted":false,"mutedUntil":null,"#
             + #""isRateLimited":false,"rateLimit":null,"rateLimitWindowSeconds":null,"rateLimitedUntil":null,"memberCount":1,"#
-            + #""messageCount":2,"lastActivity":\#(zero),"lastMessageAt":null,"createdBy":null,"createdAt":\#(zero),"#
+            + #""messageCount":2,"ordinal":2,"lastActivity":\#(zero),"lastMessageAt":null,"createdBy":null,"createdAt":\#(zero),"#
             + #""updatedAt":\#(zero),"deletedAt":null,"seq":3}"#
         #expect(String(decoding: try JSONWriter.bytes(of: channel), as: UTF8.self) == expected)
     }

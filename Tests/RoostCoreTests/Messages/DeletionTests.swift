@@ -8,7 +8,7 @@ import Testing
 struct DeletionTests {
     /// What stays of a deleted message: its place in the order, whose it was, and when what happened to it.
     private static let place: Set<String> = [
-        "channel_id", "seq", "message_id", "change_seq", "ordinal", "sender_id", "client_id", "parent_id", "created_at",
+        "channel_id", "seq", "message_id", "change_seq", "ordinal", "counts", "sender_id", "client_id", "parent_id", "created_at",
         "edited_at",
         "deleted_at",
     ]

@@ -41,8 +41,8 @@ struct StreamTests {
             WHERE member_count <> (SELECT COUNT(*) FROM members m
                                    WHERE m.channel_id = h.channel_id AND m.state = 'member' AND h.is_deleted = 0)
                 OR c.is_ephemeral = 0 AND (message_count <> (SELECT COUNT(*) FROM messages s WHERE s.channel_id = h.channel_id)
-                OR message_count <> (SELECT COALESCE(MAX(ordinal), 0) FROM messages s WHERE s.channel_id = h.channel_id)
-                OR (SELECT COUNT(DISTINCT ordinal) FROM messages s WHERE s.channel_id = h.channel_id) <> message_count
+                OR ordinal <> (SELECT COALESCE(MAX(ordinal), 0) FROM messages s WHERE s.channel_id = h.channel_id)
+                OR (SELECT COUNT(DISTINCT ordinal) FROM messages s WHERE s.channel_id = h.channel_id AND counts = 1) <> ordinal
                 OR seq < (SELECT COALESCE(MAX(change_seq), 0) FROM messages s WHERE s.channel_id = h.channel_id))
                 OR c.is_ephemeral = 1 AND EXISTS (SELECT 1 FROM messages s WHERE s.channel_id = h.channel_id)
             """

@@ -143,6 +143,8 @@ struct RandomChannels {
         switch number(0...6) {
         case 0, 1, 2:
             channel.counters.messageCount += 1
+            // Some don't count.
+            if number(0...3) > 0 { channel.counters.ordinal += 1 }
             channel.counters.lastMessageAt = Timestamp(milliseconds: Int64(number(10...40)))
             channels[id] = channel
             return [.counters(id, channel.counters)]
@@ -158,11 +160,11 @@ struct RandomChannels {
             userSeq += 1
             membership.userSeq = userSeq
             switch number(0...3) {
-            case 0: membership.readCount = channel.counters.messageCount
+            case 0: membership.readCount = channel.counters.ordinal
             case 1: membership.state = membership.state == .member ? .none : .member
             default:
                 membership.hiddenState = HiddenState.allCases[number(0...2)]
-                membership.hiddenMessageCount = channel.counters.messageCount
+                membership.hiddenOrdinal = channel.counters.ordinal
             }
             memberships[id] = membership
             return [.membership(membership)]
