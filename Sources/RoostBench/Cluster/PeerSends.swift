@@ -99,11 +99,11 @@ struct PeerSends {
             #"\set now 1750000000000 + :n"#,
             #"\startpipeline"#,
             """
-            INSERT INTO messages (channel_id, seq, message_id, change_seq, ordinal, sender_id, client_id, text, custom_type, data, \
-            metadata, tags, parent_id, created_at) VALUES (:\(channel), :n, :id, :n, :n, :\(channel), :n, :text, NULL, NULL, NULL, NULL, \
+            INSERT INTO messages (channel_id, seq, message_id, change_seq, ordinal, counts, sender_id, client_id, text, custom_type, data, \
+            metadata, tags, parent_id, created_at) VALUES (:\(channel), :n, :id, :n, :n, 1, :\(channel), :n, :text, NULL, NULL, NULL, NULL, \
             NULL, :now) ON CONFLICT (channel_id, sender_id, client_id) DO NOTHING;
             """, #"\endpipeline"#, #"\startpipeline"#,
-            "UPDATE channel_heads SET seq = :n, member_count = 1, message_count = :n, last_activity = :now, "
+            "UPDATE channel_heads SET seq = :n, member_count = 1, message_count = :n, ordinal = :n, last_activity = :now, "
                 + "last_message_at = :now, list_at = COALESCE(:now, list_at) WHERE channel_id = :\(channel);",
             """
             UPDATE members SET read_count = read_count + 1, last_sent_seq = :n WHERE channel_id = :\(channel) AND user_id = :\(channel);

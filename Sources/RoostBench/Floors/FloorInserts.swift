@@ -37,12 +37,12 @@ struct FloorInserts {
         // The writes of a send, without its reads.
         statements = try [
             """
-            INSERT INTO messages (channel_id, seq, message_id, change_seq, ordinal, sender_id, client_id, text, created_at)
-            VALUES (?1, ?2, ?3, ?2, ?2, ?4, ?5, ?6, ?7) ON CONFLICT (channel_id, sender_id, client_id) DO NOTHING
+            INSERT INTO messages (channel_id, seq, message_id, change_seq, ordinal, counts, sender_id, client_id, text, created_at)
+            VALUES (?1, ?2, ?3, ?2, ?2, 1, ?4, ?5, ?6, ?7) ON CONFLICT (channel_id, sender_id, client_id) DO NOTHING
             """,
             """
             UPDATE channel_heads
-            SET seq = ?2, member_count = 1, message_count = ?2, last_activity = ?3, last_message_at = ?3, list_at = COALESCE(?3, list_at)
+            SET seq = ?2, member_count = 1, message_count = ?2, ordinal = ?2, last_activity = ?3, last_message_at = ?3, list_at = COALESCE(?3, list_at)
             WHERE channel_id = ?1
             """,
             "UPDATE members SET read_count = read_count + 1, last_sent_seq = ?2 WHERE channel_id = ?1 AND user_id = ?3",
