@@ -159,7 +159,7 @@ let package = Package(
                 "RoostAPI", "RoostCore", "RoostDatabase", "RoostServer", "RoostTestSupport", "CPageVFS", "CFaultVFS",
                 .product(name: "NIOCore", package: "swift-nio"),
             ],
-            swiftSettings: settings),
+            exclude: ["Fixtures"], swiftSettings: settings),
         .testTarget(
             name: "ConvergenceTests",
             dependencies: [

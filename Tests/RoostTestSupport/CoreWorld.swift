@@ -1,4 +1,4 @@
-import Foundation
+public import Foundation
 public import RoostAPI
 public import RoostCore
 public import RoostDatabase
@@ -30,6 +30,14 @@ public final class CoreWorld {
     public init() throws {
         place = try TestDatabase()
         opened = try place.open()
+    }
+
+    /// A world on a copy of a database that another version left.
+    public init(copying folder: URL) throws {
+        place = try TestDatabase(copying: folder)
+        let database = try place.open()
+        opened = database
+        ids = try database.read { try IDGenerator(continuing: $0) }
     }
 
     public var database: any RoostDatabase.Database {

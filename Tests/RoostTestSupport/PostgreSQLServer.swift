@@ -148,6 +148,13 @@ public final class PostgreSQLServer: Sendable {
         return "TEMPLATE roost_template" + (version >= 150_000 ? " STRATEGY FILE_COPY" : "")
     }
 
+    /// Makes a database with what a dump has.
+    func makeDatabase(from dump: String) throws -> String {
+        let url = try makeEmptyDatabase()
+        try run(sql: [dump], in: url)
+        return url
+    }
+
     /// Makes a database without any table, for tests that begin with none. The options are those of `CREATE DATABASE`.
     public func makeEmptyDatabase(options: String = "") throws -> String {
         try databases.withLock { databases in

@@ -1,4 +1,4 @@
-import Foundation
+public import Foundation
 public import RoostCore
 public import RoostDatabase
 
@@ -41,6 +41,25 @@ public final class TestDatabase {
             let used = try PostgreSQLServer.shared.takeUsedDatabase()
             isUsed = used != nil
             place = .url(try used ?? PostgreSQLServer.shared.makeNewDatabase())
+            #else
+            throw Missed("PostgreSQL: these tests were built without the trait Cluster")
+            #endif
+        }
+    }
+
+    /// A copy of a database that another version left: `roost.sqlite` in a folder, or `postgresql.sql`.
+    public init(copying folder: URL) throws {
+        switch Engine.chosen {
+        case .sqlite:
+            let directory = TemporaryPlace.make()
+            try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+            try FileManager.default.copyItem(
+                at: folder.appending(path: "roost.sqlite"), to: directory.appending(path: "roost.sqlite"))
+            place = .directory(directory)
+        case .postgresql:
+            #if Cluster
+            let dump = try String(contentsOf: folder.appending(path: "postgresql.sql"), encoding: .utf8)
+            place = .url(try PostgreSQLServer.shared.makeDatabase(from: dump))
             #else
             throw Missed("PostgreSQL: these tests were built without the trait Cluster")
             #endif
