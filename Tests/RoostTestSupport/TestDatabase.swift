@@ -47,14 +47,15 @@ public final class TestDatabase {
         }
     }
 
-    /// A copy of a database that another version left: `roost.sqlite` in a folder, or `postgresql.sql`.
+    /// A copy of a database that another version left: `roost.sqlite` and `roost.state` in a folder, or `postgresql.sql`.
     public init(copying folder: URL) throws {
         switch Engine.chosen {
         case .sqlite:
             let directory = TemporaryPlace.make()
             try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
-            try FileManager.default.copyItem(
-                at: folder.appending(path: "roost.sqlite"), to: directory.appending(path: "roost.sqlite"))
+            for file in ["roost.sqlite", "roost.state"] {
+                try FileManager.default.copyItem(at: folder.appending(path: file), to: directory.appending(path: file))
+            }
             place = .directory(directory)
         case .postgresql:
             #if Cluster
