@@ -122,7 +122,8 @@ final class EffectRunner: Sendable {
 
     private func take(_ effect: Effect, of kind: EffectKind, for performer: @escaping Performer) {
         guard effect.attempts < kind.attemptsMax else {
-            return fail(effect, attempts: effect.attempts, "never_ended: It was begun \(effect.attempts) times and never ended.", of: kind)
+            let reason = "never_ended: It was begun \(effect.attempts) times and never ended."
+            return fail(effect, attempts: effect.attempts, reason, of: kind)
         }
         let answer = Answer<Effect?>(nil)
         let leaseMilliseconds = Int64(settings.performingTime * 2 / .milliseconds(1))

@@ -28,14 +28,6 @@ struct RelayTests {
         #expect(world.faultsFound == [], "ROOST_TEST_SEED=\(seed)")
     }
 
-    @Test("I3 I6 I9 I10 ST-06 whoever begins and ends watching meanwhile, too", arguments: seeds.prefix(60))
-    func simulationWithWatchers(seed: UInt64) {
-        let world = RelayWorld(seed: seed, faults: .init(hasWatchers: true))
-        world.live(steps: 1000)
-        if !world.faultsFound.isEmpty { for line in world.trace { print(line) } }
-        #expect(world.faultsFound == [], "ROOST_TEST_SEED=\(seed)")
-    }
-
     @Test("I3 on a bus that does everything right nothing is fetched in vain", arguments: seeds.prefix(10))
     func calm(seed: UInt64) {
         let world = RelayWorld(
@@ -102,7 +94,7 @@ struct RelayTests {
         #expect(kinds == ["past 124", "joined ann", "answer"])
     }
 
-    @Test("I6 a connection that waits behind its user's joining goes on after what that has brought it, when the user has left again")
+    @Test("I6 a connection that waits behind its user's joining goes on after what that has brought it, once the user has left")
     func connectionBehindAMember() {
         let (channel, stream) = (ChannelID("c"), StreamID.channel("c"))
         var relay = Relay()
@@ -139,7 +131,9 @@ struct RelayTests {
         #expect(fetches(first) == [50])
         let member = relay.feeds[stream]?.catchUps.keys.first ?? 0
         let second = hand(
-            .fetched(.init(stream: stream, after: 50, purpose: .catchUp(member)), .init(items: [item(50, 55)], seq: 55, hasMore: true)))
+            .fetched(
+                .init(stream: stream, after: 50, purpose: .catchUp(member)),
+                .init(items: [item(50, 55)], seq: 55, hasMore: true)))
         #expect(fetches(second) == [55])
         let third = hand(
             .fetched(
