@@ -4,7 +4,7 @@ import RoostAPI
 public enum FuzzKind: String, CaseIterable, Sendable {
     /// Bytes of a connection around the moment in which HTTP becomes a socket, cut anywhere.
     case connection
-    /// JSON, lawful and nearly so.
+    /// JSON, valid and nearly so.
     case json
     /// Messages of a socket: frames of every operation.
     case message

@@ -28,7 +28,7 @@ public struct FuzzRandom: RandomNumberGenerator {
     mutating func bytes(_ count: Int) -> [UInt8] { (0..<count).map { _ in UInt8(truncatingIfNeeded: next()) } }
 }
 
-/// Changes bytes a little, so that most of what made them lawful is still there.
+/// Changes bytes a little, so that most of what made them valid is still there.
 enum Mutation {
     /// - Parameter words: what is put in and cut at, besides single bytes.
     static func of(_ bytes: [UInt8], words: [String], _ random: inout FuzzRandom) -> [UInt8] {

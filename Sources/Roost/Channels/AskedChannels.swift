@@ -51,7 +51,7 @@ final class AskedChannels: ChannelSource {
             }
         }
         let namesUsers = query.exactUsers != nil || query.includingUsers != nil
-        var mayHoldMore = namesUsers && !change.members.union(change.memberships).isEmpty
+        var mustAskAgain = namesUsers && !change.members.union(change.memberships).isEmpty
         for (view, isFollowed) in stored {
             let id = view.channel.channelId
             guard views[id] != nil else {
@@ -60,12 +60,12 @@ final class AskedChannels: ChannelSource {
                 let standing = Standing(
                     id: id, isMember: view.membership?.state == .member, isDeleted: view.channel.deletedAt != nil)
                 let concerns = change.memberships.contains(id) || standing.isDeleted
-                mayHoldMore = (concerns && askedFor.insert(standing).inserted) || mayHoldMore
+                mustAskAgain = (concerns && askedFor.insert(standing).inserted) || mustAskAgain
                 continue
             }
             if isFollowed || change.memberships.contains(id) { views[id] = holds(view) ? view : nil }
         }
-        if mayHoldMore { ask() }
+        if mustAskAgain { ask() }
     }
 
     /// Whether a row that was in the query still is, as far as that can be told here.

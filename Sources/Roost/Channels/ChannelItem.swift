@@ -22,7 +22,7 @@ public struct ChannelItem: Identifiable, Hashable, Sendable {
 
     init(_ view: ChannelView, now: Timestamp) {
         channel = view.channel
-        channel.tellTime(now)
+        channel.updateTimedStates(now)
         membership = view.membership
         invitation = view.invitation
         lastMessage = view.lastMessage
@@ -34,7 +34,7 @@ public struct ChannelItem: Identifiable, Hashable, Sendable {
 
 extension Channel {
     /// Sets what follows from the times at which a silence and a throttle end (AM-07, AM-08).
-    mutating func tellTime(_ now: Timestamp) {
+    mutating func updateTimedStates(_ now: Timestamp) {
         isMuted = mutedUntil.map { $0 > now } ?? false
         isRateLimited = rateLimitedUntil.map { $0 > now } ?? false
     }

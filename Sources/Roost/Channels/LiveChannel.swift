@@ -81,7 +81,7 @@ public final class LiveChannel: Identifiable {
         }
         guard reads.end(number) else { return }
         let now = chat.driver.environment.now()
-        view?.channel.tellTime(now)
+        view?.channel.updateTimedStates(now)
         waitForExpiry(in: view, now: now)
         let standing = ChannelMembership(view, now: now)
         guard !isLoaded || view != self.view || standing != currentUserMembership else { return }

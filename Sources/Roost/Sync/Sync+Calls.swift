@@ -3,7 +3,7 @@ import RoostAPI
 extension Sync {
     /// Who a call was made for.
     enum Purpose: Hashable, Sendable {
-        case app(CallToken, Bringing)
+        case app(CallToken, CacheEffect)
         case resume
         case watch(ChannelID)
         case send(MessageKey)
@@ -11,7 +11,7 @@ extension Sync {
     }
 
     /// What of a reply to the app concerns the cache.
-    enum Bringing: Hashable, Sendable {
+    enum CacheEffect: Hashable, Sendable {
         case nothing
         /// A channel that the user is a member of by it, and that is followed from now on.
         case membership
@@ -39,7 +39,7 @@ extension Sync {
             return emit(.reply(token, .failure(RoostError(.notConnected, "There is no connection to the server."))))
         }
         if let operation = operation as? UnwatchChannel { watched.remove(operation.channel) }
-        send(operation, for: .app(token, Bringing(operation)))
+        send(operation, for: .app(token, CacheEffect(operation)))
     }
 
     mutating func cancel(_ token: CallToken) {
@@ -87,8 +87,8 @@ extension Sync {
 
     private mutating func finish(_ purpose: Purpose, with result: Result<[UInt8], RoostError>) {
         switch (purpose, result) {
-        case (.app(let token, let bringing), _):
-            if case .success(let bytes) = result { arrived(bringing, bytes) }
+        case (.app(let token, let effect), _):
+            if case .success(let bytes) = result { arrived(effect, bytes) }
             emit(.reply(token, result))
         case (.watch(let channel), .failure(let error)): watchFailed(channel, error)
         case (.watch, .success): break
@@ -99,12 +99,12 @@ extension Sync {
         }
     }
 
-    private mutating func arrived(_ bringing: Bringing, _ bytes: [UInt8]) {
-        switch bringing {
+    private mutating func arrived(_ effect: CacheEffect, _ bytes: [UInt8]) {
+        switch effect {
         case .nothing: break
         case .membership, .channel:
             guard let view = try? ReplyResult<ChannelView>.decode(bytes) else { return }
-            channelArrived(view, isNews: bringing == .membership)
+            channelArrived(view, mayHaveJoined: effect == .membership)
         case .invitations:
             guard let page = try? ReplyResult<Page<InvitationEntry>>.decode(bytes) else { return }
             let writes = page.items.flatMap { invitationWrites([$0.invitation], channel: $0.channel) }
@@ -115,12 +115,12 @@ extension Sync {
             channelArrived(
                 ChannelView(
                     channel: state.channel, membership: state.membership, lastMessage: state.messages.messages.last,
-                    ownCapabilities: state.ownCapabilities), isNews: false)
+                    ownCapabilities: state.ownCapabilities), mayHaveJoined: false)
         }
     }
 
-    /// - Parameter isNews: whether the call may have made the user a member. Of any other membership the streams tell.
-    private mutating func channelArrived(_ view: ChannelView, isNews: Bool) {
+    /// - Parameter mayHaveJoined: whether the call may have made the user a member. Of any other membership the streams tell.
+    private mutating func channelArrived(_ view: ChannelView, mayHaveJoined: Bool) {
         let id = view.channel.channelId
         var writes: [StoreWrite] = []
         if let cursor = saved.channels[id]?.cursor {
@@ -129,7 +129,7 @@ extension Sync {
         } else if let membership = view.membership, membership.state == .member {
             // While catching up, the answer to the resume or a held event brings the channel anyway, at the moment that fits the
             // other streams.
-            guard isNews, phase == .online else { return }
+            guard mayHaveJoined, phase == .online else { return }
             writes = adopt(view.channel, lastMessage: view.lastMessage) + [.membership(membership)]
         } else {
             // A channel of others is shown as it was seen here last.

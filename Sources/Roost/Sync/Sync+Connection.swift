@@ -140,7 +140,7 @@ extension Sync {
 
     private mutating func closed(_ code: UInt16?, _ reason: String) {
         switch code.flatMap(CloseCode.init(rawValue:)) {
-        case .tokenExpired: renewToken(RoostError(.tokenExpired, "The token's time is over."))
+        case .tokenExpired: renewToken(RoostError(.tokenExpired, "The token has expired."))
         case .tokenRevoked: renewToken(RoostError(.tokenRevoked, "The token was revoked."))
         case .userDeactivated: shutOut(RoostError(.userDeactivated, "The user is deactivated."))
         case .unauthenticated: refused(RoostError(.unauthenticated, reason.isEmpty ? "The token was refused." : reason))

@@ -94,7 +94,7 @@ extension ChannelPolicy {
 extension ChannelPolicy {
     private static let everything = PolicyName.allCases
 
-    /// Every type that Roost brings along, in the order in which they are shown (AM-14 to AM-19, SB-03, ST-08).
+    /// Every built-in type, in the order in which they are shown (AM-14 to AM-19, SB-03, ST-08).
     public static let presets: [ChannelPolicy] = [
         ChannelPolicy(
             type: .community, create: .everyone, discovery: .everyone, join: .everyone, leave: .members, add: .operators,

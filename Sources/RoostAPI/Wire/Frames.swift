@@ -117,7 +117,7 @@ public enum CloseCode: UInt16, CaseIterable, Sendable {
     case restart = 1012
     /// No token, or one that is no good. Get another before connecting anew.
     case unauthenticated = 4001
-    /// The token's time is over. Get another and connect anew.
+    /// The token has expired. Get another and connect anew.
     case tokenExpired = 4002
     /// No token within the time allowed.
     case authenticationTimeout = 4003
@@ -135,7 +135,7 @@ public enum CloseCode: UInt16, CaseIterable, Sendable {
         switch self {
         case .restart: "The server restarts. Connect anew when the closing frame said, and resume."
         case .unauthenticated: "No token, or one that is no good. Get another before connecting anew."
-        case .tokenExpired: "The token's time is over. Get another and connect anew."
+        case .tokenExpired: "The token has expired. Get another and connect anew."
         case .authenticationTimeout: "No token within the time allowed. Connect anew and authenticate at once."
         case .tokenRevoked: "The token was revoked. Get another and connect anew."
         case .userDeactivated: "The user is deactivated. Don't connect anew until an admin has reactivated them."

@@ -31,7 +31,7 @@ extension Identifier {
     }
     public static var schemaExample: Self { Self(rawValue: "example") }
 
-    /// Throws `invalid_argument` with the field's name when the string isn't a lawful identifier.
+    /// Throws `invalid_argument` with the field's name when the string isn't a valid identifier.
     public func validate(field: String) throws(RoostError) {
         guard !rawValue.isEmpty else {
             throw .invalidArgument(field, "must not be empty")

@@ -44,7 +44,7 @@ public indirect enum Schema: Hashable, Sendable {
 /// A type whose shape can't be learnt from how it decodes: identifiers, enumerations, free JSON.
 public protocol SchemaDescribed {
     static var schema: Schema { get }
-    /// Any lawful value.
+    /// Any valid value.
     static var schemaExample: Self { get }
 }
 

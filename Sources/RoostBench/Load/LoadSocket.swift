@@ -139,7 +139,7 @@ final class LoadSocket {
 
     private func send(frame payload: [UInt8], opcode: UInt8 = 1) { send(Self.frame(payload, opcode: opcode)) }
 
-    /// A frame whose mask is zero: lawful, and the payload stands in it as it is.
+    /// A frame whose mask is zero: valid, and the payload stands in it as it is.
     static func frame(_ payload: [UInt8], opcode: UInt8 = 1, isFinal: Bool = true) -> [UInt8] {
         var bytes: [UInt8] = [(isFinal ? 0x80 : 0) | opcode]
         bytes.reserveCapacity(payload.count + 14)

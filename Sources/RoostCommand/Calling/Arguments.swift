@@ -2,7 +2,7 @@ public import ArgumentParser
 import Foundation
 public import RoostAPI
 
-// What stands on a command line is read as what it is in the protocol. Whether an id is lawful, the operation says.
+// What stands on a command line is read as what it is in the protocol. Whether an id is valid, the operation says.
 extension ChannelID: ExpressibleByArgument {}
 extension UserID: ExpressibleByArgument {}
 extension ChannelType: ExpressibleByArgument {}

@@ -84,7 +84,7 @@ enum RoomCommand: Hashable {
 
     fileprivate static func create(reading words: inout Words) throws(Words.Wrong) -> RoomCommand {
         let type = try words.option("--type").map(ChannelType.init(rawValue:)) ?? .community
-        try words.lawful { try type.validate(field: "The type") }
+        try words.valid { try type.validate(field: "The type") }
         return .create(try words.channel(), type: type, users: try words.users())
     }
 
@@ -146,7 +146,7 @@ private struct Words {
         guard !words.isEmpty else { throw Wrong(reason: "which channel?") }
         try refuseOption()
         let channel = ChannelID(words.removeFirst())
-        try lawful { try channel.validate(field: "A channel's id") }
+        try valid { try channel.validate(field: "A channel's id") }
         return channel
     }
 
@@ -154,7 +154,7 @@ private struct Words {
     mutating func users() throws(Wrong) -> [UserID] {
         try refuseOption()
         let users = words.map { UserID($0) }
-        for user in users { try lawful { try user.validate(field: "A user's id") } }
+        for user in users { try valid { try user.validate(field: "A user's id") } }
         words = []
         return users
     }
@@ -166,7 +166,7 @@ private struct Words {
         throw Wrong(reason: "\(word.safe()) is too much")
     }
 
-    func lawful(_ check: () throws -> Void) throws(Wrong) {
+    func valid(_ check: () throws -> Void) throws(Wrong) {
         do { try check() } catch { throw Wrong(reason: (error as? RoostError)?.message.trimmingSuffix(".") ?? "\(error)") }
     }
 

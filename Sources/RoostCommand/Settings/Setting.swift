@@ -4,7 +4,7 @@ import RoostServer
 
 /// One thing an operator can set: by a flag, by the environment or in the configuration file, under one name.
 struct Setting: Sendable {
-    /// What a lawful value is.
+    /// What a valid value is.
     enum Kind: Sendable {
         case text
         /// Origins of web pages, or `none`.
@@ -162,7 +162,7 @@ extension Setting {
 }
 
 extension Setting.Kind {
-    /// Why a value isn't lawful; nil when it is.
+    /// Why a value isn't valid; nil when it is.
     func refusal(of value: Setting.Value) -> String? {
         switch (self, value) {
         case (.text, .text(let text)): text.isEmpty ? requirement : nil

@@ -112,7 +112,7 @@ struct SettingSources {
 
     /// The value of a setting and where it came from; nil when no source has it.
     ///
-    /// - Throws: a ``Failure`` that names the setting, the source and the limit of a value that isn't lawful.
+    /// - Throws: a ``Failure`` that names the setting, the source and the limit of a value that isn't valid.
     func value(of setting: Setting) async throws -> (Setting.Value, Origin)? {
         let key = ConfigKey([setting.name])
         for source in sources {

@@ -12,11 +12,11 @@ extension UpdateChannel: Handled {
                 limit: Int64(before.metadataVersion))
         }
         var after = before
-        after.displayName = (displayName ?? before.displayName)?.orNothing
-        after.avatarFileId = (avatarFileId ?? before.avatarFileId)?.orNothing
-        after.coverUrl = (coverUrl ?? before.coverUrl)?.orNothing
-        after.customType = (customType ?? before.customType)?.orNothing
-        after.data = (data ?? before.data)?.orNothing
+        after.displayName = (displayName ?? before.displayName)?.nilIfEmpty
+        after.avatarFileId = (avatarFileId ?? before.avatarFileId)?.nilIfEmpty
+        after.coverUrl = (coverUrl ?? before.coverUrl)?.nilIfEmpty
+        after.customType = (customType ?? before.customType)?.nilIfEmpty
+        after.data = (data ?? before.data)?.nilIfEmpty
         after.tags = tags ?? before.tags
         after.metadata = metadata ?? before.metadata
         let distinctKey = try newDistinctness(of: &after, in: context, access)

@@ -11,7 +11,7 @@ extension PutChannelType: Handled {
     public func handle(in context: inout Context) throws -> ChannelPolicy {
         try context.require(.configManage)
         guard ChannelPolicy.preset(type) == nil else {
-            throw RoostError(.immutableField, "\(type) is a type that Roost brings along: choose another name.", field: "type")
+            throw RoostError(.immutableField, "\(type) is a built-in type: choose another name.", field: "type")
         }
         guard let base = ChannelPolicy.preset(basedOn ?? .community) else {
             throw RoostError(.notFound, "There is no preset \(basedOn ?? .community).", field: "basedOn")
@@ -36,7 +36,7 @@ extension DeleteChannelType: Handled {
     public func handle(in context: inout Context) throws -> Done {
         try context.require(.configManage)
         guard ChannelPolicy.preset(type) == nil else {
-            throw RoostError(.immutableField, "\(type) is a type that Roost brings along.", field: "type")
+            throw RoostError(.immutableField, "\(type) is a built-in type.", field: "type")
         }
         let inUse = try context.transaction.first("SELECT 1 FROM channels WHERE type = \(type.rawValue) LIMIT 1") { _ in true }
         guard inUse == nil else {

@@ -161,9 +161,9 @@ extension CreateChannel: Handled {
                                   name_key, avatar_file_id, cover_url, custom_type, data, metadata, metadata_version,
                                   metadata_updated_by, tags, created_by, change_seq, created_at, updated_at)
             VALUES (\(id), \(kind), \(plan.distinctKey != nil), \(plan.distinctKey), \(plan.policy.discovery), \(plan.policy.join),
-                    \(try StoredJSON.encode(policy)), \(isEphemeral ?? false), \(displayName?.orNothing),
-                    \(NameSearch.key(of: displayName)), \(avatarFileId?.orNothing), \(coverUrl?.orNothing), \(customType?.orNothing),
-                    \(data?.orNothing), \(try StoredJSON.encode(metadata)), \(metadata == nil ? 0 : 1),
+                    \(try StoredJSON.encode(policy)), \(isEphemeral ?? false), \(displayName?.nilIfEmpty),
+                    \(NameSearch.key(of: displayName)), \(avatarFileId?.nilIfEmpty), \(coverUrl?.nilIfEmpty), \(customType?.nilIfEmpty),
+                    \(data?.nilIfEmpty), \(try StoredJSON.encode(metadata)), \(metadata == nil ? 0 : 1),
                     \(metadata == nil ? nil : context.caller.user), \(try StoredJSON.encode(tags ?? [])), \(context.caller.user), \(1),
                     \(now), \(now))
             ON CONFLICT DO NOTHING
@@ -270,5 +270,5 @@ extension RoostError {
 
 extension String {
     /// An empty text takes a value away.
-    var orNothing: String? { isEmpty ? nil : self }
+    var nilIfEmpty: String? { isEmpty ? nil : self }
 }

@@ -10,7 +10,7 @@ extension Migrations {
     /// - The stamps of an invitation are those of the streams that tell of it: the invited's, the inviter's and, where members hear of
     ///   it, the channel's.
     @Sendable static func channelsOfEveryKind(_ dialect: Dialect) -> [SQL] {
-        additions(dialect) + takingOver + tables(dialect) + shelves
+        additions(dialect) + backfill + tables(dialect) + shelves
     }
 
     /// New columns of the tables that are there, with their indexes.
@@ -57,7 +57,7 @@ extension Migrations {
     }
 
     /// What the new columns hold for the channels that are there.
-    private static let takingOver: [SQL] = [
+    private static let backfill: [SQL] = [
         """
         UPDATE channel_heads
         SET is_deleted = (SELECT CASE WHEN c.deleted_at IS NULL THEN 0 ELSE 1 END FROM channels c

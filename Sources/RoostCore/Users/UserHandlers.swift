@@ -96,8 +96,8 @@ extension Context {
         let before = try transaction.user(id)
         if before == nil { try id.validateNew(field: "user") }
         var after = before ?? User(userId: id, createdAt: now, updatedAt: now)
-        after.displayName = (displayName ?? after.displayName)?.orNothing
-        after.avatarFileId = (avatarFileId ?? after.avatarFileId)?.orNothing
+        after.displayName = (displayName ?? after.displayName)?.nilIfEmpty
+        after.avatarFileId = (avatarFileId ?? after.avatarFileId)?.nilIfEmpty
         after.metadata = metadata ?? after.metadata
         if let before, try StoredJSON.isSame(before, after) { return before }
 

@@ -192,7 +192,7 @@ final class ClusterNode: Delivery {
         }
         guard readiness.setDatabase(isReachable: isReachable) else { return }
         if isReachable {
-            logger.notice("The database is there again.")
+            logger.notice("Reconnected to the database.")
             inbox.put(.doubt, isUrgent: true)
         } else {
             logger.error("The database can't be reached. Operations are refused until it is back; connections stay.")

@@ -230,7 +230,7 @@ extension NATSBus {
             guard let handler = handling.handler,
                 connected.exchange(isConnected, ordering: .acquiringAndReleasing) != isConnected
             else { return }
-            if isConnected { logger.notice("NATS is there again") } else { logger.warning("NATS is gone") }
+            if isConnected { logger.notice("Reconnected to NATS") } else { logger.warning("Lost the connection to NATS") }
             handler(isConnected ? .reconnected : .disconnected)
         }
         // Its thread waits for no end of time only while all is well.

@@ -20,9 +20,9 @@ final class WorkQueue: Sendable {
 
     func append(_ job: Job) throws(RoostError) {
         let refusal: RoostError? = state.withLock { state in
-            if state.isClosed { return RoostError(.unavailable, "The server stops.", retryAfterMilliseconds: 1000) }
+            if state.isClosed { return RoostError(.unavailable, "The server is shutting down.", retryAfterMilliseconds: 1000) }
             if state.jobs.count >= sizeMax {
-                return RoostError(.overloaded, "The server has as much to do as it can hold.", retryAfterMilliseconds: 500)
+                return RoostError(.overloaded, "The server is overloaded.", retryAfterMilliseconds: 500)
             }
             // Whoever takes a batch leaves word when there is more, so only the first needs to wake somebody.
             if state.jobs.isEmpty { available.signal() }

@@ -74,7 +74,7 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
         switch unwrapInboundIn(data) {
         case .head(let head):
             state.requestBegan()
-            // The rules on heads leave the wish only to a request that is lawful.
+            // The rules on heads leave the wish only to a request that is valid.
             if head.headers.contains(name: "upgrade") { upgrade = .began }
             if let refusal = refusal(of: head) { return refuse(refusal, context) }
         case .body: break

@@ -8,7 +8,7 @@ import RoostAPI
 /// connection; so is one that is too large, one that asks for an upgrade which isn't given, and CONNECT: behind those two the HTTP parser stops.
 /// What follows the last request is thrown away.
 ///
-/// A lawful request for the socket, the first of its connection, goes on to NIO's upgrade handler. From its end on nothing that comes through
+/// A valid request for the socket, the first of its connection, goes on to NIO's upgrade handler. From its end on nothing that comes through
 /// here is HTTP any more: bytes that the client sent behind it, and those that arrive until this handler is removed, are handed on untouched
 /// and become the socket's first frames.
 final class RequestHeadHandler: ChannelDuplexHandler, RemovableChannelHandler {
@@ -25,7 +25,7 @@ final class RequestHeadHandler: ChannelDuplexHandler, RemovableChannelHandler {
         case last
         /// Nothing more is read as a request.
         case ended
-        /// A lawful upgrade: what comes behind its end isn't HTTP.
+        /// A valid upgrade: what comes behind its end isn't HTTP.
         case upgrading
         case upgraded
     }

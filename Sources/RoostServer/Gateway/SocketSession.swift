@@ -464,7 +464,7 @@ struct SocketSession {
         case .unauthenticated, .authenticating, .connecting:
             if now - connectedAt > limits.authenticationTimeout { close(CloseCode.authenticationTimeout, "no token came") }
         case .open(_, let tokenExpiresAt):
-            if tokenExpiresAt <= time { close(CloseCode.tokenExpired, "the token is over") }
+            if tokenExpiresAt <= time { close(CloseCode.tokenExpired, "the token has expired") }
         case .closing: return []
         }
         let unreadTimeout = pressure.isServerHalfFull ? limits.unreadTimeoutUnderPressure : limits.unreadTimeout

@@ -8,7 +8,7 @@ import RoostCore
 /// So the description of the API has no list of limits of its own, and can't tell another one than `validate()` enforces.
 struct FieldLimits {
     private let entry: OperationTable.Entry
-    /// Lawful values of the required fields.
+    /// Valid values of the required fields.
     private let required: [String: JSONValue]
 
     /// What the operations' fields are, by the names of operation and field. Made when somebody wants a description first.
@@ -45,7 +45,7 @@ struct FieldLimits {
         }
     }
 
-    /// A lawful call with nothing but what it needs.
+    /// A valid call with nothing but what it needs.
     var example: [String: JSONValue] { required }
 
     /// The schema of a field with its limits.
@@ -85,7 +85,7 @@ struct FieldLimits {
         }
     }
 
-    /// What else has to be given for a field to be lawful at all: the metadata beside the version that they have, say.
+    /// What else has to be given for a field to be valid at all: the metadata beside the version that they have, say.
     private func companions(of field: Schema.Field) -> [String: JSONValue] {
         let value = Self.example(field.schema)
         if refusal(required.merging([field.name: value]) { $1 }) == nil { return [:] }
@@ -96,7 +96,7 @@ struct FieldLimits {
         return [:]
     }
 
-    /// Any lawful value of a shape, as far as the shape tells.
+    /// Any valid value of a shape, as far as the shape tells.
     static func example(_ schema: Schema) -> JSONValue {
         switch schema {
         case .string(let format, _, _): .string(format == "int64" ? "1" : "example")
@@ -199,10 +199,10 @@ private struct Question {
         return ["type": "integer", "format": "int64", "anyOf": [["const": -1], .object(result)]]
     }
 
-    /// The last lawful number on the way from a lawful one to another.
-    private func edge(from lawful: Int64, towards end: Int64) -> Int64 {
+    /// The last valid number on the way from a valid one to another.
+    private func edge(from valid: Int64, towards end: Int64) -> Int64 {
         if !isRefused(.integer(end)) { return end }
-        var (inside, outside) = (lawful, end)
+        var (inside, outside) = (valid, end)
         while true {
             let middle = inside / 2 + outside / 2 + (inside % 2 + outside % 2) / 2
             if middle == inside || middle == outside { return inside }

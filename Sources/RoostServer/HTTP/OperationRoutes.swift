@@ -135,7 +135,7 @@ struct OperationRoutes: Sendable {
 extension RoostError {
     /// A token that names somebody new by an id that nobody can have.
     static func unlawfulUser(_ refusal: RoostError) -> RoostError {
-        RoostError(.unauthenticated, "The token names no lawful user: \(refusal.message)", field: refusal.field)
+        RoostError(.unauthenticated, "The token names no valid user: \(refusal.message)", field: refusal.field)
     }
 }
 

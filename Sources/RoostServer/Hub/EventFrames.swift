@@ -13,10 +13,10 @@ struct EventFrames {
     enum Step: Sendable {
         case send(Audience, Frames)
         /// An event with messages that may be hidden from some of the audience.
-        case sendOld(Audience, OldEvent)
+        case sendConcealable(Audience, ConcealableEvent)
         /// An event of the past, to those who begin to get a channel's. A connection that gets them already has had it, or will.
         case catchUp(Newcomers, ChannelID, Readers, Frames)
-        case catchUpOld(Newcomers, OldEvent)
+        case catchUpConcealable(Newcomers, ConcealableEvent)
         /// Of several with one key that are delivered together, only the newest is there.
         case signal(SignalFrame, Audience)
         case change(Notice)
@@ -68,7 +68,7 @@ struct EventFrames {
         if case .channel(let id, _) = audience { channel = id } else { open.removeAll(keepingCapacity: true) }
         if case .channel(let id) = stream, let oldestMessage {
             open[id] = nil
-            steps.append(.sendOld(audience, OldEvent(members, of: id, oldestMessage: oldestMessage, readers: readers)))
+            steps.append(.sendConcealable(audience, ConcealableEvent(members, of: id, oldestMessage: oldestMessage, readers: readers)))
             return
         }
         // Events with other readers stand apart.
@@ -92,8 +92,8 @@ struct EventFrames {
         // Nobody of the channel's audience gets it, but what they get stays on its side of it.
         open.removeAll(keepingCapacity: true)
         if let oldestMessage {
-            let event = OldEvent(members, of: channel, oldestMessage: oldestMessage, readers: readers)
-            steps.append(.catchUpOld(newcomers, event))
+            let event = ConcealableEvent(members, of: channel, oldestMessage: oldestMessage, readers: readers)
+            steps.append(.catchUpConcealable(newcomers, event))
         } else {
             var frames = Frames()
             frames.append(members)

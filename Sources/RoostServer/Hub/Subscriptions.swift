@@ -163,7 +163,7 @@ struct Subscriptions<Socket> {
                 let bytes = frames.bytes(isWatching: receiver.isWatching)
                 perform(.send(bytes, eventCount: frames.eventCount, to: receiver.socket))
             }
-        case .sendOld(let audience, let event):
+        case .sendConcealable(let audience, let event):
             send(event, to: audience, perform)
         case .signal(let frame, .user(let user)):
             for (_, socket) in connectionsOfUser[user] ?? [] { perform(.signal(frame, to: socket)) }
@@ -174,8 +174,8 @@ struct Subscriptions<Socket> {
                 let bytes = frames.bytes(isWatching: receiver.watched.contains(channel))
                 perform(.send(bytes, eventCount: frames.eventCount, to: receiver.socket))
             }
-        case .catchUpOld(let newcomers, let event):
-            var forms = OldEventForms(of: event)
+        case .catchUpConcealable(let newcomers, let event):
+            var forms = ConcealableEventForms(of: event)
             for receiver in self.newcomers(newcomers, to: event.channel, event.readers) {
                 send(event, &forms, to: receiver, isByMembership: newcomers.isByMembership, perform)
             }
@@ -188,8 +188,8 @@ struct Subscriptions<Socket> {
     }
 
     /// Each receiver gets the event without the messages that are hidden from them.
-    private mutating func send(_ event: OldEvent, to audience: Audience, _ perform: (Action) -> Void) {
-        var forms = OldEventForms(of: event)
+    private mutating func send(_ event: ConcealableEvent, to audience: Audience, _ perform: (Action) -> Void) {
+        var forms = ConcealableEventForms(of: event)
         switch audience {
         case .channel(let channel, let readers):
             guard let receivers = receivers(of: channel, readers, perform) else { return }
@@ -243,7 +243,7 @@ struct Subscriptions<Socket> {
     }
 
     private func send(
-        _ event: OldEvent, _ forms: inout OldEventForms, to subscriber: Subscriber, isByMembership: Bool,
+        _ event: ConcealableEvent, _ forms: inout ConcealableEventForms, to subscriber: Subscriber, isByMembership: Bool,
         _ perform: (Action) -> Void
     ) {
         let channel = event.channel

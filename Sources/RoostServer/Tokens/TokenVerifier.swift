@@ -65,7 +65,7 @@ final class TokenVerifier: Sendable {
             try Limits.check(claims.name, length: Limits.displayNameLength, field: "name")
             try Limits.check(claims.jti, length: Limits.identifierLength, field: "jti")
         } catch {
-            throw Self.refusal(error.message, "names no lawful user: \(error.message)")
+            throw Self.refusal(error.message, "names no valid user: \(error.message)")
         }
         return VerifiedToken(
             user: user, role: claims.role ?? .user, displayName: Limits.displayName(fromClaim: claims.name),

@@ -4,7 +4,7 @@ import Testing
 
 @Suite("Identifiers")
 struct IdentifierTests {
-    /// What an identifier is refused with; nil where it is lawful.
+    /// What an identifier is refused with; nil where it is valid.
     private func code(_ text: String) -> RoostError.Code? {
         do {
             try ChannelID(text).validate(field: "channel")

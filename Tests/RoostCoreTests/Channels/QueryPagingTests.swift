@@ -129,11 +129,11 @@ struct QueryPagingTests {
         let cursor = try #require(try world.perform(query, as: "ann").nextCursor)
         let text = String(decoding: try #require(Data(base64URL: cursor)), as: UTF8.self)
         let keys = try #require(text.range(of: #""k":"#)).upperBound
-        let lawful =
+        let valid =
             sort == .name
             ? #"["z","z"]"#
             : sort == .unreadFirst ? #"[9223372036854775807,-9223372036854775808,"z"]"# : #"[9223372036854775807,"z"]"#
-        #expect(try world.refusal(query.with { $0.cursor = Data((text[..<keys] + lawful + "}").utf8).base64URL }, as: "ann") == nil)
+        #expect(try world.refusal(query.with { $0.cursor = Data((text[..<keys] + valid + "}").utf8).base64URL }, as: "ann") == nil)
 
         let forged = [
             "", "[]", "null", "{}", "[1]", #"["a"]"#, #"["a","b","c","d"]"#, "[1,2]", "[1.5,\"a\"]", "[92233720368547758080,\"a\"]",

@@ -105,7 +105,7 @@ struct IDGeneratorTests {
         #expect(after.messageId > before.messageId)
     }
 
-    @Test("AM-13 a channel id that the server makes is lawful and unique")
+    @Test("AM-13 a channel id that the server makes is valid and unique")
     func channelIDs() throws {
         var ids = IDGenerator()
         let made = (0..<5000).map { _ in ids.nextChannelID(at: noon) }

@@ -12,7 +12,7 @@ extension Relay {
             return
         }
         feeds[stream] = Feed(at: now)
-        suspects.insert(stream)
+        possiblyUnused.insert(stream)
         request(.open([stream]))
     }
 
@@ -38,12 +38,12 @@ extension Relay {
 
     /// Looks for feeds that no socket needs. A feed that is used again meanwhile is touched, and stays.
     mutating func retireIdle() {
-        let due = suspects.filter { stream in
+        let due = possiblyUnused.filter { stream in
             guard let feed = feeds[stream] else { return true }
             return feed.isIdle && now - feed.touchedAt >= settings.idleTime
         }
         guard !due.isEmpty else { return }
-        suspects.subtract(due)
+        possiblyUnused.subtract(due)
         request(.findUnused(due.filter { feeds[$0] != nil }))
     }
 
@@ -52,7 +52,7 @@ extension Relay {
         for stream in streams {
             guard let feed = feeds[stream] else { continue }
             guard feed.isIdle, now - feed.touchedAt >= settings.idleTime else {
-                suspects.insert(stream)
+                possiblyUnused.insert(stream)
                 continue
             }
             feeds[stream] = nil

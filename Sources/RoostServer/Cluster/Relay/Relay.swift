@@ -126,7 +126,7 @@ struct Relay {
     /// Feeds in which something is missing.
     var gaps: Set<StreamID> = []
     /// Feeds that may have no socket.
-    var suspects: Set<StreamID> = []
+    var possiblyUnused: Set<StreamID> = []
     var connects: [ConnectToken: Connect] = [:]
     /// Answers that wait, in their order, and which of them wait for a stream.
     var answers: [AnswerQueue.Key: AnswerQueue] = [:]
@@ -160,7 +160,7 @@ struct Relay {
         case .fetched(let fetch, let fetched): receive(fetched, for: fetch)
         case .streamsRead(let token, let streams): receive(streams, for: token)
         case .heads(let heads): for (stream, head) in heads { learn(head, of: stream) }
-        case .emptied(let streams): suspects.formUnion(streams)
+        case .emptied(let streams): possiblyUnused.formUnion(streams)
         case .unused(let streams): close(streams)
         case .doubt: sweep.begin(feeds.keys)
         case .tick: tick()

@@ -7,7 +7,7 @@ import Testing
 
 /// Events with messages that are hidden from some of those who get them, as the hub writes them.
 @Suite("Old events")
-struct OldEventTests {
+struct ConcealableEventTests {
     private static func event(_ kind: Event.Kind, _ seq: Seq, messages: [Seq]) -> Event {
         let rows = messages.map { message in
             Message(
@@ -32,7 +32,7 @@ struct OldEventTests {
     private static func bytes(_ step: EventFrames.Step) -> (isOld: Bool, bytes: ByteBuffer)? {
         switch step {
         case .send(_, let frames): (false, frames.notification)
-        case .sendOld(_, let event): (true, event.frames.notification)
+        case .sendConcealable(_, let event): (true, event.frames.notification)
         default: nil
         }
     }
@@ -53,8 +53,8 @@ struct OldEventTests {
     @Test("I10 SB-26 a receiver gets an old event without what is at or below the floor, as if it had been written so")
     func forms() {
         let event = Self.event(.changes, 9, messages: [4, 6, 9])
-        let old = OldEvent(event.encodedMembers, of: "general", oldestMessage: 4)
-        var forms = OldEventForms(of: old)
+        let old = ConcealableEvent(event.encodedMembers, of: "general", oldestMessage: 4)
+        var forms = ConcealableEventForms(of: old)
         // Floors that hide the same share a form.
         for floor: Seq in [0, 3, 4, 5, 6, 8, 9, 100, 4] {
             let expected = Self.frames([event.concealing(messagesUpTo: floor)])
@@ -66,7 +66,7 @@ struct OldEventTests {
 
     @Test("I10 I21 an event that can't be read goes whole to who may have it whole, and to nobody else")
     func damaged() {
-        var forms = OldEventForms(of: OldEvent(Array(#""event":"#.utf8), of: "general", oldestMessage: 4))
+        var forms = ConcealableEventForms(of: ConcealableEvent(Array(#""event":"#.utf8), of: "general", oldestMessage: 4))
         #expect(forms.frames(above: 3) != nil)
         #expect(forms.frames(above: 4) == nil)
     }

@@ -6,7 +6,7 @@ import RoostCore
 ///
 /// Such a message may be hidden from some who get the event. They get it without that message, and the others as it is (SB-14, SB-26). Where
 /// not every member may read, every event with messages is one of these.
-struct OldEvent: Sendable {
+struct ConcealableEvent: Sendable {
     let channel: ChannelID
     /// Whom no message up to here is hidden from gets the event as it is.
     let oldestMessage: Seq
@@ -28,14 +28,14 @@ struct OldEvent: Sendable {
 }
 
 /// The forms that an old event takes in one delivery. Each is made once, and only where a receiver needs it.
-struct OldEventForms {
-    private let event: OldEvent
+struct ConcealableEventForms {
+    private let event: ConcealableEvent
     /// Read back from its JSON, which is all of it that travels between nodes.
     private var decoded: Event?
     /// By how many rows are left out: members with many floors share few forms.
     private var concealed: [Int: EventFrames.Frames] = [:]
 
-    init(of event: OldEvent) { self.event = event }
+    init(of event: ConcealableEvent) { self.event = event }
 
     /// The event for a receiver from whom messages up to a floor are hidden.
     ///
