@@ -62,7 +62,7 @@ extension View {
 }
 
 extension Channel {
-    /// Who hears of invitations into the channel; only for the types that Roost brings along.
+    /// Who hears of invitations into the channel; only for the built-in types.
     var invitationAudience: ChannelPolicy.InvitationAudience? {
         policy?.invitationAudience ?? ChannelPolicy.preset(type)?.invitationAudience
     }

@@ -106,7 +106,8 @@ enum AsyncAPI {
                 name: "error", isFromServer: true, summary: "What went wrong with a frame that can't have a reply.",
                 schema: ["type": "object", "required": ["error"], "properties": ["error": error], "not": ["required": ["reply"]]]),
             Frame(
-                name: "closing", isFromServer: true, summary: "The server is shutting down.", schema: described(ClosingFrame.self, &schemas)),
+                name: "closing", isFromServer: true, summary: "The server is shutting down.",
+                schema: described(ClosingFrame.self, &schemas)),
         ]
     }
 

@@ -68,7 +68,8 @@ struct EventFrames {
         if case .channel(let id, _) = audience { channel = id } else { open.removeAll(keepingCapacity: true) }
         if case .channel(let id) = stream, let oldestMessage {
             open[id] = nil
-            steps.append(.sendConcealable(audience, ConcealableEvent(members, of: id, oldestMessage: oldestMessage, readers: readers)))
+            steps.append(
+                .sendConcealable(audience, ConcealableEvent(members, of: id, oldestMessage: oldestMessage, readers: readers)))
             return
         }
         // Events with other readers stand apart.

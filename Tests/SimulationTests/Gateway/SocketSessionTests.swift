@@ -237,7 +237,8 @@ struct SocketSessionTests {
     // MARK: Time
 
     @Test(
-        "A client without a token, a silent one, one that doesn't read and one whose token has expired are closed, each with its code")
+        "A client without a token, a silent one, one that doesn't read and one whose token has expired are closed, each with its code"
+    )
     func timeouts() {
         let never = Timestamp(milliseconds: 0)
         var silent = session()
