@@ -10,7 +10,7 @@ import Testing
 struct RowKindTests {
     private static let kinds = RowKinds.standard.adding([Sticker.self])
 
-    /// A channel of ann's and bob's with three messages at 2, 3 and 4.
+    /// A channel of ann's and bob's with three messages at 2, 3 and 4. Its table of stickers has to be gone when a test ends: databases are used again.
     private func world() throws -> CoreWorld {
         let world = try CoreWorld()
         world.rowKinds = StoredRowKinds(Self.kinds)
@@ -35,6 +35,7 @@ struct RowKindTests {
     @Test("I2 promise 4 events, changes, resuming and missed events bring its rows, and each client ends as a fresh one begins")
     func converges() async throws {
         let world = try world()
+        defer { try? world.execute("DROP TABLE stickers") }
         var live = try await StickerClient(user: "bob", Self.kinds)
         try await live.connect(to: world)
         var stale = try await StickerClient(user: "bob", Self.kinds)
@@ -75,6 +76,7 @@ struct RowKindTests {
     @Test("I10 SB-14 SB-26 what is about a message that a member may not see is told, fetched and kept by nobody")
     func concealed() async throws {
         let world = try world()
+        defer { try? world.execute("DROP TABLE stickers") }
         try put("star", on: 2, in: world)
         var client = try await StickerClient(user: "bob", Self.kinds)
         try await client.connect(to: world)
@@ -103,6 +105,7 @@ struct RowKindTests {
     @Test("A client that doesn't know a kind leaves its rows out and follows the stream")
     func unknown() async throws {
         let world = try world()
+        defer { try? world.execute("DROP TABLE stickers") }
         var client = try await StickerClient(user: "bob", .standard)
         try await client.connect(to: world)
         try put("star", on: 2, in: world)
@@ -113,6 +116,7 @@ struct RowKindTests {
     @Test("A cache that lacks a kind is fetched anew")
     func newKind() async throws {
         let world = try world()
+        defer { try? world.execute("DROP TABLE stickers") }
         try put("star", on: 2, in: world)
         let file = try TemporaryFile()
         defer { file.remove() }
