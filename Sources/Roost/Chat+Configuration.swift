@@ -9,7 +9,7 @@ extension Chat {
         /// their way are then lost with the process.
         public var directory: URL?
         /// Where the client tells what goes wrong. Tokens and messages never stand in it.
-        public var logger: Logger
+        public var logger: Logger = Logger(label: "roost")
         /// The bounds of the wait between two attempts to connect. Each wait is drawn evenly from 0 to a time that doubles between
         /// them.
         public var backoff: ClosedRange<Duration> = .milliseconds(500)...(.seconds(30))
@@ -20,10 +20,19 @@ extension Chat {
         /// What timeouts and waits are measured with.
         public var clock: any Clock<Duration> = ContinuousClock()
 
+        // derived: init
         /// A configuration with the defaults for everything else.
-        public init(directory: URL? = nil, logger: Logger = Logger(label: "roost")) {
+        public init(
+            directory: URL? = nil, logger: Logger = Logger(label: "roost"),
+            backoff: ClosedRange<Duration> = .milliseconds(500)...(.seconds(30)), callTimeout: Duration = .seconds(30),
+            transport: any Transport = WebSocketTransport(), clock: any Clock<Duration> = ContinuousClock()
+        ) {
             self.directory = directory
             self.logger = logger
+            self.backoff = backoff
+            self.callTimeout = callTimeout
+            self.transport = transport
+            self.clock = clock
         }
 
         func environment(

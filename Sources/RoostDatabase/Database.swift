@@ -115,6 +115,7 @@ public struct DatabaseFailure: Error, CustomStringConvertible {
     public let message: String
     public let kind: Kind
 
+    // derived: init
     public init(message: String, kind: Kind) {
         self.message = message
         self.kind = kind

@@ -12,9 +12,13 @@ public struct WebSocketTransport: Transport {
         /// For the TCP connection alone; TLS and the welcome have the time that the client gives them.
         public var connectTimeout: Duration = .seconds(10)
         /// Bytes of one message from the server.
-        public var messageSizeBytesMax = 16 * 1_048_576
+        public var messageSizeBytesMax: Int = 16 * 1_048_576
+        // derived: init
         /// The defaults.
-        public init() {}
+        public init(connectTimeout: Duration = .seconds(10), messageSizeBytesMax: Int = 16 * 1_048_576) {
+            self.connectTimeout = connectTimeout
+            self.messageSizeBytesMax = messageSizeBytesMax
+        }
     }
 
     private let configuration: Configuration

@@ -21,6 +21,7 @@ public struct MessageDraft: Hashable, Sendable, ExpressibleByStringLiteral {
     /// nil.
     public var clientId: ClientID?
 
+    // derived: init
     /// A draft with what is given. Limits are checked when it is sent.
     public init(
         text: String, customType: String? = nil, data: String? = nil, metadata: JSONValue? = nil, tags: [String]? = nil,

@@ -187,10 +187,11 @@ public struct ChannelView: Codable, Hashable, Sendable {
     public var invitation: Invitation?
     public var lastMessage: Message?
     /// What the caller may do in the channel now (ledger §8.4), in the order of `Permission.allCases`.
-    public var ownCapabilities: [Permission]
+    public var ownCapabilities: [Permission] = []
 
+    // derived: init
     public init(
-        channel: Channel, membership: Membership?, invitation: Invitation? = nil, lastMessage: Message? = nil,
+        channel: Channel, membership: Membership? = nil, invitation: Invitation? = nil, lastMessage: Message? = nil,
         ownCapabilities: [Permission] = []
     ) {
         self.channel = channel

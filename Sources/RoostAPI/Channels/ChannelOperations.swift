@@ -37,17 +37,29 @@ public struct CreateChannel: Operation, ChannelAttributes {
     /// Sent again with the same key within 24 hours, by the same caller: the channel that the first call created is answered (SB-12).
     public var idempotencyKey: String?
 
+    // derived: init
     public init(
         channel: ChannelID? = nil, type: ChannelType? = nil, displayName: String? = nil, avatarFileId: String? = nil,
-        tags: [String]? = nil, metadata: JSONValue? = nil, users: [UserID]? = nil
+        coverUrl: String? = nil, customType: String? = nil, data: String? = nil, tags: [String]? = nil, metadata: JSONValue? = nil,
+        users: [UserID]? = nil, operators: [UserID]? = nil, isDistinct: Bool? = nil, isPublic: Bool? = nil,
+        isEphemeral: Bool? = nil, policy: PolicyChanges? = nil, idempotencyKey: String? = nil
     ) {
         self.channel = channel
         self.type = type
         self.displayName = displayName
         self.avatarFileId = avatarFileId
+        self.coverUrl = coverUrl
+        self.customType = customType
+        self.data = data
         self.tags = tags
         self.metadata = metadata
         self.users = users
+        self.operators = operators
+        self.isDistinct = isDistinct
+        self.isPublic = isPublic
+        self.isEphemeral = isEphemeral
+        self.policy = policy
+        self.idempotencyKey = idempotencyKey
     }
 
     public func validate() throws(RoostError) {
@@ -74,6 +86,7 @@ public struct GetChannel: Operation {
 
     /// The channel's id, or `type:id` (ST-03).
     public var channel: ChannelID
+    // derived: init
     public init(channel: ChannelID) { self.channel = channel }
     public func validate() throws(RoostError) { try channel.validate(field: "channel") }
 }
@@ -106,15 +119,24 @@ public struct UpdateChannel: Operation, ChannelAttributes {
     /// Changes how the channel differs from its type, in what is given.
     public var policy: PolicyChanges?
 
+    // derived: init
     public init(
-        channel: ChannelID, displayName: String? = nil, avatarFileId: String? = nil, tags: [String]? = nil,
-        metadata: JSONValue? = nil
+        channel: ChannelID, displayName: String? = nil, avatarFileId: String? = nil, coverUrl: String? = nil,
+        customType: String? = nil, data: String? = nil, tags: [String]? = nil, metadata: JSONValue? = nil,
+        ifMetadataVersion: Int? = nil, isDistinct: Bool? = nil, isPublic: Bool? = nil, policy: PolicyChanges? = nil
     ) {
         self.channel = channel
         self.displayName = displayName
         self.avatarFileId = avatarFileId
+        self.coverUrl = coverUrl
+        self.customType = customType
+        self.data = data
         self.tags = tags
         self.metadata = metadata
+        self.ifMetadataVersion = ifMetadataVersion
+        self.isDistinct = isDistinct
+        self.isPublic = isPublic
+        self.policy = policy
     }
 
     public func validate() throws(RoostError) {
@@ -137,6 +159,7 @@ public struct DeleteChannel: Operation {
     public static let summary = "Delete a channel softly. For its owner."
 
     public var channel: ChannelID
+    // derived: init
     public init(channel: ChannelID) { self.channel = channel }
     public func validate() throws(RoostError) { try channel.validate(field: "channel") }
 }

@@ -8,6 +8,7 @@ public struct FreezeChannel: Operation {
     public static let summary = "Freeze a channel: only operators send. For operators."
 
     public var channel: ChannelID
+    // derived: init
     public init(channel: ChannelID) { self.channel = channel }
     public func validate() throws(RoostError) { try channel.validate(field: "channel") }
 }
@@ -22,6 +23,7 @@ public struct UnfreezeChannel: Operation {
     public static let summary = "Unfreeze a channel. For operators."
 
     public var channel: ChannelID
+    // derived: init
     public init(channel: ChannelID) { self.channel = channel }
     public func validate() throws(RoostError) { try channel.validate(field: "channel") }
 }
@@ -38,6 +40,7 @@ public struct SilenceChannel: Operation {
     public var channel: ChannelID
     /// More than 0, or −1 for ever; for ever when left out.
     public var seconds: Int?
+    // derived: init
     public init(channel: ChannelID, seconds: Int? = nil) {
         self.channel = channel
         self.seconds = seconds
@@ -58,6 +61,7 @@ public struct UnsilenceChannel: Operation {
     public static let summary = "End a channel's silence. For operators."
 
     public var channel: ChannelID
+    // derived: init
     public init(channel: ChannelID) { self.channel = channel }
     public func validate() throws(RoostError) { try channel.validate(field: "channel") }
 }
@@ -81,6 +85,7 @@ public struct SetRateLimit: Operation {
     /// How long the limit holds: more than 0, or −1 for ever; for ever when left out.
     public var seconds: Int?
 
+    // derived: init
     public init(channel: ChannelID, messages: Int, windowSeconds: Int, seconds: Int? = nil) {
         self.channel = channel
         self.messages = messages
@@ -112,6 +117,7 @@ public struct RemoveRateLimit: Operation {
     public static let summary = "Remove a channel's delivery throttle. For operators."
 
     public var channel: ChannelID
+    // derived: init
     public init(channel: ChannelID) { self.channel = channel }
     public func validate() throws(RoostError) { try channel.validate(field: "channel") }
 }
@@ -131,6 +137,7 @@ public struct HideChannel: Operation {
     /// Whether the next message brings the channel back; true when left out. False archives it (SB-27).
     public var allowAutoUnhide: Bool?
 
+    // derived: init
     public init(channel: ChannelID, hidePreviousMessages: Bool? = nil, allowAutoUnhide: Bool? = nil) {
         self.channel = channel
         self.hidePreviousMessages = hidePreviousMessages
@@ -149,6 +156,7 @@ public struct UnhideChannel: Operation {
     public static let summary = "Show a hidden channel again."
 
     public var channel: ChannelID
+    // derived: init
     public init(channel: ChannelID) { self.channel = channel }
     public func validate() throws(RoostError) { try channel.validate(field: "channel") }
 }

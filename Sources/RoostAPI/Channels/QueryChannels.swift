@@ -61,17 +61,34 @@ public struct QueryChannels: Operation {
     /// From a page before: `nextCursor` for the next page, `previousCursor` for the one before.
     public var cursor: String?
 
+    // derived: init
     public init(
-        membership: MembershipFilter? = nil, types: [ChannelType]? = nil, includingTags: [String]? = nil,
-        excludingTags: [String]? = nil, includeDeleted: Bool? = nil, hidden: HiddenFilter? = nil, sort: ChannelSort? = nil,
-        order: SortDirection? = nil, limit: Int? = nil, cursor: String? = nil
+        membership: MembershipFilter? = nil, types: [ChannelType]? = nil, ids: [ChannelID]? = nil, includingTags: [String]? = nil,
+        excludingTags: [String]? = nil, customTypes: [String]? = nil, nameContains: String? = nil, isPublic: Bool? = nil,
+        createdBy: UserID? = nil, createdBefore: Int64? = nil, createdAfter: Int64? = nil, includeDeleted: Bool? = nil,
+        includeEmpty: Bool? = nil, includeFrozen: Bool? = nil, hidden: HiddenFilter? = nil, unreadOnly: Bool? = nil,
+        exactUsers: [UserID]? = nil, includingUsers: [UserID]? = nil, includingUsersMatch: UserMatch? = nil,
+        sort: ChannelSort? = nil, order: SortDirection? = nil, limit: Int? = nil, cursor: String? = nil
     ) {
         self.membership = membership
         self.types = types
+        self.ids = ids
         self.includingTags = includingTags
         self.excludingTags = excludingTags
+        self.customTypes = customTypes
+        self.nameContains = nameContains
+        self.isPublic = isPublic
+        self.createdBy = createdBy
+        self.createdBefore = createdBefore
+        self.createdAfter = createdAfter
         self.includeDeleted = includeDeleted
+        self.includeEmpty = includeEmpty
+        self.includeFrozen = includeFrozen
         self.hidden = hidden
+        self.unreadOnly = unreadOnly
+        self.exactUsers = exactUsers
+        self.includingUsers = includingUsers
+        self.includingUsersMatch = includingUsersMatch
         self.sort = sort
         self.order = order
         self.limit = limit

@@ -7,6 +7,7 @@ public struct ListChannelTypes: Operation {
     public static let permission = Permission.configRead
     public static let summary = "Every channel type with its policy."
 
+    // derived: init
     public init() {}
     public func validate() throws(RoostError) {}
 }
@@ -28,6 +29,7 @@ public struct PutChannelType: Operation {
     public var basedOn: ChannelType?
     public var policy: PolicyChanges?
 
+    // derived: init
     public init(type: ChannelType, basedOn: ChannelType? = nil, policy: PolicyChanges? = nil) {
         self.type = type
         self.basedOn = basedOn
@@ -53,6 +55,7 @@ public struct DeleteChannelType: Operation {
     public static let summary = "Delete a channel type of one's own that no channel has. For admins."
 
     public var type: ChannelType
+    // derived: init
     public init(type: ChannelType) { self.type = type }
     public func validate() throws(RoostError) { try type.validate(field: "type") }
 }

@@ -36,6 +36,7 @@ public struct RoleDefinition: Codable, Hashable, Sendable {
     /// What is granted where the type leaves it to operators. In the order of `Permission.allCases`.
     public var permissions: [Permission]
 
+    // derived: init
     public init(role: ChannelRole, rank: Int, permissions: [Permission]) {
         self.role = role
         self.rank = rank

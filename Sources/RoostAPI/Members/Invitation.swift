@@ -14,6 +14,7 @@ public struct Invitation: Codable, Hashable, Sendable {
     /// Grows with each change of the invitation: of two versions the one with the higher is newer.
     public var revision: Int
 
+    // derived: init
     public init(
         channelId: ChannelID, userId: UserID, inviter: UserID, welcome: String? = nil, state: InvitationState, invitedAt: Timestamp,
         endedAt: Timestamp? = nil, revision: Int
@@ -39,6 +40,7 @@ public struct InvitationEntry: Codable, Hashable, Sendable {
     public var invitation: Invitation
     public var channel: Channel
 
+    // derived: init
     public init(invitation: Invitation, channel: Channel) {
         self.invitation = invitation
         self.channel = channel

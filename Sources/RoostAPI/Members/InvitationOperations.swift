@@ -17,6 +17,7 @@ public struct InviteMembers: Operation {
     /// At most 500 characters, shown to the invited.
     public var welcome: String?
 
+    // derived: init
     public init(channel: ChannelID, users: [UserID], welcome: String? = nil) {
         self.channel = channel
         self.users = users
@@ -42,6 +43,7 @@ public struct AcceptInvitation: Operation {
     public static let summary = "Accept an invitation, and become a member."
 
     public var channel: ChannelID
+    // derived: init
     public init(channel: ChannelID) { self.channel = channel }
     public func validate() throws(RoostError) { try channel.validate(field: "channel") }
 }
@@ -58,6 +60,7 @@ public struct DeclineInvitation: Operation {
     public static let summary = "Decline an invitation."
 
     public var channel: ChannelID
+    // derived: init
     public init(channel: ChannelID) { self.channel = channel }
     public func validate() throws(RoostError) { try channel.validate(field: "channel") }
 }
@@ -75,6 +78,7 @@ public struct WithdrawInvitations: Operation {
     /// 1 to 100, each once.
     public var users: [UserID]
 
+    // derived: init
     public init(channel: ChannelID, users: [UserID]) {
         self.channel = channel
         self.users = users
@@ -100,6 +104,7 @@ public struct ListInvitations: Operation {
     public var limit: Int?
     public var cursor: String?
 
+    // derived: init
     public init(channel: ChannelID, limit: Int? = nil, cursor: String? = nil) {
         self.channel = channel
         self.limit = limit
@@ -126,6 +131,7 @@ public struct ListMyInvitations: Operation {
     public var limit: Int?
     public var cursor: String?
 
+    // derived: init
     public init(limit: Int? = nil, cursor: String? = nil) {
         self.limit = limit
         self.cursor = cursor

@@ -10,9 +10,8 @@ public struct Member: Codable, Hashable, Sendable {
     /// The seq of the newest change of this row in the channel's stream.
     public var changeSeq: Seq
 
-    public init(
-        userId: UserID, role: ChannelRole, state: MembershipState, joinedAt: Timestamp, joinedSeq: Seq, changeSeq: Seq
-    ) {
+    // derived: init
+    public init(userId: UserID, role: ChannelRole, state: MembershipState, joinedAt: Timestamp, joinedSeq: Seq, changeSeq: Seq) {
         self.userId = userId
         self.role = role
         self.state = state
@@ -43,11 +42,11 @@ public struct Membership: Codable, Hashable, Sendable {
     public var readCount: Int
     public var lastReadAt: Timestamp?
     /// Messages up to this seq are not for the caller: sent before joining where history is hidden, or concealed by hiding (SB-14, SB-26).
-    public var historyFloor: Seq
+    public var historyFloor: Seq = 0
     /// As the caller left it. Whether the channel is hidden now: ``Membership/visibility(in:)``.
-    public var hiddenState: HiddenState
+    public var hiddenState: HiddenState = .unhidden
     /// The channel's `ordinal` when it was hidden: a message after that which counts brings it back, where that is allowed.
-    public var hiddenOrdinal: Int
+    public var hiddenOrdinal: Int = 0
     /// Until when the caller may not send here.
     public var mutedUntil: Timestamp?
     /// Until when the caller is banned from the channel (AM-31).
@@ -58,6 +57,7 @@ public struct Membership: Codable, Hashable, Sendable {
     /// The seq of this row's newest change in the caller's own stream: of two versions the one with the higher is newer.
     public var userSeq: Seq
 
+    // derived: init
     public init(
         channelId: ChannelID, role: ChannelRole, state: MembershipState, joinedAt: Timestamp, joinedSeq: Seq, readSeq: Seq,
         readCount: Int, lastReadAt: Timestamp? = nil, historyFloor: Seq = 0, hiddenState: HiddenState = .unhidden,
@@ -107,9 +107,8 @@ public struct MemberEntry: Codable, Hashable, Sendable {
     /// Until when the user is banned. Only for who may list the banned.
     public var bannedUntil: Timestamp?
 
-    public init(
-        member: Member, user: User?, isOnline: Bool, mutedUntil: Timestamp? = nil, bannedUntil: Timestamp? = nil
-    ) {
+    // derived: init
+    public init(member: Member, user: User? = nil, isOnline: Bool, mutedUntil: Timestamp? = nil, bannedUntil: Timestamp? = nil) {
         self.member = member
         self.user = user
         self.isOnline = isOnline

@@ -10,6 +10,7 @@ public struct JoinChannel: Operation {
     public static let summary = "Join a channel. Joining again changes nothing."
 
     public var channel: ChannelID
+    // derived: init
     public init(channel: ChannelID) { self.channel = channel }
     public func validate() throws(RoostError) { try channel.validate(field: "channel") }
 }
@@ -28,6 +29,7 @@ public struct LeaveChannel: Operation {
     public static let summary = "Leave a channel. Leaving again changes nothing."
 
     public var channel: ChannelID
+    // derived: init
     public init(channel: ChannelID) { self.channel = channel }
     public func validate() throws(RoostError) { try channel.validate(field: "channel") }
 }
@@ -50,6 +52,7 @@ public struct AddMembers: Operation {
     /// Whether messages sent before are hidden from them, whatever the app's option says (D-11).
     public var hideHistory: Bool?
 
+    // derived: init
     public init(channel: ChannelID, users: [UserID], hideHistory: Bool? = nil) {
         self.channel = channel
         self.users = users
@@ -77,6 +80,7 @@ public struct RemoveMembers: Operation {
     /// 1 to 100, each once.
     public var users: [UserID]
 
+    // derived: init
     public init(channel: ChannelID, users: [UserID]) {
         self.channel = channel
         self.users = users
@@ -105,6 +109,7 @@ public struct SetMemberRole: Operation {
     public var users: [UserID]
     public var role: ChannelRole
 
+    // derived: init
     public init(channel: ChannelID, users: [UserID], role: ChannelRole) {
         self.channel = channel
         self.users = users
@@ -124,6 +129,7 @@ public struct SetMemberRole: Operation {
 /// What an operation on several users did for each of them, in the order in which they were given.
 public struct MemberResults: Codable, Hashable, Sendable {
     public var results: [MemberResult]
+    // derived: init
     public init(results: [MemberResult]) { self.results = results }
 }
 
@@ -146,6 +152,7 @@ public struct MemberResult: Codable, Hashable, Sendable {
     public var outcome: Outcome
     public var error: RoostError?
 
+    // derived: init
     public init(userId: UserID, outcome: Outcome, error: RoostError? = nil) {
         self.userId = userId
         self.outcome = outcome

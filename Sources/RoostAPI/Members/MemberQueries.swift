@@ -44,6 +44,7 @@ public struct ListMembers: Operation {
     /// From a page before: `nextCursor` for the next page, `previousCursor` for the one before.
     public var cursor: String?
 
+    // derived: init
     public init(
         channel: ChannelID, states: [MemberFilter]? = nil, roles: [ChannelRole]? = nil, sort: MemberSort? = nil,
         order: SortDirection? = nil, limit: Int? = nil, cursor: String? = nil
@@ -96,6 +97,7 @@ public struct SearchMembers: Operation {
     public var limit: Int?
     public var cursor: String?
 
+    // derived: init
     public init(
         channel: ChannelID, text: String, states: [MemberFilter]? = nil, roles: [ChannelRole]? = nil, limit: Int? = nil,
         cursor: String? = nil
@@ -131,6 +133,7 @@ public struct GetMember: Operation {
 
     public var channel: ChannelID
     public var user: UserID
+    // derived: init
     public init(channel: ChannelID, user: UserID) {
         self.channel = channel
         self.user = user

@@ -7,6 +7,7 @@ public struct ListRoles: Operation {
     public static let permission = Permission.configRead
     public static let summary = "Every role that members can have."
 
+    // derived: init
     public init() {}
     public func validate() throws(RoostError) {}
 }
@@ -28,6 +29,7 @@ public struct PutRole: Operation {
     /// Out of those that a role can grant: `Permission.grantable`.
     public var permissions: [Permission]
 
+    // derived: init
     public init(role: ChannelRole, rank: Int, permissions: [Permission]) {
         self.role = role
         self.rank = rank
@@ -58,6 +60,7 @@ public struct DeleteRole: Operation {
     public static let summary = "Delete a role of one's own. For admins."
 
     public var role: ChannelRole
+    // derived: init
     public init(role: ChannelRole) { self.role = role }
     public func validate() throws(RoostError) { try role.validate(field: "role") }
 }

@@ -26,6 +26,7 @@ public struct Message: Codable, Hashable, Sendable {
     /// Set when the message was deleted: its place stays, its content is gone.
     public var deletedAt: Timestamp?
 
+    // derived: init
     public init(
         messageId: MessageID, channelId: ChannelID, seq: Seq, changeSeq: Seq, sender: UserID, clientId: ClientID, text: String,
         customType: String? = nil, data: String? = nil, metadata: JSONValue? = nil, tags: [String]? = nil,

@@ -19,6 +19,7 @@ public struct SendMessage: Operation {
     public var tags: [String]?
     public var parentId: MessageID?
 
+    // derived: init
     public init(
         channel: ChannelID, clientId: ClientID, text: String, customType: String? = nil, data: String? = nil,
         metadata: JSONValue? = nil, tags: [String]? = nil, parentId: MessageID? = nil
@@ -66,6 +67,7 @@ public struct ListMessages: Operation {
     /// 1 to 100, 30 when left out.
     public var limit: Int?
 
+    // derived: init
     public init(channel: ChannelID, before: Seq? = nil, after: Seq? = nil, around: Seq? = nil, limit: Int? = nil) {
         self.channel = channel
         self.before = before
@@ -93,6 +95,7 @@ public struct MessagePage: Codable, Hashable, Sendable {
     /// The channel's seq as of this answer: a message list that begins with this page follows the stream from here.
     public var seq: Seq
 
+    // derived: init
     public init(messages: [Message], hasOlder: Bool, hasNewer: Bool, seq: Seq) {
         self.messages = messages
         self.hasOlder = hasOlder
@@ -121,6 +124,7 @@ public struct EditMessage: Operation {
     public var metadata: JSONValue?
     public var tags: [String]?
 
+    // derived: init
     public init(
         channel: ChannelID, message: MessageID, text: String? = nil, customType: String? = nil, data: String? = nil,
         metadata: JSONValue? = nil, tags: [String]? = nil
@@ -157,6 +161,7 @@ public struct DeleteMessage: Operation {
 
     public var channel: ChannelID
     public var message: MessageID
+    // derived: init
     public init(channel: ChannelID, message: MessageID) {
         self.channel = channel
         self.message = message

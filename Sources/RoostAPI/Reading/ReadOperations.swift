@@ -11,6 +11,7 @@ public struct MarkRead: Operation {
     /// The seq of the newest message seen; all of the channel when left out. One that is ahead of the channel means all.
     public var seq: Seq?
 
+    // derived: init
     public init(channel: ChannelID, seq: Seq? = nil) {
         self.channel = channel
         self.seq = seq
@@ -32,6 +33,7 @@ public struct GetUnread: Operation {
     public static let summary = "The caller's unread count in one channel."
 
     public var channel: ChannelID
+    // derived: init
     public init(channel: ChannelID) { self.channel = channel }
     public func validate() throws(RoostError) { try channel.validate(field: "channel") }
 }
@@ -45,6 +47,7 @@ public struct GetTotalUnread: Operation {
     public static let permission = Permission.streamRead
     public static let summary = "The caller's unread count over all joined channels."
 
+    // derived: init
     public init() {}
     public func validate() throws(RoostError) {}
 }
@@ -56,6 +59,7 @@ public struct UnreadCount: Codable, Hashable, Sendable {
     /// The seq up to which the caller has read.
     public var readSeq: Seq
 
+    // derived: init
     public init(channelId: ChannelID, unreadCount: Int, readSeq: Seq) {
         self.channelId = channelId
         self.unreadCount = unreadCount
@@ -69,6 +73,7 @@ public struct TotalUnread: Codable, Hashable, Sendable {
     /// Channels with at least one unread message.
     public var unreadChannelCount: Int
 
+    // derived: init
     public init(unreadCount: Int, unreadChannelCount: Int) {
         self.unreadCount = unreadCount
         self.unreadChannelCount = unreadChannelCount

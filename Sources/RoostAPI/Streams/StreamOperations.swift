@@ -12,6 +12,7 @@ public struct GetChannelChanges: Operation {
     /// 1 to 1000 changed rows, 500 when left out.
     public var limit: Int?
 
+    // derived: init
     public init(channel: ChannelID, after: Seq, limit: Int? = nil) {
         self.channel = channel
         self.after = after
@@ -38,6 +39,7 @@ public struct GetMyChanges: Operation {
     /// 1 to 1000 changed rows, 500 when left out.
     public var limit: Int?
 
+    // derived: init
     public init(after: Seq, limit: Int? = nil) {
         self.after = after
         self.limit = limit
@@ -63,15 +65,14 @@ public struct Changes: Codable, Hashable, Sendable {
     /// Set for an ephemeral channel: messages may have been sent in between, and are gone (SB-04).
     public var isIncomplete: Bool?
 
-    public init(
-        stream: StreamID, rows: Rows, seq: Seq, hasMore: Bool, isFresh: Bool? = nil, isIncomplete: Bool? = nil
-    ) {
-        self.isIncomplete = isIncomplete
+    // derived: init
+    public init(stream: StreamID, rows: Rows, seq: Seq, hasMore: Bool, isFresh: Bool? = nil, isIncomplete: Bool? = nil) {
         self.stream = stream
         self.rows = rows
         self.seq = seq
         self.hasMore = hasMore
         self.isFresh = isFresh
+        self.isIncomplete = isIncomplete
     }
 }
 
@@ -93,6 +94,7 @@ public struct Resume: Operation {
     /// The position in each channel that the client holds.
     public var channels: [String: Seq]
 
+    // derived: init
     public init(after: Seq, channels: [String: Seq]) {
         self.after = after
         self.channels = channels
@@ -119,6 +121,7 @@ public struct Resumption: Codable, Hashable, Sendable {
     /// Whether more is to come: ask again with the new positions.
     public var hasMore: Bool
 
+    // derived: init
     public init(user: Changes, channels: [Changes], hasMore: Bool) {
         self.user = user
         self.channels = channels

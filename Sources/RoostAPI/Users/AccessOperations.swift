@@ -11,6 +11,7 @@ public struct DeactivateUser: Operation {
     public static let summary = "Shut a user out; memberships and messages stay. For admins."
 
     public var user: UserID
+    // derived: init
     public init(user: UserID) { self.user = user }
     public func validate() throws(RoostError) { try user.validate(field: "user") }
 }
@@ -25,6 +26,7 @@ public struct ReactivateUser: Operation {
     public static let summary = "Let a deactivated user in again. For admins."
 
     public var user: UserID
+    // derived: init
     public init(user: UserID) { self.user = user }
     public func validate() throws(RoostError) { try user.validate(field: "user") }
 }
@@ -35,6 +37,7 @@ public struct TokenRevocation: Codable, Hashable, Sendable {
     /// Tokens of the user that were issued before this moment are refused, and tokens that don't say when.
     public var before: Timestamp
 
+    // derived: init
     public init(userId: UserID, before: Timestamp) {
         self.userId = userId
         self.before = before
@@ -56,6 +59,7 @@ public struct RevokeUserTokens: Operation {
     /// Not later than now, which it is when left out.
     public var before: Timestamp?
 
+    // derived: init
     public init(user: UserID, before: Timestamp? = nil) {
         self.user = user
         self.before = before
@@ -70,6 +74,7 @@ public struct RevokedToken: Codable, Hashable, Sendable {
     /// Until when that is remembered: the token's own end, or the longest that it can be valid.
     public var expiresAt: Timestamp
 
+    // derived: init
     public init(tokenId: String, expiresAt: Timestamp) {
         self.tokenId = tokenId
         self.expiresAt = expiresAt
@@ -89,6 +94,7 @@ public struct RevokeToken: Operation {
     /// When the token ends, its claim `exp`; the longest lifetime of a token from now when left out. The server forgets the revocation then.
     public var expiresAt: Timestamp?
 
+    // derived: init
     public init(tokenId: String, expiresAt: Timestamp? = nil) {
         self.tokenId = tokenId
         self.expiresAt = expiresAt

@@ -1,7 +1,8 @@
 /// What a user decides for themselves and nobody else sees.
 public struct Preferences: Codable, Hashable, Sendable {
     /// Whether invitations make the user a member at once, without asking (SB-18). True until the user says otherwise.
-    public var autoAcceptInvitations: Bool
+    public var autoAcceptInvitations: Bool = true
+    // derived: init
     public init(autoAcceptInvitations: Bool = true) { self.autoAcceptInvitations = autoAcceptInvitations }
 }
 
@@ -14,6 +15,7 @@ public struct GetPreferences: Operation {
     public static let permission = Permission.userRead
     public static let summary = "The calling user's own preferences."
 
+    // derived: init
     public init() {}
     public func validate() throws(RoostError) {}
 }
@@ -28,6 +30,7 @@ public struct UpdatePreferences: Operation {
     public static let summary = "Update the calling user's own preferences."
 
     public var autoAcceptInvitations: Bool?
+    // derived: init
     public init(autoAcceptInvitations: Bool? = nil) { self.autoAcceptInvitations = autoAcceptInvitations }
     public func validate() throws(RoostError) {}
 }

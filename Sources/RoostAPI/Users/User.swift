@@ -8,13 +8,14 @@ public struct User: Codable, Hashable, Sendable {
     public var createdAt: Timestamp
     public var updatedAt: Timestamp
     /// Counts the changes of the profile: of two rows of one user, the one with the greater version is newer. Times don't tell.
-    public var version: Int64
+    public var version: Int64 = 1
     /// Since when the user is shut out; absent for an active user. Only admins are told.
     public var deactivatedAt: Timestamp?
 
+    // derived: init
     public init(
-        userId: UserID, displayName: String? = nil, avatarFileId: String? = nil, metadata: JSONValue? = nil,
-        createdAt: Timestamp, updatedAt: Timestamp, version: Int64 = 1, deactivatedAt: Timestamp? = nil
+        userId: UserID, displayName: String? = nil, avatarFileId: String? = nil, metadata: JSONValue? = nil, createdAt: Timestamp,
+        updatedAt: Timestamp, version: Int64 = 1, deactivatedAt: Timestamp? = nil
     ) {
         self.userId = userId
         self.displayName = displayName

@@ -12,6 +12,7 @@ public struct UpsertUser: Operation {
     public var avatarFileId: String?
     public var metadata: JSONValue?
 
+    // derived: init
     public init(user: UserID, displayName: String? = nil, avatarFileId: String? = nil, metadata: JSONValue? = nil) {
         self.user = user
         self.displayName = displayName
@@ -36,6 +37,7 @@ public struct GetUser: Operation {
     public static let summary = "One user."
 
     public var user: UserID
+    // derived: init
     public init(user: UserID) { self.user = user }
     public func validate() throws(RoostError) { try user.validate(field: "user") }
 }
@@ -50,6 +52,7 @@ public struct GetUsers: Operation {
     public static let summary = "Several users by their ids, at most 100. Unknown ids are left out."
 
     public var users: [UserID]
+    // derived: init
     public init(users: [UserID]) { self.users = users }
     public func validate() throws(RoostError) {
         guard users.count <= Limits.usersPerCall else {
@@ -68,6 +71,7 @@ public struct GetMe: Operation {
     public static let permission = Permission.userRead
     public static let summary = "The calling user."
 
+    // derived: init
     public init() {}
     public func validate() throws(RoostError) {}
 }
@@ -85,6 +89,7 @@ public struct UpdateMe: Operation {
     public var avatarFileId: String?
     public var metadata: JSONValue?
 
+    // derived: init
     public init(displayName: String? = nil, avatarFileId: String? = nil, metadata: JSONValue? = nil) {
         self.displayName = displayName
         self.avatarFileId = avatarFileId

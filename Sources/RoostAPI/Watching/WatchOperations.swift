@@ -14,6 +14,7 @@ public struct WatchChannel: Operation {
     /// Messages in the answer, the newest: 1 to 100, 30 when left out.
     public var limit: Int?
 
+    // derived: init
     public init(channel: ChannelID, limit: Int? = nil) {
         self.channel = channel
         self.limit = limit
@@ -35,6 +36,7 @@ public struct UnwatchChannel: Operation {
     public static let summary = "Stop watching a channel on this connection. Only over a WebSocket."
 
     public var channel: ChannelID
+    // derived: init
     public init(channel: ChannelID) { self.channel = channel }
     public func validate() throws(RoostError) { try channel.validate(field: "channel") }
 }
@@ -60,9 +62,11 @@ public struct WatchedChannel: Codable, Hashable, Sendable {
     /// What the caller may do in the channel now, in the order of `Permission.allCases`.
     public var ownCapabilities: [Permission]
 
+    // derived: init
     public init(
-        config: ChannelPolicy, channel: Channel, membership: Membership?, online: Int, watcherCount: Int, watchers: [String: User],
-        members: [String: Member], read: [String: ReadState], messages: MessagePage, ownCapabilities: [Permission]
+        config: ChannelPolicy, channel: Channel, membership: Membership? = nil, online: Int, watcherCount: Int,
+        watchers: [String: User], members: [String: Member], read: [String: ReadState], messages: MessagePage,
+        ownCapabilities: [Permission]
     ) {
         self.config = config
         self.channel = channel
@@ -83,7 +87,8 @@ public struct ReadState: Codable, Hashable, Sendable {
     public var lastReadAt: Timestamp?
     public var unreadCount: Int
 
-    public init(readSeq: Seq, lastReadAt: Timestamp?, unreadCount: Int) {
+    // derived: init
+    public init(readSeq: Seq, lastReadAt: Timestamp? = nil, unreadCount: Int) {
         self.readSeq = readSeq
         self.lastReadAt = lastReadAt
         self.unreadCount = unreadCount

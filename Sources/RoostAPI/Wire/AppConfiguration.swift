@@ -1,13 +1,13 @@
 /// What an operator decides for the whole app.
 public struct AppOptions: Codable, Hashable, Sendable {
     /// Channels that one user may be a member of: 1 to 20,000.
-    public var channelsPerUser: Int
+    public var channelsPerUser: Int = 2000
     /// Whether who joins sees what was written before (SB-14, D-11).
-    public var showsHistoryToNewMembers: Bool
+    public var showsHistoryToNewMembers: Bool = true
     /// Seconds for which a token may be good at most: from its `iat` to its `exp`, or from now where it doesn't say when it was issued.
-    public var tokenLifetimeSecondsMax: Int
+    public var tokenLifetimeSecondsMax: Int = AppOptions.tokenLifetimeSecondsStandard
     /// Whether a new name may look like another one in the app.
-    public var confusableNames: ConfusableNames
+    public var confusableNames: ConfusableNames = .allowed
 
     /// What becomes of a name or id that can be taken for another one: a Cyrillic `а` for an `a`, say.
     public enum ConfusableNames: String, Codable, CaseIterable, Sendable, WireEnumeration {
@@ -16,6 +16,7 @@ public struct AppOptions: Codable, Hashable, Sendable {
         case refused
     }
 
+    // derived: init
     public init(
         channelsPerUser: Int = 2000, showsHistoryToNewMembers: Bool = true,
         tokenLifetimeSecondsMax: Int = AppOptions.tokenLifetimeSecondsStandard, confusableNames: ConfusableNames = .allowed
@@ -59,6 +60,7 @@ public struct AppConfiguration: Codable, Hashable, Sendable {
     public var limits: [String: Int]
     public var roles: [RoleDefinition]
 
+    // derived: init
     public init(options: AppOptions, limits: [String: Int], roles: [RoleDefinition]) {
         self.options = options
         self.limits = limits
@@ -75,6 +77,7 @@ public struct GetConfiguration: Operation {
     public static let permission = Permission.configRead
     public static let summary = "The app's limits and options."
 
+    // derived: init
     public init() {}
     public func validate() throws(RoostError) {}
 }

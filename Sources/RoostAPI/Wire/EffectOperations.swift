@@ -11,6 +11,7 @@ public struct DeadEffect: Codable, Hashable, Sendable {
     /// When it was given up.
     public var deadAt: Timestamp
 
+    // derived: init
     public init(kind: String, key: String, attempts: Int, failureCode: String, deadAt: Timestamp) {
         self.kind = kind
         self.key = key
@@ -33,6 +34,7 @@ public struct ListDeadEffects: Operation {
     public var limit: Int?
     public var cursor: String?
 
+    // derived: init
     public init(limit: Int? = nil, cursor: String? = nil) {
         self.limit = limit
         self.cursor = cursor
@@ -59,6 +61,7 @@ public struct RetryEffect: Operation {
     public var kind: String
     public var key: String
 
+    // derived: init
     public init(kind: String, key: String) {
         self.kind = kind
         self.key = key

@@ -86,9 +86,10 @@ public struct Event: Codable, Hashable, Sendable {
     /// The position that the event follows, where that isn't the one before `seq`.
     public var after: Seq?
     /// Who did it. Nil for several changes in one event.
-    public var actor: UserID?
+    public var actor: Optional<UserID>
     public var rows: Rows
 
+    // derived: init
     public init(kind: Kind, stream: StreamID, seq: Seq, after: Seq? = nil, actor: UserID?, rows: Rows) {
         self.kind = kind
         self.stream = stream

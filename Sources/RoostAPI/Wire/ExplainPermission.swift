@@ -13,6 +13,7 @@ public struct ExplainPermission: Operation {
     /// Somebody else whose standing is asked for. Only for admins.
     public var user: UserID?
 
+    // derived: init
     public init(channel: ChannelID, permission: Permission, user: UserID? = nil) {
         self.channel = channel
         self.permission = permission
@@ -32,6 +33,7 @@ public struct PermissionExplanation: Codable, Hashable, Sendable {
     /// The refusal that the operation would give: its code, its rule, and until when where it ends.
     public var refusal: RoostError?
 
+    // derived: init
     public init(permission: Permission, isAllowed: Bool, refusal: RoostError? = nil) {
         self.permission = permission
         self.isAllowed = isAllowed

@@ -6,6 +6,7 @@ public struct AuthenticateFrame: Codable, Hashable, Sendable {
         public var token: String
         /// The client's name and version, for logs: `roost-swift/0.1.0`.
         public var client: String?
+        // derived: init
         public init(token: String, client: String? = nil) {
             self.token = token
             self.client = client
@@ -35,6 +36,7 @@ public struct WelcomeFrame: Codable, Hashable, Sendable {
         /// How often the server pings, in seconds. A client that hears nothing for twice that long should connect anew.
         public var pingIntervalSeconds: Int
 
+        // derived: init
         public init(
             user: UserID, role: AppRole, connection: Int64, epoch: String, version: String, now: Timestamp,
             tokenExpiresAt: Timestamp, pingIntervalSeconds: Int
@@ -50,6 +52,7 @@ public struct WelcomeFrame: Codable, Hashable, Sendable {
         }
     }
     public var welcome: Welcome
+    // derived: init
     public init(welcome: Welcome) { self.welcome = welcome }
 }
 
@@ -59,6 +62,7 @@ public struct CallFrame<Call: Operation>: Encodable, Sendable {
     public var call: Int64
     public var with: Call
 
+    // derived: init
     public init(call: Int64, with: Call) {
         self.call = call
         self.with = with
@@ -80,12 +84,14 @@ public struct ClosingFrame: Codable, Hashable, Sendable {
     public struct Closing: Codable, Hashable, Sendable {
         public var reason: String
         public var retryAfterMilliseconds: Int64
+        // derived: init
         public init(reason: String, retryAfterMilliseconds: Int64) {
             self.reason = reason
             self.retryAfterMilliseconds = retryAfterMilliseconds
         }
     }
     public var closing: Closing
+    // derived: init
     public init(closing: Closing) { self.closing = closing }
 }
 
@@ -94,9 +100,11 @@ public struct UnwatchedFrame: Codable, Hashable, Sendable {
     /// What an `unwatched` frame holds.
     public struct Unwatched: Codable, Hashable, Sendable {
         public var channel: ChannelID
+        // derived: init
         public init(channel: ChannelID) { self.channel = channel }
     }
     public var unwatched: Unwatched
+    // derived: init
     public init(unwatched: Unwatched) { self.unwatched = unwatched }
 }
 

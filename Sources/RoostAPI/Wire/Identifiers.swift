@@ -84,6 +84,7 @@ public struct ClientID: Identifier {
 /// The id of a message: 63 bits that grow with time (milliseconds, node, counter); a decimal string in JSON.
 public struct MessageID: RawRepresentable, Codable, Hashable, Comparable, Sendable, SchemaDescribed, CustomStringConvertible {
     public let rawValue: Int64
+    // derived: init
     public init(rawValue: Int64) { self.rawValue = rawValue }
 
     public init(from decoder: any Decoder) throws {

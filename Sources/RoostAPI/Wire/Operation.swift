@@ -35,6 +35,7 @@ public enum HTTPMethod: String, Sendable {
 
 /// The answer of an operation that has nothing to tell but that it was done.
 public struct Done: Codable, Hashable, Sendable {
+    // derived: init
     public init() {}
 }
 
@@ -46,6 +47,7 @@ public struct Page<Item: Codable & Hashable & Sendable>: Codable, Hashable, Send
     /// Give it back to read the page before this one; absent on the first page, and for lists that go one way.
     public var previousCursor: String?
 
+    // derived: init
     public init(items: [Item], nextCursor: String? = nil, previousCursor: String? = nil) {
         self.items = items
         self.nextCursor = nextCursor

@@ -96,6 +96,7 @@ package struct PermissionRow: Sendable {
     /// What else sets a permission apart.
     package struct Traits: OptionSet, Sendable {
         package let rawValue: Int
+        // derived: init
         package init(rawValue: Int) { self.rawValue = rawValue }
 
         /// It shows what messages say, which an invitation, or knowing the id of a hidden channel, doesn't.

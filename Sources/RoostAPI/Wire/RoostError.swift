@@ -51,6 +51,7 @@ public struct RoostError: Error, Codable, Hashable, Sendable {
     /// When the same request may be tried again.
     public var retryAfterMilliseconds: Int64?
 
+    // derived: init (_ code, _ message)
     public init(
         _ code: Code, _ message: String, field: String? = nil, limit: Int64? = nil, rule: String? = nil, until: Timestamp? = nil,
         retryAfterMilliseconds: Int64? = nil

@@ -19,6 +19,7 @@ public indirect enum Schema: Hashable, Sendable {
         public var schema: Schema
         public var isRequired: Bool
 
+        // derived: package init
         package init(name: String, schema: Schema, isRequired: Bool) {
             self.name = name
             self.schema = schema

@@ -5,6 +5,7 @@ public struct Timestamp: Hashable, Comparable, Codable, Sendable, SchemaDescribe
     /// Milliseconds since 1970-01-01T00:00:00Z.
     public let milliseconds: Int64
 
+    // derived: init
     public init(milliseconds: Int64) { self.milliseconds = milliseconds }
 
     public static func < (left: Self, right: Self) -> Bool { left.milliseconds < right.milliseconds }

@@ -3,12 +3,13 @@ public import RoostAPI
 /// Who asks: the user that the token names, and the connection that the call came over.
 public struct Caller: Hashable, Sendable {
     public var user: UserID
-    public var role: AppRole
+    public var role: AppRole = .user
     /// Nil for HTTP, where there is none.
     public var connection: ConnectionID?
     /// The token that the call was made with; nil for what the server does by itself.
     public var token: TokenIdentity?
 
+    // derived: init
     public init(user: UserID, role: AppRole = .user, connection: ConnectionID? = nil, token: TokenIdentity? = nil) {
         self.user = user
         self.role = role
@@ -35,6 +36,7 @@ public struct TokenIdentity: Hashable, Sendable {
     /// The claim `jti`.
     public var id: String?
 
+    // derived: init
     public init(user: UserID, issuedAt: Timestamp? = nil, id: String? = nil) {
         self.user = user
         self.issuedAt = issuedAt
@@ -45,6 +47,7 @@ public struct TokenIdentity: Hashable, Sendable {
 /// The number of a connection, unique in the process that holds it.
 public struct ConnectionID: Hashable, Sendable {
     public let rawValue: Int64
+    // derived: init
     public init(rawValue: Int64) { self.rawValue = rawValue }
 }
 
@@ -60,6 +63,7 @@ public protocol Presence {
 
 /// Nobody is connected: for rules that run without a server.
 public struct NobodyPresent: Presence {
+    // derived: init
     public init() {}
     public func onlineMemberCount(of channel: ChannelID) -> Int { 0 }
     public func onlineMembers(of channel: ChannelID) -> Set<UserID> { [] }

@@ -30,13 +30,14 @@ public struct EffectKind: Sendable {
 
     public let name: Name
     /// After so many failures it isn't tried any more, and is shown as dead.
-    public var attemptsMax: Int
+    public var attemptsMax: Int = 12
     /// The streams that ``run`` may move.
-    public var scope: @Sendable (Effect) -> Scope
+    public var scope: @Sendable (Effect) -> Scope = { _ in Scope() }
     /// What happens in the transaction that takes the effect away, so exactly once. A kind that also does something outside the database does
     /// that before, at least once, and hands on what came of it.
     public var run: @Sendable (_ effect: Effect, _ outcome: String, _ context: inout Context) throws -> Void
 
+    // derived: init (_ name)
     public init(
         _ name: Name, attemptsMax: Int = 12, scope: @escaping @Sendable (Effect) -> Scope = { _ in Scope() },
         run: @escaping @Sendable (_ effect: Effect, _ outcome: String, _ context: inout Context) throws -> Void

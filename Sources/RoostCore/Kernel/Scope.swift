@@ -5,19 +5,22 @@ public import RoostAPI
 /// An engine with several writers runs operations with a channel in common one after another, and locks the heads of all of these streams
 /// before the rules run: channels first, then users, each in the order of their ids, so that no two transactions wait for one another.
 public struct Scope: Hashable, Sendable {
-    public var channels: Set<ChannelID>
-    public var users: Set<UserID>
+    public var channels: Set<ChannelID> = []
+    public var users: Set<UserID> = []
 
     /// Whether the operation may also move the streams of users whom it only finds in the rows: who sent an invitation, say. Their heads are locked
     /// as they are found, so that in rare cases two transactions wait for one another and the database has one of them begin anew.
-    public var findsUsers = false
+    public var findsUsers: Bool = false
 
     /// Whose access the operation changes: nothing that these asked for commits beside it, on any node.
     public var access: Set<AccessSubject> = []
 
-    public init(channels: Set<ChannelID> = [], users: Set<UserID> = []) {
+    // derived: init
+    public init(channels: Set<ChannelID> = [], users: Set<UserID> = [], findsUsers: Bool = false, access: Set<AccessSubject> = []) {
         self.channels = channels
         self.users = users
+        self.findsUsers = findsUsers
+        self.access = access
     }
 
     /// A channel that is named by its id or as `type:id`.

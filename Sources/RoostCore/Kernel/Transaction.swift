@@ -50,7 +50,8 @@ public struct Dialect: Sendable {
     /// wait for it; nil where there is only one writer.
     public var accessLock: AccessLock?
 
-    public init(text: SQL, clusteredTable: SQL, rowLock: SQL?, accessLock: AccessLock? = nil) {
+    // derived: init
+    public init(text: SQL, clusteredTable: SQL, rowLock: SQL? = nil, accessLock: AccessLock? = nil) {
         self.text = text
         self.clusteredTable = clusteredTable
         self.rowLock = rowLock
@@ -64,6 +65,7 @@ public struct Dialect: Sendable {
         /// By who changes somebody's access: alone.
         public var exclusive: [SQL]
 
+        // derived: init
         public init(shared: [SQL], exclusive: [SQL]) {
             self.shared = shared
             self.exclusive = exclusive
@@ -125,6 +127,7 @@ public struct RowReader {
 /// The database holds something that the rules never write.
 public struct DamagedDatabase: Error, CustomStringConvertible {
     public let what: String
+    // derived: init
     public init(what: String) { self.what = what }
     public var description: String { "The database holds a value that Roost never writes: \(what)." }
 }

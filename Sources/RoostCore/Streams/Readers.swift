@@ -14,12 +14,13 @@ public struct Readers: Hashable, Sendable {
     }
 
     /// What it takes a member.
-    public var members: Standing
+    public var members: Standing = .user
     /// What it takes those who aren't members: they watch.
-    public var others: Standing
+    public var others: Standing = .moderator
     /// The roles in the channel with which members read, whatever their role in the app is. In the order of their names.
-    public var roles: [ChannelRole]
+    public var roles: [ChannelRole] = []
 
+    // derived: init
     /// As most channels have it: members read, and the app's moderators.
     public init(members: Standing = .user, others: Standing = .moderator, roles: [ChannelRole] = []) {
         self.members = members

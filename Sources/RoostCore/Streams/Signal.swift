@@ -23,6 +23,7 @@ public struct Signal: Hashable, Sendable {
     public var channel: ChannelID?
     public var content: JSONValue?
 
+    // derived: init
     public init(kind: Kind, sender: UserID, channel: ChannelID? = nil, content: JSONValue? = nil) {
         self.kind = kind
         self.sender = sender

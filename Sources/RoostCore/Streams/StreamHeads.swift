@@ -52,22 +52,25 @@ public struct UserStreams: Hashable, Sendable {
     /// The seq of the newest change of the user's own stream.
     public var user: Seq
     /// The channels that the user is a member of, each with the seq of its newest change.
-    public var channels: [ChannelID: Seq]
+    public var channels: [ChannelID: Seq] = [:]
     /// Up to which seq a channel's messages aren't for the user (SB-14, SB-26); channels of which all are stand not in it.
     ///
     /// Those that the user has left are in it: a node that is behind may only now come to a stay that is over, and bring what it misses of it.
-    public var floors: [ChannelID: Seq]
+    public var floors: [ChannelID: Seq] = [:]
     /// The user's role in a channel; those in which it is `member` stand not in it.
-    public var roles: [ChannelID: ChannelRole]
+    public var roles: [ChannelID: ChannelRole] = [:]
     /// The role in the app of the connection that asks.
-    public var appRole = AppRole.user
+    public var appRole: AppRole = .user
 
+    // derived: init
     public init(
-        user: Seq, channels: [ChannelID: Seq] = [:], floors: [ChannelID: Seq] = [:], roles: [ChannelID: ChannelRole] = [:]
+        user: Seq, channels: [ChannelID: Seq] = [:], floors: [ChannelID: Seq] = [:], roles: [ChannelID: ChannelRole] = [:],
+        appRole: AppRole = .user
     ) {
         self.user = user
         self.channels = channels
         self.floors = floors
         self.roles = roles
+        self.appRole = appRole
     }
 }
