@@ -29,8 +29,8 @@ struct CheckerTests {
     private func checker() -> Checker {
         var checker = Checker()
         let channel = Channel(
-            channelId: general, type: .community, createdBy: "ann", createdAt: Timestamp(milliseconds: 1),
-            updatedAt: Timestamp(milliseconds: 1), counters: counters(1, 0))
+            channelId: general, type: .community, counters: counters(1, 0), createdBy: "ann", createdAt: Timestamp(milliseconds: 1),
+            updatedAt: Timestamp(milliseconds: 1))
         checker.committed(
             Event(kind: .channelCreated, stream: .user("ann"), seq: 1, actor: "ann", rows: Rows(channel: channel)))
         for message in [message(2, "a"), message(3, "b")] {
@@ -45,8 +45,8 @@ struct CheckerTests {
     private func store(_ change: [Message]? = nil, readCount: Int = 2) -> MemoryStore {
         var store = MemoryStore(user: "ann")
         let channel = Channel(
-            channelId: general, type: .community, createdBy: "ann", createdAt: Timestamp(milliseconds: 1),
-            updatedAt: Timestamp(milliseconds: 1), counters: counters(3, 2))
+            channelId: general, type: .community, counters: counters(3, 2), createdBy: "ann", createdAt: Timestamp(milliseconds: 1),
+            updatedAt: Timestamp(milliseconds: 1))
         store.apply([
             .channel(channel), .position(general, .init(cursor: 3, windowStart: 0)),
             .messages(change ?? [message(2, "a"), message(3, "b")], of: "general"),

@@ -1,13 +1,13 @@
 /// A chat channel, in the one shape that every observer sees (AM-04, SB-09). Fields without a value are `null`, never absent.
-public struct Channel: Hashable, Sendable {
+public struct Channel: Hashable, Sendable {  // wire: nil is null
     public var channelId: ChannelID
     public var type: ChannelType
     /// Whether it is the one channel of its set of members (SB-05). Ends when somebody is invited or leaves.
-    public var isDistinct: Bool
+    public var isDistinct: Bool = false
     /// Whether everyone finds and joins it without an invitation (SB-03).
-    public var isPublic: Bool
+    public var isPublic: Bool = false
     /// Whether its messages aren't stored (SB-04).
-    public var isEphemeral: Bool
+    public var isEphemeral: Bool = false
     public var displayName: String?
     /// An uploaded file used as the channel's picture (AM-11).
     public var avatarFileId: String?
@@ -20,49 +20,108 @@ public struct Channel: Hashable, Sendable {
     /// The app's own data, at most 100 kB, the last writer wins (AM-35, AM-36).
     public var metadata: JSONValue?
     /// Grows with each write of the metadata: 0 before the first.
-    public var metadataVersion: Int
+    public var metadataVersion: Int = 0
     /// Who wrote the metadata last.
     public var metadataUpdatedBy: UserID?
     /// For search and filters (AM-06).
-    public var tags: [String]
+    public var tags: [String] = []
     /// How the channel differs from its type; `null` where it doesn't.
     public var policy: PolicyChanges?
     /// Whether ordinary members can't send until it is unfrozen (SB-21).
-    public var isFrozen: Bool
+    public var isFrozen: Bool = false
+    public var isMuted: Bool = false
     /// Until when the whole channel is silenced for ordinary members (AM-07). ``Channel/isMuted`` is whether that is in the future.
     public var mutedUntil: Timestamp?
-    public var isMuted: Bool
-    public var isRateLimited: Bool
+    public var isRateLimited: Bool = false
     /// Messages per window while the channel is rate limited (AM-08).
     public var rateLimit: Int?
     public var rateLimitWindowSeconds: Int?
     public var rateLimitedUntil: Timestamp?
+    public var counters: ChannelCounters  // wire: inline, seq last
     public var createdBy: UserID?
     public var createdAt: Timestamp
     /// When an attribute of the channel last changed.
     public var updatedAt: Timestamp
     /// Set when the channel was deleted. A deleted channel stays readable for admins and for those who were members (AM-34).
     public var deletedAt: Timestamp?
-    public var counters: ChannelCounters
 
+    // derived: init
     public init(
-        channelId: ChannelID, type: ChannelType, createdBy: UserID?, createdAt: Timestamp, updatedAt: Timestamp,
-        counters: ChannelCounters
+        channelId: ChannelID, type: ChannelType, isDistinct: Bool = false, isPublic: Bool = false, isEphemeral: Bool = false,
+        displayName: String? = nil, avatarFileId: String? = nil, coverUrl: String? = nil, customType: String? = nil,
+        data: String? = nil, metadata: JSONValue? = nil, metadataVersion: Int = 0, metadataUpdatedBy: UserID? = nil,
+        tags: [String] = [], policy: PolicyChanges? = nil, isFrozen: Bool = false, isMuted: Bool = false,
+        mutedUntil: Timestamp? = nil, isRateLimited: Bool = false, rateLimit: Int? = nil, rateLimitWindowSeconds: Int? = nil,
+        rateLimitedUntil: Timestamp? = nil, counters: ChannelCounters, createdBy: UserID? = nil, createdAt: Timestamp,
+        updatedAt: Timestamp, deletedAt: Timestamp? = nil
     ) {
         self.channelId = channelId
         self.type = type
-        isDistinct = false
-        isPublic = false
-        isEphemeral = false
-        metadataVersion = 0
-        tags = []
-        isFrozen = false
-        isMuted = false
-        isRateLimited = false
+        self.isDistinct = isDistinct
+        self.isPublic = isPublic
+        self.isEphemeral = isEphemeral
+        self.displayName = displayName
+        self.avatarFileId = avatarFileId
+        self.coverUrl = coverUrl
+        self.customType = customType
+        self.data = data
+        self.metadata = metadata
+        self.metadataVersion = metadataVersion
+        self.metadataUpdatedBy = metadataUpdatedBy
+        self.tags = tags
+        self.policy = policy
+        self.isFrozen = isFrozen
+        self.isMuted = isMuted
+        self.mutedUntil = mutedUntil
+        self.isRateLimited = isRateLimited
+        self.rateLimit = rateLimit
+        self.rateLimitWindowSeconds = rateLimitWindowSeconds
+        self.rateLimitedUntil = rateLimitedUntil
+        self.counters = counters
         self.createdBy = createdBy
         self.createdAt = createdAt
         self.updatedAt = updatedAt
-        self.counters = counters
+        self.deletedAt = deletedAt
+    }
+}
+
+extension Channel: WireWritable {
+    // derived: write(to:)
+    public func write(to json: inout JSONBytes) {
+        json.beginObject()
+        json.member("channelId", channelId)
+        json.member("type", type)
+        json.member("isDistinct", isDistinct)
+        json.member("isPublic", isPublic)
+        json.member("isEphemeral", isEphemeral)
+        json.memberOrNull("displayName", displayName)
+        json.memberOrNull("avatarFileId", avatarFileId)
+        json.memberOrNull("coverUrl", coverUrl)
+        json.memberOrNull("customType", customType)
+        json.memberOrNull("data", data)
+        json.memberOrNull("metadata", metadata)
+        json.member("metadataVersion", metadataVersion)
+        json.memberOrNull("metadataUpdatedBy", metadataUpdatedBy)
+        json.member("tags", tags)
+        json.memberOrNull("policy", policy)
+        json.member("isFrozen", isFrozen)
+        json.member("isMuted", isMuted)
+        json.memberOrNull("mutedUntil", mutedUntil)
+        json.member("isRateLimited", isRateLimited)
+        json.memberOrNull("rateLimit", rateLimit)
+        json.memberOrNull("rateLimitWindowSeconds", rateLimitWindowSeconds)
+        json.memberOrNull("rateLimitedUntil", rateLimitedUntil)
+        json.member("memberCount", counters.memberCount)
+        json.member("messageCount", counters.messageCount)
+        json.member("ordinal", counters.ordinal)
+        json.member("lastActivity", counters.lastActivity)
+        json.memberOrNull("lastMessageAt", counters.lastMessageAt)
+        json.memberOrNull("createdBy", createdBy)
+        json.member("createdAt", createdAt)
+        json.member("updatedAt", updatedAt)
+        json.memberOrNull("deletedAt", deletedAt)
+        json.member("seq", counters.seq)
+        json.endObject()
     }
 }
 
@@ -93,14 +152,30 @@ public struct ChannelCounters: Codable, Hashable, Sendable {
     }
 }
 
+extension ChannelCounters: WireWritable {
+    // derived: write(to:)
+    public func write(to json: inout JSONBytes) {
+        json.beginObject()
+        json.member("seq", seq)
+        json.member("memberCount", memberCount)
+        json.member("messageCount", messageCount)
+        json.member("ordinal", ordinal)
+        json.member("lastActivity", lastActivity)
+        json.member("lastMessageAt", lastMessageAt)
+        json.endObject()
+    }
+}
+
 extension Channel: Codable {
+    // derived: CodingKeys
     private enum CodingKeys: String, CodingKey {
-        case channelId, type, isDistinct, isPublic, isEphemeral, displayName, avatarFileId, coverUrl, customType, data
-        case metadata, metadataVersion, metadataUpdatedBy, tags, policy, isFrozen, isMuted, mutedUntil
-        case isRateLimited, rateLimit, rateLimitWindowSeconds, rateLimitedUntil
-        case memberCount, messageCount, ordinal, lastActivity, lastMessageAt, createdBy, createdAt, updatedAt, deletedAt, seq
+        case channelId, type, isDistinct, isPublic, isEphemeral, displayName, avatarFileId, coverUrl, customType, data, metadata
+        case metadataVersion, metadataUpdatedBy, tags, policy, isFrozen, isMuted, mutedUntil, isRateLimited, rateLimit
+        case rateLimitWindowSeconds, rateLimitedUntil, memberCount, messageCount, ordinal, lastActivity, lastMessageAt, createdBy
+        case createdAt, updatedAt, deletedAt, seq
     }
 
+    // derived: encode(to:)
     public func encode(to encoder: any Encoder) throws {
         var container = encoder.container(keyedBy: CodingKeys.self)
         try container.encode(channelId, forKey: .channelId)
@@ -137,6 +212,7 @@ extension Channel: Codable {
         try container.encode(counters.seq, forKey: .seq)
     }
 
+    // derived: init(from:)
     public init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: CodingKeys.self)
         channelId = try container.decode(ChannelID.self, forKey: .channelId)

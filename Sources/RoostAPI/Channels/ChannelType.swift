@@ -1,20 +1,9 @@
 /// The name of a channel's policy. Types are rows of a table, not subclasses: see ``ChannelPolicy``.
 ///
 /// Beside the presets an operator has types of their own: 1 to 64 characters of `a-z`, `0-9`, `-` and `_`.
-public struct ChannelType: RawRepresentable, Codable, Hashable, Sendable, SchemaDescribed, CustomStringConvertible,
-    ExpressibleByStringLiteral
-{
+public struct ChannelType: WireString {
     public let rawValue: String
     public init(rawValue: String) { self.rawValue = rawValue }
-    public init(stringLiteral value: String) { self.init(rawValue: value) }
-    public init(from decoder: any Decoder) throws {
-        self.init(rawValue: try decoder.singleValueContainer().decode(String.self))
-    }
-    public func encode(to encoder: any Encoder) throws {
-        var container = encoder.singleValueContainer()
-        try container.encode(rawValue)
-    }
-    public var description: String { rawValue }
 
     /// An open channel that anyone may find and join: the default kind (AM-14).
     public static let community = ChannelType(rawValue: "community")

@@ -1,19 +1,7 @@
 /// The name of a role in a channel: `owner`, `operator`, `member`, or one that the app's admins defined (ledger §8.4).
-public struct ChannelRole: RawRepresentable, Codable, Hashable, Comparable, Sendable, SchemaDescribed, CustomStringConvertible,
-    ExpressibleByStringLiteral
-{
+public struct ChannelRole: WireString {
     public let rawValue: String
     public init(rawValue: String) { self.rawValue = rawValue }
-    public init(stringLiteral value: String) { self.init(rawValue: value) }
-    public init(from decoder: any Decoder) throws {
-        self.init(rawValue: try decoder.singleValueContainer().decode(String.self))
-    }
-    public func encode(to encoder: any Encoder) throws {
-        var container = encoder.singleValueContainer()
-        try container.encode(rawValue)
-    }
-    public var description: String { rawValue }
-    public static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
 
     public static let member = ChannelRole(rawValue: "member")
     /// Who keeps order in a channel (SB-22).

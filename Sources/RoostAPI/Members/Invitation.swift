@@ -30,6 +30,22 @@ public struct Invitation: Codable, Hashable, Sendable {
     }
 }
 
+extension Invitation: WireWritable {
+    // derived: write(to:)
+    public func write(to json: inout JSONBytes) {
+        json.beginObject()
+        json.member("channelId", channelId)
+        json.member("userId", userId)
+        json.member("inviter", inviter)
+        json.member("welcome", welcome)
+        json.member("state", state)
+        json.member("invitedAt", invitedAt)
+        json.member("endedAt", endedAt)
+        json.member("revision", revision)
+        json.endObject()
+    }
+}
+
 /// What became of an invitation.
 public enum InvitationState: String, Codable, CaseIterable, Sendable, WireEnumeration {
     case pending, accepted, declined, withdrawn

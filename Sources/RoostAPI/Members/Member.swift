@@ -21,6 +21,20 @@ public struct Member: Codable, Hashable, Sendable {
     }
 }
 
+extension Member: WireWritable {
+    // derived: write(to:)
+    public func write(to json: inout JSONBytes) {
+        json.beginObject()
+        json.member("userId", userId)
+        json.member("role", role)
+        json.member("state", state)
+        json.member("joinedAt", joinedAt)
+        json.member("joinedSeq", joinedSeq)
+        json.member("changeSeq", changeSeq)
+        json.endObject()
+    }
+}
+
 /// Where a user stands towards a channel (ledger §8.3). An invitation is a row of its own: see ``Invitation``.
 public enum MembershipState: String, Codable, CaseIterable, Sendable, WireEnumeration {
     case member
@@ -83,6 +97,29 @@ public struct Membership: Codable, Hashable, Sendable {
     /// Whether the channel is hidden as of some counters: a newer message brings back one that was hidden so as to (SB-27, D-32).
     public func visibility(in counters: ChannelCounters) -> HiddenState {
         hiddenState == .hiddenAllowAutoUnhide && counters.ordinal > hiddenOrdinal ? .unhidden : hiddenState
+    }
+}
+
+extension Membership: WireWritable {
+    // derived: write(to:)
+    public func write(to json: inout JSONBytes) {
+        json.beginObject()
+        json.member("channelId", channelId)
+        json.member("role", role)
+        json.member("state", state)
+        json.member("joinedAt", joinedAt)
+        json.member("joinedSeq", joinedSeq)
+        json.member("readSeq", readSeq)
+        json.member("readCount", readCount)
+        json.member("lastReadAt", lastReadAt)
+        json.member("historyFloor", historyFloor)
+        json.member("hiddenState", hiddenState)
+        json.member("hiddenOrdinal", hiddenOrdinal)
+        json.member("mutedUntil", mutedUntil)
+        json.member("bannedUntil", bannedUntil)
+        json.member("channelSeq", channelSeq)
+        json.member("userSeq", userSeq)
+        json.endObject()
     }
 }
 

@@ -49,3 +49,26 @@ public struct Message: Codable, Hashable, Sendable {
         self.deletedAt = deletedAt
     }
 }
+
+extension Message: WireWritable {
+    // derived: write(to:)
+    public func write(to json: inout JSONBytes) {
+        json.beginObject()
+        json.member("messageId", messageId)
+        json.member("channelId", channelId)
+        json.member("seq", seq)
+        json.member("changeSeq", changeSeq)
+        json.member("sender", sender)
+        json.member("clientId", clientId)
+        json.member("text", text)
+        json.member("customType", customType)
+        json.member("data", data)
+        json.member("metadata", metadata)
+        json.member("tags", tags)
+        json.member("parentId", parentId)
+        json.member("createdAt", createdAt)
+        json.member("editedAt", editedAt)
+        json.member("deletedAt", deletedAt)
+        json.endObject()
+    }
+}

@@ -104,6 +104,18 @@ public struct MessagePage: Codable, Hashable, Sendable {
     }
 }
 
+extension MessagePage: WireWritable {
+    // derived: write(to:)
+    public func write(to json: inout JSONBytes) {
+        json.beginObject()
+        json.member("messages", messages)
+        json.member("hasOlder", hasOlder)
+        json.member("hasNewer", hasNewer)
+        json.member("seq", seq)
+        json.endObject()
+    }
+}
+
 /// Replaces what is given of a message's content. The author may, and an operator may edit any (SB-58).
 ///
 /// An edit that changes nothing makes no event and answers with the message as it is.

@@ -76,6 +76,20 @@ public struct Changes: Codable, Hashable, Sendable {
     }
 }
 
+extension Changes: WireWritable {
+    // derived: write(to:)
+    public func write(to json: inout JSONBytes) {
+        json.beginObject()
+        json.member("stream", stream)
+        json.member("rows", rows)
+        json.member("seq", seq)
+        json.member("hasMore", hasMore)
+        json.member("isFresh", isFresh)
+        json.member("isIncomplete", isIncomplete)
+        json.endObject()
+    }
+}
+
 /// Everything that a client missed, over all its streams, in one answer.
 ///
 /// The client names its positions; the server answers with what changed after them. A channel that the caller joined elsewhere comes
@@ -126,5 +140,16 @@ public struct Resumption: Codable, Hashable, Sendable {
         self.user = user
         self.channels = channels
         self.hasMore = hasMore
+    }
+}
+
+extension Resumption: WireWritable {
+    // derived: write(to:)
+    public func write(to json: inout JSONBytes) {
+        json.beginObject()
+        json.member("user", user)
+        json.member("channels", channels)
+        json.member("hasMore", hasMore)
+        json.endObject()
     }
 }

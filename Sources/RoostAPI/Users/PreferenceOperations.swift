@@ -6,6 +6,15 @@ public struct Preferences: Codable, Hashable, Sendable {
     public init(autoAcceptInvitations: Bool = true) { self.autoAcceptInvitations = autoAcceptInvitations }
 }
 
+extension Preferences: WireWritable {
+    // derived: write(to:)
+    public func write(to json: inout JSONBytes) {
+        json.beginObject()
+        json.member("autoAcceptInvitations", autoAcceptInvitations)
+        json.endObject()
+    }
+}
+
 /// The caller's own preferences.
 public struct GetPreferences: Operation {
     public typealias Response = Preferences

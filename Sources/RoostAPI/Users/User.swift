@@ -41,6 +41,22 @@ public struct User: Codable, Hashable, Sendable {
     }
 }
 
+extension User: WireWritable {
+    // derived: write(to:)
+    public func write(to json: inout JSONBytes) {
+        json.beginObject()
+        json.member("userId", userId)
+        json.member("displayName", displayName)
+        json.member("avatarFileId", avatarFileId)
+        json.member("metadata", metadata)
+        json.member("createdAt", createdAt)
+        json.member("updatedAt", updatedAt)
+        json.member("version", version)
+        json.member("deactivatedAt", deactivatedAt)
+        json.endObject()
+    }
+}
+
 /// What a user is in the whole app (ledger §8.4). It comes from the token, and is another axis than the roles in a channel (AM-22, D-39).
 public enum AppRole: String, Codable, CaseIterable, Sendable, WireEnumeration {
     case user

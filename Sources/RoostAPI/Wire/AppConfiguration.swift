@@ -5,9 +5,9 @@ public struct AppOptions: Codable, Hashable, Sendable {
     /// Whether who joins sees what was written before (SB-14, D-11).
     public var showsHistoryToNewMembers: Bool = true
     /// Seconds for which a token may be good at most: from its `iat` to its `exp`, or from now where it doesn't say when it was issued.
-    public var tokenLifetimeSecondsMax: Int = AppOptions.tokenLifetimeSecondsStandard
+    public var tokenLifetimeSecondsMax: Int = AppOptions.tokenLifetimeSecondsStandard  // wire: may be absent
     /// Whether a new name may look like another one in the app.
-    public var confusableNames: ConfusableNames = .allowed
+    public var confusableNames: ConfusableNames = .allowed  // wire: may be absent
 
     /// What becomes of a name or id that can be taken for another one: a Cyrillic `а` for an `a`, say.
     public enum ConfusableNames: String, Codable, CaseIterable, Sendable, WireEnumeration {
@@ -27,6 +27,7 @@ public struct AppOptions: Codable, Hashable, Sendable {
         self.confusableNames = confusableNames
     }
 
+    // derived: init(from:)
     /// An older server doesn't tell all of them.
     public init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: CodingKeys.self)

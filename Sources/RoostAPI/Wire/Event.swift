@@ -40,6 +40,10 @@ public enum StreamID: Hashable, Sendable, Codable, SchemaDescribed, CustomString
     public static var schemaExample: StreamID { .channel("general") }
 }
 
+extension StreamID: WireWritable {
+    public func write(to json: inout JSONBytes) { json.string(description) }
+}
+
 /// A committed change, as clients see it: which stream, which position in it, and the rows as they are after the change.
 ///
 /// Applying an event is an upsert of its rows, so applying one twice changes nothing. On a stream an event follows the one before it
@@ -80,7 +84,7 @@ public struct Event: Codable, Hashable, Sendable {
         case changes = "stream.changes"
     }
 
-    public var kind: Kind
+    public var kind: Kind  // wire: "event"
     public var stream: StreamID
     public var seq: Seq
     /// The position that the event follows, where that isn't the one before `seq`.
@@ -99,8 +103,28 @@ public struct Event: Codable, Hashable, Sendable {
         self.rows = rows
     }
 
+    // derived: CodingKeys
     private enum CodingKeys: String, CodingKey {
         case kind = "event"
         case stream, seq, after, actor, rows
+    }
+}
+
+extension Event: WireWritable {
+    public func write(to json: inout JSONBytes) {
+        json.beginObject()
+        writeMembers(to: &json)
+        json.endObject()
+    }
+
+    // derived: writeMembers(to:)
+    /// The members without the braces, for who puts others beside them.
+    public func writeMembers(to json: inout JSONBytes) {
+        json.member("event", kind)
+        json.member("stream", stream)
+        json.member("seq", seq)
+        json.member("after", after)
+        json.member("actor", actor)
+        json.member("rows", rows)
     }
 }

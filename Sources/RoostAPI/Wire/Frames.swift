@@ -108,13 +108,20 @@ public struct UnwatchedFrame: Codable, Hashable, Sendable {
     public init(unwatched: Unwatched) { self.unwatched = unwatched }
 }
 
-extension UnwatchedFrame: WireWritable {
+extension UnwatchedFrame.Unwatched: WireWritable {
+    // derived: write(to:)
     public func write(to json: inout JSONBytes) {
         json.beginObject()
-        json.key("unwatched")
-        json.beginObject()
-        json.member("channel", unwatched.channel)
+        json.member("channel", channel)
         json.endObject()
+    }
+}
+
+extension UnwatchedFrame: WireWritable {
+    // derived: write(to:)
+    public func write(to json: inout JSONBytes) {
+        json.beginObject()
+        json.member("unwatched", unwatched)
         json.endObject()
     }
 }

@@ -3,28 +3,13 @@ import Foundation
 /// A string chosen by a caller that names something of Roost for its whole life.
 ///
 /// 1 to 128 characters without control characters, `/` or `,` (ledger §8.6), in Unicode's normalization form C: so that two ids that look
-/// the same to Swift, which compares letters, are the same to a database, which compares bytes.
-public protocol Identifier: RawRepresentable, Codable, Hashable, Comparable, Sendable, SchemaDescribed,
-    CustomStringConvertible, ExpressibleByStringLiteral, CodingKeyRepresentable
-where RawValue == String {
-    /// Wraps any string. Operations check the limits with ``Identifier/validate(field:)``, so that a refusal names the field.
-    init(rawValue: String)
-}
+/// the same to Swift, which compares letters, are the same to a database, which compares bytes. Operations hold callers to this with
+/// ``Identifier/validate(field:)``.
+public protocol Identifier: WireString, CodingKeyRepresentable {}
 
 extension Identifier {
-    public init(_ string: String) { self.init(rawValue: string) }
-    public init(stringLiteral value: String) { self.init(rawValue: value) }
-    public init(from decoder: any Decoder) throws {
-        self.init(rawValue: try decoder.singleValueContainer().decode(String.self))
-    }
-    public func encode(to encoder: any Encoder) throws {
-        var container = encoder.singleValueContainer()
-        try container.encode(rawValue)
-    }
     public init?<Key: CodingKey>(codingKey: Key) { self.init(rawValue: codingKey.stringValue) }
     public var codingKey: any CodingKey { FieldKey(rawValue) }
-    public var description: String { rawValue }
-    public static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
 
     public static var schema: Schema {
         .string(maxLength: Limits.identifierLength, pattern: VisibleText.identifierPattern)
@@ -104,6 +89,14 @@ public struct MessageID: RawRepresentable, Codable, Hashable, Comparable, Sendab
     public static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
     public static var schema: Schema { .string(format: "int64", pattern: "^[0-9]{1,19}$") }
     public static var schemaExample: Self { Self(rawValue: 1) }
+}
+
+extension MessageID: WireWritable {
+    public func write(to json: inout JSONBytes) {
+        json.raw("\"")
+        json.integer(rawValue)
+        json.raw("\"")
+    }
 }
 
 /// A position in a stream: the number of a durable change. The first change is 1; 0 is before all of them.

@@ -85,3 +85,23 @@ extension JSONValue: SchemaDescribed {
     public static var schema: Schema { .any }
     public static var schemaExample: JSONValue { .object([:]) }
 }
+
+extension JSONValue: WireWritable {
+    public func write(to json: inout JSONBytes) {
+        switch self {
+        case .null: json.null()
+        case .boolean(let value): json.boolean(value)
+        case .integer(let value): json.integer(value)
+        case .number(let value): json.number(value)
+        case .string(let value): json.string(value)
+        case .array(let values): json.array(values)
+        case .object(let values):
+            json.beginObject()
+            for (key, value) in values.sorted(by: { $0.key < $1.key }) {
+                json.key(key)
+                value.write(to: &json)
+            }
+            json.endObject()
+        }
+    }
+}

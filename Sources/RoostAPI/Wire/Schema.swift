@@ -50,9 +50,10 @@ public protocol SchemaDescribed {
 }
 
 /// An enumeration of strings on the wire.
-public protocol WireEnumeration: SchemaDescribed, CaseIterable, RawRepresentable where RawValue == String {}
+public protocol WireEnumeration: SchemaDescribed, CaseIterable, RawRepresentable, WireWritable where RawValue == String {}
 
 extension WireEnumeration {
+    public func write(to json: inout JSONBytes) { json.string(rawValue) }
     public static var schema: Schema { .enumeration(allCases.map(\.rawValue)) }
     public static var schemaExample: Self {
         guard let first = allCases.first else { preconditionFailure("\(Self.self) has no cases.") }

@@ -111,6 +111,14 @@ public struct Timestamp: Hashable, Comparable, Codable, Sendable, SchemaDescribe
     }
 }
 
+extension Timestamp: WireWritable {
+    public func write(to json: inout JSONBytes) {
+        json.raw("\"")
+        write(digits: &json)
+        json.raw("\"")
+    }
+}
+
 private func floorDivide(_ dividend: Int64, _ divisor: Int64) -> Int64 {
     dividend >= 0 ? dividend / divisor : -((-dividend + divisor - 1) / divisor)
 }

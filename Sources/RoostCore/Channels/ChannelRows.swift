@@ -12,8 +12,8 @@ extension Channel {
     /// `isMuted` and `isRateLimited` are computed from the times at which they end (AM-07, AM-08).
     init(reading row: inout RowReader, now: Timestamp) throws {
         self.init(
-            channelId: row.identifier(), type: ChannelType(rawValue: row.string()), createdBy: nil, createdAt: now, updatedAt: now,
-            counters: ChannelCounters(seq: 0, memberCount: 0, messageCount: 0, lastActivity: now))
+            channelId: row.identifier(), type: ChannelType(rawValue: row.string()),
+            counters: ChannelCounters(seq: 0, memberCount: 0, messageCount: 0, lastActivity: now), createdAt: now, updatedAt: now)
         isDistinct = row.bool()
         let (discovery, join): (ChannelPolicy.Audience, ChannelPolicy.Audience) = (try row.enumeration(), try row.enumeration())
         isPublic = discovery == .everyone && join == .everyone

@@ -42,12 +42,10 @@ public struct SQL: ExpressibleByStringInterpolation, Sendable {
         public mutating func appendInterpolation(_ value: Int?) { append(value.map { .integer(Int64($0)) }) }
         public mutating func appendInterpolation(_ value: Bool) { append(.integer(value ? 1 : 0)) }
         public mutating func appendInterpolation(_ value: String?) { append(value.map(SQLValue.text)) }
-        public mutating func appendInterpolation(_ value: (some Identifier)?) { append(value.map { .text($0.rawValue) }) }
+        public mutating func appendInterpolation(_ value: (some WireString)?) { append(value.map { .text($0.rawValue) }) }
         public mutating func appendInterpolation(_ value: MessageID?) { append(value.map { .integer($0.rawValue) }) }
         public mutating func appendInterpolation(_ value: Timestamp?) { append(value.map { .integer($0.milliseconds) }) }
         public mutating func appendInterpolation<E: WireEnumeration>(_ value: E) { append(.text(value.rawValue)) }
-        public mutating func appendInterpolation(_ value: ChannelRole) { append(.text(value.rawValue)) }
-        public mutating func appendInterpolation(_ value: ChannelType) { append(.text(value.rawValue)) }
         /// The values of an `IN (…)`, at least one.
         ///
         /// The last is repeated up to a power of two, so that lists of any length need a dozen prepared statements and not a thousand.

@@ -10,7 +10,7 @@ import Testing
         var view = StrictView(user: "ann")
         let counters = ChannelCounters(seq: seq, memberCount: 1, messageCount: 0, lastActivity: Self.time)
         let channel = Channel(
-            channelId: "general", type: .community, createdBy: "ann", createdAt: Self.time, updatedAt: Self.time, counters: counters
+            channelId: "general", type: .community, counters: counters, createdBy: "ann", createdAt: Self.time, updatedAt: Self.time
         )
         let joined = membership(.member, at: seq)
         let changes = Changes(

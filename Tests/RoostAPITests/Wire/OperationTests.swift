@@ -64,6 +64,9 @@ struct OperationTests {
         try roundTrip(Resumption.self)
         try roundTrip(MessagePage.self)
         try roundTrip(PermissionExplanation.self)
+        try roundTrip(Event.self)
+        try roundTrip(UnwatchedFrame.self)
+        try roundTrip(UnwatchedFrame.Unwatched.self)
     }
 
     @Test("X-01 what members may do by role is written in the order of the roles, whatever order they are kept in")
@@ -156,7 +159,7 @@ struct OperationTests {
     func channelShape() throws {
         let now = Timestamp(milliseconds: 0)
         let counters = ChannelCounters(seq: 3, memberCount: 1, messageCount: 2, lastActivity: now)
-        let channel = Channel(channelId: "c", type: .community, createdBy: nil, createdAt: now, updatedAt: now, counters: counters)
+        let channel = Channel(channelId: "c", type: .community, counters: counters, createdBy: nil, createdAt: now, updatedAt: now)
         let zero = #""1970-01-01T00:00:00.000Z""#
         let expected =
             #"{"channelId":"c","type":"community","isDistinct":false,"isPublic":false,"isEphemeral":false,"displayName":null,"#

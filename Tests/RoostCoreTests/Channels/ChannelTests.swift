@@ -15,7 +15,7 @@ struct ChannelTests {
             as: "ann")
         let counters = ChannelCounters(seq: 1, memberCount: 3, messageCount: 0, lastActivity: world.now)
         var channel = Channel(
-            channelId: "general", type: .community, createdBy: "ann", createdAt: world.now, updatedAt: world.now, counters: counters
+            channelId: "general", type: .community, counters: counters, createdBy: "ann", createdAt: world.now, updatedAt: world.now
         )
         channel.displayName = "General"
         channel.metadata = ["k": 1]

@@ -23,8 +23,9 @@ import Testing
         create.operators = ["bob"]
         let view = try world.perform(create, as: "ann")
         var expected = Channel(
-            channelId: "new", type: .group, createdBy: "ann", createdAt: world.now, updatedAt: world.now,
-            counters: ChannelCounters(seq: 1, memberCount: 2, messageCount: 0, lastActivity: world.now))
+            channelId: "new", type: .group,
+            counters: ChannelCounters(seq: 1, memberCount: 2, messageCount: 0, lastActivity: world.now), createdBy: "ann",
+            createdAt: world.now, updatedAt: world.now)
         expected.displayName = "Name"
         expected.avatarFileId = "file"
         expected.coverUrl = "https://example.org/cover.png"

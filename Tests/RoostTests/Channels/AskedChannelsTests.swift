@@ -17,8 +17,9 @@ struct AskedChannelsTests {
         let at = Timestamp(milliseconds: createdAt)
         return ChannelView(
             channel: Channel(
-                channelId: id, type: .community, createdBy: "bob", createdAt: at, updatedAt: at,
-                counters: ChannelCounters(seq: 1, memberCount: 1, messageCount: 0, lastActivity: at)), membership: nil)
+                channelId: id, type: .community,
+                counters: ChannelCounters(seq: 1, memberCount: 1, messageCount: 0, lastActivity: at), createdBy: "bob",
+                createdAt: at, updatedAt: at), membership: nil)
     }
 
     private func joined(_ view: ChannelView, seq: Seq) -> Event {

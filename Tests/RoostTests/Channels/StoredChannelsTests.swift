@@ -128,8 +128,8 @@ struct RandomChannels {
     static func member(of id: ChannelID, at time: Int64) -> [StoreWrite] {
         let at = Timestamp(milliseconds: time)
         let channel = Channel(
-            channelId: id, type: .community, createdBy: "bob", createdAt: at, updatedAt: at,
-            counters: ChannelCounters(seq: 1, memberCount: 1, messageCount: 0, lastActivity: at))
+            channelId: id, type: .community, counters: ChannelCounters(seq: 1, memberCount: 1, messageCount: 0, lastActivity: at),
+            createdBy: "bob", createdAt: at, updatedAt: at)
         let membership = Membership(
             channelId: id, role: .member, state: .member, joinedAt: at, joinedSeq: 1, readSeq: 0, readCount: 0, channelSeq: 1,
             userSeq: 1)
@@ -174,9 +174,9 @@ struct RandomChannels {
     private mutating func create(_ id: ChannelID) -> [StoreWrite] {
         let at = Timestamp(milliseconds: Int64(number(1...9)))
         var channel = Channel(
-            channelId: id, type: [.community, .group, .live][number(0...2)], createdBy: ["bob", "cat"][number(0...1)],
-            createdAt: at,
-            updatedAt: at, counters: ChannelCounters(seq: 1, memberCount: 1, messageCount: 0, lastActivity: at))
+            channelId: id, type: [.community, .group, .live][number(0...2)],
+            counters: ChannelCounters(seq: 1, memberCount: 1, messageCount: 0, lastActivity: at),
+            createdBy: ["bob", "cat"][number(0...1)], createdAt: at, updatedAt: at)
         attribute(&channel)
         channel.deletedAt = nil
         userSeq += 1

@@ -80,7 +80,7 @@ actor TinyServer: Transport {
     private var resumption: Resumption {
         let start = Timestamp(milliseconds: 0)
         let channel = Channel(
-            channelId: "general", type: .community, createdBy: "bob", createdAt: start, updatedAt: start, counters: counters)
+            channelId: "general", type: .community, counters: counters, createdBy: "bob", createdAt: start, updatedAt: start)
         let membership = Membership(
             channelId: "general", role: .member, state: .member, joinedAt: start, joinedSeq: 1, readSeq: 1, readCount: readCount,
             channelSeq: counters.seq, userSeq: 1)

@@ -16,8 +16,8 @@ func counters(_ seq: Seq, messages: Int) -> ChannelCounters {
 
 func channel(_ counters: ChannelCounters, deletedAt: Timestamp? = nil) -> Channel {
     var channel = Channel(
-        channelId: Harness.channel, type: .community, createdBy: "bob", createdAt: Timestamp(milliseconds: 0),
-        updatedAt: Timestamp(milliseconds: 0), counters: counters)
+        channelId: Harness.channel, type: .community, counters: counters, createdBy: "bob", createdAt: Timestamp(milliseconds: 0),
+        updatedAt: Timestamp(milliseconds: 0))
     channel.deletedAt = deletedAt
     return channel
 }

@@ -53,8 +53,8 @@ struct MembershipTests {
         try await client.connectWithChannel()
         var leadsTo = channel(counters(1, messages: 0))
         leadsTo = Channel(
-            channelId: "private", type: .group, createdBy: "bob", createdAt: leadsTo.createdAt, updatedAt: leadsTo.createdAt,
-            counters: leadsTo.counters)
+            channelId: "private", type: .group, counters: leadsTo.counters,
+            createdBy: "bob", createdAt: leadsTo.createdAt, updatedAt: leadsTo.createdAt)
         func told(_ seq: Seq, _ rows: Rows) -> Event {
             Event(kind: .invitationReceived, stream: .user(Harness.user), seq: seq, actor: "bob", rows: rows)
         }

@@ -1,0 +1,22 @@
+/// A string with a type of its own, since it means one thing: the id of a channel, the name of a role.
+public protocol WireString: RawRepresentable, Codable, Hashable, Comparable, Sendable, SchemaDescribed, CustomStringConvertible,
+    ExpressibleByStringLiteral, WireWritable
+where RawValue == String {
+    /// Wraps any string. Operations check the limits, so that a refusal names the field.
+    init(rawValue: String)
+}
+
+extension WireString {
+    public init(_ string: String) { self.init(rawValue: string) }
+    public init(stringLiteral value: String) { self.init(rawValue: value) }
+    public init(from decoder: any Decoder) throws {
+        self.init(rawValue: try decoder.singleValueContainer().decode(String.self))
+    }
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.singleValueContainer()
+        try container.encode(rawValue)
+    }
+    public func write(to json: inout JSONBytes) { json.string(rawValue) }
+    public var description: String { rawValue }
+    public static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
+}

@@ -1,0 +1,20 @@
+import Testing
+
+/// That what is derived follows from the fields is seen by `scripts/derive --check`; here is what that can't see.
+@Suite("What is derived")
+struct DerivedTests {
+    @Test("X-01 AM-04 a test compares every model that writes itself with its Encodable half")
+    func modelsAreCompared() throws {
+        let test = try #require(SourceFile.tests.first { $0.path == "Tests/RoostAPITests/Wire/OperationTests.swift" })
+        var models: [String] = []
+        for file in SourceFile.sources where file.target == "RoostAPI" {
+            var type = ""
+            for line in file.lines {
+                if let match = line.firstMatch(of: /^extension ([\w.]+)/) { type = String(match.1) }
+                if line.contains(/\/\/ derived: write(Members)?\(to:\)/) { models.append(type) }
+            }
+        }
+        #expect(models.count > 10)
+        #expect(models.filter { !test.code.contains("roundTrip(\($0).self)") } == [])
+    }
+}
