@@ -10,7 +10,8 @@ import Testing
 struct PacketTests {
     private let items = [
         StreamItem(
-            stream: .channel("a b.c*>/é👩‍👩‍👧‍👦"), after: 3, seq: 4, left: ["ann", "bob"], oldestMessage: 2, json: Array(#""a":1"#.utf8)),
+            stream: .channel("a b.c*>/é👩‍👩‍👧‍👦"), after: 3, seq: 4, left: [.init(user: "ann", seq: 4), .init(user: "bob", seq: 4)],
+            oldestMessage: 2, json: Array(#""a":1"#.utf8)),
         StreamItem(
             stream: .user("ann"), after: 0, seq: 9, joined: [.init(channel: "x", seq: 7, role: "guide")],
             floors: [.init(channel: "x", seq: 6), .init(channel: "y", seq: 1)], json: []),

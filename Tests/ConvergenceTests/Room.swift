@@ -233,7 +233,8 @@ final class Room {
             while let place = seats[index].client.channels[id]?.seq {
                 let missed = try missed(.channel(id), after: place, limit: limit)
                 // Who isn't a member at the place any more gets nothing of the channel.
-                if missed.notices.contains(.left(user, id)) { break }
+                let hasLeft = missed.notices.contains { if case .left(user, id, _) = $0 { true } else { false } }
+                if hasLeft { break }
                 for case .event(let event, .channel(_, let readers)) in missed.notices {
                     bringPast(event, of: id, readers, by: &hub, to: index)
                 }

@@ -151,8 +151,8 @@ public enum Notice: Hashable, Sendable {
     case role(UserID, ChannelID, ChannelRole, at: Seq)
     /// Messages of the channel up to this seq aren't for the user: a later change of one of them is told to them without it.
     case floor(UserID, ChannelID, Seq)
-    /// From here on they don't.
-    case left(UserID, ChannelID)
+    /// From here on they don't: they left, at this seq of the channel at the latest. Who has come back since did so at a later one, or at it.
+    case left(UserID, ChannelID, at: Seq)
     /// From here on nobody does.
     case destroyed(ChannelID)
     /// A connection is authenticated: it gets the events of these streams of its user, of each after its seq.

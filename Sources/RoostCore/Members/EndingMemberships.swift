@@ -46,7 +46,7 @@ extension Context {
         try moveStream(of: channel, to: access.counters)
 
         // Those who go are told on their own streams, and hear nothing more of the channel's.
-        for leaver in leavers { tell(.left(leaver.user, channel)) }
+        for leaver in leavers { tell(.left(leaver.user, channel, at: seq)) }
         try tell(
             .memberLeft, in: access, seq: seq,
             Rows(

@@ -44,11 +44,16 @@ extension Transaction {
         let event = Event(kind: .changes, stream: .channel(channel), seq: changes.seq, after: after, actor: nil, rows: changed)
         // Whose newest stay began later has left before, or wasn't there: their own stream brings them back, from where they joined.
         let sql: SQL = """
-            SELECT user_id FROM members
+            SELECT user_id, state, joined_seq, change_seq FROM members
             WHERE channel_id = \(channel) AND change_seq > \(after)
                   AND (joined_seq > \(after) OR (state <> \(MembershipState.member) AND change_seq <= \(changes.seq)))
             """
-        let gone = try rows(sql) { Notice.left($0.identifier(), channel) }
+        let gone = try rows(sql) { row in
+            let (user, state) = try (row.identifier() as UserID, row.enumeration() as MembershipState)
+            let (joinedSeq, changeSeq) = (row.int64(), row.int64())
+            let seq = state != .member && changeSeq <= changes.seq ? changeSeq : min(joinedSeq, changes.seq)
+            return Notice.left(user, channel, at: seq)
+        }
         let end: [Notice] = changes.rows.channel?.deletedAt == nil ? [] : [.destroyed(channel)]
         let told = Notice.event(event, .channel(channel, try readers(of: access.policy)))
         return MissedEvents(notices: gone + meant + [told] + end, seq: changes.seq, hasMore: changes.hasMore)

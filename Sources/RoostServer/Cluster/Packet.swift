@@ -65,7 +65,7 @@ enum Packet {
             for place in item.joined.prefix(Int(UInt16.max)) { bytes.writeText(place.role.rawValue) }
             bytes.writePlaces(item.floors)
             bytes.writeInteger(UInt16(clamping: item.left.count))
-            for user in item.left.prefix(Int(UInt16.max)) { bytes.writeText(user.rawValue) }
+            for leaving in item.left.prefix(Int(UInt16.max)) { bytes.writeText(leaving.user.rawValue) }
             bytes.writeRoles(item.roles)
             bytes.writeReaders(item.readers)
             bytes.writeInteger(UInt32(clamping: item.json.count))
@@ -171,10 +171,11 @@ extension ByteBuffer {
         }
         guard let floors = readPlaces(), let leftCount = readInteger(as: UInt16.self)
         else { return nil }
-        var left: [UserID] = []
+        var left: [StreamItem.Leaving] = []
         for _ in 0..<leftCount {
             guard let user = readText() else { return nil }
-            left.append(UserID(user))
+            // What travels is one event each, and who leaves does so by it.
+            left.append(.init(user: UserID(user), seq: seq))
         }
         guard let roles = readRoles(), let readers = readReaders() else { return nil }
         guard let length = readInteger(as: UInt32.self), let json = readBytes(length: Int(length)) else { return nil }

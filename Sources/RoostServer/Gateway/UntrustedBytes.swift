@@ -42,7 +42,8 @@ package enum UntrustedBytes {
 
     /// A packet of the bus, as a node writes it.
     package static func packet(of channel: ChannelID, json: [UInt8]) -> [UInt8] {
-        Packet.encode([StreamItem(stream: .channel(channel), after: 3, seq: 4, left: ["ann"], json: json)]).first?.bytes ?? []
+        Packet.encode([StreamItem(stream: .channel(channel), after: 3, seq: 4, left: [.init(user: "ann", seq: 4)], json: json)])
+            .first?.bytes ?? []
     }
 
     /// Makes a channel read bytes as a connection of the server does, up to the decoding of frames, without what serves them: each request is

@@ -299,7 +299,7 @@ extension Subscriptions {
                 subscribers[connection]?.floors[channel] = floor
                 if channels[channel]?.byConnection[connection] != nil { subscribe(connection, to: channel) }
             }
-        case .left(let user, let channel):
+        case .left(let user, let channel, _):
             // Who leaves stops watching as well: nothing newer than the leaving reaches them.
             for connection in connections(of: user) { forget(channel, of: connection, perform) }
         case .destroyed(let channel):

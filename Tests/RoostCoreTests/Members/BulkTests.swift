@@ -79,11 +79,12 @@ import Testing
         let notices = told.map { notice in
             switch notice {
             case .event(let event, let audience): "\(event.kind.rawValue) \(audience)"
-            case .left(let user, _): "left \(user)"
+            case .left(let user, _, let seq): "left \(user) at \(seq)"
             default: "?"
             }
         }
-        #expect(notices == ["left cid", "member.left \(Audience.channel("general"))", "member.removed \(Audience.user("cid"))"])
+        #expect(
+            notices == ["left cid at 3", "member.left \(Audience.channel("general"))", "member.removed \(Audience.user("cid"))"])
         #expect(try world.code(RemoveMembers(channel: "general", users: ["bob"]), as: "cid") == .notMember)
         #expect(try world.code(JoinChannel(channel: "general"), as: "cid") == nil)
         #expect(try world.code(RemoveMembers(channel: "general", users: ["bob"]), as: "cid") == .notPermitted)

@@ -12,7 +12,11 @@ struct MissedEventsTests {
     }
 
     private func left(_ missed: MissedEvents) -> [UserID] {
-        missed.notices.compactMap { if case .left(let user, _) = $0 { user } else { nil } }.sorted()
+        missed.notices.compactMap { if case .left(let user, _, _) = $0 { user } else { nil } }.sorted()
+    }
+
+    private func lastSeqs(_ missed: MissedEvents) -> [UserID: Seq] {
+        missed.notices.reduce(into: [:]) { if case .left(let user, _, let seq) = $1 { $0[user] = seq } }
     }
 
     @Test("I6 a channel's missed events are one event a page, which follows the position it is asked for")
@@ -55,6 +59,9 @@ struct MissedEventsTests {
         let page = try missed(.channel("general"), after: 2, in: world, limit: 1)
         #expect(page.seq == 3)
         #expect(left(page) == ["cid"])
+        // At which seq at the latest: that of the leaving, before the new stay, or within the page.
+        #expect(lastSeqs(try missed(.channel("general"), after: 1, in: world)) == ["bob": 2, "cid": 5, "dan": 7])
+        #expect(lastSeqs(page) == ["cid": 3])
     }
 
     @Test("I9 nobody gets anything after a channel's end")

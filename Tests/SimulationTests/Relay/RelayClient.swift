@@ -29,6 +29,8 @@ struct RelayClient {
     private var mayGet: Set<ChannelID> = []
     private var watching: Set<ChannelID> = []
     private(set) var watchPositions: [ChannelID: Seq] = [:]
+    /// Channels that it watched before it was told that its user has joined: it is told of them anew from the joining on.
+    private var repeated: Set<ChannelID> = []
 
     init(user: UserID, floors: [ChannelID: Seq]) {
         self.user = user
@@ -63,10 +65,14 @@ struct RelayClient {
     /// The user has left, which ends watching too: from here on nothing may come.
     mutating func leaves(_ channel: ChannelID) {
         mayGet.remove(channel)
+        repeated.remove(channel)
         expectNothing(of: channel)
     }
 
-    mutating func joins(_ channel: ChannelID) { expectNothing(of: channel) }
+    mutating func joins(_ channel: ChannelID) {
+        if mayGet.contains(channel) { repeated.insert(channel) }
+        expectNothing(of: channel)
+    }
 
     private mutating func expectNothing(of channel: ChannelID) {
         watching.remove(channel)
@@ -89,13 +95,15 @@ struct RelayClient {
         guard let seq = call.watches else { return }
         watching.insert(channel)
         mayGet.insert(channel)
-        if positions?[.channel(channel)] == nil { watchPositions[channel] = seq }
+        guard positions?[.channel(channel)] == nil else { return }
+        watchPositions[channel] = seq
+        if database.isMember(user, of: channel) { repeated.insert(channel) }
     }
 
     // MARK: Events
 
     mutating func receive(_ item: StreamItem, isWatching: Bool, from database: RelayDatabase) {
-        if item.seq <= received[item.stream] ?? 0 {
+        if item.seq <= received[item.stream] ?? 0, !repeated.contains(where: { .channel($0) == item.stream }) {
             faults.append("\(user) got \(item.stream) \(item.seq) after \(received[item.stream] ?? 0)")
         }
         received[item.stream] = item.seq

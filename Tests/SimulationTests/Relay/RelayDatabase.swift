@@ -135,7 +135,7 @@ struct RelayDatabase {
             stays[key]?[last].to = seq
         }
         var inChannel = plain(.channel(channel), after: seq - 1, seq: seq)
-        if !isMember { inChannel.left = [user] }
+        if !isMember { inChannel.left = [.init(user: user, seq: seq)] }
         return [inChannel, item(of: key, since: userSeq - 1, after: userSeq - 1, seq: userSeq)]
     }
 
@@ -186,7 +186,10 @@ struct RelayDatabase {
                 key.channel == channel
                     && (row.joinedSeq > after || (!row.isMember && row.channelSeq > after && row.channelSeq <= upTo))
             }
-            item.left = gone.map(\.key.user)
+            item.left = gone.map { key, row in
+                let seq = !row.isMember && row.channelSeq <= upTo ? row.channelSeq : min(row.joinedSeq, upTo)
+                return .init(user: key.user, seq: seq)
+            }
             return .init(items: [item], seq: upTo, hasMore: upTo < head(stream))
         case .user(let user):
             var rows: [(seq: Seq, key: Key?)] = memberships.filter { $0.key.user == user }.map { ($0.value.userSeq, $0.key) }

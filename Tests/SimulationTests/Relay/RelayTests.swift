@@ -20,6 +20,14 @@ struct RelayTests {
         #expect(world.eventCount > 100)
     }
 
+    @Test("I3 I6 I9 I10 for those who watch too, and stop to", arguments: seeds)
+    func simulationWithWatchers(seed: UInt64) {
+        let world = RelayWorld(seed: seed, faults: .init(hasWatchers: true))
+        world.live(steps: 1000)
+        if !world.faultsFound.isEmpty { for line in world.trace { print(line) } }
+        #expect(world.faultsFound == [], "ROOST_TEST_SEED=\(seed)")
+    }
+
     @Test("I3 I6 I9 I10 without a bus too, where all that other nodes do is found by comparing", arguments: seeds)
     func simulationWithoutBus(seed: UInt64) {
         let world = RelayWorld(seed: seed, faults: .init(lossPercent: 100))
@@ -74,7 +82,7 @@ struct RelayTests {
                         items: [sent], attachments: [], answer: .socket(address, []), user: "ann", channel: channel, callerSeq: 6)
                 ])
             ).isEmpty)
-        let merged = StreamItem(stream: stream, after: 120, seq: 124, left: ["ann"], json: [])
+        let merged = StreamItem(stream: stream, after: 120, seq: 124, left: [.init(user: "ann", seq: 123)], json: [])
         let first = hand(
             .fetched(.init(stream: stream, after: 120, purpose: .gap), .init(items: [merged], seq: 124, hasMore: false)))
         #expect(first.contains { if case .attach = $0 { true } else { false } }, "bob is attached, and ann's reply waits")
@@ -92,6 +100,47 @@ struct RelayTests {
             }
         }
         #expect(kinds == ["past 124", "joined ann", "answer"])
+    }
+
+    @Test(
+        "ST-01 I9 a watch that was asked for after joining outlives an event that tells of an earlier leaving",
+        arguments: [123, 124] as [Seq])
+    func watchBehindAJoining(leftSeq: Seq) {
+        let (channel, stream) = (ChannelID("c"), StreamID.channel("c"))
+        var relay = Relay()
+        var time: Relay.Time = 0
+        func hand(_ input: Relay.Input) -> [Relay.Step] {
+            time += 20
+            relay.handle(input, at: time)
+            relay.handle(.tick, at: time)
+            return relay.takeOutput().steps
+        }
+        // The node is at 120 of the channel, where ann joins at 123, and watches at once. Both wait for the node to come there.
+        for (number, user, streams) in [
+            (1, "carl", UserStreams(user: 5, channels: [channel: 120])), (2, "ann", UserStreams(user: 5)),
+        ] as [(Int64, UserID, UserStreams)] {
+            let connection = ConnectionID(rawValue: number)
+            let answer = Committed.Answer.socket(SocketAddress(shard: 0, connection: connection), [])
+            _ = hand(.committed([.init(items: [], attachments: [.connected(connection, user, streams)], answer: answer)]))
+            _ = hand(.opened([.user(user): streams.user]))
+            if number == 1 { _ = hand(.opened([stream: 120])) }
+        }
+        let connection = ConnectionID(rawValue: 2)
+        let joined = StreamItem(stream: .user("ann"), after: 5, seq: 6, joined: [.init(channel: channel, seq: 123)], json: [])
+        _ = hand(.received([joined]))
+        let answer = Committed.Answer.socket(SocketAddress(shard: 0, connection: connection), [])
+        let watching = Notice.watching(connection, "ann", channel, at: 123)
+        _ = hand(
+            .committed([.init(items: [], attachments: [watching], answer: answer, user: "ann", channel: channel, callerSeq: 6)]))
+
+        // What is read of the channel tells that ann had left before, or that she has left since: then her watch has ended too.
+        let merged = StreamItem(stream: stream, after: 120, seq: 124, left: [.init(user: "ann", seq: leftSeq)], json: [])
+        let steps = hand(
+            .fetched(.init(stream: stream, after: 120, purpose: .gap), .init(items: [merged], seq: 124, hasMore: false)))
+        let place =
+            steps.firstIndex { if case .change(.left("ann", channel, at: leftSeq)) = $0 { true } else { false } } ?? steps.endIndex
+        let watchesOn = steps[place...].contains { if case .watches(connection, "ann", channel) = $0 { true } else { false } }
+        #expect(watchesOn == (leftSeq == 123))
     }
 
     @Test("I6 a connection that waits behind its user's joining goes on after what that has brought it, once the user has left")
@@ -115,7 +164,7 @@ struct RelayTests {
         func fetches(_ requests: [Relay.Request]) -> [Seq] {
             requests.compactMap { if case .fetch(let fetch) = $0, fetch.purpose != .gap { fetch.after } else { nil } }
         }
-        func item(_ after: Seq, _ seq: Seq, left: [UserID] = []) -> StreamItem {
+        func item(_ after: Seq, _ seq: Seq, left: [StreamItem.Leaving] = []) -> StreamItem {
             StreamItem(stream: stream, after: after, seq: seq, left: left, json: [])
         }
         // The node is at 49. Ann joins at 50, and connects once more when the channel is at 53.
@@ -126,7 +175,7 @@ struct RelayTests {
         _ = hand(.received([joined]))
         connect(3, "ann", UserStreams(user: 10, channels: [channel: 53]))
         // The channel is brought to 54, and ann from 50 to 55: both connections have that. Then they have left.
-        let gap = Relay.Fetched(items: [item(49, 54, left: ["ann"])], seq: 54, hasMore: true)
+        let gap = Relay.Fetched(items: [item(49, 54, left: [.init(user: "ann", seq: 50)])], seq: 54, hasMore: true)
         let first = hand(.fetched(.init(stream: stream, after: 49, purpose: .gap), gap))
         #expect(fetches(first) == [50])
         let member = relay.feeds[stream]?.catchUps.keys.first ?? 0
@@ -138,7 +187,7 @@ struct RelayTests {
         let third = hand(
             .fetched(
                 .init(stream: stream, after: 55, purpose: .catchUp(member)),
-                .init(items: [item(55, 57, left: ["ann"])], seq: 57, hasMore: false)))
+                .init(items: [item(55, 57, left: [.init(user: "ann", seq: 57)])], seq: 57, hasMore: false)))
         // Nothing is read for the new connection from 53 on: it waits for the channel at 55.
         #expect(fetches(third) == [])
         #expect(relay.feeds[stream]?.parked.map(\.seq) == [55])

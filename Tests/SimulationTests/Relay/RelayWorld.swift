@@ -207,6 +207,7 @@ final class RelayWorld {
         let seq = database.head(.channel(channel))
         let call = call([], in: channel, by: connection, on: node)
         node.clients[connection]?.watches(channel, from: seq, after: call)
+        note(node, "\(connection) of \(user) watches \(channel) from \(seq), call \(call)")
         let notice = Notice.watching(connection, user, channel, at: seq)
         tell(
             .init(
@@ -218,6 +219,7 @@ final class RelayWorld {
         guard let connection = caller(user, on: node) else { return }
         let call = call([], in: channel, by: connection, on: node)
         node.clients[connection]?.unwatches(channel, after: call)
+        note(node, "\(connection) of \(user) stops watching \(channel), call \(call)")
         let notice = Notice.stoppedWatching(connection, user, channel)
         tell(
             .init(
@@ -332,10 +334,16 @@ final class RelayWorld {
         case .send(let bytes, _, let connection):
             for frame in RelayFrame.all(in: bytes) {
                 eventCount += 1
+                let faultCount = node.clients[connection]?.faults.count
                 node.clients[connection]?.receive(frame.item, isWatching: frame.isWatching, from: database)
+                note(node, "\(connection) gets \(frame.item.stream) \(frame.item.after) to \(frame.item.seq)")
+                if let faults = node.clients[connection]?.faults, faults.count != faultCount {
+                    note(node, "fault of \(connection): \(faults.last ?? "")")
+                }
             }
         case .reply(let payload, let connection):
             let call = Int(String(decoding: payload, as: UTF8.self)) ?? 0
+            note(node, "\(connection) gets the answer to \(call)")
             if call > 0 {
                 node.clients[connection]?.answered(call, from: database)
             } else {

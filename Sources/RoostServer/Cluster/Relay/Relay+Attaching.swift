@@ -143,16 +143,17 @@ extension Relay {
 
     // MARK: Leaving
 
-    mutating func depart(_ user: UserID, from channel: ChannelID, with item: StreamItem) {
+    mutating func depart(_ leaving: StreamItem.Leaving, from channel: ChannelID, with item: StreamItem) {
         let stream = StreamID.channel(channel)
-        feeds[stream]?.departed[user] = (item.after, item.seq, now)
+        let user = leaving.user
+        feeds[stream]?.departed[user] = (item.after, leaving.seq, now)
         if let departed = feeds[stream]?.departed, departed.count > 64 {
             feeds[stream]?.departed = departed.filter { now - $0.value.time < settings.departedTime }
         }
-        emit(.change(.left(user, channel)))
+        emit(.change(.left(user, channel, at: leaving.seq)))
         // That ends what was watched before. Who has asked anew since, and waits, goes on watching.
         guard let feed = feeds[stream], feed.attaching.contains(user) else { return }
-        for attachment in feed.parked + (feed.behind[user] ?? []) where attachment.seq >= item.seq {
+        for attachment in feed.parked + (feed.behind[user] ?? []) where attachment.seq >= leaving.seq {
             if case .watcher(let connection, user) = attachment.receiver { emit(.watches(connection, user, channel)) }
         }
     }

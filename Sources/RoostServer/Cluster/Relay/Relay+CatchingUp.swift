@@ -49,7 +49,7 @@ extension Relay {
 
     /// Whether the receiver may have more: not after leaving, nor after the channel's end.
     private mutating func give(_ item: StreamItem, to catchUp: inout CatchUp) -> Bool {
-        guard !item.left.contains(catchUp.attachment.receiver.user) else { return false }
+        guard !item.left.contains(where: { $0.user == catchUp.attachment.receiver.user }) else { return false }
         if case .channel(let channel) = item.stream {
             let user = catchUp.attachment.receiver.user
             for change in item.roles where change.user == user {

@@ -208,7 +208,7 @@ struct Relay {
         counts.delivered += 1
         switch stream {
         case .channel(let channel):
-            for user in item.left { depart(user, from: channel, with: item) }
+            for leaving in item.left { depart(leaving, from: channel, with: item) }
             for change in item.roles { emit(.change(.role(change.user, channel, change.role, at: change.seq))) }
             if !item.roles.isEmpty { feeds[stream]?.lastRoleChange = item.seq }
         // Before anything of a channel that the user joins: none of it may bring what is hidden from them.

@@ -16,7 +16,7 @@ struct StreamItem: Hashable, Sendable {
     /// Who gets the event with its messages. Only in a channel's stream.
     var readers = Readers()
     /// Users who don't get the channel's events any more, this one among them. Only in a channel's stream.
-    var left: [UserID] = []
+    var left: [Leaving] = []
     /// Nobody gets the channel's events after this one.
     var isDestroyed = false
     /// The smallest seq of the event's messages, where they may be hidden from some who get it. Only in a channel's stream.
@@ -30,6 +30,12 @@ struct StreamItem: Hashable, Sendable {
         let seq: Seq
         /// The role of who joined there.
         var role = ChannelRole.member
+    }
+
+    /// That a user left, at a seq of the channel at the latest: that of an event of its own, or one among several that an item stands for.
+    struct Leaving: Hashable, Sendable {
+        let user: UserID
+        let seq: Seq
     }
 
     /// The role that a member has from a seq of the channel on.
@@ -47,7 +53,7 @@ extension StreamItem {
         var attachments: [Notice] = []
         var joined: [UserID: [Place]] = [:]
         var floors: [UserID: [Place]] = [:]
-        var left: [ChannelID: [UserID]] = [:]
+        var left: [ChannelID: [Leaving]] = [:]
         var roles: [ChannelID: [RoleChange]] = [:]
         for notice in notices {
             switch notice {
@@ -57,7 +63,7 @@ extension StreamItem {
                 roles[channel, default: []].append(RoleChange(user: user, role: role, seq: seq))
             case .floor(let user, let channel, let seq):
                 floors[user, default: []].append(Place(channel: channel, seq: seq))
-            case .left(let user, let channel): left[channel, default: []].append(user)
+            case .left(let user, let channel, let seq): left[channel, default: []].append(Leaving(user: user, seq: seq))
             case .destroyed(let channel):
                 if let index = items.lastIndex(where: { $0.stream == .channel(channel) }) { items[index].isDestroyed = true }
             case .connected, .watching, .stoppedWatching: attachments.append(notice)
