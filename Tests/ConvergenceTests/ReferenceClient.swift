@@ -16,6 +16,8 @@ struct ReferenceClient: Sendable {
         var windowStart: Seq
         var channel: Channel
         var messages: [Seq: Message] = [:]
+        /// Places of messages that were deleted for good.
+        var purged: [Seq: PurgedMessage] = [:]
         /// Those who left stay in it, as whom they left. Nil until they were fetched.
         var members: [UserID: Member]?
         var capabilities = Capabilities()
@@ -76,11 +78,8 @@ struct ReferenceClient: Sendable {
             held.seq = event.seq
             held.apply(event.rows, above: memberships[id]?.historyFloor ?? 0)
             channels[id] = held
-            for message in event.rows.messages ?? [] where message.seq > position {
-                guard var membership = memberships[id] else { continue }
-                Unread.receive(message, as: user, in: &membership)
-                memberships[id] = membership
-            }
+            let born = (event.rows.messages ?? []).filter { $0.seq > position }
+            memberships[id] = memberships[id].map { Unread.bringUp($0, as: user, with: born, event.rows.purged ?? []) }
             take(event.rows.invitations ?? [])
             endIfDeleted(id)
         }
@@ -117,7 +116,7 @@ struct ReferenceClient: Sendable {
         var membership = incoming
         if let held = channels[id] {
             let own = held.messages.values.filter { $0.sender == user && $0.seq <= held.seq }
-            membership = Unread.bringUp(incoming, as: user, with: own)
+            membership = Unread.bringUp(incoming, as: user, with: own, held.purged.values.filter { $0.changeSeq <= held.seq })
         }
         let old = memberships[id]
         if let old, (old.userSeq, old.readCount) > (membership.userSeq, membership.readCount) { return }
@@ -198,7 +197,11 @@ extension ReferenceClient.Held {
             capabilities.byRoleSeq = seq
         }
         apply(members: rows.members ?? [])
-        for message in rows.messages ?? [] where message.seq >= windowStart && message.seq > floor {
+        for place in rows.purged ?? [] {
+            purged[place.seq] = place
+            messages[place.seq] = nil
+        }
+        for message in rows.messages ?? [] where message.seq >= windowStart && message.seq > floor && purged[message.seq] == nil {
             if message.changeSeq >= messages[message.seq]?.changeSeq ?? 0 { messages[message.seq] = message }
         }
     }

@@ -9,6 +9,7 @@ struct MemoryStore: Hashable {
     private(set) var channels: [ChannelID: Channel] = [:]
     private(set) var memberships: [ChannelID: Membership] = [:]
     private(set) var messages: [ChannelID: [Seq: Message]] = [:]
+    private(set) var purged: [ChannelID: [Seq: PurgedMessage]] = [:]
     private(set) var members: [ChannelID: [UserID: Member]] = [:]
     private(set) var invitations: [String: Invitation] = [:]
     private(set) var preferences = Preferences()
@@ -47,10 +48,8 @@ struct MemoryStore: Hashable {
         case .counters(let channel, let counters):
             if let held = channels[channel]?.counters, held.seq <= counters.seq { channels[channel]?.counters = counters }
         case .rows(let rows, let stream): apply(rows, of: stream)
-        case .countOwn(let message):
-            guard var membership = memberships[message.channelId] else { return }
-            Unread.receive(message, as: user, in: &membership)
-            memberships[message.channelId] = membership
+        case .count(let channel, let messages, let purged):
+            memberships[channel] = memberships[channel].map { Unread.bringUp($0, as: user, with: messages, purged) }
         case .capabilities(let channel, let own):
             if capabilities[channel]?.own.isNewer(than: own) != true { capabilities[channel, default: Capabilities()].own = own }
         case .roleCapabilities(let channel, let byRole):
@@ -62,10 +61,14 @@ struct MemoryStore: Hashable {
 
     private mutating func apply(_ rows: Rows, of stream: StreamID) {
         for row in rows.messages ?? [] where messages[row.channelId]?[row.seq].map({ row.changeSeq >= $0.changeSeq }) ?? true {
-            guard row.seq > memberships[row.channelId]?.historyFloor ?? 0 else { continue }
+            guard row.seq > memberships[row.channelId]?.historyFloor ?? 0, purged[row.channelId]?[row.seq] == nil else { continue }
             messages[row.channelId, default: [:]][row.seq] = row
         }
         if case .channel(let channel) = stream {
+            for row in rows.purged ?? [] {
+                purged[channel, default: [:]][row.seq] = row
+                messages[channel]?[row.seq] = nil
+            }
             for row in rows.members ?? [] where members[channel]?[row.userId].map({ row.changeSeq >= $0.changeSeq }) ?? true {
                 members[channel, default: [:]][row.userId] = row
             }
@@ -81,7 +84,8 @@ struct MemoryStore: Hashable {
     private mutating func apply(_ incoming: Membership) {
         let cursor = saved.channels[incoming.channelId]?.cursor ?? 0
         let own = (messages[incoming.channelId] ?? [:]).values.filter { $0.sender == user && $0.seq <= cursor }
-        let membership = Unread.bringUp(incoming, as: user, with: own)
+        let purged = (purged[incoming.channelId] ?? [:]).values.filter { $0.changeSeq <= cursor }
+        let membership = Unread.bringUp(incoming, as: user, with: own, purged)
         guard memberships[membership.channelId]?.isNewer(than: membership) != true else { return }
         memberships[membership.channelId] = membership
         if membership.state != .member { capabilities[membership.channelId] = nil }
@@ -90,6 +94,7 @@ struct MemoryStore: Hashable {
 
     private mutating func forget(_ channel: ChannelID) {
         messages[channel] = nil
+        purged[channel] = nil
         members[channel] = nil
         invitations = invitations.filter { $1.channelId != channel || $1.userId == user || $1.inviter == user }
         channels[channel]?.counters.seq = 0

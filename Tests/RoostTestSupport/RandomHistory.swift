@@ -154,6 +154,11 @@ public struct RandomHistory {
         let old = random.once(in: 3) ? random.pick(sent) : random.pick(Array(sent.suffix(6)))
         let user = random.once(in: 3) ? user : old.sender
         let text = "edit \(random.number(1...3))"
+        if random.once(in: 6) {
+            return try did("purge \(old.id) of \(old.sender) in \(old.channel)", "root") {
+                _ = try world.perform(PurgeMessage(channel: old.channel, message: old.id), as: "root", role: .admin)
+            }
+        }
         return try random.once(in: 3)
             ? did("delete \(old.id)", user) {
                 _ = try world.perform(DeleteMessage(channel: old.channel, message: old.id), as: user)

@@ -35,7 +35,7 @@ extension Invitation: CachedRow {
             "DELETE FROM invitations WHERE channel_id = ?1 AND user_id <> ?2 AND inviter <> ?2", [channel.rawValue, user.rawValue])
     }
 
-    static func conceal(messagesUpTo floor: Seq, in channel: ChannelID, in database: Database) throws {}
+    static func forget(messages: ClosedRange<Seq>, in channel: ChannelID, _ database: Database) throws {}
 
     static func note(_ rows: [Invitation], of stream: StreamID, in change: inout StoreChange) {
         change.isOwn = true

@@ -23,7 +23,7 @@ extension Member: CachedRow {
         }
     }
 
-    static func conceal(messagesUpTo floor: Seq, in channel: ChannelID, in database: Database) throws {}
+    static func forget(messages: ClosedRange<Seq>, in channel: ChannelID, _ database: Database) throws {}
 
     static func note(_ rows: [Member], of stream: StreamID, in change: inout StoreChange) {
         if case .channel(let channel) = stream { change.members.insert(channel) }
@@ -47,7 +47,8 @@ extension Membership: CachedRow {
     private static func save(_ membership: Membership, as user: UserID, in database: Database) throws {
         let channel = membership.channelId
         let followed = try database.followedMessages(in: channel, after: membership.channelSeq)
-        let membership = Unread.bringUp(membership, as: user, with: followed)
+        let purged = try database.purges(in: channel, after: membership.channelSeq)
+        let membership = Unread.bringUp(membership, as: user, with: followed, purged)
         if let stored = try database.membership(of: channel), stored.isNewer(than: membership) { return }
         try database.replace(membership)
         if membership.state != .member {
@@ -57,7 +58,7 @@ extension Membership: CachedRow {
 
     /// A membership outlives its channel's rows: it says that it ended.
     static func forget(_ channel: ChannelID, as user: UserID, in database: Database) throws {}
-    static func conceal(messagesUpTo floor: Seq, in channel: ChannelID, in database: Database) throws {}
+    static func forget(messages: ClosedRange<Seq>, in channel: ChannelID, _ database: Database) throws {}
 
     static func note(_ rows: [Membership], of stream: StreamID, in change: inout StoreChange) {
         for membership in rows {
@@ -66,7 +67,7 @@ extension Membership: CachedRow {
         }
     }
 
-    /// Whether another one is older than this. Of two with one stamp, more own messages have come since the one that counts more.
+    /// Whether another one is older than this. Of two with one stamp, the one that counts more is as of a later place of the channel.
     func isNewer(than other: Membership) -> Bool {
         (userSeq, readCount) > (other.userSeq, other.readCount)
     }

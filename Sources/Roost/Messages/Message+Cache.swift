@@ -9,7 +9,7 @@ extension Message: CachedRow {
         ) WITHOUT ROWID;
         """
 
-    /// Those that are concealed from the user are left out (SB-14, SB-26).
+    /// Those that are concealed from the user are left out (SB-14, SB-26), and those that were deleted for good.
     static func save(_ rows: [Message], of stream: StreamID, as user: UserID, in database: Database) throws {
         for message in rows {
             try database.run(
@@ -17,14 +17,17 @@ extension Message: CachedRow {
                 INSERT INTO messages (channel_id, seq, change_seq, json)
                 SELECT ?1, ?2, ?3, ?4
                 WHERE ?2 > COALESCE((SELECT history_floor FROM memberships WHERE channel_id = ?1), 0)
+                      AND NOT EXISTS (SELECT 1 FROM purged WHERE channel_id = ?1 AND seq = ?2)
                 ON CONFLICT (channel_id, seq) DO UPDATE SET change_seq = excluded.change_seq, json = excluded.json
                 WHERE excluded.change_seq >= change_seq
                 """, [message.channelId.rawValue, message.seq, message.changeSeq, try StoredJSON.encode(message)])
         }
     }
 
-    static func conceal(messagesUpTo floor: Seq, in channel: ChannelID, in database: Database) throws {
-        try database.run("DELETE FROM messages WHERE channel_id = ? AND seq <= ?", [channel.rawValue, floor])
+    static func forget(messages: ClosedRange<Seq>, in channel: ChannelID, _ database: Database) throws {
+        try database.run(
+            "DELETE FROM messages WHERE channel_id = ? AND seq BETWEEN ? AND ?",
+            [channel.rawValue, messages.lowerBound, messages.upperBound])
     }
 }
 

@@ -9,6 +9,14 @@ extension Rows {
             ? (messages[0].seq > position ? 1 : 0) : Set(messages.lazy.map(\.seq).filter { $0 > position }).count
     }
 
+    /// What the rows mean for how much is unread, which new own messages change too.
+    func countWrite(in channel: ChannelID, _ own: [Message]) -> [StoreWrite] {
+        own.isEmpty && purged == nil ? [] : [.count(channel, own, purged ?? [])]
+    }
+
+    /// How many messages up to a position were deleted for good.
+    func purgedCount(upTo position: Seq) -> Int { purged?.count { $0.seq <= position } ?? 0 }
+
     /// Messages that a user sent.
     func sent(by sender: UserID) -> [Message] { (messages ?? []).filter { $0.sender == sender } }
 }

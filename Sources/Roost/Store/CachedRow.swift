@@ -5,7 +5,7 @@ import RoostAPI
 /// A kind of row as the cache keeps it.
 ///
 /// A kind's conformance stands in the folder of its feature. One that says nothing of its own is kept in a table of the common shape: by channel
-/// and key, the newer row in the place of the older, without what is about messages that are concealed from the user.
+/// and key, the newer row in the place of the older, without what is about messages that are concealed from the user or were deleted for good.
 protocol CachedRow: StreamRow {
     /// The statements that make the kind's tables and indexes.
     static var schema: String { get }
@@ -16,8 +16,8 @@ protocol CachedRow: StreamRow {
     /// Forgets what belongs to a channel that begins afresh, or isn't followed any more.
     static func forget(_ channel: ChannelID, as user: UserID, in database: Database) throws
 
-    /// Forgets what is about a channel's messages up to a seq, which are concealed from the user.
-    static func conceal(messagesUpTo floor: Seq, in channel: ChannelID, in database: Database) throws
+    /// Forgets what is about some messages of a channel, which are concealed from the user or were deleted for good.
+    static func forget(messages: ClosedRange<Seq>, in channel: ChannelID, _ database: Database) throws
 
     /// What live objects must read again when rows of the kind were written. Nothing but the stream's channel unless a kind says otherwise.
     static func note(_ rows: [Self], of stream: StreamID, in change: inout StoreChange)
@@ -40,7 +40,9 @@ extension CachedRow {
                 """
                 INSERT INTO \(kind) (channel_id, key, stamp, about_message, json)
                 SELECT ?1, ?2, ?3, ?4, ?5
-                WHERE ?4 IS NULL OR ?4 > COALESCE((SELECT history_floor FROM memberships WHERE channel_id = ?1), 0)
+                WHERE ?4 IS NULL
+                      OR (?4 > COALESCE((SELECT history_floor FROM memberships WHERE channel_id = ?1), 0)
+                          AND NOT EXISTS (SELECT 1 FROM purged WHERE channel_id = ?1 AND seq = ?4))
                 ON CONFLICT (channel_id, key) DO UPDATE
                 SET stamp = excluded.stamp, about_message = excluded.about_message, json = excluded.json
                 WHERE excluded.stamp >= stamp
@@ -52,8 +54,10 @@ extension CachedRow {
         try database.run("DELETE FROM \(kind) WHERE channel_id = ?", [channel.rawValue])
     }
 
-    static func conceal(messagesUpTo floor: Seq, in channel: ChannelID, in database: Database) throws {
-        try database.run("DELETE FROM \(kind) WHERE channel_id = ? AND about_message <= ?", [channel.rawValue, floor])
+    static func forget(messages: ClosedRange<Seq>, in channel: ChannelID, _ database: Database) throws {
+        try database.run(
+            "DELETE FROM \(kind) WHERE channel_id = ? AND about_message BETWEEN ? AND ?",
+            [channel.rawValue, messages.lowerBound, messages.upperBound])
     }
 
     static func note(_ rows: [Self], of stream: StreamID, in change: inout StoreChange) {}
@@ -87,10 +91,14 @@ struct CachedRowKinds: Sendable {
         }
         for kind in all { try save(kind) }
         for membership in rows.memberships ?? [] where membership.historyFloor > 0 {
-            for kind in all {
-                try kind.conceal(messagesUpTo: membership.historyFloor, in: membership.channelId, in: database)
-            }
+            try forget(messages: 0...membership.historyFloor, in: membership.channelId, database)
         }
+        guard case .channel(let channel) = stream else { return }
+        for seq in rows.purgedMessages { try forget(messages: seq...seq, in: channel, database) }
+    }
+
+    private func forget(messages: ClosedRange<Seq>, in channel: ChannelID, _ database: Database) throws {
+        for kind in all { try kind.forget(messages: messages, in: channel, database) }
     }
 
     func forget(_ channel: ChannelID, as user: UserID, in database: Database) throws {

@@ -19,7 +19,10 @@ extension Database {
         case .channel(let channel): try save(channel)
         case .counters(let channel, let counters): try save(counters, of: channel)
         case .rows(let rows, let stream): try kinds.save(rows, of: stream, as: user, in: self)
-        case .countOwn(let message): try countOwn(message, as: user)
+        case .count(let channel, let messages, let purged):
+            if let membership = try membership(of: channel) {
+                try replace(Unread.bringUp(membership, as: user, with: messages, purged))
+            }
         case .capabilities(let channel, let own):
             try changeCapabilities(in: channel) { if !$0.own.isNewer(than: own) { $0.own = own } }
         case .roleCapabilities(let channel, let byRole):
@@ -89,12 +92,5 @@ extension Database {
         try run(
             "INSERT OR REPLACE INTO capabilities (channel_id, json) VALUES (?, ?)",
             [channel.rawValue, try StoredJSON.encode(capabilities)])
-    }
-
-    /// Counts an own new message as read.
-    private func countOwn(_ message: Message, as user: UserID) throws {
-        guard var membership = try membership(of: message.channelId) else { return }
-        Unread.receive(message, as: user, in: &membership)
-        try replace(membership)
     }
 }

@@ -1,6 +1,6 @@
 import RoostAPI
 
-/// One change of the cache. Writing it twice is the same as writing it once, but for `countOwn`.
+/// One change of the cache. Writing it twice is the same as writing it once, but for `count`.
 enum StoreWrite: Hashable, Sendable {
     /// Forgets everything: what follows belongs to another history.
     case erase(epoch: String)
@@ -15,8 +15,8 @@ enum StoreWrite: Hashable, Sendable {
     case counters(ChannelID, ChannelCounters)
     /// Puts rows of features in the place of older ones, as each kind says (``CachedRow``).
     case rows(Rows, of: StreamID)
-    /// Counts an own new message as read (``Unread/receive(_:as:in:)``).
-    case countOwn(Message)
+    /// Counts own new messages as read, and unread ones that were deleted for good (``Unread/bringUp(_:as:with:_:)``).
+    case count(ChannelID, [Message], [PurgedMessage] = [])
     /// Replaces what the user may do in a channel, unless something newer was told.
     case capabilities(ChannelID, Capabilities.Own)
     /// The same for all members, by role.
@@ -27,10 +27,10 @@ enum StoreWrite: Hashable, Sendable {
         switch self {
         case .erase, .userPosition, .rows(_, of: .user): nil
         case .position(let channel, _), .forget(let channel), .leave(let channel), .counters(let channel, _),
-            .rows(_, of: .channel(let channel)), .capabilities(let channel, _), .roleCapabilities(let channel, _):
+            .rows(_, of: .channel(let channel)), .capabilities(let channel, _), .roleCapabilities(let channel, _),
+            .count(let channel, _, _):
             channel
         case .channel(let channel): channel.channelId
-        case .countOwn(let message): message.channelId
         }
     }
 }

@@ -19,12 +19,14 @@ extension Sync {
             refreshing.remove(channel)
             writes.append(.forget(channel))
         } else {
-            let born = rows.messageCount(after: saved.channels[channel]?.cursor ?? 0)
+            let position = saved.channels[channel]?.cursor ?? 0
+            let born = rows.messageCount(after: position)
             guard !mustRefresh(channel, rows, born: born) else {
                 refreshing.insert(channel)
                 return []
             }
-            saved.channels[channel]?.advance(to: changes.seq, rows.counters ?? rows.channel?.counters, born: born)
+            saved.channels[channel]?.advance(
+                to: changes.seq, rows.counters ?? rows.channel?.counters, born: born, purged: rows.purgedCount(upTo: position))
         }
         writes += channelWrites(rows, of: channel)
         writes += positionWrite(of: channel)

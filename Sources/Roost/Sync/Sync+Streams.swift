@@ -50,11 +50,12 @@ extension Sync {
                 held.append(event)
                 return catchUp()
             }
-            saved.channels[channel]?.advance(to: event.seq, rows.counters ?? rows.channel?.counters, born: born)
+            saved.channels[channel]?.advance(
+                to: event.seq, rows.counters ?? rows.channel?.counters, born: born, purged: rows.purgedCount(upTo: position))
             var writes = channelWrites(rows, of: channel)
             // Only the event that a message was born with counts it, and only once: the position has just moved past it.
             let own = rows.sent(by: user)
-            for message in own where message.seq > position { writes.append(.countOwn(message)) }
+            writes += rows.countWrite(in: channel, own.filter { $0.seq > position })
             store(writes + positionWrite(of: channel), own: own)
         }
     }

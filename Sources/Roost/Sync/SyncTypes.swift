@@ -7,7 +7,7 @@ struct Position: Hashable, Sendable {
     var cursor: Seq
     /// Cached messages are contiguous from this seq up to the cursor. 0 when there are no older ones.
     var windowStart: Seq
-    /// Messages sent in the channel up to the cursor, told to this client or not. Nil where that isn't followed, as in an ephemeral channel.
+    /// Messages that the channel had at the cursor, told to this client or not. Nil where that isn't followed, as in an ephemeral channel.
     var messageCount: Int?
     /// Whether messages were sent that this client wasn't given, since the user might not read. The window ends before them: as soon as the
     /// user reads again, the channel is fetched afresh.
@@ -18,10 +18,11 @@ struct Position: Hashable, Sendable {
     /// - Parameters:
     ///   - counters: the channel's, as they were told.
     ///   - born: messages that came with it and are newer than the cursor was.
-    mutating func advance(to seq: Seq, _ counters: ChannelCounters?, born: Int) {
+    ///   - purged: messages up to where the cursor was that were deleted for good.
+    mutating func advance(to seq: Seq, _ counters: ChannelCounters?, born: Int, purged: Int) {
         cursor = seq
         guard let messageCount else { return }
-        let given = messageCount + born
+        let given = messageCount + born - purged
         // Of a page of changes the counters are later than its end.
         let count = counters.flatMap { $0.seq == seq ? $0.messageCount : nil } ?? given
         if count > given { hasHole = true }

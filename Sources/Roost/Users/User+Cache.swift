@@ -18,7 +18,7 @@ extension User: CachedRow {
 
     // A user belongs to no channel.
     static func forget(_ channel: ChannelID, as user: UserID, in database: Database) throws {}
-    static func conceal(messagesUpTo floor: Seq, in channel: ChannelID, in database: Database) throws {}
+    static func forget(messages: ClosedRange<Seq>, in channel: ChannelID, _ database: Database) throws {}
 }
 
 /// The user's own.
@@ -32,7 +32,7 @@ extension Preferences: CachedRow {
     }
 
     static func forget(_ channel: ChannelID, as user: UserID, in database: Database) throws {}
-    static func conceal(messagesUpTo floor: Seq, in channel: ChannelID, in database: Database) throws {}
+    static func forget(messages: ClosedRange<Seq>, in channel: ChannelID, _ database: Database) throws {}
 
     static func note(_ rows: [Preferences], of stream: StreamID, in change: inout StoreChange) { change.isOwn = true }
 }

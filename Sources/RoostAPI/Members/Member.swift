@@ -52,7 +52,8 @@ public struct Membership: Codable, Hashable, Sendable {
     public var joinedSeq: Seq
     /// The channel's seq up to which the caller has read.
     public var readSeq: Seq
-    /// The messages of the channel that don't count as unread for the caller: those up to `readSeq`, and the caller's own after it.
+    /// The messages of the channel that don't count as unread for the caller: those up to `readSeq`, and after it the caller's own and what was
+    /// deleted for good.
     public var readCount: Int
     public var lastReadAt: Timestamp?
     /// Messages up to this seq are not for the caller: sent before joining where history is hidden, or concealed by hiding (SB-14, SB-26).

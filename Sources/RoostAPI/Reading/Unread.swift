@@ -9,7 +9,8 @@ public enum Unread {
     /// ever: what is looked at mustn't change.
     public static func counts(_ message: Message) -> Bool { true }
 
-    /// The messages that a member hasn't read (AM-43). Own messages are never unread; deleted ones count until they are read.
+    /// The messages that a member hasn't read (AM-43). Own messages are never unread; deleted ones count until they are read, unless they were
+    /// deleted for good.
     public static func count(in channel: ChannelCounters, for membership: Membership) -> Int {
         guard membership.state == .member else { return 0 }
         return max(0, channel.ordinal - membership.readCount)
@@ -17,19 +18,32 @@ public enum Unread {
 
     /// What a new message does to the membership of the user who sees it: one's own doesn't count as unread, and is counted once.
     public static func receive(_ message: Message, as user: UserID, in membership: inout Membership) {
-        guard message.sender == user, message.seq > membership.channelSeq else { return }
-        if counts(message) { membership.readCount += 1 }
-        membership.channelSeq = message.seq
+        membership = bringUp(membership, as: user, with: [message])
     }
 
-    /// A membership that comes to who has followed the channel further than it has: the own messages since then are counted too.
+    /// A membership as of a later place of its channel: with the own messages since then, and without the unread ones that were deleted for good.
     ///
-    /// - Parameter messages: the channel's up to where it is followed, in any order; which of them are newer and own is seen here.
-    public static func bringUp(_ membership: Membership, as user: UserID, with messages: some Sequence<Message>) -> Membership {
+    /// Where the user's own message was deleted for good, it is taken for another's: nobody is told whose it was. The server tells the sender's
+    /// membership anew with it.
+    ///
+    /// - Parameters:
+    ///   - messages: the channel's up to that place, in any order; which of them are newer and own is seen here.
+    ///   - purged: what was deleted for good up to that place, in any order.
+    public static func bringUp(
+        _ membership: Membership, as user: UserID, with messages: some Sequence<Message>, _ purged: [PurgedMessage] = []
+    ) -> Membership {
+        let known = membership.channelSeq
         var membership = membership
-        for message in messages.filter({ $0.sender == user }).sorted(by: { $0.seq < $1.seq }) {
-            receive(message, as: user, in: &membership)
+        var counted: Set<Seq> = []
+        for message in messages where message.sender == user && message.seq > known {
+            if counts(message) { counted.insert(message.seq) }
+            membership.channelSeq = max(membership.channelSeq, message.seq)
         }
+        for place in purged where place.changeSeq > known {
+            if place.counts, place.seq > membership.readSeq { counted.insert(place.seq) }
+            membership.channelSeq = max(membership.channelSeq, place.changeSeq)
+        }
+        membership.readCount += counted.count
         return membership
     }
 }

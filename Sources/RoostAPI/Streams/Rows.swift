@@ -65,6 +65,9 @@ extension Rows {
     /// The smallest seq of a message that one of the rows is about.
     package var oldestMessage: Seq? { lists.lazy.compactMap(\.oldestMessage).min() }
 
+    /// The messages of which the rows say that they were deleted for good.
+    package var purgedMessages: [Seq] { lists.flatMap(\.purgedMessages) }
+
     /// How many rows are about messages up to a seq.
     package func count(aboutMessagesUpTo seq: Seq) -> Int { lists.reduce(0) { $0 + $1.count(aboutMessagesUpTo: seq) } }
 
@@ -104,6 +107,7 @@ private protocol RowList: Sendable {
     var kind: String { get }
     var count: Int { get }
     var oldestMessage: Seq? { get }
+    var purgedMessages: [Seq] { get }
     func count(aboutMessagesUpTo seq: Seq) -> Int
     func filtered(_ isKept: (_ aboutMessage: Seq?) -> Bool) -> (any RowList)?
     func append(to rows: inout Rows)
@@ -119,6 +123,8 @@ private struct RowsOfKind<Row: StreamRow>: RowList, Hashable {
     var kind: String { Row.kind }
     var count: Int { rows.count }
     var oldestMessage: Seq? { rows.count == 1 ? rows[0].aboutMessage : rows.lazy.compactMap(\.aboutMessage).min() }
+
+    var purgedMessages: [Seq] { rows.compactMap(\.purgedMessage) }
 
     func count(aboutMessagesUpTo seq: Seq) -> Int { rows.count { $0.aboutMessage.map { $0 <= seq } ?? false } }
 

@@ -14,11 +14,14 @@ package protocol StreamRow: WireWritable, Decodable, Hashable, Sendable {
     /// The seq of the message that the row is about, or is; nil for one that is about none. Whoever may not see the message doesn't get the
     /// row (SB-14, SB-26).
     var aboutMessage: Seq? { get }
+    /// The seq of a message of which the row says that it was deleted for good; nil for most kinds. Rows about that message go with it.
+    var purgedMessage: Seq? { get }
 }
 
 extension StreamRow {
     package static var isSingle: Bool { false }
     package var aboutMessage: Seq? { nil }
+    package var purgedMessage: Seq? { nil }
 }
 
 /// The kinds of rows that a program knows, as a value. What is of another kind is left out when it is read.
@@ -29,7 +32,7 @@ package struct RowKinds: Sendable {
 
     /// Those of Roost. A kind that needs another one to be there comes after it.
     package static let standard = RowKinds([
-        Message.self, Member.self, Membership.self, Invitation.self, User.self, Preferences.self,
+        Message.self, PurgedMessage.self, Member.self, Membership.self, Invitation.self, User.self, Preferences.self,
     ])
 
     /// These and others.

@@ -15,6 +15,8 @@ struct ChannelAccess {
     let deletedAt: Timestamp?
     /// The counters as they are now.
     var counters: ChannelCounters
+    /// The last place at which a message was deleted for good; 0 for none.
+    let purgedSeq: Seq
     /// The caller's row, when there is or was one.
     var own: OwnMember?
     /// The caller's invitation while it waits for an answer.
@@ -95,7 +97,7 @@ extension Transaction {
     private func accessByID(_ channel: ChannelID, of user: UserID) throws -> ChannelAccess? {
         let sql: SQL = """
             SELECT c.type, c.discovery, c.joining, c.policy, c.is_distinct, c.is_ephemeral, c.is_frozen, c.muted_until, c.deleted_at, \(ChannelCounters.columns),
-                   \(ChannelAccess.OwnMember.columns(of: "m"))
+                   h.purged_seq, \(ChannelAccess.OwnMember.columns(of: "m", purgedSeq: "h.purged_seq"))
             FROM channels c
             JOIN channel_heads h ON h.channel_id = c.channel_id
             LEFT JOIN members m ON m.channel_id = c.channel_id AND m.user_id = \(user)
@@ -135,6 +137,7 @@ extension ChannelAccess {
         let isDistinct, isEphemeral, isFrozen: Bool
         let mutedUntil, deletedAt: Timestamp?
         let counters: ChannelCounters
+        let purgedSeq: Seq
         let own: OwnMember?
 
         init(of channel: ChannelID, reading row: inout RowReader) throws {
@@ -144,6 +147,7 @@ extension ChannelAccess {
             (isDistinct, isEphemeral, isFrozen) = (row.bool(), row.bool(), row.bool())
             (mutedUntil, deletedAt) = (row.optionalTimestamp(), row.optionalTimestamp())
             counters = ChannelCounters(reading: &row)
+            purgedSeq = row.int64()
             own = try OwnMember(of: channel, at: counters.seq, readingIfThere: &row)
         }
     }
@@ -151,14 +155,15 @@ extension ChannelAccess {
     fileprivate init(_ row: Row, policy: ChannelPolicy) {
         self.init(
             channelId: row.channelId, policy: policy, isDistinct: row.isDistinct, isEphemeral: row.isEphemeral,
-            isFrozen: row.isFrozen, mutedUntil: row.mutedUntil, deletedAt: row.deletedAt, counters: row.counters, own: row.own)
+            isFrozen: row.isFrozen, mutedUntil: row.mutedUntil, deletedAt: row.deletedAt, counters: row.counters, purgedSeq: row.purgedSeq,
+            own: row.own)
     }
 }
 
 extension ChannelAccess.OwnMember {
-    /// The columns of ``init(of:at:readingIfThere:)``, which stand last in a statement.
-    static func columns(of members: SQL) -> SQL {
-        "\(Membership.rowColumns(of: members)), \(members).last_sent_seq, \(members).change_seq"
+    /// The columns of ``init(of:at:readingIfThere:)``, which stand last in a statement. See ``Membership/rowColumns(of:purgedSeq:)``.
+    static func columns(of members: SQL, purgedSeq: SQL) -> SQL {
+        "\(Membership.rowColumns(of: members, purgedSeq: purgedSeq)), \(members).last_sent_seq, \(members).change_seq"
     }
 
     /// Nil where there is no row. A role of the app's own has yet to be looked up.

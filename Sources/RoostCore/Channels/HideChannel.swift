@@ -49,7 +49,8 @@ extension Context {
             """
             UPDATE members
             SET hidden = \(own.row.hiddenState), hidden_count = \(own.row.hiddenOrdinal), history_floor = \(own.row.historyFloor),
-                read_seq = \(own.row.readSeq), read_count = \(own.row.readCount), user_seq = \(membership.userSeq)
+                read_count = CASE WHEN read_seq < \(own.row.readSeq) THEN \(own.row.readCount) ELSE read_count END,
+                read_seq = \(own.row.readSeq), user_seq = \(membership.userSeq)
             WHERE channel_id = \(channel) AND user_id = \(caller.user)
             """)
         if own.row.historyFloor > floor { tell(.floor(caller.user, channel, own.row.historyFloor)) }

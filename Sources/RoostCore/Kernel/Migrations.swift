@@ -23,6 +23,7 @@ public enum Migrations {
         Step(name: "0007 skeletons of names", statements: nameSkeletons, fill: fillSkeletons),
         Step(name: "0008 effects", statements: effects),
         Step(name: "0009 what counts", statements: whatCounts),
+        Step(name: "0010 purged messages", statements: purging),
     ]
 
     /// Brings the tables up to date. Whoever calls it keeps others from doing so at the same time.

@@ -49,7 +49,7 @@ extension Transaction {
     /// A user as they stand to a channel; nil for a user who doesn't exist. One look-up for each.
     func candidate(_ user: UserID, for access: ChannelAccess) throws -> Candidate? {
         let sql: SQL = """
-            SELECT u.auto_accept, \(ChannelAccess.OwnMember.columns(of: "m")) FROM users u
+            SELECT u.auto_accept, \(ChannelAccess.OwnMember.columns(of: "m", purgedSeq: "\(access.purgedSeq)")) FROM users u
             LEFT JOIN members m ON m.channel_id = \(access.channelId) AND m.user_id = u.user_id
             WHERE u.user_id = \(user)
             """
@@ -68,7 +68,7 @@ extension Transaction {
     /// The row of a member of a channel; nil for anybody else.
     func member(_ user: UserID, of access: ChannelAccess) throws -> ChannelAccess.OwnMember? {
         let sql: SQL = """
-            SELECT \(ChannelAccess.OwnMember.columns(of: "m")) FROM members m
+            SELECT \(ChannelAccess.OwnMember.columns(of: "m", purgedSeq: "\(access.purgedSeq)")) FROM members m
             WHERE m.channel_id = \(access.channelId) AND m.user_id = \(user) AND m.state = \(MembershipState.member)
             """
         let found = try first(sql) { row in

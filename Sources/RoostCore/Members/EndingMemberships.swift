@@ -35,7 +35,8 @@ extension Context {
             try transaction.perform(
                 """
                 UPDATE members
-                SET state = \(after.row.state), role = \(after.row.role), change_seq = \(seq), user_seq = \(after.row.userSeq)
+                SET state = \(after.row.state), role = \(after.row.role), read_count = \(after.row.readCount), change_seq = \(seq),
+                    user_seq = \(after.row.userSeq)
                 WHERE channel_id = \(channel) AND user_id = \(leaver.user)
                 """)
             members.append(Member(leaver.user, after.row, changeSeq: seq))

@@ -19,17 +19,19 @@ extension Member {
 extension Membership {
     /// The columns of the row itself, in which ``init(of:at:readingIfThere:)`` expects them.
     ///
-    /// - Parameter members: what the table is called in the statement.
-    static func rowColumns(of members: SQL) -> SQL {
+    /// - Parameters:
+    ///   - members: what the table is called in the statement.
+    ///   - purgedSeq: the last place of the channel at which a message was deleted for good.
+    static func rowColumns(of members: SQL, purgedSeq: SQL) -> SQL {
         """
-        \(members).role, \(members).state, \(members).joined_at, \(members).joined_seq, \(members).read_seq, \(members).read_count,
-        \(members).last_read_at, \(members).history_floor, \(members).hidden, \(members).hidden_count, \(members).muted_until,
+        \(members).role, \(members).state, \(members).joined_at, \(members).joined_seq, \(members).read_seq,
+        \(Unread.readCount(of: members, purgedSeq: purgedSeq)), \(members).last_read_at, \(members).history_floor, \(members).hidden, \(members).hidden_count, \(members).muted_until,
         \(members).banned_until, \(members).user_seq
         """
     }
 
     /// The columns in which ``init(reading:)`` expects them.
-    static let columns: SQL = "m.channel_id, h.seq, h.is_deleted, \(rowColumns(of: "m"))"
+    static let columns: SQL = "m.channel_id, h.seq, h.is_deleted, \(rowColumns(of: "m", purgedSeq: "h.purged_seq"))"
 
     /// A deleted channel has no members, without a write to any of their rows.
     init(reading row: inout RowReader) throws {
@@ -147,7 +149,7 @@ extension Context {
                 hidden = 'unhidden', hidden_count = 0,
                 history_floor = CASE WHEN excluded.history_floor > members.history_floor THEN excluded.history_floor
                                      ELSE members.history_floor END
-            RETURNING \(ChannelAccess.OwnMember.columns(of: "members"))
+            RETURNING \(ChannelAccess.OwnMember.columns(of: "members", purgedSeq: "0"))
             """
         let written = try transaction.first(sql) { row in
             try ChannelAccess.OwnMember(of: channel, at: counters.seq, readingIfThere: &row)

@@ -73,10 +73,14 @@ extension Transaction {
         return try page(sql, limit: limit, sizeBytesMax: sizeBytesMax)
     }
 
-    /// How many messages that count were sent up to a position of a channel.
-    func ordinal(upTo seq: Seq, in channel: ChannelID) throws -> Int {
+    /// How many messages that count were sent up to a position of a channel, those included that were deleted for good.
+    func ordinal(upTo seq: Seq, in access: ChannelAccess) throws -> Int {
+        let channel = access.channelId
         let sql: SQL = "SELECT ordinal FROM messages WHERE channel_id = \(channel) AND seq <= \(seq) ORDER BY seq DESC LIMIT 1"
-        return try first(sql) { $0.int() } ?? 0
+        let stored = try first(sql) { $0.int() } ?? 0
+        guard access.purgedSeq > 0 else { return stored }
+        let purged: SQL = "SELECT ordinal FROM purged_messages WHERE channel_id = \(channel) AND seq <= \(seq) ORDER BY seq DESC LIMIT 1"
+        return max(stored, try first(purged) { $0.int() } ?? 0)
     }
 
     /// Whether a channel has more than so many messages after a position.

@@ -22,6 +22,13 @@ extension SendMessage: Handled {
             }
         }
 
+        // The key of `messages` keeps a client id from being stored twice, but not where the message was deleted for good.
+        if access.purgedSeq > 0,
+            let purged = try context.transaction.purgedMessage(clientId: clientId, of: context.caller.user, in: channel)
+        {
+            return try context.acknowledged(purged, sentAs: self)
+        }
+
         let seq = access.counters.advance(at: context.now)
         // Times don't fall within a channel, whatever becomes of the clock.
         let createdAt = access.counters.lastActivity
@@ -54,9 +61,11 @@ extension SendMessage: Handled {
 
     private func stored(in context: Context) throws -> Message? {
         let sender = context.caller.user
-        if let stored = try context.transaction.message(clientId: clientId, of: sender, in: channel) { return stored }
-        guard let alias = channel.alias else { return nil }
-        return try context.transaction.message(clientId: clientId, of: sender, in: alias.channel)
+        for id in [channel, channel.alias?.channel].compactMap(\.self) {
+            if let stored = try context.transaction.message(clientId: clientId, of: sender, in: id) { return stored }
+            if let purged = try context.transaction.purgedMessage(clientId: clientId, of: sender, in: id) { return purged }
+        }
+        return nil
     }
 
     /// Whether the message was stored: not when one with the sender's client id is there.

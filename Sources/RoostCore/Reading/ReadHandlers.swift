@@ -11,7 +11,8 @@ extension MarkRead: Handled {
         guard target > own.row.readSeq else { return try UnreadCount(access) }
 
         let userSeq = try context.advanceStream(of: context.caller.user)
-        own.row.readCount = try context.transaction.readCount(upTo: target, of: context.caller.user, in: access)
+        let counts = try context.transaction.readCounts(upTo: target, of: context.caller.user, in: access)
+        own.row.readCount = counts.now
         own.row.readSeq = target
         own.row.lastReadAt = context.now
         own.row.userSeq = userSeq
@@ -19,7 +20,7 @@ extension MarkRead: Handled {
         try context.transaction.perform(
             """
             UPDATE members
-            SET read_seq = \(own.row.readSeq), read_count = \(own.row.readCount), last_read_at = \(own.row.lastReadAt), user_seq = \(userSeq)
+            SET read_seq = \(own.row.readSeq), read_count = \(counts.stored), last_read_at = \(own.row.lastReadAt), user_seq = \(userSeq)
             WHERE channel_id = \(access.channelId) AND user_id = \(context.caller.user)
             """)
         context.tell(
@@ -39,11 +40,10 @@ extension GetTotalUnread: Handled {
         try context.require(.streamRead)
         // The same difference as `Unread.count`, over all of the caller's channels; a test holds the two together.
         let sql: SQL = """
-            SELECT COALESCE(SUM(h.ordinal - m.read_count), 0),
-                   COALESCE(SUM(CASE WHEN h.ordinal > m.read_count THEN 1 ELSE 0 END), 0)
-            FROM members m
-            JOIN channel_heads h ON h.channel_id = m.channel_id
-            WHERE m.user_id = \(context.caller.user) AND m.state = \(MembershipState.member) AND h.is_deleted = 0
+            SELECT COALESCE(SUM(unread), 0), COALESCE(SUM(CASE WHEN unread > 0 THEN 1 ELSE 0 END), 0)
+            FROM (SELECT \(Unread.count) AS unread FROM members m
+                  JOIN channel_heads h ON h.channel_id = m.channel_id
+                  WHERE m.user_id = \(context.caller.user) AND m.state = \(MembershipState.member) AND h.is_deleted = 0) AS counted
             """
         let total = try context.transaction.first(sql) { TotalUnread(unreadCount: $0.int(), unreadChannelCount: $0.int()) }
         return total ?? TotalUnread(unreadCount: 0, unreadChannelCount: 0)
@@ -59,17 +59,27 @@ extension UnreadCount {
 }
 
 extension Transaction {
-    /// The messages that count, but not as unread for a user who has read up to a seq: those up to it, and the user's own after it.
+    /// The messages that count, but not as unread for a user who has read up to a seq: those up to it, and the user's own after it. That is
+    /// stored; now there are also those of others that were deleted for good after it.
     ///
     /// Reading everything, or more than the user's own newest message, takes one or two look-ups however long the channel is. Only who
-    /// marks a place before an own message has the own messages after it counted.
-    func readCount(upTo seq: Seq, of user: UserID, in access: ChannelAccess) throws -> Int {
-        if seq >= access.counters.seq { return access.counters.ordinal }
-        let read = try ordinal(upTo: seq, in: access.channelId)
-        guard let own = access.own, own.lastSentSeq > seq else { return read }
-        let after: SQL = """
-            SELECT COUNT(*) FROM messages WHERE channel_id = \(access.channelId) AND seq > \(seq) AND sender_id = \(user) AND counts = 1
+    /// marks a place before an own message has the own messages after it counted, and before a purged one those.
+    fileprivate func readCounts(upTo seq: Seq, of user: UserID, in access: ChannelAccess) throws -> (stored: Int, now: Int) {
+        if seq >= access.counters.seq { return (access.counters.ordinal, access.counters.ordinal) }
+        var stored = try ordinal(upTo: seq, in: access)
+        if let own = access.own, own.lastSentSeq > seq {
+            let after: SQL = """
+                SELECT COUNT(*) FROM messages
+                WHERE channel_id = \(access.channelId) AND seq > \(seq) AND sender_id = \(user) AND counts = 1
+                """
+            stored += try first(after) { $0.int() } ?? 0
+        }
+        guard access.purgedSeq > seq else { return (stored, stored) }
+        let purged: SQL = """
+            SELECT COALESCE(SUM(CASE WHEN sender_id = \(user) THEN 1 ELSE 0 END), 0), COUNT(*) FROM purged_messages
+            WHERE channel_id = \(access.channelId) AND seq > \(seq) AND counts = 1
             """
-        return read + (try first(after) { $0.int() } ?? 0)
+        let (own, all) = try first(purged) { ($0.int(), $0.int()) } ?? (0, 0)
+        return (stored + own, stored + all)
     }
 }

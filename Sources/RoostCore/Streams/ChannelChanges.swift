@@ -33,7 +33,7 @@ extension Context {
 
         let stretch = ChannelStretch(
             transaction: transaction, channel: channel, after: after, floor: floor, limit: limit,
-            sizeBytesMax: Limits.pageContentBytes)
+            sizeBytesMax: Limits.pageContentBytes, hasPurges: access.purgedSeq > 0)
         let changed = try changedRows(in: stretch)
         let upTo = min(changed.upTo ?? .max, access.counters.seq)
         let attributesChanged = try transaction.channelChangeSeq(channel) > after

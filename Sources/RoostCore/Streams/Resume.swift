@@ -30,9 +30,11 @@ extension Resume: Handled {
     /// Whether so many messages were missed that the newest are a better beginning.
     private func hasMissedTooMuch(after held: Seq, in access: ChannelAccess, _ transaction: any Transaction) throws -> Bool {
         let (most, counters) = (Limits.resumeMessagesPerChannel, access.counters)
-        // One look-up tells how many that count were missed. The others are counted only where there can be enough of them.
-        let missed = counters.ordinal - (try transaction.ordinal(upTo: held, in: access.channelId))
-        if missed > most || counters.messageCount == counters.ordinal { return missed > most }
+        // One look-up tells how many that count were missed, those included that were deleted for good. Messages are counted only where it can be
+        // another number.
+        let missed = counters.ordinal - (try transaction.ordinal(upTo: held, in: access))
+        if missed > most, access.purgedSeq <= held { return true }
+        if access.purgedSeq == 0, counters.messageCount == counters.ordinal { return missed > most }
         return try transaction.hasMoreMessages(than: most, after: held, in: access.channelId)
     }
 

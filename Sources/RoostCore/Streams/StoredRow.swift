@@ -22,6 +22,9 @@ package protocol StoredRow: StreamRow {
     /// - Returns: what the rows mean for who gets a channel's events, to be told before them. None unless a kind says otherwise.
     static func accompany(_ rows: inout Rows, of stream: StreamID, after seq: Seq, in context: Context) throws -> [Notice]
 
+    /// Takes away the rows about a message that is deleted for good. A kind that has such rows must say how.
+    static func purge(about message: Seq, in channel: ChannelID, _ transaction: any Transaction) throws
+
     /// About how many bytes the row takes as it is written: pages are bounded by it. 200 unless a kind says otherwise.
     var contentSizeBytes: Int { get }
 }
@@ -37,6 +40,7 @@ extension StoredRow {
     package static func accompany(
         _ rows: inout Rows, of stream: StreamID, after seq: Seq, in context: Context
     ) throws -> [Notice] { [] }
+    package static func purge(about message: Seq, in channel: ChannelID, _ transaction: any Transaction) throws {}
     package var contentSizeBytes: Int { 200 }
 }
 
@@ -52,6 +56,8 @@ package struct ChannelStretch {
     package let limit: Int
     /// At most so many bytes of content of a kind.
     package let sizeBytesMax: Int
+    /// Whether messages of the channel were deleted for good.
+    package let hasPurges: Bool
 }
 
 /// Rows of one kind, each with the position of the stream at which it changed, in the order of those.

@@ -50,7 +50,8 @@ extension Context {
 
     fileprivate func someMembers(of access: ChannelAccess) throws -> [String: (member: Member, read: ReadState)] {
         let sql: SQL = """
-            SELECT \(Member.columns), m.read_seq, m.last_read_at, m.read_count FROM members m
+            SELECT \(Member.columns), m.read_seq, m.last_read_at, \(Unread.readCount(of: "m", purgedSeq: "\(access.purgedSeq)"))
+            FROM members m
             WHERE m.channel_id = \(access.channelId) AND m.state = \(MembershipState.member)
             ORDER BY m.user_id LIMIT \(Limits.watchMembers)
             """

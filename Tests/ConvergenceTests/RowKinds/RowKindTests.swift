@@ -102,6 +102,26 @@ struct RowKindTests {
         #expect(fresh.channels.map { $0.rows[Sticker.self] == nil } == [true])
     }
 
+    @Test("SB-59 what is about a message that is deleted for good goes with it, on the server and from every cache")
+    func purged() async throws {
+        let world = try world()
+        defer { try? world.execute("DROP TABLE stickers") }
+        try put("star", on: 2, in: world)
+        try put("moon", on: 3, in: world)
+        var client = try await StickerClient(user: "bob", Self.kinds)
+        try await client.connect(to: world)
+        let star = try #require(world.events(to: .channel("general")).dropLast().last)
+        let message = try #require(try world.perform(ListMessages(channel: "general"), as: "bob").messages.first)
+        try world.perform(PurgeMessage(channel: "general", message: message.messageId), as: "root", role: .admin)
+        try await client.receive(world.events(to: .channel("general")).suffix(1))
+        let left = try world.rows("SELECT \(Sticker.columns) FROM stickers") { Sticker(reading: &$0) }
+        #expect(left.map(\.message) == [3])
+        #expect(try await client.stickers() == left)
+        // Even if it came again, as in a page that was read before.
+        try await client.store.write([.rows(star.rows, of: .channel("general"))])
+        #expect(try await client.stickers() == left)
+    }
+
     @Test("A client that doesn't know a kind leaves its rows out and follows the stream")
     func unknown() async throws {
         let world = try world()

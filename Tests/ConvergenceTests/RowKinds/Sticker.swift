@@ -62,6 +62,10 @@ extension Sticker: StoredRow {
         let sql: SQL = "SELECT \(columns) FROM stickers WHERE channel_id = \(channel) AND message_seq >= \(max(oldest, floor + 1))"
         return try transaction.rows(sql) { Sticker(reading: &$0) }
     }
+
+    static func purge(about message: Seq, in channel: ChannelID, _ transaction: any Transaction) throws {
+        try transaction.perform("DELETE FROM stickers WHERE channel_id = \(channel) AND message_seq = \(message)")
+    }
 }
 
 extension Sticker: CachedRow {}

@@ -71,7 +71,7 @@ struct QueryPlanTests {
                 }
             }
         }
-        return all + [(ListInvitations(channel: "large"), .user), (ListMyInvitations(), .user), (ListDeadEffects(), .admin)]
+        return all + [(ListInvitations(channel: "large"), .user), (ListMyInvitations(), .user), (ListDeadEffects(), .admin), (GetTotalUnread(), .user)]
     }()
 
     private static let filters: [@Sendable (inout QueryChannels) -> Void] = [

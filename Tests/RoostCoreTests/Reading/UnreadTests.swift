@@ -27,6 +27,8 @@ struct UnreadTests {
                 case .left(let user, let channel, _): readSeqs[Reader(user: user, channel: channel)] = nil
                 case .event(let event, .channel(let channel, _)) where event.kind == .messageNew:
                     sent[channel, default: []] += (event.rows.messages ?? []).map { ($0.seq, $0.sender) }
+                case .event(let event, .channel(let channel, _)):
+                    for place in event.rows.purged ?? [] { sent[channel]?.removeAll { $0.seq == place.seq } }
                 case .event(let event, .user(let user)):
                     for membership in event.rows.memberships ?? [] where membership.state == .member {
                         // Who joins has read everything up to the joining; a mark is where it was made.

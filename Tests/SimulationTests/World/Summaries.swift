@@ -15,7 +15,7 @@ extension StoreWrite {
         case .channel(let channel): "channel(\(channel.channelId)@\(channel.counters.seq))"
         case .counters(let channel, let counters): "counters(\(channel)@\(counters.seq) \(counters.messageCount))"
         case .rows(let rows, let stream): "rows of \(stream): \(rows.summary)"
-        case .countOwn(let message): "own(\(message.channelId) \(message.seq))"
+        case .count(let channel, let messages, let purged): "count(\(channel) \(messages.map(\.seq)) \(purged.map(\.seq)))"
         case .capabilities(let channel, let own): "capabilities(\(channel)@\(own.channelSeq) \(own.permissions.count))"
         case .roleCapabilities(let channel, let byRole): "capabilities(\(channel)@\(byRole.channelSeq) by role)"
         }

@@ -1,0 +1,39 @@
+import Foundation
+import GRDB
+import RoostAPI
+
+/// What was deleted for good is remembered: an older page of messages may still be on its way, and a membership that counts it as unread.
+extension PurgedMessage: CachedRow {
+    static let schema = """
+        CREATE TABLE purged (
+            channel_id TEXT NOT NULL, seq INTEGER NOT NULL, change_seq INTEGER NOT NULL, counts INTEGER NOT NULL,
+            PRIMARY KEY (channel_id, seq)
+        ) WITHOUT ROWID;
+        CREATE INDEX purged_changed ON purged (channel_id, change_seq);
+        """
+
+    static func save(_ rows: [PurgedMessage], of stream: StreamID, as user: UserID, in database: Database) throws {
+        guard case .channel(let channel) = stream else { return }
+        for place in rows {
+            try database.run(
+                "INSERT INTO purged (channel_id, seq, change_seq, counts) VALUES (?, ?, ?, ?) ON CONFLICT (channel_id, seq) DO NOTHING",
+                [channel.rawValue, place.seq, place.changeSeq, place.counts])
+        }
+    }
+
+    static func forget(messages: ClosedRange<Seq>, in channel: ChannelID, _ database: Database) throws {}
+}
+
+extension Database {
+    /// What of a channel was deleted for good after a seq, as far as the channel is followed.
+    func purges(in channel: ChannelID, after seq: Seq) throws -> [PurgedMessage] {
+        let statement = try cachedStatement(
+            sql: """
+                SELECT seq, change_seq, counts FROM purged
+                WHERE channel_id = ?1 AND change_seq > ?2 AND change_seq <= (SELECT cursor FROM positions WHERE channel_id = ?1)
+                """)
+        return try Row.fetchAll(statement, arguments: [channel.rawValue, seq]).map {
+            PurgedMessage(seq: $0[0], changeSeq: $0[1], counts: $0[2])
+        }
+    }
+}

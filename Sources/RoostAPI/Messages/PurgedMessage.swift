@@ -1,0 +1,43 @@
+/// A place in a channel's order at which a message stood that was deleted for good.
+///
+/// It has nothing of the message, not even whose it was, so that everybody who follows the channel may have it.
+public struct PurgedMessage: Codable, Hashable, Sendable {
+    /// The message's place in the channel's one order.
+    public var seq: Seq
+    /// The seq at which the message was deleted for good.
+    public var changeSeq: Seq
+    /// Whether the message counted (``Unread/counts(_:)``). If it did, it is unread for nobody any more.
+    public var counts: Bool
+
+    public init(seq: Seq, changeSeq: Seq, counts: Bool) {
+        self.seq = seq
+        self.changeSeq = changeSeq
+        self.counts = counts
+    }
+}
+
+/// It isn't about the message in the sense of ``StreamRow/aboutMessage``: there is nothing to conceal.
+extension PurgedMessage: StreamRow {
+    package static let kind = "purged"
+    package var key: String { String(seq) }
+    package var stamp: Int64 { changeSeq }
+    package var purgedMessage: Seq? { seq }
+}
+
+extension PurgedMessage: WireWritable {
+    public func write(to json: inout JSONBytes) {
+        json.beginObject()
+        json.member("seq", seq)
+        json.member("changeSeq", changeSeq)
+        json.member("counts", counts)
+        json.endObject()
+    }
+}
+
+extension Rows {
+    /// Messages that were deleted for good; nil for none.
+    public var purged: [PurgedMessage]? {
+        get { self[PurgedMessage.self] }
+        set { self[PurgedMessage.self] = newValue }
+    }
+}

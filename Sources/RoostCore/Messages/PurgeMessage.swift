@@ -1,0 +1,94 @@
+package import RoostAPI
+
+extension Context {
+    /// Deletes a message for good: its row goes, and with it the rows of other kinds that are about it. Its place is kept.
+    ///
+    /// No operation does so yet, and who may is for the one that will. Its scope must find users: the sender is told that the message is no
+    /// longer one of theirs that they haven't read up to.
+    ///
+    /// - Throws: `notFound` for a message that isn't there, or not any more.
+    package mutating func purge(_ id: MessageID, in channel: ChannelID) throws {
+        guard var access = try transaction.access(to: channel, of: caller.user),
+            let message = try transaction.message(id, in: access.channelId)
+        else { throw RoostError.notFound("message") }
+        let seq = access.counters.advance(at: now)
+        access.counters.messageCount -= 1
+        let place = try transaction.purge(message, at: seq, now)
+        for kind in rowKinds.all { try kind.purge(about: message.seq, in: access.channelId, transaction) }
+        try movePurges(of: access.channelId, to: message.seq)
+        try moveStream(of: access.channelId, to: access.counters)
+        try tellSender(of: message, access)
+        // Without an actor: it may be who wrote the message, and goes to those who may not know.
+        let event = Event(
+            kind: .messageDeleted, stream: .channel(access.channelId), seq: seq, actor: nil,
+            rows: Rows(counters: access.counters, [place]))
+        tell(.event(event, .channel(access.channelId, try transaction.readers(of: access.policy))))
+    }
+
+    /// The sender's clients count the message as an own one, or as purged, and can't tell that it is both. They are told what holds, before the
+    /// event of the channel.
+    private mutating func tellSender(of message: Message, _ access: ChannelAccess) throws {
+        guard var theirs = try transaction.access(to: access.channelId, of: message.sender), theirs.isMember, var own = theirs.own,
+            own.row.readSeq < message.seq
+        else { return }
+        own.row.userSeq = try advanceStream(of: message.sender)
+        theirs.own = own
+        try transaction.perform(
+            """
+            UPDATE members SET user_seq = \(own.row.userSeq) WHERE channel_id = \(access.channelId) AND user_id = \(message.sender)
+            """)
+        tell(.markRead, user: message.sender, seq: own.row.userSeq, Rows(theirs.membership.map { [$0] }))
+    }
+}
+
+extension Transaction {
+    /// Puts a message's place where its row was.
+    fileprivate func purge(_ message: Message, at seq: Seq, _ now: Timestamp) throws -> PurgedMessage {
+        let keeping: SQL = """
+            INSERT INTO purged_messages (channel_id, seq, message_id, change_seq, ordinal, counts, sender_id, client_id, created_at, purged_at)
+            SELECT channel_id, seq, message_id, \(seq), ordinal, counts, sender_id, client_id, created_at, \(now) FROM messages
+            WHERE channel_id = \(message.channelId) AND seq = \(message.seq)
+            RETURNING \(PurgedMessage.columns)
+            """
+        guard let place = try first(keeping, { PurgedMessage(reading: &$0) }) else {
+            throw ImpossibleState("The message \(message.seq) of \(message.channelId) has no row.")
+        }
+        try perform("DELETE FROM messages WHERE channel_id = \(message.channelId) AND seq = \(message.seq)")
+        return place
+    }
+
+    /// What is left of a message of a sender's that was purged, as a message without content.
+    func purgedMessage(clientId: ClientID, of sender: UserID, in channel: ChannelID) throws -> Message? {
+        let sql: SQL = """
+            SELECT seq, message_id, change_seq, created_at, purged_at FROM purged_messages
+            WHERE channel_id = \(channel) AND sender_id = \(sender) AND client_id = \(clientId)
+            """
+        return try first(sql) { row in
+            let seq = row.int64()
+            return Message(
+                messageId: MessageID(rawValue: row.int64()), channelId: channel, seq: seq, changeSeq: row.int64(), sender: sender,
+                clientId: clientId, text: "", createdAt: row.timestamp(), deletedAt: row.timestamp())
+        }
+    }
+}
+
+extension PurgedMessage: StoredRow {
+    static let columns: SQL = "seq, change_seq, counts"
+
+    init(reading row: inout RowReader) {
+        self.init(seq: row.int64(), changeSeq: row.int64(), counts: row.bool())
+    }
+
+    /// A fresh client has neither the message nor a membership of before, and gets none of these.
+    package static func changed(in stretch: ChannelStretch) throws -> ChangedRows<PurgedMessage> {
+        guard stretch.hasPurges else { return ChangedRows() }
+        let sql: SQL = """
+            SELECT \(columns) FROM purged_messages WHERE channel_id = \(stretch.channel) AND change_seq > \(stretch.after)
+            ORDER BY change_seq LIMIT \(stretch.limit + 1)
+            """
+        let found = try stretch.transaction.rows(sql) { PurgedMessage(reading: &$0) }.map { (stamp: $0.changeSeq, row: $0) }
+        return ChangedRows(found, upTo: found.count > stretch.limit ? found[stretch.limit - 1].stamp : nil)
+    }
+
+    package var contentSizeBytes: Int { 60 }
+}

@@ -1,0 +1,199 @@
+import RoostAPI
+import RoostCore
+import RoostDatabase
+import RoostTestSupport
+import Testing
+
+/// Messages that are deleted for good. No operation does so yet: ``PurgeMessage`` is the tests' own.
+@Suite("Deleting messages for good")
+struct PurgeTests {
+    /// A channel of ann's and bob's with five messages of ann's, at 2 to 6.
+    private func world() throws -> (world: CoreWorld, messages: [Message]) {
+        let world = try CoreWorld()
+        try world.channel("general", owner: "ann", members: ["bob"])
+        return (world, try (1...5).map { try world.send("\($0)", to: "general", as: "ann") })
+    }
+
+    private func purge(_ messages: Message..., in world: CoreWorld) throws {
+        for message in messages {
+            try world.perform(PurgeMessage(channel: "general", message: message.messageId), as: "root", role: .admin)
+        }
+    }
+
+    /// Bob's unread messages, as every way to ask tells them.
+    private func unread(_ world: CoreWorld, as user: UserID = "bob") throws -> [Int] {
+        let listed = try world.perform(QueryChannels(), as: user).items
+        let own = try world.perform(GetMyChanges(after: 0), as: user).rows.memberships?.last
+        let changes = try world.perform(GetChannelChanges(channel: "general", after: 0), as: user)
+        let counters = try #require(changes.rows.counters)
+        return [
+            try world.perform(GetUnread(channel: "general"), as: user).unreadCount,
+            try world.perform(GetTotalUnread(), as: user).unreadCount,
+            try world.perform(GetChannel(channel: "general"), as: user).unreadCount,
+            try world.perform(WatchChannel(channel: "general"), as: user, connection: 1).read[user.rawValue]?.unreadCount ?? -1,
+            listed.first?.unreadCount ?? -1,
+            own.map { Unread.count(in: counters, for: $0) } ?? -1,
+            changes.rows.memberships?.last.map { Unread.count(in: counters, for: $0) } ?? -1,
+        ]
+    }
+
+    private func all(_ count: Int) -> [Int] { Array(repeating: count, count: 7) }
+
+    @Test("AM-43 AM-44 X-34 a message that is deleted for good is unread nowhere, and stays gone however one reads on")
+    func unread() throws {
+        let (world, messages) = try world()
+        try purge(messages[1], messages[3], in: world)
+        #expect(try unread(world) == all(3))
+        // Up to a purged one, which leaves the messages at 4 and 6.
+        #expect(try world.perform(MarkRead(channel: "general", seq: 3), as: "bob").unreadCount == 2)
+        #expect(try unread(world) == all(2))
+        #expect(try world.perform(MarkRead(channel: "general", seq: 4), as: "bob").unreadCount == 1)
+        #expect(try unread(world) == all(1))
+        try purge(messages[4], in: world)
+        #expect(try unread(world) == all(0))
+        #expect(try world.perform(GetTotalUnread(), as: "bob") == TotalUnread(unreadCount: 0, unreadChannelCount: 0))
+        // What was read is read: its going changes nothing.
+        try purge(messages[0], in: world)
+        #expect(try unread(world) == all(0))
+        try world.send("new", to: "general", as: "ann")
+        #expect(try unread(world) == all(1))
+        #expect(try world.perform(MarkRead(channel: "general"), as: "bob").unreadCount == 0)
+        let counters = try world.perform(GetChannel(channel: "general"), as: "bob").channel.counters
+        #expect(counters.messageCount == 2 && counters.ordinal == 6)
+    }
+
+    @Test("I8 an own message that is deleted for good was never unread, and isn't taken off the unread ones of others")
+    func own() throws {
+        let (world, messages) = try world()
+        let byBob = try world.send("by bob", to: "general", as: "bob")
+        try purge(byBob, messages[0], in: world)
+        #expect(try unread(world) == all(4))
+        #expect(try unread(world, as: "ann") == all(0))
+        #expect(try world.perform(MarkRead(channel: "general", seq: 4), as: "bob").unreadCount == 2)
+        #expect(try unread(world) == all(2))
+    }
+
+    @Test("SB-27 SB-29 hiding, leaving and coming back keep the count right")
+    func standing() throws {
+        let (world, messages) = try world()
+        try purge(messages[2], in: world)
+        for allowed in [true, false] {
+            let hidden = try world.perform(HideChannel(channel: "general", allowAutoUnhide: allowed), as: "bob")
+            #expect(hidden.readCount == 1)
+        }
+        try world.perform(UnhideChannel(channel: "general"), as: "bob")
+        #expect(try unread(world) == all(4))
+        // What comes back stays back, though what brought it is gone: it came.
+        try world.perform(HideChannel(channel: "general"), as: "bob")
+        let news = try world.send("news", to: "general", as: "ann")
+        #expect(try world.perform(QueryChannels(), as: "bob").items.count == 1)
+        try purge(news, in: world)
+        #expect(try world.perform(QueryChannels(), as: "bob").items.count == 1)
+        try world.perform(SetMemberRole(channel: "general", users: ["bob"], role: .operator), as: "ann")
+        #expect(try unread(world) == all(4))
+        try world.perform(HideChannel(channel: "general", hidePreviousMessages: true), as: "bob")
+        try world.perform(UnhideChannel(channel: "general"), as: "bob")
+        #expect(try unread(world) == all(0))
+        try world.perform(LeaveChannel(channel: "general"), as: "bob")
+        let told = try #require(world.events(to: .user("bob")).last?.rows.memberships?.last)
+        try purge(messages[0], in: world)
+        let left = try #require(try world.perform(GetMyChanges(after: 0), as: "bob").rows.memberships?.last)
+        #expect(left.comparable == told.comparable)
+        try world.perform(JoinChannel(channel: "general"), as: "bob")
+        #expect(try unread(world) == all(0))
+    }
+
+    @Test("AM-43 lists of what is unread leave out a channel whose unread messages are all deleted for good")
+    func lists() throws {
+        let (world, messages) = try world()
+        try world.channel("other", owner: "ann", members: ["bob"])
+        try world.send("other", to: "other", as: "ann")
+        func listed(_ query: QueryChannels) throws -> [ChannelID] {
+            try world.perform(query, as: "bob").items.map(\.channel.channelId)
+        }
+        var unreadOnly = QueryChannels()
+        unreadOnly.unreadOnly = true
+        world.advance(milliseconds: 1)
+        try world.send("last", to: "general", as: "bob")
+        #expect(try listed(unreadOnly) == ["general", "other"])
+        for message in messages { try purge(message, in: world) }
+        #expect(try listed(unreadOnly) == ["other"])
+        #expect(try listed(QueryChannels(sort: .unreadFirst)) == ["other", "general"])
+        #expect(try world.perform(GetTotalUnread(), as: "bob") == TotalUnread(unreadCount: 1, unreadChannelCount: 1))
+    }
+
+    @Test("I2 promise 3 a message that is deleted for good is never stored again, whoever asks for it once more")
+    func clientID() throws {
+        let world = try CoreWorld()
+        try world.channel("general", owner: "ann", members: ["bob"])
+        let send = SendMessage(channel: "general", clientId: "once", text: "secret")
+        let message = try world.perform(send, as: "bob")
+        try purge(message, in: world)
+        let before = try world.dump()
+        let again = try world.perform(send, as: "bob")
+        #expect(again.messageId == message.messageId && again.seq == message.seq && again.text == "" && again.deletedAt != nil)
+        // By its other name, and after its sender has gone.
+        #expect(try world.perform(SendMessage(channel: "community:general", clientId: "once", text: "x"), as: "bob") == again)
+        #expect(try world.dump() == before)
+        try world.perform(LeaveChannel(channel: "general"), as: "bob")
+        #expect(try world.perform(send, as: "bob").messageId == message.messageId)
+        // Nothing that it said is left in any table.
+        #expect(try world.dump().allSatisfy { !$0.contains("secret") })
+        #expect(try world.code(PurgeMessage(channel: "general", message: message.messageId), as: "ann") == .notFound)
+    }
+
+    @Test("ST-09 I3 changes bring the places page by page, resuming counts what there is, and a fresh client gets none of it")
+    func catchingUp() throws {
+        let (world, messages) = try world()
+        let head = try world.perform(GetChannel(channel: "general"), as: "bob").channel.counters.seq
+        try purge(messages[0], messages[4], messages[2], in: world)
+        var places: [PurgedMessage] = []
+        var position = head
+        while true {
+            let page = try world.perform(GetChannelChanges(channel: "general", after: position, limit: 1), as: "bob")
+            places += page.rows.purged ?? []
+            position = page.seq
+            guard page.hasMore else { break }
+        }
+        #expect(
+            places == [
+                PurgedMessage(seq: 2, changeSeq: 7, counts: true), PurgedMessage(seq: 6, changeSeq: 8, counts: true),
+                PurgedMessage(seq: 4, changeSeq: 9, counts: true),
+            ])
+        let missed = try world.database.read { try $0.missedEvents(of: .channel("general"), after: head, now: world.now) }
+        let told = missed.notices.compactMap { if case .event(let event, _) = $0 { event.rows.purged } else { nil } }
+        #expect(told == [places])
+        let fresh = try world.perform(Resume(after: 0, channels: [:]), as: "bob").channels
+        #expect(fresh.map(\.rows.purged) == [nil] && fresh.map { $0.rows.messages?.map(\.seq) } == [[3, 5]])
+        // 499 were sent since, of which 3 are gone for good, and one more is still no reason to begin afresh.
+        for number in 0..<Limits.resumeMessagesPerChannel { try world.send("\(number)", to: "general", as: "ann") }
+        func isFresh(after seq: Seq) throws -> [Bool] {
+            try world.perform(Resume(after: 0, channels: ["general": seq]), as: "bob").channels.map { $0.isFresh == true }
+        }
+        #expect(try isFresh(after: 9) == [false])
+        #expect(try isFresh(after: 5) == [false])
+        #expect(try isFresh(after: 4) == [true])
+    }
+
+    @Test("SB-59 I10 all members are told the place and no more; the sender's devices also what is unread for them")
+    func told() throws {
+        let (world, messages) = try world()
+        let byBob = try world.send("by bob", to: "general", as: "bob")
+        let told = try world.told { try world.perform(PurgeMessage(channel: "general", message: byBob.messageId), as: "bob") }
+        let events = told.compactMap { if case .event(let event, _) = $0 { event } else { nil } }
+        #expect(events.map(\.stream) == [.user("bob"), .channel("general")])
+        let own = try #require(events.first?.rows.memberships?.first)
+        #expect(own.readCount == 1 && own.channelSeq == 8)
+        let event = try #require(events.last)
+        #expect(event.kind == .messageDeleted && event.actor == nil && event.rows.messages == nil)
+        #expect(event.rows.purged == [PurgedMessage(seq: 7, changeSeq: 8, counts: true)])
+        #expect(event.rows.counters?.messageCount == 5 && event.rows.counters?.ordinal == 6)
+        // It goes to those who may not see the message too: their unread count falls with it.
+        #expect(event.concealing(messagesUpTo: .max) == event)
+        // Nobody's row is written but the sender's.
+        let before = try world.rows("SELECT user_id, user_seq FROM members ORDER BY 1") { [$0.string(), "\($0.int64())"] }
+        try purge(messages[0], in: world)
+        let after = try world.rows("SELECT user_id, user_seq FROM members ORDER BY 1") { [$0.string(), "\($0.int64())"] }
+        #expect(before[1] == after[1] && before[0] != after[0])
+    }
+}

@@ -1,0 +1,108 @@
+import RoostAPI
+import Testing
+
+@testable import Roost
+
+@Suite("Messages that were deleted for good")
+struct PurgedMessageTests {
+    /// One of the messages goes for good.
+    private func purged(_ seq: Seq, at changeSeq: Seq, messages count: Int, ordinal: Int) -> Event {
+        var counters = counters(changeSeq, messages: count)
+        counters.ordinal = ordinal
+        return Event(
+            kind: .messageDeleted, stream: .channel(Harness.channel), seq: changeSeq, actor: nil,
+            rows: Rows(counters: counters, [PurgedMessage(seq: seq, changeSeq: changeSeq, counts: true)]))
+    }
+
+    @Test("AM-43 the message goes and the count with it, in the event that says so; the same once more changes nothing (I4)")
+    func goes() async throws {
+        var client = try await Harness()
+        try await client.connectWithChannel()
+        for _ in 0..<2 { try await client.receive(purged(2, at: 4, messages: 1, ordinal: 2)) }
+        #expect(try await client.texts() == ["two"])
+        #expect(try await client.unread() == 1)
+        #expect(
+            client.sync.saved.channels == [Harness.channel: Position(cursor: 4, windowStart: 0, messageCount: 1)])
+        #expect(try await client.store.read { try ChannelQuery(hidden: .all).places(in: $0).map(\.unreadCount) } == [1])
+        try await client.receive(purged(3, at: 5, messages: 0, ordinal: 2))
+        #expect(try await client.unread() == 0)
+        #expect(try await client.view()?.lastMessage == nil)
+    }
+
+    @Test("I8 what was read before isn't taken off, nor what doesn't count")
+    func read() async throws {
+        var client = try await Harness()
+        try await client.connectWithChannel()
+        try await client.receive(mine(2, .markRead, membership(readSeq: 2, readCount: 1, channelSeq: 3, userSeq: 2)))
+        try await client.receive(purged(2, at: 4, messages: 1, ordinal: 2))
+        #expect(try await client.unread() == 1)
+        var event = purged(3, at: 5, messages: 0, ordinal: 2)
+        event.rows.purged = [PurgedMessage(seq: 3, changeSeq: 5, counts: false)]
+        try await client.receive(event)
+        #expect(try await client.unread() == 1)
+        #expect(try await client.texts() == [])
+    }
+
+    @Test("I7 a membership that is older than the channel here doesn't bring the count back, and one that is newer isn't counted off twice")
+    func streamsApart() async throws {
+        var client = try await Harness()
+        try await client.connectWithChannel()
+        try await client.receive(sent(message(4, "three"), messages: 3))
+        try await client.receive(purged(4, at: 5, messages: 2, ordinal: 3))
+        #expect(try await client.unread() == 2)
+        // As of 4: the message was there.
+        try await client.receive(mine(2, .markRead, membership(readSeq: 2, readCount: 1, channelSeq: 4, userSeq: 2)))
+        #expect(try await client.unread() == 1)
+        // As of 6, at which the message at 3 is gone too.
+        try await client.receive(mine(3, .markRead, membership(readSeq: 2, readCount: 3, channelSeq: 6, userSeq: 3)))
+        try await client.receive(purged(3, at: 6, messages: 1, ordinal: 3))
+        #expect(try await client.unread() == 0)
+    }
+
+    @Test("I8 the sender's own is right as soon as the sender's membership is told, before or after", arguments: [true, false])
+    func own(isToldFirst: Bool) async throws {
+        var client = try await Harness()
+        try await client.connectWithChannel()
+        try await client.receive(sent(message(4, "mine", by: "ann"), messages: 3))
+        #expect(try await client.unread() == 2)
+        let told = mine(2, .markRead, membership(readSeq: 1, readCount: 1, channelSeq: 5, userSeq: 2))
+        if isToldFirst { try await client.receive(told) }
+        #expect(try await client.unread() == 2)
+        try await client.receive(purged(4, at: 5, messages: 2, ordinal: 3))
+        if !isToldFirst { try await client.receive(told) }
+        #expect(try await client.unread() == 2)
+        #expect(try await client.texts() == ["one", "two"])
+    }
+
+    @Test("I3 a page of history that was read before doesn't bring the message back")
+    func latePage() async throws {
+        var client = try await Harness()
+        try await client.connect()
+        let window = fresh(messages: [message(9, "nine")], counters: counters(9, messages: 3), membership: membership(readSeq: 9, readCount: 3))
+        try await client.answer("streams.resume", with: Resumption(user: changes(user: 1), channels: [window], hasMore: false))
+        try await client.feed(.loadOlder(1, Harness.channel, limit: 10))
+        try await client.receive(purged(5, at: 10, messages: 2, ordinal: 3))
+        try await client.answer(
+            "messages.list",
+            with: MessagePage(messages: [message(4, "four"), message(5, "five")], hasOlder: false, hasNewer: true, seq: 9))
+        #expect(try await client.texts() == ["four", "nine"])
+        #expect(client.sync.saved.channels[Harness.channel]?.hasHole == false)
+    }
+
+    @Test("I3 what was sent and deleted for good while the client was away leaves no hole; what it wasn't given does")
+    func holes() async throws {
+        var client = try await Harness()
+        try await client.connectWithChannel()
+        // Sent at 4, gone at 5, and with it the message at 2.
+        var event = purged(4, at: 5, messages: 2, ordinal: 3)
+        event.after = 3
+        try await client.receive(event)
+        #expect(client.sync.saved.channels[Harness.channel]?.hasHole == false)
+        #expect(try await client.unread() == 2)
+        // Sent at 6, which the client isn't given, while the message at 2 goes: as many messages as before.
+        event = purged(2, at: 7, messages: 2, ordinal: 4)
+        event.after = 5
+        try await client.receive(event)
+        #expect(client.sync.saved.channels[Harness.channel]?.hasHole == true)
+    }
+}
