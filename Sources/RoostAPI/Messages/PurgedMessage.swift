@@ -9,6 +9,7 @@ public struct PurgedMessage: Codable, Hashable, Sendable {
     /// Whether the message counted (``Unread/counts(_:)``). If it did, it is unread for nobody any more.
     public var counts: Bool
 
+    // derived: init
     public init(seq: Seq, changeSeq: Seq, counts: Bool) {
         self.seq = seq
         self.changeSeq = changeSeq
@@ -25,6 +26,7 @@ extension PurgedMessage: StreamRow {
 }
 
 extension PurgedMessage: WireWritable {
+    // derived: write(to:)
     public func write(to json: inout JSONBytes) {
         json.beginObject()
         json.member("seq", seq)
