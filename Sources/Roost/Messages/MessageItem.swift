@@ -1,7 +1,7 @@
 public import RoostAPI
 
 /// One row of a message list: a message of the channel, or one of the user's that is on its way.
-public struct MessageItem: Identifiable, Hashable, Sendable {
+public struct MessageItem: MessageCarrying, Identifiable, Hashable, Sendable {
     /// How far the message has come.
     public enum State: Hashable, Sendable {
         /// The server has it on disk.
@@ -24,18 +24,8 @@ public struct MessageItem: Identifiable, Hashable, Sendable {
     public var sender: UserID
     /// The sender's own id of it.
     public var clientId: ClientID
-    /// Empty once the message is deleted.
-    public var text: String
-    /// The app's own classification of the message (SB-34).
-    public var customType: String?
-    /// The app's own payload (SB-34).
-    public var data: String?
-    /// The app's own data, not looked into (MN-05).
-    public var metadata: JSONValue?
-    /// At most 5.
-    public var tags: [String]?
-    /// The message that this one answers (MN-10).
-    public var parentId: MessageID?
+    /// What it says; nothing once it is deleted.
+    public var content: MessageContent  // inline
     /// When the server stored it; while it is on its way, when it was sent by this device's clock.
     public var createdAt: Timestamp
     /// How far the message has come.
@@ -52,12 +42,7 @@ public struct MessageItem: Identifiable, Hashable, Sendable {
     init(_ message: Message) {
         sender = message.sender
         clientId = message.clientId
-        text = message.text
-        customType = message.customType
-        data = message.data
-        metadata = message.metadata
-        tags = message.tags
-        parentId = message.parentId
+        content = message.content
         createdAt = message.createdAt
         state = .sent
         self.message = message
@@ -67,12 +52,7 @@ public struct MessageItem: Identifiable, Hashable, Sendable {
         let operation = item.operation
         sender = user
         clientId = operation.clientId
-        text = operation.text
-        customType = operation.customType
-        data = operation.data
-        metadata = operation.metadata
-        tags = operation.tags
-        parentId = operation.parentId
+        content = operation.content
         createdAt = item.createdAt
         state = item.failure.map(State.failed) ?? .pending
     }

@@ -1,5 +1,5 @@
 /// A message of a channel.
-public struct Message: Codable, Hashable, Sendable {
+public struct Message: MessageCarrying, Hashable, Sendable {
     public var messageId: MessageID
     public var channelId: ChannelID
     /// The message's place in the channel's one order.
@@ -9,18 +9,8 @@ public struct Message: Codable, Hashable, Sendable {
     public var sender: UserID
     /// The sender's own id of the message.
     public var clientId: ClientID
-    /// Empty once the message is deleted.
-    public var text: String
-    /// The app's own classification of the message (SB-34).
-    public var customType: String?
-    /// The app's own payload (SB-34).
-    public var data: String?
-    /// The app's own data, not looked into (MN-05).
-    public var metadata: JSONValue?
-    /// At most 5.
-    public var tags: [String]?
-    /// The message that this one answers (MN-10).
-    public var parentId: MessageID?
+    /// What the sender gave, as last edited; nothing of it once the message is deleted.
+    public var content: MessageContent  // inline
     public var createdAt: Timestamp
     public var editedAt: Timestamp?
     /// Set when the message was deleted: its place stays, its content is gone.
@@ -28,9 +18,8 @@ public struct Message: Codable, Hashable, Sendable {
 
     // derived: init
     public init(
-        messageId: MessageID, channelId: ChannelID, seq: Seq, changeSeq: Seq, sender: UserID, clientId: ClientID, text: String,
-        customType: String? = nil, data: String? = nil, metadata: JSONValue? = nil, tags: [String]? = nil,
-        parentId: MessageID? = nil, createdAt: Timestamp, editedAt: Timestamp? = nil, deletedAt: Timestamp? = nil
+        messageId: MessageID, channelId: ChannelID, seq: Seq, changeSeq: Seq, sender: UserID, clientId: ClientID,
+        content: MessageContent, createdAt: Timestamp, editedAt: Timestamp? = nil, deletedAt: Timestamp? = nil
     ) {
         self.messageId = messageId
         self.channelId = channelId
@@ -38,15 +27,25 @@ public struct Message: Codable, Hashable, Sendable {
         self.changeSeq = changeSeq
         self.sender = sender
         self.clientId = clientId
-        self.text = text
-        self.customType = customType
-        self.data = data
-        self.metadata = metadata
-        self.tags = tags
-        self.parentId = parentId
+        self.content = content
         self.createdAt = createdAt
         self.editedAt = editedAt
         self.deletedAt = deletedAt
+    }
+
+    // derived: flat init
+    public init(
+        messageId: MessageID, channelId: ChannelID, seq: Seq, changeSeq: Seq, sender: UserID, clientId: ClientID, text: String,
+        customType: String? = nil, data: String? = nil, metadata: JSONValue? = nil, tags: [String]? = nil,
+        parentId: MessageID? = nil, createdAt: Timestamp, editedAt: Timestamp? = nil, deletedAt: Timestamp? = nil
+    ) {
+        let content = MessageContent(
+            text: text, customType: customType, data: data, metadata: metadata, tags: tags, parentId: parentId
+        )
+        self.init(
+            messageId: messageId, channelId: channelId, seq: seq, changeSeq: changeSeq, sender: sender, clientId: clientId,
+            content: content, createdAt: createdAt, editedAt: editedAt, deletedAt: deletedAt
+        )
     }
 }
 
@@ -60,15 +59,64 @@ extension Message: WireWritable {
         json.member("changeSeq", changeSeq)
         json.member("sender", sender)
         json.member("clientId", clientId)
-        json.member("text", text)
-        json.member("customType", customType)
-        json.member("data", data)
-        json.member("metadata", metadata)
-        json.member("tags", tags)
-        json.member("parentId", parentId)
+        json.member("text", content.text)
+        json.member("customType", content.customType)
+        json.member("data", content.data)
+        json.member("metadata", content.metadata)
+        json.member("tags", content.tags)
+        json.member("parentId", content.parentId)
         json.member("createdAt", createdAt)
         json.member("editedAt", editedAt)
         json.member("deletedAt", deletedAt)
         json.endObject()
+    }
+}
+
+extension Message: Codable {
+    // derived: CodingKeys
+    private enum CodingKeys: String, CodingKey {
+        case messageId, channelId, seq, changeSeq, sender, clientId, text, customType, data, metadata, tags, parentId, createdAt
+        case editedAt, deletedAt
+    }
+
+    // derived: encode(to:)
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: CodingKeys.self)
+        try container.encode(messageId, forKey: .messageId)
+        try container.encode(channelId, forKey: .channelId)
+        try container.encode(seq, forKey: .seq)
+        try container.encode(changeSeq, forKey: .changeSeq)
+        try container.encode(sender, forKey: .sender)
+        try container.encode(clientId, forKey: .clientId)
+        try container.encode(content.text, forKey: .text)
+        try container.encodeIfPresent(content.customType, forKey: .customType)
+        try container.encodeIfPresent(content.data, forKey: .data)
+        try container.encodeIfPresent(content.metadata, forKey: .metadata)
+        try container.encodeIfPresent(content.tags, forKey: .tags)
+        try container.encodeIfPresent(content.parentId, forKey: .parentId)
+        try container.encode(createdAt, forKey: .createdAt)
+        try container.encodeIfPresent(editedAt, forKey: .editedAt)
+        try container.encodeIfPresent(deletedAt, forKey: .deletedAt)
+    }
+
+    // derived: init(from:)
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: CodingKeys.self)
+        messageId = try container.decode(MessageID.self, forKey: .messageId)
+        channelId = try container.decode(ChannelID.self, forKey: .channelId)
+        seq = try container.decode(Seq.self, forKey: .seq)
+        changeSeq = try container.decode(Seq.self, forKey: .changeSeq)
+        sender = try container.decode(UserID.self, forKey: .sender)
+        clientId = try container.decode(ClientID.self, forKey: .clientId)
+        let text = try container.decode(String.self, forKey: .text)
+        let customType = try container.decodeIfPresent(String.self, forKey: .customType)
+        let data = try container.decodeIfPresent(String.self, forKey: .data)
+        let metadata = try container.decodeIfPresent(JSONValue.self, forKey: .metadata)
+        let tags = try container.decodeIfPresent([String].self, forKey: .tags)
+        let parentId = try container.decodeIfPresent(MessageID.self, forKey: .parentId)
+        createdAt = try container.decode(Timestamp.self, forKey: .createdAt)
+        editedAt = try container.decodeIfPresent(Timestamp.self, forKey: .editedAt)
+        deletedAt = try container.decodeIfPresent(Timestamp.self, forKey: .deletedAt)
+        content = MessageContent(text: text, customType: customType, data: data, metadata: metadata, tags: tags, parentId: parentId)
     }
 }

@@ -2,7 +2,7 @@
 ///
 /// Sending again with the same `clientId` stores nothing and answers with the message as it is now.
 /// - Throws: `not_member`, `not_permitted`; `not_found` for an unknown `parentId`.
-public struct SendMessage: Operation {
+public struct SendMessage: Operation, MessageCarrying {
     public typealias Response = Message
     public static let name = "messages.send"
     public static let method = HTTPMethod.post
@@ -12,37 +12,64 @@ public struct SendMessage: Operation {
 
     public var channel: ChannelID
     public var clientId: ClientID
-    public var text: String
-    public var customType: String?
-    public var data: String?
-    public var metadata: JSONValue?
-    public var tags: [String]?
-    public var parentId: MessageID?
+    public var content: MessageContent  // inline
 
     // derived: init
+    public init(channel: ChannelID, clientId: ClientID, content: MessageContent) {
+        self.channel = channel
+        self.clientId = clientId
+        self.content = content
+    }
+
+    // derived: flat init
     public init(
         channel: ChannelID, clientId: ClientID, text: String, customType: String? = nil, data: String? = nil,
         metadata: JSONValue? = nil, tags: [String]? = nil, parentId: MessageID? = nil
     ) {
-        self.channel = channel
-        self.clientId = clientId
-        self.text = text
-        self.customType = customType
-        self.data = data
-        self.metadata = metadata
-        self.tags = tags
-        self.parentId = parentId
+        let content = MessageContent(
+            text: text, customType: customType, data: data, metadata: metadata, tags: tags, parentId: parentId
+        )
+        self.init(channel: channel, clientId: clientId, content: content)
     }
 
     public func validate() throws(RoostError) {
         try channel.validate(field: "channel")
         try clientId.validate(field: "clientId")
-        guard !text.isEmpty else { throw .invalidArgument("text", "must not be empty") }
-        try Limits.check(text, length: Limits.messageTextLength, field: "text")
-        try Limits.check(customType, length: Limits.customTypeLength, field: "customType")
-        try Limits.check(data, length: Limits.messageDataLength, field: "data")
-        try Limits.check(tags: tags, count: Limits.messageTags)
-        try Limits.check(metadata: metadata)
+        try content.validate()
+    }
+}
+
+extension SendMessage {
+    // derived: CodingKeys
+    private enum CodingKeys: String, CodingKey {
+        case channel, clientId, text, customType, data, metadata, tags, parentId
+    }
+
+    // derived: encode(to:)
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: CodingKeys.self)
+        try container.encode(channel, forKey: .channel)
+        try container.encode(clientId, forKey: .clientId)
+        try container.encode(content.text, forKey: .text)
+        try container.encodeIfPresent(content.customType, forKey: .customType)
+        try container.encodeIfPresent(content.data, forKey: .data)
+        try container.encodeIfPresent(content.metadata, forKey: .metadata)
+        try container.encodeIfPresent(content.tags, forKey: .tags)
+        try container.encodeIfPresent(content.parentId, forKey: .parentId)
+    }
+
+    // derived: init(from:)
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: CodingKeys.self)
+        channel = try container.decode(ChannelID.self, forKey: .channel)
+        clientId = try container.decode(ClientID.self, forKey: .clientId)
+        let text = try container.decode(String.self, forKey: .text)
+        let customType = try container.decodeIfPresent(String.self, forKey: .customType)
+        let data = try container.decodeIfPresent(String.self, forKey: .data)
+        let metadata = try container.decodeIfPresent(JSONValue.self, forKey: .metadata)
+        let tags = try container.decodeIfPresent([String].self, forKey: .tags)
+        let parentId = try container.decodeIfPresent(MessageID.self, forKey: .parentId)
+        content = MessageContent(text: text, customType: customType, data: data, metadata: metadata, tags: tags, parentId: parentId)
     }
 }
 
@@ -152,12 +179,21 @@ public struct EditMessage: Operation {
 
     public func validate() throws(RoostError) {
         try channel.validate(field: "channel")
-        if let text, text.isEmpty { throw .invalidArgument("text", "must not be empty") }
-        try Limits.check(text, length: Limits.messageTextLength, field: "text")
-        try Limits.check(customType, length: Limits.customTypeLength, field: "customType")
-        try Limits.check(data, length: Limits.messageDataLength, field: "data")
-        try Limits.check(tags: tags, count: Limits.messageTags)
-        try Limits.check(metadata: metadata)
+        // Whatever it takes the place of, what is given is held to the limits of a new message.
+        var content = MessageContent(text: "any")
+        content.apply(self)
+        try content.validate()
+    }
+}
+
+extension MessageContent {
+    /// Takes over what an edit gives.
+    public mutating func apply(_ edit: EditMessage) {
+        text = edit.text ?? text
+        customType = edit.customType ?? customType
+        data = edit.data ?? data
+        metadata = edit.metadata ?? metadata
+        tags = edit.tags ?? tags
     }
 }
 

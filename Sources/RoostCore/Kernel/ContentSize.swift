@@ -10,7 +10,8 @@ protocol ContentSized {
 
 extension Message: ContentSized {
     package var contentSizeBytes: Int {
-        JSONBytes.sizeBytes(of: text) + (data.map(JSONBytes.sizeBytes) ?? 0) + (metadata?.sizeBytes ?? 0) + 200
+        JSONBytes.sizeBytes(of: content.text) + (content.data.map(JSONBytes.sizeBytes) ?? 0) + (content.metadata?.sizeBytes ?? 0)
+            + 200
     }
 }
 

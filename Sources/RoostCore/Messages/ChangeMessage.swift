@@ -8,11 +8,7 @@ extension EditMessage: Handled {
             of: message, in: channel, own: .messageEditOwn, any: .messageEditAny)
         guard before.deletedAt == nil else { throw RoostError.notFound("message") }
         var after = before
-        after.text = text ?? before.text
-        after.customType = customType ?? before.customType
-        after.data = data ?? before.data
-        after.metadata = metadata ?? before.metadata
-        after.tags = tags ?? before.tags
+        after.content.apply(self)
         guard try !StoredJSON.isSame(after, before) else { return before }
 
         after.editedAt = context.now
@@ -34,10 +30,10 @@ extension DeleteMessage: Handled {
         guard before.deletedAt == nil else { return before }
 
         // The place stays, so that the order has no hole; the content goes.
-        let after = Message(
-            messageId: before.messageId, channelId: before.channelId, seq: before.seq,
-            changeSeq: access.counters.advance(at: context.now), sender: before.sender, clientId: before.clientId, text: "",
-            parentId: before.parentId, createdAt: before.createdAt, editedAt: before.editedAt, deletedAt: context.now)
+        var after = before
+        after.content = before.content.emptied
+        after.changeSeq = access.counters.advance(at: context.now)
+        after.deletedAt = context.now
         try context.transaction.write(after)
         try context.moveStream(of: access.channelId, to: access.counters)
         try context.tell(

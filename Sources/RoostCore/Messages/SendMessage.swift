@@ -15,7 +15,7 @@ extension SendMessage: Handled {
             throw error
         }
         let channel = access.channelId
-        if let parentId {
+        if let parentId = content.parentId {
             let parent = try context.transaction.message(parentId, in: channel)
             guard let parent, parent.seq > context.readingFloor(in: access) else {
                 throw RoostError(.notFound, "There is no such message.", field: "parentId")
@@ -35,8 +35,7 @@ extension SendMessage: Handled {
         access.counters.lastMessageAt = createdAt
         let message = Message(
             messageId: context.ids.next(at: context.now), channelId: channel, seq: seq, changeSeq: seq, sender: context.caller.user,
-            clientId: clientId, text: text, customType: customType, data: data, metadata: metadata, tags: tags,
-            parentId: parentId, createdAt: createdAt)
+            clientId: clientId, content: content, createdAt: createdAt)
         access.counters.add(message)
         // What an ephemeral channel carries is told to who is there, and stored nowhere (SB-04).
         if !access.isEphemeral {
@@ -114,9 +113,10 @@ extension Context {
         if let access = try transaction.access(to: stored.channelId, of: caller.user), stored.seq > readingFloor(in: access) {
             return stored
         }
-        return Message(
+        var sent = Message(
             messageId: stored.messageId, channelId: stored.channelId, seq: stored.seq, changeSeq: stored.seq, sender: stored.sender,
-            clientId: stored.clientId, text: request.text, customType: request.customType, data: request.data,
-            metadata: request.metadata, tags: request.tags, parentId: stored.parentId, createdAt: stored.createdAt)
+            clientId: stored.clientId, content: request.content, createdAt: stored.createdAt)
+        sent.parentId = stored.parentId
+        return sent
     }
 }

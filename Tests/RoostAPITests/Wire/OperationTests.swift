@@ -65,6 +65,7 @@ struct OperationTests {
         try roundTrip(MessagePage.self)
         try roundTrip(PermissionExplanation.self)
         try roundTrip(Event.self)
+        try roundTrip(PurgedMessage.self)
         try roundTrip(UnwatchedFrame.self)
         try roundTrip(UnwatchedFrame.Unwatched.self)
     }
