@@ -1,0 +1,144 @@
+import Foundation
+import RoostAPI
+import RoostCore
+import RoostDatabase
+import RoostTestSupport
+import Synchronization
+import Testing
+
+@testable import RoostServer
+
+/// What a lane does with operations that somebody else's lock keeps out.
+@Suite("Lane")
+struct LaneTests {
+    /// A lane on a database and a clock of its own. Operations are rules that say their names, and meet a lock in the channels that are held.
+    private final class World {
+        private final class State: Sendable {
+            let held = Mutex<Set<ChannelID>>([])
+            let milliseconds = Atomic<Int64>(0)
+        }
+
+        private let directory = TemporaryPlace.make()
+        private let database: SimulatedDatabase
+        private let state = State()
+        private let settings: BatchSettings
+        private let start = ContinuousClock.now
+        private var lane: Lane
+
+        init(patience: Duration = .seconds(10), setAsideMax: Int = 100) throws {
+            database = try SimulatedDatabase(directory: directory)
+            var settings = BatchSettings(access: try AccessGate(database), presence: PresenceBoard())
+            let (state, start) = (state, start)
+            settings.clock = { start + .milliseconds(state.milliseconds.load(ordering: .relaxed)) }
+            self.settings = settings
+            lane = Lane(number: 0, patience: patience, setAsideMax: setAsideMax)
+        }
+
+        deinit { try? FileManager.default.removeItem(at: directory) }
+
+        var isWaiting: Bool { lane.isWaiting }
+
+        func hold(_ channels: Set<ChannelID>) { state.held.withLock { $0 = channels } }
+
+        /// Runs operations that are named `channel number`, some time later. Returns what became of operations, in order.
+        func run(_ names: [String], after milliseconds: Int64 = 1) -> [String] {
+            state.milliseconds.wrappingAdd(milliseconds, ordering: .relaxed)
+            return told { perform in lane.run(names.map(job), in: database, settings, perform) }
+        }
+
+        func end() -> [String] { told { perform in lane.end(perform) } }
+
+        private func job(_ name: String) -> Job {
+            let channel = ChannelID(String(name.prefix { $0 != " " }))
+            return Job(
+                caller: Caller(user: "ann"), scope: .channel(channel),
+                run: { [state] _ in
+                    if state.held.withLock({ $0.contains(channel) }) {
+                        throw DatabaseFailure(message: "A row is held.", kind: .locked)
+                    }
+                    return Array(name.utf8)
+                }, destination: .waiting { _ in })
+        }
+
+        private func told(_ act: ((BatchAction) -> Void) -> Void) -> [String] {
+            var told: [String] = []
+            func name(_ job: Job) -> String {
+                guard case .channel(let channel) = job.order else { return "?" }
+                return channel.rawValue
+            }
+            act { action in
+                switch action {
+                case .committed(let entries):
+                    for (_, outcome) in entries {
+                        told.append((try? outcome.result.get()).map { String(decoding: $0, as: UTF8.self) } ?? "failed")
+                    }
+                case .refused(let jobs, let error): told += jobs.map { "\(name($0)) \(error.code.rawValue)" }
+                case .lost(let jobs, _, let error): told += jobs.map { "\(name($0)) \(error.code.rawValue)" }
+                case .began, .accessChanged, .answered, .hadNoRoom, .failed, .maintain, .end: break
+                }
+            }
+            return told
+        }
+    }
+
+    @Test("I3 a channel that somebody else holds is set aside with all that follows in it; the others are written at once")
+    func heldChannel() throws {
+        let world = try World()
+        world.hold(["a"])
+        #expect(world.run(["b 1", "a 1", "c 1", "a 2", "b 2"]) == ["b 1", "c 1", "b 2"])
+        #expect(world.isWaiting)
+        // What comes meanwhile in the same channel waits behind it, though the lock may be gone.
+        world.hold([])
+        #expect(world.run(["a 3", "b 3"]) == ["b 3"])
+        // Once it is tried again, all of it is written, in its order.
+        #expect(world.run([], after: 300) == ["a 1", "a 2", "a 3"])
+        #expect(!world.isWaiting)
+        #expect(world.run(["a 4"]) == ["a 4"])
+    }
+
+    @Test("I3 of several channels that are held each is tried in its turn, and none before its pause is over")
+    func turns() throws {
+        let world = try World()
+        world.hold(["a", "b"])
+        #expect(world.run(["a 1", "b 1"]) == [])
+        world.hold(["a"])
+        #expect(world.run([], after: 100) == [])
+        // One channel in a turn: the one that was tried longest ago.
+        let turns = world.run([], after: 200) + world.run([]) + world.run([])
+        #expect(turns == ["b 1"])
+        world.hold([])
+        #expect(world.run([], after: 300) == ["a 1"])
+    }
+
+    @Test("I1 what waited as long as the lane is patient is refused, and what comes later starts anew")
+    func patience() throws {
+        let world = try World(patience: .seconds(2))
+        world.hold(["a"])
+        #expect(world.run(["a 1", "a 2"]) == [])
+        #expect(world.run([], after: 1900) == [])
+        #expect(world.run(["a 3"], after: 300) == ["a unavailable", "a unavailable", "a unavailable"])
+        #expect(!world.isWaiting)
+        world.hold([])
+        #expect(world.run(["a 4"]) == ["a 4"])
+    }
+
+    @Test("I1 no more than so many are set aside; what is past that is refused, and other channels go on")
+    func room() throws {
+        let world = try World(setAsideMax: 2)
+        world.hold(["a"])
+        #expect(world.run(["a 1"]) == [])
+        #expect(world.run(["a 2", "a 3", "b 1"]) == ["a overloaded", "b 1"])
+        world.hold([])
+        #expect(world.run([], after: 300) == ["a 1", "a 2"])
+    }
+
+    @Test("I1 a lane that ends refuses what is set aside")
+    func ending() throws {
+        let world = try World()
+        world.hold(["a", "b"])
+        #expect(world.run(["a 1", "b 1"]) == [])
+        #expect(world.end().sorted() == ["a unavailable", "b unavailable"])
+        #expect(!world.isWaiting)
+        #expect(world.end() == [])
+    }
+}
