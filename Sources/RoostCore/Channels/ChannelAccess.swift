@@ -146,7 +146,7 @@ extension ChannelAccess {
             policy = OwnPolicy(discovery: try row.enumeration(), join: try row.enumeration(), changes: try row.optionalJSON())
             (isDistinct, isEphemeral, isFrozen) = (row.bool(), row.bool(), row.bool())
             (mutedUntil, deletedAt) = (row.optionalTimestamp(), row.optionalTimestamp())
-            counters = ChannelCounters(reading: &row)
+            counters = try ChannelCounters(reading: &row)
             purgedSeq = row.int64()
             own = try OwnMember(of: channel, at: counters.seq, readingIfThere: &row)
         }
@@ -161,9 +161,9 @@ extension ChannelAccess {
 }
 
 extension ChannelAccess.OwnMember {
-    /// The columns of ``init(of:at:readingIfThere:)``, which stand last in a statement. See ``Membership/rowColumns(of:purgedSeq:)``.
+    /// The columns of ``init(of:at:readingIfThere:)``, which stand last in a statement. See ``Membership/columns(of:purgedSeq:)``.
     static func columns(of members: SQL, purgedSeq: SQL) -> SQL {
-        "\(Membership.rowColumns(of: members, purgedSeq: purgedSeq)), \(members).last_sent_seq, \(members).change_seq"
+        "\(Membership.columns(of: members, purgedSeq: purgedSeq)), \(members).last_sent_seq, \(members).change_seq"
     }
 
     /// Nil where there is no row. A role of the app's own has yet to be looked up.
@@ -180,13 +180,14 @@ extension ChannelAccess.OwnMember {
 }
 
 extension ChannelCounters {
-    /// The columns in which ``init(reading:)`` expects them.
+    // derived: columns of h
     static let columns: SQL = "h.seq, h.member_count, h.message_count, h.ordinal, h.last_activity, h.last_message_at"
 
-    init(reading row: inout RowReader) {
-        self.init(
-            seq: row.int64(), memberCount: row.int(), messageCount: row.int(), ordinal: row.int(), lastActivity: row.timestamp(),
-            lastMessageAt: row.optionalTimestamp())
+    // derived: init(reading:)
+    init(reading row: inout RowReader) throws {
+        try self.init(
+            seq: row.value(), memberCount: row.value(), messageCount: row.value(), ordinal: row.value(), lastActivity: row.value(),
+            lastMessageAt: row.value())
     }
 
     /// Takes the next seq for a durable change made now.

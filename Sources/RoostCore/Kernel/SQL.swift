@@ -25,13 +25,18 @@ public struct SQL: ExpressibleByStringInterpolation, Sendable {
     public struct Interpolation: StringInterpolationProtocol {
         fileprivate var text = ""
         fileprivate var values: [SQLValue] = []
+        /// Whether the last piece was a value of a row, and a comma is due before the next.
+        private var needsComma = false
 
         public init(literalCapacity: Int, interpolationCount: Int) {
             text.reserveCapacity(literalCapacity + interpolationCount)
             values.reserveCapacity(interpolationCount)
         }
 
-        public mutating func appendLiteral(_ literal: StaticString) { text += literal.description }
+        public mutating func appendLiteral(_ literal: StaticString) {
+            text += literal.description
+            needsComma = false
+        }
 
         /// A piece of SQL that was itself built from literals: a list of columns, a shared condition.
         public mutating func appendInterpolation(_ fragment: SQL) {
@@ -60,6 +65,17 @@ public struct SQL: ExpressibleByStringInterpolation, Sendable {
                 append(last.map(SQLValue.text))
             }
         }
+
+        /// The values of a row, in the order of its columns, with commas between.
+        mutating func appendInterpolation(row: some BoundRow) throws { try row.bind(to: &self) }
+
+        mutating func bind(_ value: some ColumnValue) throws {
+            if needsComma { text += ", " }
+            append(try value.column())
+            needsComma = true
+        }
+
+        mutating func bind(_ row: some BoundRow) throws { try row.bind(to: &self) }
 
         private mutating func append(_ value: SQLValue?) {
             text += "?"

@@ -95,6 +95,12 @@ public struct RowReader {
         return column
     }
 
+    /// Whether the next column is empty.
+    var isNull: Bool { row.isNull(column) }
+
+    /// Passes over a column.
+    mutating func skip() { column += 1 }
+
     public mutating func int64() -> Int64 { row.integer(next()) }
     public mutating func int() -> Int { Int(truncatingIfNeeded: row.integer(next())) }
     public mutating func bool() -> Bool { row.integer(next()) != 0 }

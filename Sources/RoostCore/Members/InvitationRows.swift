@@ -1,14 +1,14 @@
 package import RoostAPI
 
 extension Invitation {
-    /// The columns in which ``init(reading:)`` expects them.
-    static let columns: SQL =
-        "i.channel_id, i.user_id, i.inviter_id, i.welcome, i.state, i.invited_at, i.ended_at, i.revision"
+    // derived: columns of i, inviter as inviter_id
+    static let columns: SQL = "i.channel_id, i.user_id, i.inviter_id, i.welcome, i.state, i.invited_at, i.ended_at, i.revision"
 
+    // derived: init(reading:)
     init(reading row: inout RowReader) throws {
-        self.init(
-            channelId: row.identifier(), userId: row.identifier(), inviter: row.identifier(), welcome: row.optionalString(),
-            state: try row.enumeration(), invitedAt: row.timestamp(), endedAt: row.optionalTimestamp(), revision: row.int())
+        try self.init(
+            channelId: row.value(), userId: row.value(), inviter: row.value(), welcome: row.value(), state: row.value(),
+            invitedAt: row.value(), endedAt: row.value(), revision: row.value())
     }
 }
 

@@ -1,12 +1,14 @@
 package import RoostAPI
 
 extension Member {
+    // derived: columns of m
     static let columns: SQL = "m.user_id, m.role, m.state, m.joined_at, m.joined_seq, m.change_seq"
 
+    // derived: init(reading:)
     init(reading row: inout RowReader) throws {
-        self.init(
-            userId: row.identifier(), role: ChannelRole(rawValue: row.string()), state: try row.enumeration(),
-            joinedAt: row.timestamp(), joinedSeq: row.int64(), changeSeq: row.int64())
+        try self.init(
+            userId: row.value(), role: row.value(), state: row.value(), joinedAt: row.value(), joinedSeq: row.value(),
+            changeSeq: row.value())
     }
 
     /// A membership as all members see it, after a change of it.
@@ -17,21 +19,36 @@ extension Member {
 }
 
 extension Membership {
-    /// The columns of the row itself, in which ``init(of:at:readingIfThere:)`` expects them.
+    // derived: columns of table, given readCount, without channelId and channelSeq, hiddenState as hidden, hiddenOrdinal as hidden_count
+    /// The columns of the row itself.
     ///
     /// - Parameters:
-    ///   - members: what the table is called in the statement.
-    ///   - purgedSeq: the last place of the channel at which a message was deleted for good.
-    static func rowColumns(of members: SQL, purgedSeq: SQL) -> SQL {
+    ///   - table: what the table is called in the statement.
+    ///   - readCount: what the statement computes of it, see ``Unread/readCount(of:purgedSeq:)``.
+    static func columns(of table: SQL, readCount: SQL) -> SQL {
         """
-        \(members).role, \(members).state, \(members).joined_at, \(members).joined_seq, \(members).read_seq,
-        \(Unread.readCount(of: members, purgedSeq: purgedSeq)), \(members).last_read_at, \(members).history_floor, \(members).hidden, \(members).hidden_count, \(members).muted_until,
-        \(members).banned_until, \(members).user_seq
+        \(table).role, \(table).state, \(table).joined_at, \(table).joined_seq, \(table).read_seq, \(readCount),
+        \(table).last_read_at, \(table).history_floor, \(table).hidden, \(table).hidden_count, \(table).muted_until,
+        \(table).banned_until, \(table).user_seq
         """
     }
 
+    // derived: init(reading:)
+    init(reading row: inout RowReader, channelId: ChannelID, channelSeq: Seq) throws {
+        try self.init(
+            channelId: channelId, role: row.value(), state: row.value(), joinedAt: row.value(), joinedSeq: row.value(),
+            readSeq: row.value(), readCount: row.value(), lastReadAt: row.value(), historyFloor: row.value(),
+            hiddenState: row.value(), hiddenOrdinal: row.value(), mutedUntil: row.value(), bannedUntil: row.value(),
+            channelSeq: channelSeq, userSeq: row.value())
+    }
+
+    /// - Parameter purgedSeq: the last place of the channel at which a message was deleted for good.
+    static func columns(of table: SQL, purgedSeq: SQL) -> SQL {
+        columns(of: table, readCount: Unread.readCount(of: table, purgedSeq: purgedSeq))
+    }
+
     /// The columns in which ``init(reading:)`` expects them.
-    static let columns: SQL = "m.channel_id, h.seq, h.is_deleted, \(rowColumns(of: "m", purgedSeq: "h.purged_seq"))"
+    static let columns: SQL = "m.channel_id, h.seq, h.is_deleted, \(columns(of: "m", purgedSeq: "h.purged_seq"))"
 
     /// A deleted channel has no members, without a write to any of their rows.
     init(reading row: inout RowReader) throws {
@@ -47,12 +64,8 @@ extension Membership {
     ///
     /// - Parameter seq: the newest seq of the channel.
     init?(of channel: ChannelID, at seq: Seq, readingIfThere row: inout RowReader) throws {
-        guard let role = row.optionalString() else { return nil }
-        self.init(
-            channelId: channel, role: ChannelRole(rawValue: role), state: try row.enumeration(), joinedAt: row.timestamp(),
-            joinedSeq: row.int64(), readSeq: row.int64(), readCount: row.int(), lastReadAt: row.optionalTimestamp(),
-            historyFloor: row.int64(), hiddenState: try row.enumeration(), hiddenOrdinal: row.int(),
-            mutedUntil: row.optionalTimestamp(), bannedUntil: row.optionalTimestamp(), channelSeq: seq, userSeq: row.int64())
+        if row.isNull { return nil }
+        try self.init(reading: &row, channelId: channel, channelSeq: seq)
     }
 }
 

@@ -69,8 +69,7 @@ extension Transaction {
         try perform(
             """
             UPDATE messages
-            SET change_seq = \(message.changeSeq), text = \(message.text), custom_type = \(message.customType), data = \(message.data),
-                metadata = \(try StoredJSON.encode(message.metadata)), tags = \(try StoredJSON.encode(message.tags)),
+            SET (\(MessageContent.columns)) = (\(row: message.content)), change_seq = \(message.changeSeq),
                 edited_at = \(message.editedAt), deleted_at = \(message.deletedAt)
             WHERE channel_id = \(message.channelId) AND seq = \(message.seq)
             """)

@@ -1,20 +1,53 @@
 package import RoostAPI
 
-extension Message {
+extension MessageContent: BoundRow {
+    // derived: columns
+    static let columns: SQL = "text, custom_type, data, metadata, tags, parent_id"
+
+    // derived: init(reading:)
+    init(reading row: inout RowReader) throws {
+        try self.init(
+            text: row.value(), customType: row.value(), data: row.value(), metadata: row.value(), tags: row.value(),
+            parentId: row.value())
+    }
+
+    // derived: bind(to:)
+    func bind(to sql: inout SQL.Interpolation) throws {
+        try sql.bind(text)
+        try sql.bind(customType)
+        try sql.bind(data)
+        try sql.bind(metadata)
+        try sql.bind(tags)
+        try sql.bind(parentId)
+    }
+}
+
+extension Message: BoundRow {
+    // derived: columns, sender as sender_id
     static let columns: SQL = """
-        channel_id, seq, message_id, change_seq, sender_id, client_id, text, custom_type, data, metadata, tags, parent_id, created_at,
-        edited_at, deleted_at
+        message_id, channel_id, seq, change_seq, sender_id, client_id, \(MessageContent.columns), created_at, edited_at, deleted_at
         """
 
+    // derived: init(reading:)
     init(reading row: inout RowReader) throws {
-        let channelId = row.identifier(ChannelID.self)
-        let seq = row.int64()
-        self.init(
-            messageId: MessageID(rawValue: row.int64()), channelId: channelId, seq: seq, changeSeq: row.int64(),
-            sender: row.identifier(), clientId: row.identifier(), text: row.string(), customType: row.optionalString(),
-            data: row.optionalString(), metadata: try row.optionalJSON(), tags: try row.optionalJSON(),
-            parentId: row.optionalInt64().map(MessageID.init(rawValue:)), createdAt: row.timestamp(),
-            editedAt: row.optionalTimestamp(), deletedAt: row.optionalTimestamp())
+        try self.init(
+            messageId: row.value(), channelId: row.value(), seq: row.value(), changeSeq: row.value(), sender: row.value(),
+            clientId: row.value(), content: MessageContent(reading: &row), createdAt: row.value(), editedAt: row.value(),
+            deletedAt: row.value())
+    }
+
+    // derived: bind(to:)
+    func bind(to sql: inout SQL.Interpolation) throws {
+        try sql.bind(messageId)
+        try sql.bind(channelId)
+        try sql.bind(seq)
+        try sql.bind(changeSeq)
+        try sql.bind(sender)
+        try sql.bind(clientId)
+        try sql.bind(content)
+        try sql.bind(createdAt)
+        try sql.bind(editedAt)
+        try sql.bind(deletedAt)
     }
 }
 

@@ -50,7 +50,7 @@ extension Transaction {
             WHERE channel_id = \(message.channelId) AND seq = \(message.seq)
             RETURNING \(PurgedMessage.columns)
             """
-        guard let place = try first(keeping, { PurgedMessage(reading: &$0) }) else {
+        guard let place = try first(keeping, { try PurgedMessage(reading: &$0) }) else {
             throw ImpossibleState("The message \(message.seq) of \(message.channelId) has no row.")
         }
         try perform("DELETE FROM messages WHERE channel_id = \(message.channelId) AND seq = \(message.seq)")
@@ -72,13 +72,17 @@ extension Transaction {
     }
 }
 
-extension PurgedMessage: StoredRow {
+extension PurgedMessage {
+    // derived: columns
     static let columns: SQL = "seq, change_seq, counts"
 
-    init(reading row: inout RowReader) {
-        self.init(seq: row.int64(), changeSeq: row.int64(), counts: row.bool())
+    // derived: init(reading:)
+    init(reading row: inout RowReader) throws {
+        try self.init(seq: row.value(), changeSeq: row.value(), counts: row.value())
     }
+}
 
+extension PurgedMessage: StoredRow {
     /// A fresh client has neither the message nor a membership of before, and gets none of these.
     package static func changed(in stretch: ChannelStretch) throws -> ChangedRows<PurgedMessage> {
         guard stretch.hasPurges else { return ChangedRows() }
@@ -86,7 +90,7 @@ extension PurgedMessage: StoredRow {
             SELECT \(columns) FROM purged_messages WHERE channel_id = \(stretch.channel) AND change_seq > \(stretch.after)
             ORDER BY change_seq LIMIT \(stretch.limit + 1)
             """
-        let found = try stretch.transaction.rows(sql) { PurgedMessage(reading: &$0) }.map { (stamp: $0.changeSeq, row: $0) }
+        let found = try stretch.transaction.rows(sql) { try PurgedMessage(reading: &$0) }.map { (stamp: $0.changeSeq, row: $0) }
         return ChangedRows(found, upTo: found.count > stretch.limit ? found[stretch.limit - 1].stamp : nil)
     }
 

@@ -71,13 +71,8 @@ extension SendMessage: Handled {
     private func insert(_ message: Message, ordinal: Int, in transaction: any Transaction) throws -> Bool {
         try transaction.execute(
             """
-            INSERT INTO messages (channel_id, seq, message_id, change_seq, ordinal, counts, sender_id, client_id, text, custom_type, data,
-                                  metadata, tags, parent_id, created_at)
-            VALUES (\(message.channelId), \(message.seq), \(message.messageId), \(message.changeSeq), \(ordinal),
-                    \(Unread.counts(message)), \(message.sender),
-                    \(message.clientId), \(message.text), \(message.customType), \(message.data),
-                    \(try StoredJSON.encode(message.metadata)), \(try StoredJSON.encode(message.tags)), \(message.parentId),
-                    \(message.createdAt))
+            INSERT INTO messages (\(Message.columns), ordinal, counts)
+            VALUES (\(row: message), \(ordinal), \(Unread.counts(message)))
             ON CONFLICT (channel_id, sender_id, client_id) DO NOTHING
             """) == 1
     }

@@ -1,12 +1,14 @@
 package import RoostAPI
 
 extension User {
+    // derived: columns of u, without deactivatedAt
     static let columns: SQL = "u.user_id, u.display_name, u.avatar_file_id, u.metadata, u.created_at, u.updated_at, u.version"
 
+    // derived: init(reading:)
     init(reading row: inout RowReader) throws {
-        self.init(
-            userId: row.identifier(), displayName: row.optionalString(), avatarFileId: row.optionalString(),
-            metadata: try row.optionalJSON(), createdAt: row.timestamp(), updatedAt: row.timestamp(), version: row.int64())
+        try self.init(
+            userId: row.value(), displayName: row.value(), avatarFileId: row.value(), metadata: row.value(), createdAt: row.value(),
+            updatedAt: row.value(), version: row.value())
     }
 }
 

@@ -1,0 +1,107 @@
+import RoostAPI
+
+/// A value that stands in one column of a table.
+protocol ColumnValue {
+    /// The value of the next column.
+    init(reading row: inout RowReader) throws
+    /// What stands in the column.
+    func column() throws -> SQLValue
+}
+
+/// What has several columns of a table's row, which are named by its `columns`.
+protocol BoundRow {
+    /// Its values, in the order of its columns.
+    func bind(to sql: inout SQL.Interpolation) throws
+}
+
+extension RowReader {
+    /// The next column, or the next several.
+    mutating func value<Value: ColumnValue>() throws -> Value { try Value(reading: &self) }
+}
+
+// MARK: Numbers and texts
+
+extension Int: ColumnValue {
+    init(reading row: inout RowReader) { self = row.int() }
+    func column() -> SQLValue { .integer(Int64(self)) }
+}
+
+extension Int64: ColumnValue {
+    init(reading row: inout RowReader) { self = row.int64() }
+    func column() -> SQLValue { .integer(self) }
+}
+
+extension Bool: ColumnValue {
+    init(reading row: inout RowReader) { self = row.bool() }
+    func column() -> SQLValue { .integer(self ? 1 : 0) }
+}
+
+extension String: ColumnValue {
+    init(reading row: inout RowReader) { self = row.string() }
+    func column() -> SQLValue { .text(self) }
+}
+
+extension Timestamp: ColumnValue {
+    init(reading row: inout RowReader) { self = row.timestamp() }
+    func column() -> SQLValue { .integer(milliseconds) }
+}
+
+extension MessageID: ColumnValue {
+    init(reading row: inout RowReader) { self.init(rawValue: row.int64()) }
+    func column() -> SQLValue { .integer(rawValue) }
+}
+
+// MARK: Names
+
+extension ColumnValue where Self: WireString {
+    init(reading row: inout RowReader) { self.init(rawValue: row.string()) }
+    func column() -> SQLValue { .text(rawValue) }
+}
+
+extension ChannelID: ColumnValue {}
+extension UserID: ColumnValue {}
+extension ClientID: ColumnValue {}
+extension ChannelRole: ColumnValue {}
+extension ChannelType: ColumnValue {}
+
+extension ColumnValue where Self: WireEnumeration {
+    init(reading row: inout RowReader) throws { self = try row.enumeration() }
+    func column() -> SQLValue { .text(rawValue) }
+}
+
+extension MembershipState: ColumnValue {}
+extension HiddenState: ColumnValue {}
+extension InvitationState: ColumnValue {}
+
+// MARK: JSON
+
+/// A value that stands in its column as JSON.
+protocol JSONColumn: ColumnValue, Codable {}
+
+extension JSONColumn {
+    init(reading row: inout RowReader) throws { self = try StoredJSON.decode(Self.self, from: row.string()) }
+    func column() throws -> SQLValue { .text(String(decoding: try JSONWriter.bytes(of: self), as: UTF8.self)) }
+}
+
+extension JSONValue: JSONColumn {}
+extension PolicyChanges: JSONColumn {}
+
+/// A list of texts. None is an empty one.
+extension [String]: ColumnValue {
+    init(reading row: inout RowReader) throws { self = try row.optionalJSON() ?? [] }
+    func column() throws -> SQLValue { .text(String(decoding: try JSONWriter.bytes(of: self), as: UTF8.self)) }
+}
+
+// MARK: Nothing
+
+extension Optional: ColumnValue where Wrapped: ColumnValue {
+    init(reading row: inout RowReader) throws {
+        if row.isNull {
+            row.skip()
+            self = nil
+        } else {
+            self = try Wrapped(reading: &row)
+        }
+    }
+    func column() throws -> SQLValue { try self?.column() ?? .null }
+}
