@@ -5,6 +5,7 @@ public import Foundation
 public struct DataFiles: Sendable {
     public let directory: URL
 
+    // derived: init
     public init(directory: URL) { self.directory = directory }
 
     public var database: String { directory.appending(path: "roost.sqlite").path }

@@ -25,7 +25,7 @@ public struct MessageItem: MessageCarrying, Identifiable, Hashable, Sendable {
     /// The sender's own id of it.
     public var clientId: ClientID
     /// What it says; nothing once it is deleted.
-    public var content: MessageContent  // inline
+    public var content: MessageContent
     /// When the server stored it; while it is on its way, when it was sent by this device's clock.
     public var createdAt: Timestamp
     /// How far the message has come.
