@@ -96,16 +96,18 @@ extension Transaction {
 
     private func accessByID(_ channel: ChannelID, of user: UserID) throws -> ChannelAccess? {
         let sql: SQL = """
-            SELECT c.type, c.discovery, c.joining, c.policy, c.is_distinct, c.is_ephemeral, c.is_frozen, c.muted_until, c.deleted_at, \(ChannelCounters.columns),
-                   h.purged_seq, \(ChannelAccess.OwnMember.columns(of: "m", purgedSeq: "h.purged_seq"))
+            SELECT \(ChannelAccess.Row.columns), \(ChannelAccess.OwnMember.columns(of: "m", purgedSeq: "h.purged_seq"))
             FROM channels c
             JOIN channel_heads h ON h.channel_id = c.channel_id
             LEFT JOIN members m ON m.channel_id = c.channel_id AND m.user_id = \(user)
             WHERE c.channel_id = \(channel)
             """
-        let found = try first(sql) { row in try ChannelAccess.Row(of: channel, reading: &row) }
-        guard let found else { return nil }
-        var access = ChannelAccess(found, policy: try effectivePolicy(of: found.type, found.policy))
+        let found = try first(sql) { row in
+            let found = try ChannelAccess.Row(reading: &row)
+            return (found, try ChannelAccess.OwnMember(of: channel, at: found.counters.seq, readingIfThere: &row))
+        }
+        guard let (row, own) = found else { return nil }
+        var access = ChannelAccess(of: channel, row, policy: try effectivePolicy(of: row.type, row.policy), own)
         if let own = access.own, RoleDefinition.builtIn(own.row.role) == nil { access.own?.definition = try role(own.row.role) }
         if !access.isMember { access.invitation = try invitation(of: user, to: channel, .pending) }
         return access
@@ -128,35 +130,47 @@ struct OwnPolicy {
     var changes: PolicyChanges?
 }
 
+extension OwnPolicy {
+    // derived: columns of c, join as joining, changes as policy
+    static let columns: SQL = "c.discovery, c.joining, c.policy"
+
+    // derived: init(reading:)
+    init(reading row: inout RowReader) throws {
+        try self.init(discovery: row.value(), join: row.value(), changes: row.value())
+    }
+}
+
 extension ChannelAccess {
-    /// What the one statement reads. The policy is put together from it and from the type's.
+    /// What the one statement reads of the channel. The policy is put together from it and from the type's.
     fileprivate struct Row {
-        let channelId: ChannelID
         let type: ChannelType
-        let policy: OwnPolicy
+        let policy: OwnPolicy  // inline
         let isDistinct, isEphemeral, isFrozen: Bool
         let mutedUntil, deletedAt: Timestamp?
-        let counters: ChannelCounters
+        let counters: ChannelCounters  // inline
         let purgedSeq: Seq
-        let own: OwnMember?
-
-        init(of channel: ChannelID, reading row: inout RowReader) throws {
-            channelId = channel
-            type = ChannelType(rawValue: row.string())
-            policy = OwnPolicy(discovery: try row.enumeration(), join: try row.enumeration(), changes: try row.optionalJSON())
-            (isDistinct, isEphemeral, isFrozen) = (row.bool(), row.bool(), row.bool())
-            (mutedUntil, deletedAt) = (row.optionalTimestamp(), row.optionalTimestamp())
-            counters = try ChannelCounters(reading: &row)
-            purgedSeq = row.int64()
-            own = try OwnMember(of: channel, at: counters.seq, readingIfThere: &row)
-        }
     }
 
-    fileprivate init(_ row: Row, policy: ChannelPolicy) {
+    fileprivate init(of channel: ChannelID, _ row: Row, policy: ChannelPolicy, _ own: OwnMember?) {
         self.init(
-            channelId: row.channelId, policy: policy, isDistinct: row.isDistinct, isEphemeral: row.isEphemeral,
-            isFrozen: row.isFrozen, mutedUntil: row.mutedUntil, deletedAt: row.deletedAt, counters: row.counters, purgedSeq: row.purgedSeq,
-            own: row.own)
+            channelId: channel, policy: policy, isDistinct: row.isDistinct, isEphemeral: row.isEphemeral, isFrozen: row.isFrozen,
+            mutedUntil: row.mutedUntil, deletedAt: row.deletedAt, counters: row.counters, purgedSeq: row.purgedSeq, own: own)
+    }
+}
+
+extension ChannelAccess.Row {
+    // derived: columns of c, purgedSeq as h.purged_seq
+    static let columns: SQL = """
+        c.type, \(OwnPolicy.columns), c.is_distinct, c.is_ephemeral, c.is_frozen, c.muted_until, c.deleted_at,
+        \(ChannelCounters.columns), h.purged_seq
+        """
+
+    // derived: init(reading:)
+    init(reading row: inout RowReader) throws {
+        try self.init(
+            type: row.value(), policy: OwnPolicy(reading: &row), isDistinct: row.value(), isEphemeral: row.value(),
+            isFrozen: row.value(), mutedUntil: row.value(), deletedAt: row.value(), counters: ChannelCounters(reading: &row),
+            purgedSeq: row.value())
     }
 }
 

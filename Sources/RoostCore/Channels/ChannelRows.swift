@@ -27,7 +27,7 @@ extension Channel {
     /// (AM-07, AM-08).
     init(reading row: inout RowReader, now: Timestamp) throws {
         try self.init(reading: &row)
-        let (discovery, join): (ChannelPolicy.Audience, ChannelPolicy.Audience) = (try row.enumeration(), try row.enumeration())
+        let (discovery, join): (ChannelPolicy.Audience, ChannelPolicy.Audience) = (try row.value(), try row.value())
         isPublic = discovery == .everyone && join == .everyone
         updateTimedStates(now: now)
     }

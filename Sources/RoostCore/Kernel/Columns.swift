@@ -69,6 +69,7 @@ extension ColumnValue where Self: WireEnumeration {
     func column() -> SQLValue { .text(rawValue) }
 }
 
+extension ChannelPolicy.Audience: ColumnValue {}
 extension MembershipState: ColumnValue {}
 extension HiddenState: ColumnValue {}
 extension InvitationState: ColumnValue {}

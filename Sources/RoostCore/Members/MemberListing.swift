@@ -137,10 +137,7 @@ extension [SortKey] {
 extension User {
     /// Reads the columns of ``columns``, which hold nothing where there is no such user.
     fileprivate init?(readingIfThere row: inout RowReader) throws {
-        guard let id = row.optionalString() else { return nil }
-        self.init(
-            userId: UserID(id), displayName: row.optionalString(), avatarFileId: row.optionalString(),
-            metadata: try row.optionalJSON(),
-            createdAt: row.timestamp(), updatedAt: row.timestamp(), version: row.int64())
+        if row.isNull { return nil }
+        try self.init(reading: &row)
     }
 }
