@@ -1,0 +1,56 @@
+"""What the declarations that are written have in common: the type that they are of, and where lines break."""
+
+from typing import NamedTuple
+
+from deriving.declarations import Type
+
+# As in .swift-format.
+COLUMNS_MAX = 132
+INDENT = "    "
+
+
+class Asked(NamedTuple):
+    type: Type
+    # Gives the type of a name.
+    known: object
+    what: str
+    # What the line says behind that.
+    said: str
+
+
+def depth_of(type):
+    """How far what stands in a type is indented."""
+    return len(INDENT) * (type.name.count(".") + 1)
+
+
+def filled(head, parts, tail, indent):
+    """A declaration on one line if it has room there, else its parts on as few lines as they need.
+
+    >>> filled("init(", ["a: Int", "b: Int"], ") {", 4)
+    ['init(a: Int, b: Int) {']
+    >>> filled("init(", [f"a{number}: SomeType" for number in range(9)], ") {", 20)[2:]
+    ['    a7: SomeType, a8: SomeType', ') {']
+    """
+    line = head + ", ".join(parts) + tail
+    if indent + len(line) <= COLUMNS_MAX:
+        return [line]
+    return [head, *(INDENT + each for each in wrapped(parts, COLUMNS_MAX - indent - len(INDENT))), tail]
+
+
+def wrapped(parts, width):
+    lines = []
+    for number, part in enumerate(parts):
+        part += "," if number + 1 < len(parts) else ""
+        if lines and len(lines[-1]) + 1 + len(part) <= width:
+            lines[-1] += " " + part
+        else:
+            lines.append(part)
+    return lines
+
+
+def assigned(head, value, indent):
+    """
+    >>> assigned("a =", "1", 4), assigned("a =", "1", 128)
+    (['a = 1'], ['a =', '    1'])
+    """
+    return [f"{head} {value}"] if indent + len(f"{head} {value}") <= COLUMNS_MAX else [head, INDENT + value]

@@ -1,0 +1,135 @@
+"""Finds what is asked for, and puts it in its place."""
+
+import re
+
+from deriving.declarations import MODIFIERS, Unreadable, code_of, end_of_declaration, line_of, lookup, types_in
+from deriving.initialisers import write_flat_init, write_init
+from deriving.lines import Asked
+from deriving.rows import write_bind, write_columns, write_reading
+from deriving.wire import write_decode, write_encode, write_keys, write_members, write_write
+
+# What can be asked for: how its declaration begins, and what writes it.
+WRITERS = {
+    "init": (r"init(?=\()", write_init),
+    "package init": (r"init(?=\()", write_init),
+    "flat init": (r"init(?=\()", write_flat_init),
+    "write(to:)": (r"func write(?=\(to )", write_write),
+    "writeMembers(to:)": (r"func writeMembers(?=\(to )", write_members),
+    "CodingKeys": (r"enum CodingKeys\b", write_keys),
+    "encode(to:)": (r"func encode(?=\(to )", write_encode),
+    "init(from:)": (r"init(?=\(from )", write_decode),
+    "columns": (r"(?:let|func) columns\b", write_columns),
+    "init(reading:)": (r"init(?=\(reading )", write_reading),
+    "bind(to:)": (r"func bind(?=\(to )", write_bind),
+}
+
+# What looks like a line that asks for something.
+ANY_MARKER = re.compile(r"^[ \t]*//\s*derive[sd]?\b[^\n]*$", re.MULTILINE | re.IGNORECASE)
+MARKER = re.compile(r"^(?P<indent>[ \t]*)// derived: (?P<what>[^\n]+)\n(?P<docs>(?:[ \t]*///[^\n]*\n)*)", re.MULTILINE)
+
+
+def rewritten(text, path, known):
+    """The text with everything written that it asks for. `known` gives the type of a name, for types of other files."""
+    code = code_of(text)
+    types = types_in(text, path, code)
+    refuse_misspelt(text, path)
+    refuse_unmarked(text, code, types)
+    for match in reversed(list(MARKER.finditer(text))):
+        line = line_of(text, match.start("what"))
+        around = [type for type in types if type.start < match.start() < type.end]
+        if not around:
+            raise Unreadable(f"{path}:{line}: no type is around that could have something derived")
+        what, said = parts_of_marker(match)
+        # What a row has otherwise is said once.
+        before = [each for each in MARKER.finditer(text, around[-1].start, match.start()) if parts_of_marker(each)[0] == "columns"]
+        if what in ("init(reading:)", "bind(to:)") and before:
+            said = parts_of_marker(before[-1])[1]
+        if what not in WRITERS:
+            raise Unreadable(f"{path}:{line}: {what} isn't known; what can be derived: {', '.join(WRITERS)}")
+        type = known(around[-1].name)
+        if type is None:
+            raise Unreadable(f"{path}:{line}: {around[-1].name} is declared nowhere")
+        pattern, write = WRITERS[what]
+        for field in type.fields:
+            if field.type is None:
+                raise Unreadable(f"{type.path}:{field.line}: {field.name} needs a type here, for what is derived from it")
+        try:
+            lines = write(Asked(type, known, what, said))
+        except Unreadable as error:
+            raise Unreadable(f"{path}:{line}: {error}") from None
+        start = match.end()
+        declared = re.compile(rf"[ \t]*{MODIFIERS}{pattern}").match(code, start)
+        end = end_of_declaration(text, code, declared.end()) if declared else start
+        written = "".join(match["indent"] + each + "\n" if each else "\n" for each in lines)
+        text = text[:start] + written + text[end:]
+    return text
+
+
+def parts_of_marker(match):
+    """What is to be derived, and what is said behind that."""
+    return re.fullmatch(r"((?:package |flat )?[^\s,]+)(?:,? (.*))?", match["what"]).groups("")
+
+
+def refuse_misspelt(text, path):
+    """
+    >>> refuse_misspelt("struct A {\\n    // Derived: init\\n}", "A.swift")
+    Traceback (most recent call last):
+    deriving.declarations.Unreadable: A.swift:2: “// Derived: init” asks for nothing; it is written “// derived: …”
+    """
+    for match in ANY_MARKER.finditer(text):
+        if not MARKER.match(text, match.start()):
+            raise Unreadable(f"{path}:{line_of(text, match.start())}: “{match[0].strip()}” asks for nothing; it is written “// derived: …”")
+
+
+def refuse_unmarked(text, code, types):
+    """An initialiser by hand that says what follows from the fields is one that is forgotten when a field comes.
+
+    >>> def refuse(text): refuse_unmarked(text, code_of(text), types_in(text, "A.swift"))
+    >>> refuse("public struct A {\\n    let a: Int\\n    public init(a: Int) {\\n        self.a = a\\n    }\\n}")
+    Traceback (most recent call last):
+    deriving.declarations.Unreadable: A.swift:3: this initialiser follows from the fields of A; put “// derived: init” above it
+    >>> refuse("public struct A {\\n    let a: Int\\n    // derived: init\\n    public init(a: Int) { self.a = a }\\n}")
+    >>> refuse("public struct A {\\n    let a: Int\\n    public init(a: Int) { self.a = abs(a) }\\n}")
+    """
+    for type in types:
+        # What wraps one value has nothing to forget.
+        if type.kind != "struct" or not type.access or any(field.type is None or field.name == "rawValue" for field in type.fields):
+            continue
+        derived = squeezed("\n".join(write_init(Asked(type, None, "init", ""))))
+        for match in re.compile(rf"^[ \t]*{MODIFIERS}init(?=\()", re.MULTILINE).finditer(code, type.start, type.end):
+            end = end_of_declaration(text, code, match.end())
+            above = re.sub(r"(?:[ \t]*///[^\n]*\n)*\Z", "", text[:match.start()])
+            if squeezed(text[match.start():end]) == derived and "// derived: " not in above[above.rfind("\n", 0, len(above) - 1) + 1:]:
+                raise Unreadable(
+                    f"{type.path}:{line_of(text, match.end())}: this initialiser follows from the fields of {type.name}; "
+                    "put “// derived: init” above it")
+
+
+def squeezed(text):
+    return re.sub(r"\s", "", text)
+
+
+def refuse_unread(types, texts):
+    """What is said behind a field is for what is derived of its type. Where nothing is, it says nothing.
+
+    >>> text = 'struct A {\\n    var a: Int  // wire: "b"\\n}'
+    >>> refuse_unread(types_in(text, "A.swift"), [text])
+    Traceback (most recent call last):
+    deriving.declarations.Unreadable: A.swift:2: nothing is derived of A that reads what is said behind a
+    """
+    read = set()
+    for text in texts:
+        types_here = types_in(text, "")
+        for match in MARKER.finditer(text):
+            around = [type for type in types_here if type.start < match.start() < type.end]
+            if around and parts_of_marker(match)[0] not in ("init", "package init"):
+                read.add(around[-1].name)
+    for type in types:
+        for field in type.fields:
+            if field.options and type.name not in read:
+                raise Unreadable(f"{type.path}:{field.line}: nothing is derived of {type.name} that reads what is said behind {field.name}")
+
+
+def in_one_file(text):
+    """A file written that needs no other, for examples."""
+    return rewritten(text, "A.swift", lookup(types_in(text, "A.swift")))

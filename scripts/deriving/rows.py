@@ -1,0 +1,158 @@
+"""Writes the columns of a row, and what reads and binds them."""
+
+import re
+from typing import NamedTuple
+
+from deriving.declarations import Field, Type, Unreadable
+from deriving.lines import COLUMNS_MAX, INDENT, Asked, depth_of, filled, wrapped
+
+
+class Column(NamedTuple):
+    field: Field
+    name: str
+    # Whether the caller passes what is selected.
+    is_given: bool
+
+
+def row_of(asked):
+    """The columns, the fields that the caller passes, and the table's name before the columns.
+
+    >>> fields = [Field(name, "Int", default, (), 1) for name, default in [("aId", None), ("b", "1"), ("c", None)]]
+    >>> type = Type("A", "struct", "", fields, (), "A.swift", 1, 0, 0)
+    >>> columns, handed, table = row_of(Asked(type, None, "columns", "of m, without b and c, aId as other"))
+    >>> [column.name for column in columns], [field.name for field in handed], table
+    (['other'], ['c'], 'm')
+    >>> row_of(Asked(type, None, "columns", "without d"))
+    Traceback (most recent call last):
+    deriving.declarations.Unreadable: A has no field d
+    """
+    table, names, without, given = None, {}, [], []
+    for clause in filter(None, asked.said.split(", ")):
+        if said := re.fullmatch(r"of (\w+)", clause):
+            table = said[1]
+        elif said := re.fullmatch(r"(\w+) as ([\w.]+)", clause):
+            names[said[1]] = said[2]
+        elif clause.startswith("without "):
+            without = clause.removeprefix("without ").split(" and ")
+        elif clause.startswith("given "):
+            given = clause.removeprefix("given ").split(" and ")
+        else:
+            raise Unreadable(f"“{clause}” isn't known; known: of table, field as column, given field, without field and field")
+    fields = {field.name: field for field in asked.type.fields}
+    if unknown := [name for name in [*names, *given, *without] if name not in fields]:
+        raise Unreadable(f"{asked.type.name} has no field {unknown[0]}")
+    columns = [
+        Column(field, names.get(field.name, snake(field.name)), field.name in given)
+        for field in asked.type.fields if field.name not in without
+    ]
+    return columns, [fields[name] for name in without if fields[name].default is None], table
+
+
+def snake(name):
+    """
+    >>> snake("lastReadAt"), snake("seq")
+    ('last_read_at', 'seq')
+    """
+    return re.sub(r"([A-Z])", lambda letter: "_" + letter[1].lower(), name)
+
+
+def stands_inline(field):
+    return field.is_inline or "inline" in field.options
+
+
+def write_columns(asked):
+    """
+    >>> text = '''struct A {
+    ...     var aId: Int
+    ...     var content: B  // inline
+    ...     var isC: Bool = false
+    ...     var seq: Int
+    ... }
+    ... struct B { var d: Int?; var g: Int }
+    ... extension A {
+    ...     // derived: columns of a, without isC and seq
+    ...
+    ...     // derived: init(reading:)
+    ...
+    ...     // derived: bind(to:)
+    ... }
+    ... extension B {
+    ...     // derived: columns of table, d as e, g as h.g
+    ... }
+    ... extension C {
+    ...     // derived: columns, given f
+    ... }
+    ... struct C { var f: Int }'''
+    >>> print(in_one_file(text).partition("extension A {\\n")[2])
+        // derived: columns of a, without isC and seq
+        static let columns: SQL = "a.a_id, \\(B.columns)"
+    <BLANKLINE>
+        // derived: init(reading:)
+        init(reading row: inout RowReader, seq: Int) throws {
+            try self.init(aId: row.value(), content: B(reading: &row), seq: seq)
+        }
+    <BLANKLINE>
+        // derived: bind(to:)
+        func bind(to sql: inout SQL.Interpolation) throws {
+            try sql.bind(aId)
+            try sql.bind(content)
+        }
+    }
+    extension B {
+        // derived: columns of table, d as e, g as h.g
+        static func columns(of table: SQL) -> SQL { "\\(table).e, h.g" }
+    }
+    extension C {
+        // derived: columns, given f
+        static func columns(f: SQL) -> SQL { "\\(f)" }
+    }
+    struct C { var f: Int }
+    """
+    columns, _, table = row_of(asked)
+    prefix = "" if table is None else "\\(table)." if table == "table" else f"{table}."
+    names = [
+        f"\\({column.field.type}.columns)" if stands_inline(column.field)
+        else f"\\({column.field.name})" if column.is_given
+        else column.name if "." in column.name
+        else prefix + column.name
+        for column in columns
+    ]
+    parameters = ["of table: SQL"] * (table == "table") + [f"{column.field.name}: SQL" for column in columns if column.is_given]
+    if parameters:
+        head, tail = f"static func columns({', '.join(parameters)}) -> SQL {{", "}"
+    else:
+        head, tail = "static let columns: SQL =", ""
+    line = f'{head} "{", ".join(names)}" {tail}'.rstrip()
+    if depth_of(asked.type) + len(line) <= COLUMNS_MAX:
+        return [line]
+    # What is interpolated is Swift; in it nothing is broken.
+    lines = wrapped(names, COLUMNS_MAX - 2 * len(INDENT))
+    if tail:
+        return [head, *(INDENT + each for each in ['"""', *lines, '"""']), tail]
+    return [f'{head} """', *(INDENT + each for each in lines), INDENT + '"""']
+
+
+def write_reading(asked):
+    columns, given, _ = row_of(asked)
+    arguments = []
+    in_row = {column.field for column in columns}
+    for field in asked.type.fields:
+        if field in in_row:
+            value = f"{field.type}(reading: &row)" if stands_inline(field) else "row.value()"
+            arguments.append(f"{field.name}: {value}")
+        elif field in given:
+            arguments.append(f"{field.name}: {field.name}")
+    parameters = ["reading row: inout RowReader"] + [f"{field.name}: {field.type}" for field in given]
+    called = filled("try self.init(", arguments, ")", depth_of(asked.type) + len(INDENT))
+    if called[-1] == ")":
+        called[-2:] = [called[-2] + ")"]
+    return [*filled("init(", parameters, ") throws {", depth_of(asked.type)), *(INDENT + each for each in called), "}"]
+
+
+def write_bind(asked):
+    columns, _, _ = row_of(asked)
+    return [
+        "func bind(to sql: inout SQL.Interpolation) throws {",
+        *(INDENT + f"try sql.bind({column.field.name})" for column in columns),
+        "}",
+    ]

@@ -1,0 +1,188 @@
+"""Writes what makes JSON of a type, and the type of JSON."""
+
+import re
+from typing import NamedTuple, Optional
+
+from deriving.declarations import Field, Unreadable, is_optional, wrapped_type
+from deriving.lines import COLUMNS_MAX, INDENT, assigned, depth_of, filled, wrapped
+
+
+class Member(NamedTuple):
+    """A member of the JSON object that a type is."""
+    key: str
+    # How it is read off the value: `counters.seq`.
+    path: str
+    type: str
+    default: Optional[str]
+    may_be_absent: bool
+    # The field that it is one of, if that one's fields stand among those of the type.
+    inlined_in: Optional[Field]
+    name: str
+
+
+def members_of(asked, type=None, inlined_in=None):
+    """The members of the object in their order on the wire."""
+    members, last = [], []
+    for field in (type or asked.type).fields:
+        key, is_inline, may_be_absent, ending = field.name, False, False, None
+        for option in field.options:
+            if named := re.fullmatch(r'"(\w+)"', option):
+                key = named[1]
+            elif option in ("inline", "inline everywhere"):
+                is_inline = True
+            elif option == "may be absent":
+                may_be_absent = True
+            elif said := re.fullmatch(r"(\w+) last", option):
+                ending = said[1]
+            else:
+                raise Unreadable(f'of {field.name} is said “{option}”; known: "name", inline, inline with “name last”, may be absent')
+        if may_be_absent and (field.default is None or field.default == "nil"):
+            raise Unreadable(f"{field.name} may be absent and has no default")
+        if not is_inline:
+            path = f"{inlined_in.name}.{field.name}" if inlined_in else field.name
+            members.append(Member(key, path, field.type, field.default, may_be_absent, inlined_in, field.name))
+            continue
+        inner = asked.known(field.type)
+        if inner is None or inlined_in:
+            raise Unreadable(f"{field.name} can't stand inline: {field.type} is " + ("inline itself" if inner else "declared nowhere"))
+        for member in members_of(asked, inner, field):
+            (last if member.name == ending else members).append(member)
+        if ending and not any(member.name == ending for member in last):
+            raise Unreadable(f"{field.type} has no {ending}")
+    return members + last
+
+
+def writes_null(asked, member):
+    if unknown := set(asked.type.options) - {"nil is null"}:
+        raise Unreadable(f"of {asked.type.name} is said “{unknown.pop()}”; known: nil is null")
+    return "nil is null" in asked.type.options and is_optional(member.type)
+
+
+def write_write(asked):
+    """
+    >>> text = '''struct A {  // wire: nil is null
+    ...     var a: Int?
+    ...     var b: B  // wire: inline, d last
+    ...     var e: Int = 1  // wire: "f", may be absent
+    ... }
+    ... struct B { var c: Int; var d: Int? }
+    ... extension A {
+    ...     // derived: write(to:)
+    ...     // derived: CodingKeys
+    ...     // derived: encode(to:)
+    ...     // derived: init(from:)
+    ... }'''
+    >>> print(in_one_file(text).partition("extension A {\\n")[2])
+        // derived: write(to:)
+        public func write(to json: inout JSONBytes) {
+            json.beginObject()
+            json.memberOrNull("a", a)
+            json.member("c", b.c)
+            json.member("f", e)
+            json.memberOrNull("d", b.d)
+            json.endObject()
+        }
+        // derived: CodingKeys
+        private enum CodingKeys: String, CodingKey {
+            case a, c
+            case e = "f"
+            case d
+        }
+        // derived: encode(to:)
+        public func encode(to encoder: any Encoder) throws {
+            var container = encoder.container(keyedBy: CodingKeys.self)
+            try container.encode(a, forKey: .a)
+            try container.encode(b.c, forKey: .c)
+            try container.encode(e, forKey: .e)
+            try container.encode(b.d, forKey: .d)
+        }
+        // derived: init(from:)
+        public init(from decoder: any Decoder) throws {
+            let container = try decoder.container(keyedBy: CodingKeys.self)
+            a = try container.decodeIfPresent(Int.self, forKey: .a)
+            let c = try container.decode(Int.self, forKey: .c)
+            e = try container.decodeIfPresent(Int.self, forKey: .e) ?? 1
+            let d = try container.decodeIfPresent(Int.self, forKey: .d)
+            b = B(c: c, d: d)
+        }
+    }
+    """
+    return [
+        "public func write(to json: inout JSONBytes) {",
+        INDENT + "json.beginObject()",
+        *(INDENT + line for line in member_lines(asked)),
+        INDENT + "json.endObject()",
+        "}",
+    ]
+
+
+def write_members(asked):
+    return [
+        "public func writeMembers(to json: inout JSONBytes) {",
+        *(INDENT + line for line in member_lines(asked)),
+        "}",
+    ]
+
+
+def member_lines(asked):
+    return [
+        f'json.{"memberOrNull" if writes_null(asked, member) else "member"}("{member.key}", {member.path})'
+        for member in members_of(asked)
+    ]
+
+
+def write_keys(asked):
+    lines, plain = [], []
+    for member in members_of(asked):
+        if member.key == member.name:
+            plain.append(member.name)
+            continue
+        lines += cases(plain) + [f'case {member.name} = "{member.key}"']
+        plain = []
+    lines += cases(plain)
+    return ["private enum CodingKeys: String, CodingKey {", *(INDENT + line for line in lines), "}"]
+
+
+def cases(names):
+    """
+    >>> cases(["a", "b"]), cases([])
+    (['case a, b'], [])
+    """
+    return ["case " + line.removesuffix(",") for line in wrapped(names, COLUMNS_MAX - 3 * len(INDENT))] if names else []
+
+
+def write_encode(asked):
+    lines = [
+        f"try container.encode{'IfPresent' * (is_optional(member.type) and not writes_null(asked, member))}"
+        f"({member.path}, forKey: .{member.name})"
+        for member in members_of(asked)
+    ]
+    return [
+        "public func encode(to encoder: any Encoder) throws {",
+        INDENT + "var container = encoder.container(keyedBy: CodingKeys.self)",
+        *(INDENT + line for line in lines),
+        "}",
+    ]
+
+
+def write_decode(asked):
+    lines, inlined = [], {}
+    for member in members_of(asked):
+        value = (
+            f"try container.decode{'IfPresent' * (is_optional(member.type) or member.may_be_absent)}"
+            f"({wrapped_type(member.type)}.self, forKey: .{member.name})"
+        )
+        value += f" ?? {member.default}" if member.may_be_absent else ""
+        if member.inlined_in:
+            inlined.setdefault(member.inlined_in, []).append(member.name)
+        lines += assigned(f"{'let ' * bool(member.inlined_in)}{member.name} =", value, depth_of(asked.type) + len(INDENT))
+    for field, names in inlined.items():
+        # In the order of its own initialiser, whatever the wire's.
+        ordered = [inner.name for inner in asked.known(field.type).fields if inner.name in names]
+        lines += filled(f"{field.name} = {field.type}(", [f"{name}: {name}" for name in ordered], ")", depth_of(asked.type) + len(INDENT))
+    return [
+        "public init(from decoder: any Decoder) throws {",
+        INDENT + "let container = try decoder.container(keyedBy: CodingKeys.self)",
+        *(INDENT + line for line in lines),
+        "}",
+    ]
