@@ -72,7 +72,7 @@ extension RealClusterTests {
                 // Before it stands bob's own message.
                 #expect(try await bob.messages(1, of: Self.general) == [second])
                 let end = try await bob.event(of: .channel(Self.general))
-                #expect(end.kind == .channelDestroyed)
+                #expect(end.kind == .channelDeleted)
                 #expect(end.rows.channel?.deletedAt != nil)
                 let refusal = await #expect(throws: RoostError.self) { try await bob.send(Self.general, "3") }
                 #expect(refusal?.code == .notPermitted)

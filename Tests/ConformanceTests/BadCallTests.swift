@@ -13,7 +13,7 @@ import Testing
     }
 
     private static func send(_ fields: String) -> String {
-        #"{"call":1,"operation":"messages.send","with":{"channel":"general","clientId":"c","text":"x","# + fields + "}}"
+        #"{"call":1,"operation":"message.send","with":{"channel":"general","clientId":"c","text":"x","# + fields + "}}"
     }
 
     static let cases: [Case] = [
@@ -22,37 +22,37 @@ import Testing
             field: "operation"),
         Case(name: "no operation", frame: #"{"call":1}"#, code: .invalidArgument, field: "operation"),
         Case(
-            name: "a missing field", frame: #"{"call":1,"operation":"members.join","with":{}}"#, code: .invalidArgument,
+            name: "a missing field", frame: #"{"call":1,"operation":"member.join","with":{}}"#, code: .invalidArgument,
             field: "channel"),
         Case(
-            name: "a field of the wrong type", frame: #"{"call":1,"operation":"members.join","with":{"channel":7}}"#,
+            name: "a field of the wrong type", frame: #"{"call":1,"operation":"member.join","with":{"channel":7}}"#,
             code: .invalidArgument, field: "channel"),
         Case(
-            name: "a null field", frame: #"{"call":1,"operation":"members.join","with":{"channel":null}}"#, code: .invalidArgument,
+            name: "a null field", frame: #"{"call":1,"operation":"member.join","with":{"channel":null}}"#, code: .invalidArgument,
             field: "channel"),
         Case(
-            name: "an unknown field", frame: #"{"call":1,"operation":"members.join","with":{"channel":"general","chanel":"x"}}"#,
+            name: "an unknown field", frame: #"{"call":1,"operation":"member.join","with":{"channel":"general","chanel":"x"}}"#,
             code: .invalidArgument, field: "chanel"),
-        Case(name: "fields that are no object", frame: #"{"call":1,"operation":"members.join","with":[]}"#, code: .invalidArgument),
+        Case(name: "fields that are no object", frame: #"{"call":1,"operation":"member.join","with":[]}"#, code: .invalidArgument),
         Case(
-            name: "an empty id", frame: #"{"call":1,"operation":"members.join","with":{"channel":""}}"#, code: .invalidArgument,
+            name: "an empty id", frame: #"{"call":1,"operation":"member.join","with":{"channel":""}}"#, code: .invalidArgument,
             field: "channel"),
         Case(
-            name: "an id with a control character", frame: #"{"call":1,"operation":"members.join","with":{"channel":"a\u0000b"}}"#,
+            name: "an id with a control character", frame: #"{"call":1,"operation":"member.join","with":{"channel":"a\u0000b"}}"#,
             code: .invalidArgument, field: "channel"),
         Case(
-            name: "an id with a slash", frame: #"{"call":1,"operation":"members.join","with":{"channel":"a/b"}}"#,
+            name: "an id with a slash", frame: #"{"call":1,"operation":"member.join","with":{"channel":"a/b"}}"#,
             code: .invalidArgument, field: "channel"),
         Case(
-            name: "an unknown channel", frame: #"{"call":1,"operation":"members.join","with":{"channel":"nowhere"}}"#,
+            name: "an unknown channel", frame: #"{"call":1,"operation":"member.join","with":{"channel":"nowhere"}}"#,
             code: .notFound, field: "channel"),
         Case(
             name: "not a member",
-            frame: #"{"call":1,"operation":"messages.send","with":{"channel":"other","clientId":"c","text":"x"}}"#, code: .notMember
+            frame: #"{"call":1,"operation":"message.send","with":{"channel":"other","clientId":"c","text":"x"}}"#, code: .notMember
         ),
         Case(
             name: "an empty text",
-            frame: #"{"call":1,"operation":"messages.send","with":{"channel":"general","clientId":"c","text":""}}"#,
+            frame: #"{"call":1,"operation":"message.send","with":{"channel":"general","clientId":"c","text":""}}"#,
             code: .invalidArgument, field: "text"),
         Case(name: "metadata that is no object", frame: send(#""metadata":[1]"#), code: .invalidArgument, field: "metadata"),
         Case(
@@ -74,36 +74,36 @@ import Testing
             frame: #"{"call":1,"operation":"reading.mark","with":{"channel":"general","seq":1.5}}"#, code: .invalidArgument,
             field: "seq"),
         Case(
-            name: "a page of 0", frame: #"{"call":1,"operation":"messages.list","with":{"channel":"general","limit":0}}"#,
+            name: "a page of 0", frame: #"{"call":1,"operation":"message.list","with":{"channel":"general","limit":0}}"#,
             code: .invalidArgument, field: "limit"),
         Case(
-            name: "a page of 101", frame: #"{"call":1,"operation":"messages.list","with":{"channel":"general","limit":101}}"#,
+            name: "a page of 101", frame: #"{"call":1,"operation":"message.list","with":{"channel":"general","limit":101}}"#,
             code: .limitExceeded, field: "limit"),
         Case(
             name: "two positions",
-            frame: #"{"call":1,"operation":"messages.list","with":{"channel":"general","before":5,"after":1}}"#,
+            frame: #"{"call":1,"operation":"message.list","with":{"channel":"general","before":5,"after":1}}"#,
             code: .invalidArgument, field: "before"),
         Case(
             name: "changes of the future",
-            frame: #"{"call":1,"operation":"streams.channelChanges","with":{"channel":"general","after":999999}}"#,
+            frame: #"{"call":1,"operation":"stream.channelChanges","with":{"channel":"general","after":999999}}"#,
             code: .resyncRequired, field: "after"),
         Case(
-            name: "an unknown type", frame: #"{"call":1,"operation":"channels.create","with":{"type":"secret"}}"#,
+            name: "an unknown type", frame: #"{"call":1,"operation":"channel.create","with":{"type":"secret"}}"#,
             code: .invalidArgument, field: "type"),
         Case(
             name: "an id that is taken",
-            frame: #"{"call":1,"operation":"channels.create","with":{"channel":"general","type":"community"}}"#,
+            frame: #"{"call":1,"operation":"channel.create","with":{"channel":"general","type":"community"}}"#,
             code: .alreadyExists, field: "channel"),
         Case(
             name: "an unknown first member",
-            frame: #"{"call":1,"operation":"channels.create","with":{"type":"community","users":["nobody"]}}"#, code: .notFound,
+            frame: #"{"call":1,"operation":"channel.create","with":{"type":"community","users":["nobody"]}}"#, code: .notFound,
             field: "users"),
         Case(
             name: "someone else's message",
-            frame: #"{"call":1,"operation":"messages.edit","with":{"channel":"general","message":"MESSAGE","text":"mine"}}"#,
+            frame: #"{"call":1,"operation":"message.edit","with":{"channel":"general","message":"MESSAGE","text":"mine"}}"#,
             code: .notMessageOwner),
         Case(
-            name: "an admin's operation", frame: #"{"call":1,"operation":"users.upsert","with":{"user":"zoe"}}"#,
+            name: "an admin's operation", frame: #"{"call":1,"operation":"user.upsert","with":{"user":"zoe"}}"#,
             code: .notPermitted),
     ]
 

@@ -59,7 +59,7 @@ import Testing
     func fragments() async throws {
         let server = try await TestServer()
         let socket = try await server.socket("ann")
-        let text = Array(#"{"call":1,"operation":"users.me","with":{}}"#.utf8)
+        let text = Array(#"{"call":1,"operation":"user.me","with":{}}"#.utf8)
         try await socket.connection.send(RawSocket.frame(opcode: 1, Array(text[..<9]), isFinal: false))
         try await socket.connection.send(RawSocket.frame(opcode: 9, [1]))
         try await socket.connection.send(RawSocket.frame(opcode: 0, Array(text[9...]), isFinal: true))

@@ -84,20 +84,20 @@ import Testing
         try await people("bob", on: server)
         var runs: [CommandRun] = []
         for words in [
-            "call channels.create channel=team displayName=The_Team policy.send=operators --as ann",
-            "call messages.send channel=team clientId=1 text=Good_morning metadata.mood=3 --as ann",
-            "call messages.list channel=team limit=1 --as ann", "call members.add channel=team users=bob,zed --as ann",
-            "call messages.send channel=team clientId=2 text=no --as bob", "call channels.silence channel=team seconds=-2 --as ann",
-            "call channels.get channel=team --as ann --token nonsense", "call channels.gett channel=team --as ann",
-            "call channels.get chanel=team --as ann", "call messages.list channel=team limit=x --as ann", "call", "call --list zz",
+            "call channel.create channel=team displayName=The_Team policy.send=operators --as ann",
+            "call message.send channel=team clientId=1 text=Good_morning metadata.mood=3 --as ann",
+            "call message.list channel=team limit=1 --as ann", "call member.add channel=team users=bob,zed --as ann",
+            "call message.send channel=team clientId=2 text=no --as bob", "call channel.silence channel=team seconds=-2 --as ann",
+            "call channel.get channel=team --as ann --token nonsense", "call channels.gett channel=team --as ann",
+            "call channel.get chanel=team --as ann", "call message.list channel=team limit=x --as ann", "call", "call --list zz",
         ] { runs.append(try await CommandRun.roost(words, on: server)) }
         #expect(
             runs.map { "\($0.status) \($0.errors.split(separator: "\n").first ?? "")" } == [
                 "0 ", "0 ", "0 ", "1 ", "1 Error: Only operators send in this channel. (send_not_allowed)",
                 "1 Error: seconds must be 1 or more, or -1 for ever. (invalid_argument)",
                 "1 Error: The token is not valid. (unauthenticated)",
-                "64 Error: There is no operation channels.gett. Did you mean channels.get? roost call --list shows all of them.",
-                "64 Error: channels.get has no field chanel. Did you mean channel? It has: channel.",
+                "64 Error: There is no operation channels.gett. Did you mean channel.get? roost call --list shows all of them.",
+                "64 Error: channel.get has no field chanel. Did you mean channel? It has: channel.",
                 "64 Error: limit must be a whole number of at most 64 bits; it is 'x'.",
                 "64 Error: Which operation? roost call --list shows all of them.",
                 "64 Error: No operation has zz in its name. roost call --list shows all of them.",
@@ -111,7 +111,7 @@ import Testing
 
         // The commands for scripts print the same as JSON.
         for (call, command) in [
-            ("call types.list", "channels types --json"), ("call members.list channel=team", "members list team --json"),
+            ("call type.list", "channels types --json"), ("call member.list channel=team", "members list team --json"),
         ] {
             let pair = [
                 try await CommandRun.roost("\(call) --as ann", on: server),
@@ -123,10 +123,10 @@ import Testing
         }
         // A backend, in a user's name; and what a shell asks for while one types.
         let token = try await server.token("backend", role: .service)
-        let mine = try await CommandRun.roost("call users.me --as ann", on: server, token: token)
+        let mine = try await CommandRun.roost("call user.me --as ann", on: server, token: token)
         #expect(try JSONDecoder().decode(User.self, from: Data(mine.output.utf8)).userId == "ann")
         let offered = try await CommandRun.roost("---completion call -- positional@0 2 10 roost call messages.s", on: server)
-        #expect(offered.lines == ["messages.send"])
+        #expect(offered.lines == ["message.send"])
         try await server.stop()
     }
 

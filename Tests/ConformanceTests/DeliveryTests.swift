@@ -84,7 +84,7 @@ import Testing
         _ = try await bob.nextEvent()
         try await ann.call(DeleteChannel(channel: "general"))
         let event = try await bob.nextEvent()
-        #expect(event.kind == .channelDestroyed && event.rows.channel?.deletedAt != nil)
+        #expect(event.kind == .channelDeleted && event.rows.channel?.deletedAt != nil)
         let refusal = await #expect(throws: RoostError.self) {
             try await bob.call(SendMessage(channel: "general", clientId: "1", text: "too late"))
         }

@@ -27,7 +27,7 @@ import Testing
     func refused(_ bad: Case) async throws {
         let server = try await TestServer()
         let socket = try await server.socket("ann")
-        try await socket.send(text: #"{"call":1,"operation":"channels.create","with":\#(bad.fields)}"#)
+        try await socket.send(text: #"{"call":1,"operation":"channel.create","with":\#(bad.fields)}"#)
         let error = await #expect(throws: RoostError.self) { _ = try await socket.reply(to: 1, as: JSONValue.self) }
         #expect([error?.code.rawValue, error?.field] == ["invalid_argument", bad.field])
 
@@ -42,7 +42,7 @@ import Testing
     func frames() async throws {
         let server = try await TestServer()
         let socket = try await server.socket("ann")
-        try await socket.send(text: #"{"call":1,"operation":"users.me","call":2}"#)
+        try await socket.send(text: #"{"call":1,"operation":"user.me","call":2}"#)
         guard case .text(let text) = await socket.next() else { throw Missed("an error frame") }
         #expect(text.hasPrefix(#"{"error":{"code":"invalid_argument","message":"call is given more than once.""#))
         #expect(try await socket.call(GetMe()).userId == "ann")
@@ -54,7 +54,7 @@ import Testing
         let server = try await TestServer()
         let socket = try await server.socket("ann")
         let metadata = #"{"a":{"k":1},"b":[{"k":1},{"k":2}],"K":1,"k":"\"k\":1,","k ":0,"":{"":{}},"\"":1,"\\":2}"#
-        try await socket.send(text: #"{"call":1,"operation":"channels.create","with":{"type":"group","metadata":\#(metadata)}}"#)
+        try await socket.send(text: #"{"call":1,"operation":"channel.create","with":{"type":"group","metadata":\#(metadata)}}"#)
         let made = try await socket.reply(to: 1, as: ChannelView.self)
         #expect(made.channel.metadata == (try JSONDecoder().decode(JSONValue.self, from: Data(metadata.utf8))))
         try await server.stop()

@@ -64,7 +64,7 @@ import Testing
         #expect(refusals.filter { !$0.contains("address=127.0.0.1") } == [])
         #expect(lines.contains { $0.contains("A token was refused") && $0.contains("reason=") })
         #expect(
-            lines.contains { $0.contains("What others may do was changed") && $0.contains("types.put") && $0.contains("user=root") }
+            lines.contains { $0.contains("What others may do was changed") && $0.contains("type.put") && $0.contains("user=root") }
         )
     }
 
@@ -128,10 +128,10 @@ import Testing
             logger: Logger(label: "test", factory: { _ in LogLines { line in lines.withLock { $0.append(line) } } }))
         let caller = Caller(user: "root", role: .admin)
         for operation in Operations.all { security.done(operation.name, by: caller) }
-        security.done("types.put", by: caller)
+        security.done("type.put", by: caller)
         let logged = [
-            "roles.delete", "roles.put", "tokens.revoke", "types.delete", "types.put", "types.put", "users.deactivate",
-            "users.reactivate", "users.revokeTokens",
+            "role.delete", "role.put", "token.revoke", "type.delete", "type.put", "type.put", "user.deactivate",
+            "user.reactivate", "user.revokeTokens",
         ]
         #expect(lines.withLock { $0.sorted() } == logged.map { "operation=\($0) role=admin user=root" })
     }

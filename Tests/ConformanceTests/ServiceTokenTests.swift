@@ -13,22 +13,22 @@ import Testing
         for user in ["ann", "bob"] { _ = try await server.request("PUT", "/v1/users/\(user)", token: admin, body: "{}") }
         let asBob = ["Roost-Act-As: bob"]
         let preferences = try await server.call(
-            "users.updatePreferences", #"{"autoAcceptInvitations":false}"#, token: service, headers: asBob)
+            "preferences.update", #"{"autoAcceptInvitations":false}"#, token: service, headers: asBob)
         #expect(try preferences.decoded(Preferences.self).autoAcceptInvitations == false)
 
-        let made = try await server.call("channels.create", #"{"channel":"room","type":"group","users":["ann"]}"#, token: service)
+        let made = try await server.call("channel.create", #"{"channel":"room","type":"group","users":["ann"]}"#, token: service)
         let view = try made.decoded(ChannelView.self)
         #expect(view.channel.counters.memberCount == 1 && view.membership == nil)
 
-        let invited = try await server.call("invitations.send", #"{"channel":"room","users":["bob"]}"#, token: service)
+        let invited = try await server.call("invitation.send", #"{"channel":"room","users":["bob"]}"#, token: service)
         #expect(try invited.decoded(MemberResults.self).results == [MemberResult(userId: "bob", outcome: .invited)])
-        let accepted = try await server.call("invitations.accept", #"{"channel":"room"}"#, token: service, headers: asBob)
+        let accepted = try await server.call("invitation.accept", #"{"channel":"room"}"#, token: service, headers: asBob)
         #expect(try accepted.decoded(ChannelView.self).membership?.state == .member)
 
         // In the user's name the user's rights hold, not the backend's.
-        let deleting = try await server.call("channels.delete", #"{"channel":"room"}"#, token: service, headers: asBob)
+        let deleting = try await server.call("channel.delete", #"{"channel":"room"}"#, token: service, headers: asBob)
         #expect([String(deleting.status), deleting.code] == ["403", "not_permitted"])
-        let listed = try await server.call("channels.query", "{}", token: service, headers: asBob)
+        let listed = try await server.call("channel.query", "{}", token: service, headers: asBob)
         #expect(try listed.decoded(Page<ChannelView>.self).items.map(\.channel.channelId) == ["room"])
         try await server.stop()
     }
@@ -78,7 +78,7 @@ import Testing
         let server = try await TestServer()
         let token = try await server.token("backend", role: .service)
         func create(_ fields: String, _ headers: String...) async throws -> TestServer.Answer {
-            try await server.call("channels.create", fields, token: token, headers: headers)
+            try await server.call("channel.create", fields, token: token, headers: headers)
         }
         let first = try await create(#"{"type":"group"}"#, #"Idempotency-Key: "order \"7\"""#)
         let again = [
@@ -96,7 +96,7 @@ import Testing
             [#"Idempotency-Key: "one"#], [#"Idempotency-Key: "one", "two""#], [#"Idempotency-Key: "a\b""#], ["Idempotency-Key:"],
             ["Idempotency-Key: one", "Idempotency-Key: two"],
         ] {
-            let refused = try await server.call("channels.create", #"{"type":"group"}"#, token: token, headers: headers)
+            let refused = try await server.call("channel.create", #"{"type":"group"}"#, token: token, headers: headers)
             #expect([String(refused.status), refused.code] == ["400", "invalid_argument"])
         }
         let two = try await create(#"{"type":"group","idempotencyKey":"one"}"#, "Idempotency-Key: two")
@@ -108,10 +108,10 @@ import Testing
     func refusedHeaders() async throws {
         let server = try await TestServer()
         let token = try await server.token("ann")
-        _ = try await server.call("channels.create", #"{"channel":"general","type":"community"}"#, token: token)
+        _ = try await server.call("channel.create", #"{"channel":"general","type":"community"}"#, token: token)
         for (operation, fields) in [
-            ("messages.send", #"{"channel":"general","clientId":"1","text":"x"}"#), ("members.leave", #"{"channel":"general"}"#),
-            ("users.updateMe", #"{"displayName":"Ann"}"#), ("channels.get", #"{"channel":"general"}"#),
+            ("message.send", #"{"channel":"general","clientId":"1","text":"x"}"#), ("member.leave", #"{"channel":"general"}"#),
+            ("user.updateMe", #"{"displayName":"Ann"}"#), ("channel.get", #"{"channel":"general"}"#),
         ] {
             for header in ["Idempotency-Key", "If-Match"] {
                 let answer = try await server.call(operation, fields, token: token, headers: ["\(header): \"1\""])
@@ -120,7 +120,7 @@ import Testing
                 #expect(problem["detail"]?.text?.contains(operation) == true)
             }
         }
-        let channel = try await server.call("channels.get", #"{"channel":"general"}"#, token: token).decoded(ChannelView.self)
+        let channel = try await server.call("channel.get", #"{"channel":"general"}"#, token: token).decoded(ChannelView.self)
         #expect(channel.channel.counters.memberCount == 1 && channel.channel.counters.messageCount == 0)
         try await server.stop()
     }
@@ -129,10 +129,10 @@ import Testing
     func ifMatch() async throws {
         let server = try await TestServer()
         let token = try await server.token("ann")
-        _ = try await server.call("channels.create", #"{"channel":"general","type":"community","metadata":{"n":0}}"#, token: token)
+        _ = try await server.call("channel.create", #"{"channel":"general","type":"community","metadata":{"n":0}}"#, token: token)
         func update(_ number: Int, _ header: String) async throws -> TestServer.Answer {
             try await server.call(
-                "channels.update", #"{"channel":"general","metadata":{"n":\#(number)}}"#, token: token,
+                "channel.update", #"{"channel":"general","metadata":{"n":\#(number)}}"#, token: token,
                 headers: ["If-Match: \(header)"])
         }
         let first = try await update(1, #""1""#)
@@ -143,7 +143,7 @@ import Testing
             let refused = try await update(3, bad)
             #expect([refused.code, try refused.decoded(JSONValue.self)["field"]?.text] == ["invalid_argument", "If-Match"])
         }
-        let now = try await server.call("channels.get", #"{"channel":"general"}"#, token: token)
+        let now = try await server.call("channel.get", #"{"channel":"general"}"#, token: token)
         #expect(try now.decoded(ChannelView.self).channel.metadata == ["n": 1])
         #expect(now.headers["etag"] == nil)
         try await server.stop()
@@ -155,7 +155,7 @@ import Testing
         let token = try await server.token("ann")
         for (id, tag) in [("one", "a"), ("two", "b"), ("three", "a,b")] {
             let fields = #"{"channel":"\#(id)","type":"group","tags":["\#(tag)"]}"#
-            _ = try await server.call("channels.create", fields, token: token)
+            _ = try await server.call("channel.create", fields, token: token)
         }
         func found(_ query: String) async throws -> [ChannelID] {
             let answer = try await server.request("GET", "/v1/channels?" + query, token: token)

@@ -138,7 +138,7 @@ private final class Crowd: Sendable {
         }
     }
 
-    private static let list = #"{"call":9,"operation":"messages.list","with":{"channel":"heap","limit":100}}"#
+    private static let list = #"{"call":9,"operation":"message.list","with":{"channel":"heap","limit":100}}"#
 
     /// The statuses of `/readyz` from the first that isn't 200 to the end of the port.
     func askWhileItStops() async -> [Int] {

@@ -30,7 +30,7 @@ import Testing
         let body = fields(value)
         let answer = try await server.request("POST", "/v1/channels", token: try await server.token("ann"), body: body)
         let field = try answer.decoded(JSONValue.self)["field"]?.text
-        try await socket.send(text: #"{"call":1,"operation":"channels.create","with":\#(body)}"#)
+        try await socket.send(text: #"{"call":1,"operation":"channel.create","with":\#(body)}"#)
         var incoming = await socket.next()
         while incoming == .ping { incoming = await socket.next() }
         guard case .text(let text) = incoming else { throw Missed("an answer: \(incoming)") }
@@ -84,7 +84,7 @@ import Testing
             #expect(refusals == ["400", "invalid_argument", "metadata.k", "invalid_argument", "metadata.k"], "\(value)")
         }
         for value in Self.exact {
-            try await socket.send(text: #"{"call":1,"operation":"channels.create","with":\#(Self.fields(value))}"#)
+            try await socket.send(text: #"{"call":1,"operation":"channel.create","with":\#(Self.fields(value))}"#)
             let made = try await socket.reply(to: 1, as: ChannelView.self).channel.metadata?["k"]
             switch made {
             case .integer(let number): #expect(Decimal(string: value) == Decimal(string: "\(number)"), "\(value)")

@@ -71,7 +71,7 @@ import Testing
         #expect(welcome.hasPrefix(#"{"welcome":{"user":"ann""#))
 
         let byURL = try await RawSocket.open(port: server.port, path: "/v1/socket?token=\(token)")
-        try await byURL.send(text: #"{"call":1,"operation":"users.me"}"#)
+        try await byURL.send(text: #"{"call":1,"operation":"user.me"}"#)
         guard case .text(let refusal) = await byURL.next() else { throw Missed("a refusal") }
         #expect(refusal.contains("unauthenticated"))
         guard case .close(let code, _) = await byURL.next() else { throw Missed("a close") }
@@ -90,7 +90,7 @@ import Testing
         for answer in [refused, good] { #expect(answer.headers["set-cookie"] == nil) }
 
         let socket = try await RawSocket.open(port: server.port, headers: headers)
-        try await socket.send(text: #"{"call":1,"operation":"users.me"}"#)
+        try await socket.send(text: #"{"call":1,"operation":"user.me"}"#)
         guard case .text(let refusal) = await socket.next() else { throw Missed("a refusal") }
         #expect(refusal.contains("unauthenticated"))
         guard case .close(let code, _) = await socket.next() else { throw Missed("a close") }

@@ -67,7 +67,7 @@ extension Case {
             "by a member", as: "bob",
             SendMessage(
                 channel: "general", clientId: "new", text: "x", customType: "t", data: "d", metadata: ["k": 1], tags: ["t"])),
-        Case("messages.send", "a second time", as: "ann") {
+        Case("message.send", "a second time", as: "ann") {
             SendMessage(channel: "general", clientId: $0[0].clientId, text: "x")
         },
         Case(
@@ -77,15 +77,15 @@ extension Case {
         Case("to an ephemeral channel", as: "ann", SendMessage(channel: "echo", clientId: "new", text: "x")),
         Case("in a conversation", as: "bob", SendMessage(channel: "talk", clientId: "new", text: "x")),
         Case("while frozen, by its owner", as: "ann", SendMessage(channel: "cold", clientId: "new", text: "x")),
-        Case("messages.edit", "of one's own", as: "ann") {
+        Case("message.edit", "of one's own", as: "ann") {
             EditMessage(channel: "general", message: $0[0].messageId, text: "edited")
         },
-        Case("messages.edit", "of another's", as: "ann") {
+        Case("message.edit", "of another's", as: "ann") {
             EditMessage(channel: "general", message: $0[2].messageId, text: "edited")
         },
-        Case("messages.edit", "of nothing", as: "ann") { EditMessage(channel: "general", message: $0[0].messageId) },
-        Case("messages.delete", "of one's own", as: "bob") { DeleteMessage(channel: "general", message: $0[2].messageId) },
-        Case("messages.delete", "of another's", as: "ann") { DeleteMessage(channel: "general", message: $0[2].messageId) },
+        Case("message.edit", "of nothing", as: "ann") { EditMessage(channel: "general", message: $0[0].messageId) },
+        Case("message.delete", "of one's own", as: "bob") { DeleteMessage(channel: "general", message: $0[2].messageId) },
+        Case("message.delete", "of another's", as: "ann") { DeleteMessage(channel: "general", message: $0[2].messageId) },
         Case("of everything", as: "bob", MarkRead(channel: "general")),
         Case("reading.mark", "before an own message", as: "bob") { MarkRead(channel: "general", seq: $0[0].seq) },
         Case("of the beginning", as: "bob", MarkRead(channel: "general", seq: 0)),

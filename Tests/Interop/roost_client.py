@@ -451,7 +451,7 @@ class Client:
         """Resumes until nothing is left, then applies the events that came meanwhile."""
         while self.held is not None:
             try:
-                answer = await self.connection.call("streams.resume", **self.replica.positions())
+                answer = await self.connection.call("stream.resume", **self.replica.positions())
             except Refusal as refusal:
                 if refusal.code != "resync_required":
                     raise

@@ -98,9 +98,9 @@ class World:
         """A channel that the first one made and the others joined, and everyone's client."""
         clients = [await self.client(member) for member in members]
         channel = self.channel(name)
-        await clients[0].call("channels.create", channel=channel, type="community")
+        await clients[0].call("channel.create", channel=channel, type="community")
         for client in clients[1:]:
-            await client.call("members.join", channel=channel)
+            await client.call("member.join", channel=channel)
         for client in clients:
             await client.until_at(channel, len(members))
         return channel, clients
@@ -205,9 +205,9 @@ async def socket_is_described(world):
     equal(sorted(description["channels"]["socket"]["messages"]), sorted(frames), "messages of the channel")
     told = section("Streams")
     rows = [line.split("|")[1] for line in told.splitlines() if line.startswith("| `")]
-    events = {name for row in rows for name in re.findall(r"`([a-z_]+(?:\.[a-z_]+)?)`", row)} - {"seq", "after"}
+    events = {name for row in rows for name in re.findall(r"`([a-zA-Z]+(?:\.[a-zA-Z]+)?)`", row)} - {"seq", "after"}
     described = set(schemas["WatchedEvent"]["properties"]["event"]["enum"])
-    equal(sorted(name for name in events if "." in name or name == "mark_read"), sorted(described), "events")
+    equal(sorted(name for name in events if "." in name), sorted(described), "events")
     codes = {int(code) for code in re.findall(r"^\| (\d{4}) \|", section("Close codes"), re.M)}
     equal(sorted(code["code"] for code in description["x-close-codes"]), sorted(code for code in codes if code >= 1012), "close codes")
     for names in [description["components"]["messages"].values()]:
@@ -303,9 +303,9 @@ async def schemathesis(world):
     root = await world.http("root", "--role", "admin")
     # What the examples name is there, so that not every request ends at something that doesn't exist.
     for name in ("example", "x1"):
-        await root.call("users.upsert", user=name)
+        await root.call("user.upsert", user=name)
     with contextlib.suppress(Refusal):
-        await root.call("channels.create", channel="example", type="community", users=["x1"])
+        await root.call("channel.create", channel="example", type="community", users=["x1"])
     process = await asyncio.create_subprocess_exec(
         pathlib.Path(sys.executable).with_name("schemathesis"), "--config-file", pathlib.Path(__file__).with_name("schemathesis.toml"),
         "run", f"{URL}/openapi.json", "--continue-on-failure", "-H", f"Authorization: {root.http.headers['Authorization']}",
@@ -323,77 +323,77 @@ async def schemathesis(world):
 async def life_of_a_channel(world, ann, bob, ann_id, bob_id):
     """Creates, joins, sends, lists, edits, deletes; the same over both transports."""
     room = world.channel()
-    created = await ann("channels.create", channel=room, type="community", displayName="Room", tags=["a"], metadata={"k": [1, None]})
+    created = await ann("channel.create", channel=room, type="community", displayName="Room", tags=["a"], metadata={"k": [1, None]})
     channel = created["channel"]
     equal(
         [channel[key] for key in ("channelId", "displayName", "tags", "metadata", "createdBy", "seq", "memberCount")],
         [room, "Room", ["a"], {"k": [1, None]}, ann_id, 1, 1], "created channel")
     equal([created["membership"][key] for key in ("role", "state", "readCount")], ["owner", "member", 0], "membership of the creator")
 
-    joined = await bob("members.join", channel=room)
+    joined = await bob("member.join", channel=room)
     equal([joined["membership"]["role"], joined["channel"]["memberCount"]], ["member", 2], "joined")
-    equal((await bob("members.join", channel=room))["membership"], joined["membership"], "joined again")
-    page = await ann("members.list", channel=room, limit=1)
-    rest = await ann("members.list", channel=room, limit=1, cursor=page["nextCursor"])
+    equal((await bob("member.join", channel=room))["membership"], joined["membership"], "joined again")
+    page = await ann("member.list", channel=room, limit=1)
+    rest = await ann("member.list", channel=room, limit=1, cursor=page["nextCursor"])
     equal([row["member"]["userId"] for row in page["items"] + rest["items"]], [ann_id, bob_id], "members, the first one first")
     assert "nextCursor" not in rest, rest
 
     text = "hello, żółw 🐢\n\"quoted\" \\ \u2028"
-    first = await ann("messages.send", channel=room, clientId="1", text=text, customType="note", data="d", tags=["x"], metadata={"n": 9007199254740993})
+    first = await ann("message.send", channel=room, clientId="1", text=text, customType="note", data="d", tags=["x"], metadata={"n": 9007199254740993})
     equal(
         [first[key] for key in ("channelId", "seq", "changeSeq", "sender", "clientId", "text", "metadata")],
         [room, 3, 3, ann_id, "1", text, {"n": 9007199254740993}], "sent message")
-    second = await bob("messages.send", channel=room, clientId="1", text="hi", parentId=first["messageId"])
+    second = await bob("message.send", channel=room, clientId="1", text="hi", parentId=first["messageId"])
     equal([second["seq"], second["parentId"]], [4, first["messageId"]], "answering message")
     assert int(second["messageId"]) > int(first["messageId"]), "ids grow"
-    listed = await bob("messages.list", channel=room)
+    listed = await bob("message.list", channel=room)
     equal(listed, {"messages": [first, second], "hasOlder": False, "hasNewer": False, "seq": 4}, "history")
-    equal(await bob("messages.list", channel=room, before=4, limit=1), {**listed, "messages": [first], "hasNewer": True}, "history before")
-    equal(await bob("messages.list", channel=room, after=3), {**listed, "messages": [second], "hasOlder": True}, "history after")
-    equal((await bob("messages.list", channel=room, around=3, limit=2))["messages"], [first, second], "history around")
+    equal(await bob("message.list", channel=room, before=4, limit=1), {**listed, "messages": [first], "hasNewer": True}, "history before")
+    equal(await bob("message.list", channel=room, after=3), {**listed, "messages": [second], "hasOlder": True}, "history after")
+    equal((await bob("message.list", channel=room, around=3, limit=2))["messages"], [first, second], "history around")
 
-    edited = await ann("messages.edit", channel=room, message=first["messageId"], text="hello")
+    edited = await ann("message.edit", channel=room, message=first["messageId"], text="hello")
     equal([edited["text"], edited["seq"], edited["changeSeq"], edited["customType"]], ["hello", 3, 5, "note"], "edited message")
     assert edited["editedAt"] >= first["createdAt"], edited
-    equal(await ann("messages.edit", channel=room, message=first["messageId"], text="hello"), edited, "edited again")
-    await refused(bob("messages.edit", channel=room, message=first["messageId"], text="mine"), "not_message_owner")
-    deleted = await bob("messages.delete", channel=room, message=second["messageId"])
+    equal(await ann("message.edit", channel=room, message=first["messageId"], text="hello"), edited, "edited again")
+    await refused(bob("message.edit", channel=room, message=first["messageId"], text="mine"), "not_message_owner")
+    deleted = await bob("message.delete", channel=room, message=second["messageId"])
     equal([deleted["text"], deleted["seq"], deleted["changeSeq"]], ["", 4, 6], "deleted message")
-    equal(await bob("messages.delete", channel=room, message=second["messageId"]), deleted, "deleted again")
-    equal((await ann("messages.list", channel=room))["messages"], [edited, deleted], "history afterwards")
+    equal(await bob("message.delete", channel=room, message=second["messageId"]), deleted, "deleted again")
+    equal((await ann("message.list", channel=room))["messages"], [edited, deleted], "history afterwards")
 
     equal(await bob("reading.unread", channel=room), {"channelId": room, "unreadCount": 1, "readSeq": 2}, "unread")
     equal(await bob("reading.total"), {"unreadCount": 1, "unreadChannelCount": 1}, "total unread")
     equal(await bob("reading.mark", channel=room, seq=3), {"channelId": room, "unreadCount": 0, "readSeq": 3}, "marked")
 
-    updated = await ann("channels.update", channel=room, displayName="New", tags=[])
+    updated = await ann("channel.update", channel=room, displayName="New", tags=[])
     equal([updated["displayName"], updated["tags"], updated["metadata"], updated["seq"]], ["New", [], {"k": [1, None]}, 7], "updated channel")
-    await refused(bob("channels.update", channel=room, displayName="mine"), "not_permitted")
-    view = await bob("channels.get", channel=room)
+    await refused(bob("channel.update", channel=room, displayName="mine"), "not_permitted")
+    view = await bob("channel.get", channel=room)
     equal([view["channel"], view["lastMessage"]], [updated, deleted], "channel")
-    equal(await bob("channels.query"), {"items": [view]}, "own channels")
+    equal(await bob("channel.query"), {"items": [view]}, "own channels")
 
-    me = await bob("users.updateMe", displayName="Bob", metadata={"a": {}})
-    equal(await bob("users.me"), me, "oneself")
-    equal(await ann("users.get", user=bob_id), me, "a user")
-    equal([row["userId"] for row in await ann("users.getMany", users=[bob_id, "nobody-" + RUN, ann_id])], sorted([ann_id, bob_id]), "users")
-    await refused(bob("users.upsert", user=ann_id, displayName="no"), "not_permitted")
+    me = await bob("user.updateMe", displayName="Bob", metadata={"a": {}})
+    equal(await bob("user.me"), me, "oneself")
+    equal(await ann("user.get", user=bob_id), me, "a user")
+    equal([row["userId"] for row in await ann("user.getMany", users=[bob_id, "nobody-" + RUN, ann_id])], sorted([ann_id, bob_id]), "users")
+    await refused(bob("user.upsert", user=ann_id, displayName="no"), "not_permitted")
 
-    changes = await bob("streams.channelChanges", channel=room, after=4)
+    changes = await bob("stream.channelChanges", channel=room, after=4)
     equal([changes["stream"], changes["seq"], changes["hasMore"]], ["channel:" + room, 7, False], "changes")
     equal(changes["rows"]["messages"], [edited, deleted], "changed messages")
-    own = await bob("streams.myChanges", after=0)
+    own = await bob("stream.myChanges", after=0)
     equal([own["stream"], own["hasMore"], own["rows"]["users"]], ["user:" + bob_id, False, [me]], "own changes")
-    resumed = await bob("streams.resume", after=own["seq"], channels={room: 7})
+    resumed = await bob("stream.resume", after=own["seq"], channels={room: 7})
     equal([resumed["channels"], resumed["hasMore"]], [[], False], "a resume without news")
 
-    equal(await bob("members.leave", channel=room), {}, "left")
-    equal(await bob("members.leave", channel=room), {}, "left again")
-    await refused(bob("messages.list", channel=room), "not_member")
-    equal(await ann("channels.delete", channel=room), {}, "deleted channel")
-    await refused(ann("messages.send", channel=room, **sending("too late")), "not_permitted")
-    equal((await ann("messages.list", channel=room))["messages"], [edited, deleted], "history of a deleted channel")
-    await refused(bob("channels.get", channel=room), "not_found", field="channel")
+    equal(await bob("member.leave", channel=room), {}, "left")
+    equal(await bob("member.leave", channel=room), {}, "left again")
+    await refused(bob("message.list", channel=room), "not_member")
+    equal(await ann("channel.delete", channel=room), {}, "deleted channel")
+    await refused(ann("message.send", channel=room, **sending("too late")), "not_permitted")
+    equal((await ann("message.list", channel=room))["messages"], [edited, deleted], "history of a deleted channel")
+    await refused(bob("channel.get", channel=room), "not_found", field="channel")
 
 
 @case("the life of a channel over HTTP, each answer as /openapi.json describes it")
@@ -421,24 +421,24 @@ async def over_the_socket(world):
     kinds = [event["event"] for event in bob.events]
     equal(
         kinds,
-        ["member.joined", "message.new", "message.new", "message.updated", "message.deleted", "mark_read", "channel.updated",
+        ["member.joined", "message.new", "message.new", "message.updated", "message.deleted", "reading.marked", "channel.updated",
          "user.updated", "member.left"],
         "events of the one who joined")
-    equal(ann.events[-1]["event"], "channel.destroyed", "last event of the owner")
+    equal(ann.events[-1]["event"], "channel.deleted", "last event of the owner")
     equal(world.channel() in ann.replica.channels, False, "the deleted channel is one's own")
 
 
 @case("an admin creates a user and sees channels without being a member")
 async def admin(world):
     root, ann = await world.http("root", "--role", "admin"), await world.http("ann")
-    user = await root.call("users.upsert", user=world.user("zoe"), displayName="Zoe")
-    equal((await ann.call("users.get", user=world.user("zoe")))["displayName"], "Zoe", "name of the made user")
-    created = await ann.call("channels.create", type="community", users=[user["userId"]])
+    user = await root.call("user.upsert", user=world.user("zoe"), displayName="Zoe")
+    equal((await ann.call("user.get", user=world.user("zoe")))["displayName"], "Zoe", "name of the made user")
+    created = await ann.call("channel.create", type="community", users=[user["userId"]])
     room = created["channel"]["channelId"]
     equal(created["channel"]["memberCount"], 2, "members")
-    sent = await ann.call("messages.send", channel=room, **sending("hi"))
-    equal((await root.call("messages.list", channel=room))["messages"], [sent], "history for an admin")
-    equal((await root.call("messages.delete", channel=room, message=sent["messageId"]))["text"], "", "deleted by an admin")
+    sent = await ann.call("message.send", channel=room, **sending("hi"))
+    equal((await root.call("message.list", channel=room))["messages"], [sent], "history for an admin")
+    equal((await root.call("message.delete", channel=room, message=sent["messageId"]))["text"], "", "deleted by an admin")
 
 
 @case("an admin shuts a user out and lets them in, and revokes all of a user's tokens or one of them")
@@ -450,34 +450,34 @@ async def shut_out(world):
     bob, other = Client(URL, bob_id, token), await world.http("bob")
     await bob.connect()
     for operation, fields in (
-        ("users.deactivate", {"user": bob_id}), ("users.reactivate", {"user": bob_id}), ("users.revokeTokens", {"user": bob_id}),
-        ("tokens.revoke", {"tokenId": token_id}),
+        ("user.deactivate", {"user": bob_id}), ("user.reactivate", {"user": bob_id}), ("user.revokeTokens", {"user": bob_id}),
+        ("token.revoke", {"tokenId": token_id}),
     ):
         await refused(other.call(operation, **fields), "not_permitted", status=403)
-    equal("deactivatedAt" in await root.call("users.deactivate", user=bob_id), True, "an admin sees since when")
+    equal("deactivatedAt" in await root.call("user.deactivate", user=bob_id), True, "an admin sees since when")
     await bob.until(lambda: bob.closed, "the end of the socket")
     equal(bob.closed.code, 4005, "close code of a deactivated user")
-    await refused(other.call("users.me"), "user_deactivated", status=403)
-    equal((await root.call("users.reactivate", user=bob_id)).get("deactivatedAt"), None, "reactivated")
-    equal((await other.call("users.me"))["userId"], bob_id, "the same token again")
+    await refused(other.call("user.me"), "user_deactivated", status=403)
+    equal((await root.call("user.reactivate", user=bob_id)).get("deactivatedAt"), None, "reactivated")
+    equal((await other.call("user.me"))["userId"], bob_id, "the same token again")
 
     by_id = await world.stack.enter_async_context(HTTPClient(URL, world.description, single))
-    equal((await by_id.call("users.me"))["userId"], bob_id, "a token with an id")
-    equal((await root.call("tokens.revoke", tokenId=token_id))["tokenId"], token_id, "revoked token")
-    await refused(by_id.call("users.me"), "token_revoked", status=401)
-    equal((await other.call("users.me"))["userId"], bob_id, "another token of the user")
-    equal((await root.call("users.revokeTokens", user=bob_id))["userId"], bob_id, "whose tokens are revoked")
-    await refused(other.call("users.me"), "token_revoked", status=401)
+    equal((await by_id.call("user.me"))["userId"], bob_id, "a token with an id")
+    equal((await root.call("token.revoke", tokenId=token_id))["tokenId"], token_id, "revoked token")
+    await refused(by_id.call("user.me"), "token_revoked", status=401)
+    equal((await other.call("user.me"))["userId"], bob_id, "another token of the user")
+    equal((await root.call("user.revokeTokens", user=bob_id))["userId"], bob_id, "whose tokens are revoked")
+    await refused(other.call("user.me"), "token_revoked", status=401)
 
 
 @case("an admin asks what the server has given up, and an effect that isn't there can't be tried again")
 async def effects(world):
     root, bob = await world.http("root", "--role", "admin"), await world.http("bob")
     retry = {"kind": "idempotencyKeys.expire", "key": "none"}
-    equal(await root.call("effects.listDead"), {"items": []}, "dead effects")
-    await refused(root.call("effects.retry", **retry), "not_found", field="effect", status=404)
-    await refused(bob.call("effects.listDead"), "not_permitted", status=403)
-    await refused(bob.call("effects.retry", **retry), "not_permitted", status=403)
+    equal(await root.call("effect.listDead"), {"items": []}, "dead effects")
+    await refused(root.call("effect.retry", **retry), "not_found", field="effect", status=404)
+    await refused(bob.call("effect.listDead"), "not_permitted", status=403)
+    await refused(bob.call("effect.retry", **retry), "not_permitted", status=403)
 
 
 @case("a backend creates a channel for users, invites, and answers in a user's name, over plain HTTP")
@@ -486,41 +486,41 @@ async def backend(world):
     ann_id, bob_id = world.user("ann"), world.user("bob")
     as_ann, as_bob = ({"Roost-Act-As": urllib.parse.quote(user, safe="")} for user in (ann_id, bob_id))
     # Users exist from the first request in their name.
-    equal((await service.call("users.updateMe", headers=as_ann, displayName="Ann"))["userId"], ann_id, "the user acted for")
-    await service.call("users.updatePreferences", headers=as_bob, autoAcceptInvitations=False)
+    equal((await service.call("user.updateMe", headers=as_ann, displayName="Ann"))["userId"], ann_id, "the user acted for")
+    await service.call("preferences.update", headers=as_bob, autoAcceptInvitations=False)
 
     key = {"Idempotency-Key": f'"order {world.name}"'}
     fields = {"type": "group", "displayName": "Order", "users": [ann_id], "metadata": {"order": 7}}
-    made = await service.call("channels.create", headers=key, **fields)
-    equal(await service.call("channels.create", headers=key, **fields), made, "the same request again")
-    refusal = await refused(service.call("channels.create", headers=key, **{**fields, "type": "community"}), "key_reused", field="idempotencyKey")
+    made = await service.call("channel.create", headers=key, **fields)
+    equal(await service.call("channel.create", headers=key, **fields), made, "the same request again")
+    refusal = await refused(service.call("channel.create", headers=key, **{**fields, "type": "community"}), "key_reused", field="idempotencyKey")
     equal(refusal.status, 422, "status")
     room = made["channel"]["channelId"]
     equal([made["channel"]["memberCount"], made.get("membership")], [1, None], "a channel without its maker")
 
-    results = (await service.call("invitations.send", channel=room, users=[bob_id], welcome="Your order"))["results"]
+    results = (await service.call("invitation.send", channel=room, users=[bob_id], welcome="Your order"))["results"]
     equal([(one["userId"], one["outcome"]) for one in results], [(bob_id, "invited")], "invited")
-    mine = await service.call("invitations.mine", headers=as_bob)
+    mine = await service.call("invitation.mine", headers=as_bob)
     equal([(one["channel"]["channelId"], one["invitation"]["welcome"]) for one in mine["items"]], [(room, "Your order")], "invitations of the user")
-    accepted = await service.call("invitations.accept", headers=as_bob, channel=room)
+    accepted = await service.call("invitation.accept", headers=as_bob, channel=room)
     equal([accepted["membership"]["role"], accepted["channel"]["memberCount"]], ["member", 2], "accepted")
-    sent = await service.call("messages.send", headers=as_bob, channel=room, **sending("thanks"))
+    sent = await service.call("message.send", headers=as_bob, channel=room, **sending("thanks"))
     equal(sent["sender"], bob_id, "sender")
 
-    listed = await service.call("channels.query", headers=as_bob, types=["group", "community"], includingUsers=[ann_id], unreadOnly=False)
+    listed = await service.call("channel.query", headers=as_bob, types=["group", "community"], includingUsers=[ann_id], unreadOnly=False)
     equal([one["channel"]["channelId"] for one in listed["items"]], [room], "the user's channels")
-    members = await service.call("members.list", channel=room, states=["member"], sort="userId")
+    members = await service.call("member.list", channel=room, states=["member"], sort="userId")
     equal([one["member"]["userId"] for one in members["items"]], sorted([ann_id, bob_id]), "members for the backend")
 
     # In a user's name the user's rights hold, and nobody but a backend can take one.
-    await refused(service.call("channels.delete", headers=as_bob, channel=room), "not_permitted", status=403)
+    await refused(service.call("channel.delete", headers=as_bob, channel=room), "not_permitted", status=403)
     ann = await world.http("ann")
-    await refused(ann.call("users.me", headers=as_bob), "not_permitted", field="Roost-Act-As", status=403)
-    equal([one["channel"]["channelId"] for one in (await ann.call("channels.query"))["items"]], [room], "the other user's channels")
+    await refused(ann.call("user.me", headers=as_bob), "not_permitted", field="Roost-Act-As", status=403)
+    equal([one["channel"]["channelId"] for one in (await ann.call("channel.query"))["items"]], [room], "the other user's channels")
 
     version = {"If-Match": f'"{made["channel"]["metadataVersion"]}"'}
-    await service.call("channels.update", headers=version, channel=room, metadata={"order": 8})
-    await refused(service.call("channels.update", headers=version, channel=room, metadata={"order": 9}), "conflict_version", field="ifMetadataVersion", status=412)
+    await service.call("channel.update", headers=version, channel=room, metadata={"order": 8})
+    await refused(service.call("channel.update", headers=version, channel=room, metadata={"order": 9}), "conflict_version", field="ifMetadataVersion", status=412)
     answer = await service.http.post(f"/v1/channels/{room}/freeze", headers=key)
     equal([service.problem(answer)[name] for name in ("code", "field")], ["invalid_argument", "Idempotency-Key"], "a header that nothing reads")
 
@@ -529,16 +529,16 @@ async def backend(world):
 async def watching(world):
     room, (ann, bob) = await world.room("ann", "bob")
     schemas = await world.http("ann")
-    shown = await bob.call("watching.watch", channel=room, limit=5)
+    shown = await bob.call("channel.watch", channel=room, limit=5)
     schemas.validate(shown, {"$ref": "#/components/schemas/WatchedChannel"})
     equal([shown["online"], shown["watcherCount"], sorted(shown["members"])], [2, 1, sorted([world.user("ann"), world.user("bob")])], "state")
-    await ann.call("messages.send", channel=room, **sending("seen"))
+    await ann.call("message.send", channel=room, **sending("seen"))
     await bob.until_at(room, 3)
-    await bob.call("watching.unwatch", channel=room)
-    await ann.call("messages.send", channel=room, **sending("heard"))
+    await bob.call("channel.unwatch", channel=room)
+    await ann.call("message.send", channel=room, **sending("heard"))
     await bob.until_at(room, 4)
     equal([event["watching"] for event in bob.events_of("channel:" + room)], [True, False], "marks")
-    await refused(schemas.call("watching.watch", channel=room), "not_connected", status=409)
+    await refused(schemas.call("channel.watch", channel=room), "not_connected", status=409)
 
 
 @case("ids are in normalization form C, and travel in paths")
@@ -546,17 +546,17 @@ async def identifiers(world):
     ann, http = await world.client("ann"), await world.http("ann")
     # The same letter, once as one scalar and once as two. Two ids that look alike must not be two channels.
     composed, decomposed = world.channel("caf\u00e9"), world.channel("cafe\u0301")
-    await ann.call("channels.create", channel=composed, type="community")
+    await ann.call("channel.create", channel=composed, type="community")
     for client in (ann, http):
-        await refused(client.call("channels.create", channel=decomposed, type="community"), "invalid_argument", field="channel")
-        await refused(client.call("channels.get", channel=decomposed), "invalid_argument", field="channel")
+        await refused(client.call("channel.create", channel=decomposed, type="community"), "invalid_argument", field="channel")
+        await refused(client.call("channel.get", channel=decomposed), "invalid_argument", field="channel")
         for name in ("", ".", "..", "a\u0000b", "a\u2028b", "a,b"):
-            await refused(client.call("channels.create", channel=name, type="community"), "invalid_argument", field="channel")
-        await refused(client.call("channels.create", channel="x" * 129, type="community"), "limit_exceeded", field="channel")
+            await refused(client.call("channel.create", channel=name, type="community"), "invalid_argument", field="channel")
+        await refused(client.call("channel.create", channel="x" * 129, type="community"), "limit_exceeded", field="channel")
     for name in ("a b", "50%", "日本", "a?b#c", "a+b&c=d", "..."):
         room = world.channel(name)
-        await http.call("channels.create", channel=room, type="community")
-        equal((await http.call("channels.get", channel=room))["channel"]["channelId"], room, "id from a path")
+        await http.call("channel.create", channel=room, type="community")
+        equal((await http.call("channel.get", channel=room))["channel"]["channelId"], room, "id from a path")
 
 
 # MARK: Streams
@@ -569,7 +569,7 @@ async def order(world):
     replies = []
     for number in range(count):
         for client in (ann, cat):
-            replies.append(await client.post("messages.send", channel=room, clientId=f"{number}", text=f"{number}"))
+            replies.append(await client.post("message.send", channel=room, clientId=f"{number}", text=f"{number}"))
     sent = await asyncio.gather(*replies)
     for client in (ann, bob, cat):
         await client.until_at(room, 3 + 2 * count)
@@ -584,7 +584,7 @@ async def order(world):
         equal(client.events_of("channel:" + room)[-2 * count :], events[1:], "events of a sender")
     listed, after = [], 0
     while True:
-        page = await bob.call("messages.list", channel=room, after=after, limit=100)
+        page = await bob.call("message.list", channel=room, after=after, limit=100)
         listed += page["messages"]
         if not page["hasNewer"]:
             break
@@ -597,7 +597,7 @@ async def order(world):
 async def echo(world):
     room, (ann,) = await world.room("ann")
     phone = await world.client("ann")
-    sent = await ann.call("messages.send", channel=room, **sending("hi"))
+    sent = await ann.call("message.send", channel=room, **sending("hi"))
     equal([event["rows"]["messages"] for event in ann.events_of("channel:" + room)], [[sent]], "events before the reply")
     await phone.until_at(room, 2)
     equal(phone.replica.channels[room].messages, {sent["messageId"]: sent}, "messages of the other device")
@@ -607,19 +607,19 @@ async def echo(world):
 async def idempotency(world):
     room, (ann, bob) = await world.room("ann", "bob")
     http = await world.http("ann")
-    first = await ann.call("messages.send", channel=room, clientId="same", text="once")
-    equal(await ann.call("messages.send", channel=room, clientId="same", text="other"), first, "again on the socket")
-    equal(await http.call("messages.send", channel=room, clientId="same", text="once"), first, "again over HTTP")
-    pipelined = [await ann.post("messages.send", channel=room, clientId="race", text="x") for _ in range(20)]
-    racing = [http.call("messages.send", channel=room, clientId="race", text="x") for _ in range(5)]
+    first = await ann.call("message.send", channel=room, clientId="same", text="once")
+    equal(await ann.call("message.send", channel=room, clientId="same", text="other"), first, "again on the socket")
+    equal(await http.call("message.send", channel=room, clientId="same", text="once"), first, "again over HTTP")
+    pipelined = [await ann.post("message.send", channel=room, clientId="race", text="x") for _ in range(20)]
+    racing = [http.call("message.send", channel=room, clientId="race", text="x") for _ in range(5)]
     equal(len({message["messageId"] for message in await asyncio.gather(*pipelined, *racing)}), 1, "messages of a race")
-    other = await bob.call("messages.send", channel=room, clientId="same", text="once")
+    other = await bob.call("message.send", channel=room, clientId="same", text="once")
     assert other["messageId"] != first["messageId"], "a client id is the sender's own"
-    equal([message["clientId"] for message in (await ann.call("messages.list", channel=room))["messages"]], ["same", "race", "same"], "history")
-    await ann.call("messages.edit", channel=room, message=first["messageId"], text="now")
-    await ann.call("members.leave", channel=room)
-    equal(await ann.call("messages.send", channel=room, clientId="same", text="once"), first, "again after leaving: as it was sent")
-    await refused(ann.call("messages.send", channel=room, **sending("new")), "not_member")
+    equal([message["clientId"] for message in (await ann.call("message.list", channel=room))["messages"]], ["same", "race", "same"], "history")
+    await ann.call("message.edit", channel=room, message=first["messageId"], text="now")
+    await ann.call("member.leave", channel=room)
+    equal(await ann.call("message.send", channel=room, clientId="same", text="once"), first, "again after leaving: as it was sent")
+    await refused(ann.call("message.send", channel=room, **sending("new")), "not_member")
 
 
 async def compare_unread(client, channels):
@@ -634,30 +634,30 @@ async def compare_unread(client, channels):
 async def unread(world):
     room, (ann, bob) = await world.room("ann", "bob")
     quiet = world.channel("quiet")
-    await ann.call("channels.create", channel=quiet, type="community", users=[world.user("bob")])
+    await ann.call("channel.create", channel=quiet, type="community", users=[world.user("bob")])
     seqs = []
     steps = [
-        (ann, "messages.send", lambda: sending("1")), (ann, "messages.send", lambda: sending("2")),
-        (bob, "messages.send", lambda: sending("3")), (bob, "reading.mark", lambda: {"seq": seqs[0]}),
-        (ann, "messages.send", lambda: sending("4")), (bob, "reading.mark", lambda: {"seq": seqs[1]}),
-        (bob, "reading.mark", lambda: {"seq": seqs[0]}), (bob, "messages.send", lambda: sending("5")),
+        (ann, "message.send", lambda: sending("1")), (ann, "message.send", lambda: sending("2")),
+        (bob, "message.send", lambda: sending("3")), (bob, "reading.mark", lambda: {"seq": seqs[0]}),
+        (ann, "message.send", lambda: sending("4")), (bob, "reading.mark", lambda: {"seq": seqs[1]}),
+        (bob, "reading.mark", lambda: {"seq": seqs[0]}), (bob, "message.send", lambda: sending("5")),
         (ann, "reading.mark", lambda: {}), (bob, "reading.mark", lambda: {"seq": 1_000_000}),
-        (ann, "messages.send", lambda: sending("6")),
+        (ann, "message.send", lambda: sending("6")),
     ]
     for client, operation, fields in steps:
         result = await client.call(operation, channel=room, **fields())
-        if operation == "messages.send":
+        if operation == "message.send":
             seqs.append(result["seq"])
         for one in (ann, bob):
             await one.until_at(room, seqs[-1])
             await compare_unread(one, [room, quiet])
-    await ann.call("messages.send", channel=quiet, **sending("psst"))
+    await ann.call("message.send", channel=quiet, **sending("psst"))
     await bob.until_at(quiet, 2)
     await compare_unread(bob, [room, quiet])
     equal(bob.replica.total_unread(), {"unreadCount": 2, "unreadChannelCount": 2}, "total")
     # Who joins later begins with nothing unread.
     cat = await world.client("cat")
-    await cat.call("members.join", channel=room)
+    await cat.call("member.join", channel=room)
     await compare_unread(cat, [room])
     equal(cat.replica.unread(room), 0, "unread of a new member")
 
@@ -670,14 +670,14 @@ async def unread_pipelined(world):
     for number in range(40):
         replies = []
         for _ in range(3):
-            replies.append(await ann.post("messages.send", channel=room, **sending("a")))
-            replies.append(await bob.post("messages.send", channel=room, **sending("b")))
+            replies.append(await ann.post("message.send", channel=room, **sending("a")))
+            replies.append(await bob.post("message.send", channel=room, **sending("b")))
             replies.append(await bob.post("reading.mark", channel=room))
-            replies.append(await bob.post("messages.send", channel=room, **sending("b")))
-        replies.append(await phone.post("messages.send", channel=room, **sending("p")))
+            replies.append(await bob.post("message.send", channel=room, **sending("b")))
+        replies.append(await phone.post("message.send", channel=room, **sending("p")))
         await asyncio.gather(*replies)
-        head = (await ann.call("channels.get", channel=room))["channel"]["seq"]
-        own = (await bob.call("streams.myChanges", after=0))["seq"]
+        head = (await ann.call("channel.get", channel=room))["channel"]["seq"]
+        own = (await bob.call("stream.myChanges", after=0))["seq"]
         for client in (bob, phone):
             await client.until(lambda: client.replica.position >= own, "the user's stream")
             await client.until_at(room, head)
@@ -689,8 +689,8 @@ async def resume(world):
     room, (ann, bob) = await world.room("ann", "bob")
     silent, ended = world.channel("silent"), world.channel("ended")
     for channel in (silent, ended):
-        await ann.call("channels.create", channel=channel, type="community", users=[world.user("bob")])
-    known = [await ann.call("messages.send", channel=room, **sending(f"known {number}")) for number in range(3)]
+        await ann.call("channel.create", channel=channel, type="community", users=[world.user("bob")])
+    known = [await ann.call("message.send", channel=room, **sending(f"known {number}")) for number in range(3)]
     await bob.until_at(room, known[-1]["seq"])
     await bob.until_at(ended, 1)
     count = len(bob.events)
@@ -698,17 +698,17 @@ async def resume(world):
     bob.connection.drop()
     await bob.until(lambda: bob.closed, "the end of the connection")
     late = world.channel("late")
-    edited = await ann.call("messages.edit", channel=room, message=known[0]["messageId"], text="edited")
-    missed = [await ann.call("messages.send", channel=room, **sending(f"missed {number}")) for number in range(4)]
-    gone = await ann.call("messages.delete", channel=room, message=missed[1]["messageId"])
-    await ann.call("channels.update", channel=room, metadata={"away": True})
-    await ann.call("channels.create", channel=late, type="community", users=[world.user("bob")])
-    first = await ann.call("messages.send", channel=late, **sending("welcome"))
+    edited = await ann.call("message.edit", channel=room, message=known[0]["messageId"], text="edited")
+    missed = [await ann.call("message.send", channel=room, **sending(f"missed {number}")) for number in range(4)]
+    gone = await ann.call("message.delete", channel=room, message=missed[1]["messageId"])
+    await ann.call("channel.update", channel=room, metadata={"away": True})
+    await ann.call("channel.create", channel=late, type="community", users=[world.user("bob")])
+    first = await ann.call("message.send", channel=late, **sending("welcome"))
     # What the user does elsewhere is missed as well.
     elsewhere = await world.http("bob")
-    own = await elsewhere.call("messages.send", channel=room, **sending("from elsewhere"))
+    own = await elsewhere.call("message.send", channel=room, **sending("from elsewhere"))
     await elsewhere.call("reading.mark", channel=room, seq=missed[0]["seq"])
-    await elsewhere.call("members.leave", channel=ended)
+    await elsewhere.call("member.leave", channel=ended)
 
     await bob.connect()
     equal(len(bob.resumptions), 1, "round trips")
@@ -728,7 +728,7 @@ async def resume(world):
         equal(state(bob.replica, channel), state(fresh.replica, channel), f"{channel} after the resume and afresh")
     await compare_unread(bob, [room, silent, late])
     # And the stream goes on from there.
-    await ann.call("messages.send", channel=room, **sending("live"))
+    await ann.call("message.send", channel=room, **sending("live"))
     await bob.until_at(room, own["seq"] + 1)
     equal(bob.events[-1]["seq"], own["seq"] + 1, "the next event")
 
@@ -737,25 +737,25 @@ async def resume(world):
 async def gap(world):
     room, (ann, bob) = await world.room("ann", "bob")
     bob.lose = 3
-    sent = [await ann.call("messages.send", channel=room, **sending(str(number))) for number in range(5)]
+    sent = [await ann.call("message.send", channel=room, **sending(str(number))) for number in range(5)]
     await bob.until_at(room, sent[-1]["seq"])
     equal(len(bob.resumptions), 2, "resumes: after the welcome, and for the gap")
     fresh = await world.client("bob")
     equal(state(bob.replica, room), state(fresh.replica, room), "the channel after the gap and afresh")
     # The same by the changes of one stream.
-    changes = await bob.call("streams.channelChanges", channel=room, after=2, limit=2)
+    changes = await bob.call("stream.channelChanges", channel=room, after=2, limit=2)
     equal([changes["rows"]["messages"], changes["seq"], changes["hasMore"]], [sent[:2], 4, True], "a page of changes")
 
 
 @case("after more than 500 missed messages a resume answers with the newest ones")
 async def far_behind(world):
     room, (ann, bob) = await world.room("ann", "bob")
-    await ann.call("messages.send", channel=room, **sending("known"))
+    await ann.call("message.send", channel=room, **sending("known"))
     await bob.until_at(room, 3)
     for missed, expected in ((500, False), (501, True)):
         bob.connection.drop()
         await bob.until(lambda: bob.closed, "the end of the connection")
-        sent = await asyncio.gather(*[await ann.post("messages.send", channel=room, **sending(f"{n}")) for n in range(missed)])
+        sent = await asyncio.gather(*[await ann.post("message.send", channel=room, **sending(f"{n}")) for n in range(missed)])
         await bob.connect()
         changes = [changes for answer in bob.resumptions for changes in answer["channels"]]
         equal([one.get("isFresh", False) for one in changes], [expected] * len(changes), f"fresh after {missed}")
@@ -768,18 +768,18 @@ async def far_behind(world):
 async def leaving(world):
     room, (ann, bob) = await world.room("ann", "bob")
     phone = await world.client("bob")
-    await phone.call("watching.watch", channel=room)
-    await ann.call("messages.send", channel=room, **sending("heard"))
-    await bob.call("members.leave", channel=room)
-    await ann.call("messages.send", channel=room, **sending("unheard"))
+    await phone.call("channel.watch", channel=room)
+    await ann.call("message.send", channel=room, **sending("heard"))
+    await bob.call("member.leave", channel=room)
+    await ann.call("message.send", channel=room, **sending("unheard"))
     for client in (bob, phone):
         await client.until(lambda: room not in client.replica.channels, "the end of the membership")
-        await client.call("users.me")
+        await client.call("user.me")
         texts = [message["text"] for event in client.events_of("channel:" + room) for message in event["rows"].get("messages", [])]
         equal(texts, ["heard"], "texts of events")
-        await refused(client.call("streams.channelChanges", channel=room, after=0), "not_member")
-    await bob.call("members.join", channel=room)
-    await ann.call("messages.send", channel=room, **sending("again"))
+        await refused(client.call("stream.channelChanges", channel=room, after=0), "not_member")
+    await bob.call("member.join", channel=room)
+    await ann.call("message.send", channel=room, **sending("again"))
     await phone.until_at(room, 7)
     await compare_unread(phone, [room])
     equal(phone.replica.unread(room), 1, "unread")
@@ -788,8 +788,8 @@ async def leaving(world):
 @case("a client with a position from before a restored backup is told to start afresh")
 async def resync(world):
     room, (ann,) = await world.room("ann")
-    await refused(ann.call("streams.myChanges", after=10**6), "resync_required", field="after")
-    await refused(ann.call("streams.channelChanges", channel=room, after=10**6), "resync_required", field="after")
+    await refused(ann.call("stream.myChanges", after=10**6), "resync_required", field="after")
+    await refused(ann.call("stream.channelChanges", channel=room, after=10**6), "resync_required", field="after")
     stale = await world.client("ann")
     stale.replica.position = 10**6
     stale.held = []
@@ -806,7 +806,7 @@ async def resync(world):
 async def problems(world):
     ann, bob = await world.http("ann"), await world.http("bob")
     room = world.channel()
-    await ann.call("channels.create", channel=room, type="community")
+    await ann.call("channel.create", channel=room, type="community")
     path = f"/v1/channels/{room}/messages"
 
     async def request(client, method, url, content=None):
@@ -842,8 +842,8 @@ async def problems(world):
     ]
     for what, client, method, url, content, expected in cases:
         equal(await request(client, method, url, content), expected, what)
-    equal((await ann.call("channels.get", channel=room))["channel"]["messageCount"], 0, "messages stored by refused calls")
-    at_the_limit = await ann.call("messages.send", channel=room, **sending("x" * 20_000))
+    equal((await ann.call("channel.get", channel=room))["channel"]["messageCount"], 0, "messages stored by refused calls")
+    at_the_limit = await ann.call("message.send", channel=room, **sending("x" * 20_000))
     equal(len(at_the_limit["text"]), 20_000, "a text at the limit")
 
 
@@ -862,26 +862,26 @@ async def refused_upgrade(world):
 async def refusals_on_the_socket(world):
     ann, bob = await world.client("ann"), await world.client("bob")
     room = world.channel()
-    await ann.call("channels.create", channel=room, type="community")
-    await refused(bob.call("channels.get", channel="nowhere-" + RUN), "not_found", field="channel")
-    refusal = await refused(bob.call("messages.send", channel=room, **sending("x")), "not_member")
+    await ann.call("channel.create", channel=room, type="community")
+    await refused(bob.call("channel.get", channel="nowhere-" + RUN), "not_found", field="channel")
+    refusal = await refused(bob.call("message.send", channel=room, **sending("x")), "not_member")
     assert refusal.rule, "a refused permission names its rule"
-    await refused(ann.call("messages.send", channel=room, clientId="1", text="x", txet="y"), "invalid_argument", field="txet")
-    await refused(ann.call("messages.send", channel=room, clientId="1"), "invalid_argument", field="text")
-    refusal = await refused(ann.call("messages.send", channel=room, clientId="1", text="x" * 20_001), "limit_exceeded", field="text")
+    await refused(ann.call("message.send", channel=room, clientId="1", text="x", txet="y"), "invalid_argument", field="txet")
+    await refused(ann.call("message.send", channel=room, clientId="1"), "invalid_argument", field="text")
+    refusal = await refused(ann.call("message.send", channel=room, clientId="1", text="x" * 20_001), "limit_exceeded", field="text")
     equal(refusal.limit, 20_000, "limit")
     for text in ("{", "[]", '{"hello":1}', '{"authenticate":{"token":"x"}}'):
         count = len(ann.connection.errors)
         await ann.connection.socket.send(text)
-        await ann.call("users.me")
+        await ann.call("user.me")
         equal([error["code"] for error in ann.connection.errors[count:]], ["invalid_argument"], f"error frames for {text}")
     count = len(ann.connection.errors)
-    reply = await ann.post("messages.send", channel=room, **sending("too many values", metadata={"n": [0] * 25_000}))
-    await ann.call("users.me")
+    reply = await ann.post("message.send", channel=room, **sending("too many values", metadata={"n": [0] * 25_000}))
+    await ann.call("user.me")
     equal([error["code"] for error in ann.connection.errors[count:]], ["limit_exceeded"], "error frames for 25,000 values")
     equal(reply.done(), False, "a reply to a call that could not be read")
     large = {"big": "ż" * 49_000}
-    sent = await ann.call("messages.send", channel=room, **sending("in fragments", metadata=large))
+    sent = await ann.call("message.send", channel=room, **sending("in fragments", metadata=large))
     equal(sent["metadata"], large, "metadata of a message in fragments")
 
 
@@ -922,7 +922,7 @@ async def bad_tokens(world):
     }
     for what, token in tokens.items():
         http = await world.stack.enter_async_context(HTTPClient(URL, world.description, token))
-        await refused(http.call("users.me"), "unauthenticated", status=401)
+        await refused(http.call("user.me"), "unauthenticated", status=401)
         for in_header in (False, True):
             try:
                 await asyncio.wait_for(Connection.open(URL, token, in_header=in_header), 20)
@@ -942,7 +942,7 @@ async def expiry(world):
         await client.connect()
         await client.until(lambda: client.closed, "the end of the token")
         equal(client.closed.code, 4002, "close code")
-        await refused(http.call("users.me"), "token_expired", status=401)
+        await refused(http.call("user.me"), "token_expired", status=401)
         for in_header in (False, True):
             try:
                 await asyncio.wait_for(Connection.open(URL, token, in_header=in_header), 20)
@@ -960,10 +960,10 @@ async def places_of_the_token(world):
             answer = await http.get("/v1/me?" + query)
             equal([answer.status_code, answer.json()["code"]], [401, "unauthenticated"], "HTTP")
             socket = await open_socket(URL, path="/v1/socket?" + query)
-            await socket.send('{"call":1,"operation":"users.me"}')
+            await socket.send('{"call":1,"operation":"user.me"}')
             equal(await close_code(socket), (4001, ["unauthenticated"]), "socket")
     connection = await Connection.open(URL, token, in_header=True)
-    equal((await connection.call("users.me"))["userId"], world.user("ann"), "user of the header's token")
+    equal((await connection.call("user.me"))["userId"], world.user("ann"), "user of the header's token")
     await connection.close()
 
 
@@ -1036,10 +1036,10 @@ async def general(world, name):
     """The channel `general`, made when it isn't there, and a client that is its member."""
     client = await world.client(name)
     try:
-        await client.call("channels.create", channel="general", type="community", displayName="General")
+        await client.call("channel.create", channel="general", type="community", displayName="General")
     except Refusal as refusal:
         equal(refusal.code, "already_exists", "creating the channel")
-    await client.call("members.join", channel="general")
+    await client.call("member.join", channel="general")
     await client.until(lambda: "general" in client.replica.channels, "the membership")
     return client
 
@@ -1061,7 +1061,7 @@ async def with_the_command_line(world):
         for text in (f"from the terminal {world.name}", f"żółw 🐢 \\ \"{world.name}\""):
             await chat.type(text, arrival(ann, text))
         for text in (f"from Python {world.name}", f"日本 🐦 {world.name}"):
-            await ann.call("messages.send", channel="general", **sending(text))
+            await ann.call("message.send", channel="general", **sending(text))
             line = await chat.line(text)
             assert re.fullmatch(r"\[\d\d:\d\d\] " + re.escape(f"{world.user('ann')}: {text}"), line), f"the line is {line!r}"
         await chat.type(f"bye {world.name}", arrival(ann, f"bye {world.name}"))
@@ -1072,7 +1072,7 @@ async def control_characters(world):
     ann = await general(world, "ann")
     async with await Chat.start("general", "cli-user") as chat:
         await chat.type(f"ready {world.name}", arrival(ann, f"ready {world.name}"))
-        await ann.call("messages.send", channel="general", **sending(f"\x1b[2J\x1b]0;title\x07\x9b31m\r\x08red {world.name}"))
+        await ann.call("message.send", channel="general", **sending(f"\x1b[2J\x1b]0;title\x07\x9b31m\r\x08red {world.name}"))
         line = await chat.line(f"red {world.name}")
         equal([character for character in line if ord(character) < 32 or 127 <= ord(character) < 160], [], "control characters")
 

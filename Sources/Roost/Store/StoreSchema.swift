@@ -1,4 +1,5 @@
 import GRDB
+import RoostAPI
 
 extension Store {
     /// What tells one format of the cache from another. The tables themselves follow from ``schema(_:)``.
@@ -33,8 +34,10 @@ extension Store {
     }
 
     /// The schema. Models are kept as JSON; beside it stand only the columns that are searched, sorted or changed on their own. Rows of features
-    /// bring tables of their own.
-    static func schema(_ kinds: CachedRowKinds) -> String { streams + channels + kinds.schema }
+    /// bring tables of their own. It ends with the permissions, by whose names capabilities are kept: a version that knows others fetches them.
+    static func schema(_ kinds: CachedRowKinds) -> String {
+        streams + channels + kinds.schema + "\n-- Permissions: \(Permission.allCases.map(\.rawValue).joined(separator: " "))"
+    }
 
     private static let streams = """
         CREATE TABLE state (id INTEGER PRIMARY KEY CHECK (id = 1), epoch TEXT, user_cursor INTEGER NOT NULL);

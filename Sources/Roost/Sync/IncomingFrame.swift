@@ -58,7 +58,7 @@ struct IncomingEvent: Decodable {
     var rows: LenientRows
 }
 
-/// An answer to `streams.resume`.
+/// An answer to `stream.resume`.
 struct IncomingResumption: Decodable {
     var user: IncomingChanges
     var channels: [IncomingChanges]

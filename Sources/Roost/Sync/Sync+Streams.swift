@@ -7,7 +7,7 @@ import RoostAPI
 ///
 /// - An event that follows its stream's position is applied with the new position in one transaction. An older one is dropped. One
 ///   further ahead shows a gap.
-/// - After a gap, as after a reconnect, `streams.resume` brings every stream up to one moment. Events are held meanwhile and
+/// - After a gap, as after a reconnect, `stream.resume` brings every stream up to one moment. Events are held meanwhile and
 ///   applied afterwards in the order in which they came. All streams together, because a membership (in the user's stream) counts
 ///   messages (in a channel's): both must be brought to the same moment, or the unread count is off by the messages between.
 /// - What is stored follows from the rows alone, never from the kind of the event.

@@ -6,7 +6,7 @@
 ///   doesn't allow (AM-19), `member_limit`, `channel_limit`, `key_reused`.
 public struct CreateChannel: Operation, ChannelAttributes {
     public typealias Response = ChannelView
-    public static let name = "channels.create"
+    public static let name = "channel.create"
     public static let method = HTTPMethod.post
     public static let path = "/v1/channels"
     public static let permission = Permission.channelCreate
@@ -78,7 +78,7 @@ public struct CreateChannel: Operation, ChannelAttributes {
 /// A channel, without joining it (AM-27, SB-25).
 public struct GetChannel: Operation {
     public typealias Response = ChannelView
-    public static let name = "channels.get"
+    public static let name = "channel.get"
     public static let method = HTTPMethod.get
     public static let path = "/v1/channels/{channel}"
     public static let permission = Permission.channelRead
@@ -97,7 +97,7 @@ public struct GetChannel: Operation {
 ///   of the same members; `immutable_field` for what the type has fixed.
 public struct UpdateChannel: Operation, ChannelAttributes {
     public typealias Response = Channel
-    public static let name = "channels.update"
+    public static let name = "channel.update"
     public static let method = HTTPMethod.patch
     public static let path = "/v1/channels/{channel}"
     public static let permission = Permission.channelUpdate
@@ -152,7 +152,7 @@ public struct UpdateChannel: Operation, ChannelAttributes {
 /// (AM-34). Pending invitations are withdrawn. Deleting it again changes nothing.
 public struct DeleteChannel: Operation {
     public typealias Response = Done
-    public static let name = "channels.delete"
+    public static let name = "channel.delete"
     public static let method = HTTPMethod.delete
     public static let path = "/v1/channels/{channel}"
     public static let permission = Permission.channelDelete

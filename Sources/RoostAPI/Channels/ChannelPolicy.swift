@@ -1,7 +1,7 @@
 /// What a channel's type decides: who finds, joins, reads, writes and moderates, and which limits hold (ledger §8.2).
 ///
 /// No code asks for a type by name; it asks the policy. It is sent to clients as the `config` of a watched channel (ST-05) and by
-/// `types.list`. A channel may differ from its type where the policy isn't fixed: see ``PolicyChanges``.
+/// `type.list`. A channel may differ from its type where the policy isn't fixed: see ``PolicyChanges``.
 public struct ChannelPolicy: Codable, Hashable, Sendable {
     /// Who may do something in the channels of a type.
     public enum Audience: String, Codable, CaseIterable, Sendable, WireEnumeration {

@@ -1,7 +1,7 @@
 /// Freezes a channel: ordinary members can't send, edit or react until it is unfrozen (SB-21). Freezing a frozen one changes nothing.
 public struct FreezeChannel: Operation {
     public typealias Response = Channel
-    public static let name = "channels.freeze"
+    public static let name = "channel.freeze"
     public static let method = HTTPMethod.post
     public static let path = "/v1/channels/{channel}/freeze"
     public static let permission = Permission.channelFreeze
@@ -16,7 +16,7 @@ public struct FreezeChannel: Operation {
 /// Ends a freeze (SB-21). Unfreezing a channel that isn't frozen changes nothing.
 public struct UnfreezeChannel: Operation {
     public typealias Response = Channel
-    public static let name = "channels.unfreeze"
+    public static let name = "channel.unfreeze"
     public static let method = HTTPMethod.post
     public static let path = "/v1/channels/{channel}/unfreeze"
     public static let permission = Permission.channelFreeze
@@ -31,7 +31,7 @@ public struct UnfreezeChannel: Operation {
 /// Silences a whole channel for its ordinary members, for a time (AM-07, D-29). Another call sets another end.
 public struct SilenceChannel: Operation {
     public typealias Response = Channel
-    public static let name = "channels.silence"
+    public static let name = "channel.silence"
     public static let method = HTTPMethod.post
     public static let path = "/v1/channels/{channel}/silence"
     public static let permission = Permission.channelSilence
@@ -54,7 +54,7 @@ public struct SilenceChannel: Operation {
 /// Ends a silence (AM-07). Ending one that isn't there changes nothing.
 public struct UnsilenceChannel: Operation {
     public typealias Response = Channel
-    public static let name = "channels.unsilence"
+    public static let name = "channel.unsilence"
     public static let method = HTTPMethod.post
     public static let path = "/v1/channels/{channel}/unsilence"
     public static let permission = Permission.channelSilence
@@ -71,10 +71,10 @@ public struct UnsilenceChannel: Operation {
 /// It is state that every observer sees; delivering by it comes with the moderation tools.
 public struct SetRateLimit: Operation {
     public typealias Response = Channel
-    public static let name = "channels.setRateLimit"
+    public static let name = "channel.setRateLimit"
     public static let method = HTTPMethod.put
     public static let path = "/v1/channels/{channel}/rate-limit"
-    public static let permission = Permission.channelRateLimit
+    public static let permission = Permission.channelSetRateLimit
     public static let summary = "Set a channel's delivery throttle. For operators."
 
     public var channel: ChannelID
@@ -110,10 +110,10 @@ public struct SetRateLimit: Operation {
 /// Removes a channel's delivery throttle. Removing one that isn't there changes nothing.
 public struct RemoveRateLimit: Operation {
     public typealias Response = Channel
-    public static let name = "channels.removeRateLimit"
+    public static let name = "channel.removeRateLimit"
     public static let method = HTTPMethod.delete
     public static let path = "/v1/channels/{channel}/rate-limit"
-    public static let permission = Permission.channelRateLimit
+    public static let permission = Permission.channelSetRateLimit
     public static let summary = "Remove a channel's delivery throttle. For operators."
 
     public var channel: ChannelID
@@ -125,7 +125,7 @@ public struct RemoveRateLimit: Operation {
 /// Hides a channel from the caller's own lists, on all the caller's devices (SB-26).
 public struct HideChannel: Operation {
     public typealias Response = Membership
-    public static let name = "channels.hide"
+    public static let name = "channel.hide"
     public static let method = HTTPMethod.post
     public static let path = "/v1/channels/{channel}/hide"
     public static let permission = Permission.channelHide
@@ -149,7 +149,7 @@ public struct HideChannel: Operation {
 /// Shows a hidden channel again (SB-28). Concealed messages stay concealed. Showing a visible one changes nothing.
 public struct UnhideChannel: Operation {
     public typealias Response = Membership
-    public static let name = "channels.unhide"
+    public static let name = "channel.unhide"
     public static let method = HTTPMethod.post
     public static let path = "/v1/channels/{channel}/unhide"
     public static let permission = Permission.channelHide

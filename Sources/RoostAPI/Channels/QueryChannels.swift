@@ -8,7 +8,7 @@
 /// - Throws: `invalid_argument` for a cursor of another query, and for filters and sorts that need a membership.
 public struct QueryChannels: Operation {
     public typealias Response = Page<ChannelView>
-    public static let name = "channels.query"
+    public static let name = "channel.query"
     public static let method = HTTPMethod.get
     public static let path = "/v1/channels"
     public static let permission = Permission.streamRead

@@ -1,7 +1,7 @@
 /// Every channel type: the presets and the operator's own, each with its whole policy (ledger §8.2).
 public struct ListChannelTypes: Operation {
     public typealias Response = [ChannelPolicy]
-    public static let name = "types.list"
+    public static let name = "type.list"
     public static let method = HTTPMethod.get
     public static let path = "/v1/channel-types"
     public static let permission = Permission.configRead
@@ -18,7 +18,7 @@ public struct ListChannelTypes: Operation {
 /// - Throws: `immutable_field` for the name of a preset, `not_found` with the field `basedOn`, `limit_exceeded` for the 51st type.
 public struct PutChannelType: Operation {
     public typealias Response = ChannelPolicy
-    public static let name = "types.put"
+    public static let name = "type.put"
     public static let method = HTTPMethod.put
     public static let path = "/v1/channel-types/{type}"
     public static let permission = Permission.configManage
@@ -48,7 +48,7 @@ public struct PutChannelType: Operation {
 /// - Throws: `immutable_field` for a preset, and for a type that channels have.
 public struct DeleteChannelType: Operation {
     public typealias Response = Done
-    public static let name = "types.delete"
+    public static let name = "type.delete"
     public static let method = HTTPMethod.delete
     public static let path = "/v1/channel-types/{type}"
     public static let permission = Permission.configManage

@@ -5,10 +5,10 @@
 /// - Throws: `not_member` (SB-13), `kind_forbids` for a conversation, `not_permitted`.
 public struct InviteMembers: Operation {
     public typealias Response = MemberResults
-    public static let name = "invitations.send"
+    public static let name = "invitation.send"
     public static let method = HTTPMethod.post
     public static let path = "/v1/channels/{channel}/invitations"
-    public static let permission = Permission.memberInvite
+    public static let permission = Permission.invitationSend
     public static let summary = "Invite up to 100 users, with a result for each."
 
     public var channel: ChannelID
@@ -36,7 +36,7 @@ public struct InviteMembers: Operation {
 /// - Throws: `not_invited`; `member_limit` and `channel_limit`, which are looked at again.
 public struct AcceptInvitation: Operation {
     public typealias Response = ChannelView
-    public static let name = "invitations.accept"
+    public static let name = "invitation.accept"
     public static let method = HTTPMethod.post
     public static let path = "/v1/channels/{channel}/invitation/accept"
     public static let permission = Permission.invitationAnswer
@@ -53,7 +53,7 @@ public struct AcceptInvitation: Operation {
 /// - Throws: `not_invited`, also the second time (ledger §8.3).
 public struct DeclineInvitation: Operation {
     public typealias Response = Invitation
-    public static let name = "invitations.decline"
+    public static let name = "invitation.decline"
     public static let method = HTTPMethod.post
     public static let path = "/v1/channels/{channel}/invitation/decline"
     public static let permission = Permission.invitationAnswer
@@ -68,10 +68,10 @@ public struct DeclineInvitation: Operation {
 /// Takes invitations back: one's own, or anyone's for who may remove members. The answer tells of each.
 public struct WithdrawInvitations: Operation {
     public typealias Response = MemberResults
-    public static let name = "invitations.withdraw"
+    public static let name = "invitation.withdraw"
     public static let method = HTTPMethod.post
     public static let path = "/v1/channels/{channel}/invitations/withdraw"
-    public static let permission = Permission.memberInvite
+    public static let permission = Permission.invitationSend
     public static let summary = "Take back up to 100 invitations, with a result for each."
 
     public var channel: ChannelID
@@ -93,7 +93,7 @@ public struct WithdrawInvitations: Operation {
 /// The invitations into a channel that nobody has answered yet, the newest first. For its members.
 public struct ListInvitations: Operation {
     public typealias Response = Page<Invitation>
-    public static let name = "invitations.list"
+    public static let name = "invitation.list"
     public static let method = HTTPMethod.get
     public static let path = "/v1/channels/{channel}/invitations"
     public static let permission = Permission.invitationList
@@ -121,7 +121,7 @@ public struct ListInvitations: Operation {
 /// The caller's own invitations that wait for an answer, the newest first, each with its channel's summary.
 public struct ListMyInvitations: Operation {
     public typealias Response = Page<InvitationEntry>
-    public static let name = "invitations.mine"
+    public static let name = "invitation.mine"
     public static let method = HTTPMethod.get
     public static let path = "/v1/me/invitations"
     public static let permission = Permission.streamRead

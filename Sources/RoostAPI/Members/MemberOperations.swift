@@ -3,7 +3,7 @@
 /// - Throws: `invite_required` for a private channel, `banned` with the end of the ban, `member_limit`, `channel_limit`, `kind_forbids`.
 public struct JoinChannel: Operation {
     public typealias Response = ChannelView
-    public static let name = "members.join"
+    public static let name = "member.join"
     public static let method = HTTPMethod.post
     public static let path = "/v1/channels/{channel}/join"
     public static let permission = Permission.memberJoin
@@ -22,7 +22,7 @@ public struct JoinChannel: Operation {
 ///   has left it.
 public struct LeaveChannel: Operation {
     public typealias Response = Done
-    public static let name = "members.leave"
+    public static let name = "member.leave"
     public static let method = HTTPMethod.post
     public static let path = "/v1/channels/{channel}/leave"
     public static let permission = Permission.memberLeave
@@ -40,7 +40,7 @@ public struct LeaveChannel: Operation {
 /// - Throws: `kind_forbids` for a conversation (AM-18), `not_permitted`.
 public struct AddMembers: Operation {
     public typealias Response = MemberResults
-    public static let name = "members.add"
+    public static let name = "member.add"
     public static let method = HTTPMethod.post
     public static let path = "/v1/channels/{channel}/members"
     public static let permission = Permission.memberAdd
@@ -70,7 +70,7 @@ public struct AddMembers: Operation {
 /// - Throws: `kind_forbids` for a conversation (AM-18), `not_permitted`.
 public struct RemoveMembers: Operation {
     public typealias Response = MemberResults
-    public static let name = "members.remove"
+    public static let name = "member.remove"
     public static let method = HTTPMethod.post
     public static let path = "/v1/channels/{channel}/members/remove"
     public static let permission = Permission.memberRemove
@@ -98,7 +98,7 @@ public struct RemoveMembers: Operation {
 /// - Throws: `not_found` with the field `role` for a role that doesn't exist, `kind_forbids`, `not_permitted`.
 public struct SetMemberRole: Operation {
     public typealias Response = MemberResults
-    public static let name = "members.setRole"
+    public static let name = "member.setRole"
     public static let method = HTTPMethod.post
     public static let path = "/v1/channels/{channel}/members/role"
     public static let permission = Permission.memberSetRole

@@ -24,7 +24,7 @@ public enum MemberSort: String, Codable, CaseIterable, Sendable, WireEnumeration
 /// - Throws: `not_permitted` for states that the caller may not list (D-28), `kind_forbids` for those where the type has no such tools.
 public struct ListMembers: Operation {
     public typealias Response = Page<MemberEntry>
-    public static let name = "members.list"
+    public static let name = "member.list"
     public static let method = HTTPMethod.get
     public static let path = "/v1/channels/{channel}/members"
     public static let permission = Permission.memberList
@@ -80,7 +80,7 @@ public struct ListMembers: Operation {
 /// - Throws: `not_permitted` for the state `banned` without the right to search it (MN-18), `kind_forbids` where the type has no such tools.
 public struct SearchMembers: Operation {
     public typealias Response = Page<MemberEntry>
-    public static let name = "members.search"
+    public static let name = "member.search"
     public static let method = HTTPMethod.get
     public static let path = "/v1/channels/{channel}/member-search"
     public static let permission = Permission.memberList
@@ -125,7 +125,7 @@ public struct SearchMembers: Operation {
 /// - Throws: `not_found` with the field `user` for who isn't a member.
 public struct GetMember: Operation {
     public typealias Response = MemberEntry
-    public static let name = "members.get"
+    public static let name = "member.get"
     public static let method = HTTPMethod.get
     public static let path = "/v1/channels/{channel}/members/{user}"
     public static let permission = Permission.memberList

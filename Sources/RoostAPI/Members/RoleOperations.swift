@@ -1,7 +1,7 @@
 /// Every role that members can have: the three that every channel has and the app's own (ledger §8.4).
 public struct ListRoles: Operation {
     public typealias Response = [RoleDefinition]
-    public static let name = "roles.list"
+    public static let name = "role.list"
     public static let method = HTTPMethod.get
     public static let path = "/v1/roles"
     public static let permission = Permission.configRead
@@ -17,7 +17,7 @@ public struct ListRoles: Operation {
 /// - Throws: `immutable_field` for `owner`, `operator` and `member`, `limit_exceeded` for the 26th role.
 public struct PutRole: Operation {
     public typealias Response = RoleDefinition
-    public static let name = "roles.put"
+    public static let name = "role.put"
     public static let method = HTTPMethod.put
     public static let path = "/v1/roles/{role}"
     public static let permission = Permission.configManage
@@ -53,7 +53,7 @@ public struct PutRole: Operation {
 /// - Throws: `immutable_field` for a built-in role.
 public struct DeleteRole: Operation {
     public typealias Response = Done
-    public static let name = "roles.delete"
+    public static let name = "role.delete"
     public static let method = HTTPMethod.delete
     public static let path = "/v1/roles/{role}"
     public static let permission = Permission.configManage

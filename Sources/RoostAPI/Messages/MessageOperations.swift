@@ -4,7 +4,7 @@
 /// - Throws: `not_member`, `not_permitted`; `not_found` for an unknown `parentId`.
 public struct SendMessage: Operation, MessageCarrying {
     public typealias Response = Message
-    public static let name = "messages.send"
+    public static let name = "message.send"
     public static let method = HTTPMethod.post
     public static let path = "/v1/channels/{channel}/messages"
     public static let permission = Permission.messageSend
@@ -78,7 +78,7 @@ extension SendMessage {
 /// At most one of `before`, `after` and `around` may be given.
 public struct ListMessages: Operation {
     public typealias Response = MessagePage
-    public static let name = "messages.list"
+    public static let name = "message.list"
     public static let method = HTTPMethod.get
     public static let path = "/v1/channels/{channel}/messages"
     public static let permission = Permission.historyRead
@@ -149,7 +149,7 @@ extension MessagePage: WireWritable {
 /// - Throws: `not_message_owner` for someone else's, `not_found` for one that is deleted.
 public struct EditMessage: Operation {
     public typealias Response = Message
-    public static let name = "messages.edit"
+    public static let name = "message.edit"
     public static let method = HTTPMethod.patch
     public static let path = "/v1/channels/{channel}/messages/{message}"
     public static let permission = Permission.messageEditOwn
@@ -201,7 +201,7 @@ extension MessageContent {
 /// Deleting it again changes nothing.
 public struct DeleteMessage: Operation {
     public typealias Response = Message
-    public static let name = "messages.delete"
+    public static let name = "message.delete"
     public static let method = HTTPMethod.delete
     public static let path = "/v1/channels/{channel}/messages/{message}"
     public static let permission = Permission.messageDeleteOwn

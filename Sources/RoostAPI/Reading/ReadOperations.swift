@@ -4,7 +4,7 @@ public struct MarkRead: Operation {
     public static let name = "reading.mark"
     public static let method = HTTPMethod.post
     public static let path = "/v1/channels/{channel}/read"
-    public static let permission = Permission.readMark
+    public static let permission = Permission.readingMark
     public static let summary = "Mark a channel as read up to a seq, or all of it."
 
     public var channel: ChannelID
@@ -29,7 +29,7 @@ public struct GetUnread: Operation {
     public static let name = "reading.unread"
     public static let method = HTTPMethod.get
     public static let path = "/v1/channels/{channel}/unread"
-    public static let permission = Permission.readMark
+    public static let permission = Permission.readingMark
     public static let summary = "The caller's unread count in one channel."
 
     public var channel: ChannelID

@@ -1,7 +1,7 @@
 /// The rows of a channel that changed after a position of its stream.
 public struct GetChannelChanges: Operation {
     public typealias Response = Changes
-    public static let name = "streams.channelChanges"
+    public static let name = "stream.channelChanges"
     public static let method = HTTPMethod.get
     public static let path = "/v1/channels/{channel}/changes"
     public static let permission = Permission.historyRead
@@ -29,7 +29,7 @@ public struct GetChannelChanges: Operation {
 /// The caller's own rows that changed after a position of the caller's stream.
 public struct GetMyChanges: Operation {
     public typealias Response = Changes
-    public static let name = "streams.myChanges"
+    public static let name = "stream.myChanges"
     public static let method = HTTPMethod.get
     public static let path = "/v1/me/changes"
     public static let permission = Permission.streamRead
@@ -96,7 +96,7 @@ extension Changes: WireWritable {
 /// with the user's stream; one that isn't named here is fresh to the client and comes with its newest messages.
 public struct Resume: Operation {
     public typealias Response = Resumption
-    public static let name = "streams.resume"
+    public static let name = "stream.resume"
     public static let method = HTTPMethod.post
     public static let path = "/v1/me/resume"
     public static let permission = Permission.streamRead

@@ -4,7 +4,7 @@
 /// nothing.
 public struct DeactivateUser: Operation {
     public typealias Response = User
-    public static let name = "users.deactivate"
+    public static let name = "user.deactivate"
     public static let method = HTTPMethod.post
     public static let path = "/v1/users/{user}/deactivate"
     public static let permission = Permission.userManage
@@ -19,7 +19,7 @@ public struct DeactivateUser: Operation {
 /// Lets a deactivated user in again, with tokens that weren't revoked. Reactivating an active user changes nothing.
 public struct ReactivateUser: Operation {
     public typealias Response = User
-    public static let name = "users.reactivate"
+    public static let name = "user.reactivate"
     public static let method = HTTPMethod.post
     public static let path = "/v1/users/{user}/reactivate"
     public static let permission = Permission.userManage
@@ -49,7 +49,7 @@ public struct TokenRevocation: Codable, Hashable, Sendable {
 /// Sockets that hold such a token are closed. The moment only moves forward: an earlier one changes nothing.
 public struct RevokeUserTokens: Operation {
     public typealias Response = TokenRevocation
-    public static let name = "users.revokeTokens"
+    public static let name = "user.revokeTokens"
     public static let method = HTTPMethod.post
     public static let path = "/v1/users/{user}/revokeTokens"
     public static let permission = Permission.userManage
@@ -84,7 +84,7 @@ public struct RevokedToken: Codable, Hashable, Sendable {
 /// Revokes a single token by its claim `jti`. Sockets that hold it are closed. Revoking it twice is revoking it once.
 public struct RevokeToken: Operation {
     public typealias Response = RevokedToken
-    public static let name = "tokens.revoke"
+    public static let name = "token.revoke"
     public static let method = HTTPMethod.post
     public static let path = "/v1/tokens/revoke"
     public static let permission = Permission.userManage

@@ -18,7 +18,7 @@ extension Preferences: WireWritable {
 /// The caller's own preferences.
 public struct GetPreferences: Operation {
     public typealias Response = Preferences
-    public static let name = "users.preferences"
+    public static let name = "preferences.get"
     public static let method = HTTPMethod.get
     public static let path = "/v1/me/preferences"
     public static let permission = Permission.userRead
@@ -32,10 +32,10 @@ public struct GetPreferences: Operation {
 /// Replaces what is given of the caller's own preferences.
 public struct UpdatePreferences: Operation {
     public typealias Response = Preferences
-    public static let name = "users.updatePreferences"
+    public static let name = "preferences.update"
     public static let method = HTTPMethod.patch
     public static let path = "/v1/me/preferences"
-    public static let permission = Permission.userUpdateSelf
+    public static let permission = Permission.userUpdateMe
     public static let summary = "Update the calling user's own preferences."
 
     public var autoAcceptInvitations: Bool?

@@ -1,7 +1,7 @@
 /// Creates a user, or replaces what is given of one that exists. What is left out stays as it is.
 public struct UpsertUser: Operation {
     public typealias Response = User
-    public static let name = "users.upsert"
+    public static let name = "user.upsert"
     public static let method = HTTPMethod.put
     public static let path = "/v1/users/{user}"
     public static let permission = Permission.userManage
@@ -30,7 +30,7 @@ public struct UpsertUser: Operation {
 
 public struct GetUser: Operation {
     public typealias Response = User
-    public static let name = "users.get"
+    public static let name = "user.get"
     public static let method = HTTPMethod.get
     public static let path = "/v1/users/{user}"
     public static let permission = Permission.userRead
@@ -45,7 +45,7 @@ public struct GetUser: Operation {
 /// Several users at once. Unknown ids are left out of the answer.
 public struct GetUsers: Operation {
     public typealias Response = [User]
-    public static let name = "users.getMany"
+    public static let name = "user.getMany"
     public static let method = HTTPMethod.get
     public static let path = "/v1/users"
     public static let permission = Permission.userRead
@@ -65,7 +65,7 @@ public struct GetUsers: Operation {
 /// The caller. A user exists from the first use of a token that names them.
 public struct GetMe: Operation {
     public typealias Response = User
-    public static let name = "users.me"
+    public static let name = "user.me"
     public static let method = HTTPMethod.get
     public static let path = "/v1/me"
     public static let permission = Permission.userRead
@@ -79,10 +79,10 @@ public struct GetMe: Operation {
 /// Replaces what is given of the caller's own profile. What is left out stays as it is.
 public struct UpdateMe: Operation {
     public typealias Response = User
-    public static let name = "users.updateMe"
+    public static let name = "user.updateMe"
     public static let method = HTTPMethod.patch
     public static let path = "/v1/me"
-    public static let permission = Permission.userUpdateSelf
+    public static let permission = Permission.userUpdateMe
     public static let summary = "Update the calling user's profile."
 
     public var displayName: String?

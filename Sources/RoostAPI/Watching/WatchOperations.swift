@@ -4,7 +4,7 @@
 /// - Throws: `not_connected` over HTTP, where there is no connection that could watch (ST-02).
 public struct WatchChannel: Operation {
     public typealias Response = WatchedChannel
-    public static let name = "watching.watch"
+    public static let name = "channel.watch"
     public static let method = HTTPMethod.post
     public static let path = "/v1/channels/{channel}/watch"
     public static let permission = Permission.channelWatch
@@ -29,7 +29,7 @@ public struct WatchChannel: Operation {
 /// Stops watching a channel on this connection. Stopping what isn't watched changes nothing (ST-10).
 public struct UnwatchChannel: Operation {
     public typealias Response = Done
-    public static let name = "watching.unwatch"
+    public static let name = "channel.unwatch"
     public static let method = HTTPMethod.post
     public static let path = "/v1/channels/{channel}/unwatch"
     public static let permission = Permission.streamRead
@@ -54,7 +54,7 @@ public struct WatchedChannel: Codable, Hashable, Sendable {
     public var watcherCount: Int
     /// Some of the watchers by id, at most 30.
     public var watchers: [String: User]
-    /// Some of the members by id, at most 30; the rest with `members.list`.
+    /// Some of the members by id, at most 30; the rest with `member.list`.
     public var members: [String: Member]
     /// How far those members have read (D-22).
     public var read: [String: ReadState]

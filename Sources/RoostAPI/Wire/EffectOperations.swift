@@ -24,7 +24,7 @@ public struct DeadEffect: Codable, Hashable, Sendable {
 /// Effects that failed too often, those that were given up last first.
 public struct ListDeadEffects: Operation {
     public typealias Response = Page<DeadEffect>
-    public static let name = "effects.listDead"
+    public static let name = "effect.listDead"
     public static let method = HTTPMethod.get
     public static let path = "/v1/effects/dead"
     public static let permission = Permission.effectManage
@@ -52,7 +52,7 @@ public struct ListDeadEffects: Operation {
 /// - Throws: `not_found` for an effect that isn't there: it was never asked for, or has happened.
 public struct RetryEffect: Operation {
     public typealias Response = Done
-    public static let name = "effects.retry"
+    public static let name = "effect.retry"
     public static let method = HTTPMethod.post
     public static let path = "/v1/effects/retry"
     public static let permission = Permission.effectManage

@@ -56,13 +56,13 @@ public struct Event: Codable, Hashable, Sendable {
         case messageDeleted = "message.deleted"
         case channelCreated = "channel.created"
         case channelUpdated = "channel.updated"
-        case channelMetadataUpdated = "channel.metadata_updated"
+        case channelMetadataUpdated = "channel.metadataUpdated"
         case channelFrozen = "channel.frozen"
         case channelUnfrozen = "channel.unfrozen"
         case channelSilenced = "channel.silenced"
         case channelUnsilenced = "channel.unsilenced"
-        case channelRateLimitChanged = "channel.rate_limit_changed"
-        case channelDestroyed = "channel.destroyed"
+        case channelRateLimitChanged = "channel.rateLimitChanged"
+        case channelDeleted = "channel.deleted"
         /// To all devices of who hid or showed it.
         case channelHidden = "channel.hidden"
         case channelUnhidden = "channel.unhidden"
@@ -70,14 +70,14 @@ public struct Event: Codable, Hashable, Sendable {
         case memberLeft = "member.left"
         /// To who was removed; the others get `member.left`.
         case memberRemoved = "member.removed"
-        case memberRoleChanged = "member.role_changed"
+        case memberRoleChanged = "member.roleChanged"
         /// To all devices of who invited.
         case invitationSent = "invitation.sent"
         case invitationReceived = "invitation.received"
         case invitationAccepted = "invitation.accepted"
         case invitationDeclined = "invitation.declined"
         case invitationWithdrawn = "invitation.withdrawn"
-        case markRead = "mark_read"
+        case readingMarked = "reading.marked"
         case userUpdated = "user.updated"
         case preferencesUpdated = "preferences.updated"
         /// Several changes in one event, from `after` up to `seq`: what a node sends for events that didn't reach it.

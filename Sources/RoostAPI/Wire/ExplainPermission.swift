@@ -1,7 +1,7 @@
 /// Whether the caller may do something in a channel, and if not, which rule refuses and until when (AM-48, ledger §7.7).
 public struct ExplainPermission: Operation {
     public typealias Response = PermissionExplanation
-    public static let name = "permissions.explain"
+    public static let name = "permission.explain"
     public static let method = HTTPMethod.get
     public static let path = "/v1/channels/{channel}/permissions/{permission}"
     public static let permission = Permission.streamRead

@@ -69,7 +69,7 @@ public enum Limits {
     public static let freshMessages = 20
     /// Bytes of content after which a page of messages ends early; the rest is on the next page.
     public static let pageContentBytes = 1_048_576
-    /// Members that the answer to a watch carries; the rest are paged with `members.list`.
+    /// Members that the answer to a watch carries; the rest are paged with `member.list`.
     public static let watchMembers = 30
     /// Characters of an effect's kind and key.
     public static let effectKindLength = 64

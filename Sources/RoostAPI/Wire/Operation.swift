@@ -5,7 +5,7 @@
 public protocol Operation: Codable, Hashable, Sendable {
     associatedtype Response: Codable & Hashable & Sendable
 
-    /// The name of the operation in a socket call: `messages.send`.
+    /// The name of the operation in a socket call: `message.send`.
     static var name: String { get }
     static var method: HTTPMethod { get }
     /// The path, with the fields that stand in it in braces: `/v1/channels/{channel}/messages`.

@@ -4,7 +4,7 @@ public enum Permission: String, Codable, CaseIterable, Sendable, WireEnumeration
     case configManage = "config.manage"
     case effectManage = "effect.manage"
     case userRead = "user.read"
-    case userUpdateSelf = "user.updateSelf"
+    case userUpdateMe = "user.updateMe"
     case userManage = "user.manage"
     case streamRead = "stream.read"
     case channelCreate = "channel.create"
@@ -16,7 +16,7 @@ public enum Permission: String, Codable, CaseIterable, Sendable, WireEnumeration
     case channelDelete = "channel.delete"
     case channelFreeze = "channel.freeze"
     case channelSilence = "channel.silence"
-    case channelRateLimit = "channel.rateLimit"
+    case channelSetRateLimit = "channel.setRateLimit"
     case channelHide = "channel.hide"
     case memberJoin = "member.join"
     case memberLeave = "member.leave"
@@ -27,7 +27,7 @@ public enum Permission: String, Codable, CaseIterable, Sendable, WireEnumeration
     case memberAdd = "member.add"
     case memberRemove = "member.remove"
     case memberSetRole = "member.setRole"
-    case memberInvite = "member.invite"
+    case invitationSend = "invitation.send"
     case invitationList = "invitation.list"
     case invitationAnswer = "invitation.answer"
     case messageSend = "message.send"
@@ -37,7 +37,7 @@ public enum Permission: String, Codable, CaseIterable, Sendable, WireEnumeration
     case messageDeleteOwn = "message.deleteOwn"
     case messageDeleteAny = "message.deleteAny"
     case historyRead = "history.read"
-    case readMark = "read.mark"
+    case readingMark = "reading.mark"
 
     /// Those that concern a channel: what `ownCapabilities` tells of.
     public static let ofChannel: [Permission] = allCases.filter(\.row.concernsChannel)

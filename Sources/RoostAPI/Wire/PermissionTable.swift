@@ -9,7 +9,7 @@ extension Permission {
         case .configManage: .init(.admins, deleted: true, guests: false, frozen: true, role: .none, [])
         case .effectManage: .init(.admins, deleted: true, guests: false, frozen: true, role: .none, [])
         case .userRead: .init(.anyone, deleted: true, guests: true, frozen: true, role: .none, [])
-        case .userUpdateSelf: .init(.anyone, deleted: true, guests: true, frozen: true, role: .none, [])
+        case .userUpdateMe: .init(.anyone, deleted: true, guests: true, frozen: true, role: .none, [])
         case .userManage: .init(.admins, deleted: true, guests: false, frozen: true, role: .none, [])
         case .streamRead: .init(.anyone, deleted: true, guests: true, frozen: true, role: .none, [])
         case .channelCreate: .init(.creators, deleted: false, guests: false, frozen: true, role: .none, [])
@@ -22,7 +22,7 @@ extension Permission {
         case .channelDelete: .init(.policy(\.delete), deleted: true, guests: false, frozen: true, role: .operator, [])
         case .channelFreeze: .init(.policy(\.moderate), deleted: false, guests: false, frozen: true, role: .operator, [])
         case .channelSilence: .init(.policy(\.moderate), deleted: false, guests: false, frozen: true, role: .operator, [])
-        case .channelRateLimit: .init(.policy(\.moderate), deleted: false, guests: false, frozen: true, role: .operator, [])
+        case .channelSetRateLimit: .init(.policy(\.moderate), deleted: false, guests: false, frozen: true, role: .operator, [])
         case .channelHide: .init(.membership, deleted: false, guests: false, frozen: true, role: .none, [])
         case .memberJoin: .init(.policy(\.join), deleted: false, guests: false, frozen: true, role: .none, [.byID])
         case .memberLeave: .init(.policy(\.leave), deleted: true, guests: true, frozen: true, role: .operator, [.banned, .outside])
@@ -33,7 +33,7 @@ extension Permission {
         case .memberAdd: .init(.policy(\.add), deleted: false, guests: false, frozen: true, role: .operator, [])
         case .memberRemove: .init(.policy(\.remove), deleted: false, guests: false, frozen: true, role: .operator, [])
         case .memberSetRole: .init(.policy(\.moderate), deleted: false, guests: false, frozen: true, role: .operator, [])
-        case .memberInvite: .init(.policy(\.invite), deleted: false, guests: false, frozen: true, role: .operator, [])
+        case .invitationSend: .init(.policy(\.invite), deleted: false, guests: false, frozen: true, role: .operator, [])
         case .invitationList: .init(.always(.members), deleted: false, guests: false, frozen: true, role: .none, [])
         case .invitationAnswer: .init(.invitation, deleted: false, guests: false, frozen: true, role: .none, [.afterwards])
         case .messageSend: .init(.policy(\.send), deleted: false, guests: false, frozen: false, role: .operator, [.sending])
@@ -43,7 +43,7 @@ extension Permission {
         case .messageDeleteOwn: .init(.policy(\.read), deleted: false, guests: false, frozen: true, role: .operator, [.reading])
         case .messageDeleteAny: .init(.policy(\.moderate), deleted: false, guests: false, frozen: true, role: .operator, [])
         case .historyRead: .init(.policy(\.read), deleted: true, guests: true, frozen: true, role: .operator, [.reading])
-        case .readMark: .init(.membership, deleted: false, guests: false, frozen: true, role: .none, [])
+        case .readingMark: .init(.membership, deleted: false, guests: false, frozen: true, role: .none, [])
         }
     }
 }

@@ -81,7 +81,7 @@ enum HostileScript: CaseIterable, Sendable {
             LoadSocket.frame(Self.letters(15_000), isFinal: false) + LoadSocket.frame(Self.letters(1300), opcode: 0, isFinal: false)
         case .pages, .pagesReadSlowly:
             Self.calls(640) {
-                #"{"call":\#($0),"operation":"messages.list","with":{"channel":"\#(Self.largeChannel)","limit":100}}"#
+                #"{"call":\#($0),"operation":"message.list","with":{"channel":"\#(Self.largeChannel)","limit":100}}"#
             }
         case .requests:
             Array(
@@ -99,11 +99,11 @@ enum HostileScript: CaseIterable, Sendable {
             LoadSocket.frame(Self.letters(60_000), isFinal: false)
                 + (0..<16).flatMap { _ in LoadSocket.frame(Self.letters(60_000), opcode: 0, isFinal: false) }
         case .largeCalls:
-            Self.calls(64) { #"{"call":\#($0),"operation":"users.me","\#(String(repeating: "n", count: 60_000))":1}"# }
+            Self.calls(64) { #"{"call":\#($0),"operation":"user.me","\#(String(repeating: "n", count: 60_000))":1}"# }
         case .sends:
             Self.calls(16) {
                 #"""
-                {"call":\#($0),"operation":"messages.send","with":{"channel":"\#(Self.busyChannel)",\#
+                {"call":\#($0),"operation":"message.send","with":{"channel":"\#(Self.busyChannel)",\#
                 "clientId":"\#(UInt64.random(in: 0 ... .max))","text":"\#(String(repeating: "t", count: 20_000))"}}
                 """#
             }

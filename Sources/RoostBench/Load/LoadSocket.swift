@@ -131,7 +131,7 @@ final class LoadSocket {
         send(
             frame: Array(
                 """
-                {"call":\(callCount),"operation":"messages.send","with":{"channel":"\(channel)","clientId":"\(number)-\(callCount)",\
+                {"call":\(callCount),"operation":"message.send","with":{"channel":"\(channel)","clientId":"\(number)-\(callCount)",\
                 "text":"\(text)"}}
                 """.utf8))
         return callCount

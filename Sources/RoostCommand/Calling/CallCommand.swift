@@ -16,9 +16,9 @@ struct CallCommand: AsyncParsableCommand {
             roost call --list [<part of a name>]
             """,
         discussion: """
-            roost call messages.send channel=general clientId=1 text='Good morning' --as ann
-            roost call channels.update channel=general policy.send=operators tags=news,today --as ann
-            roost call channels.query 'metadata={"floor":3}' limit=5 --as ann
+            roost call message.send channel=general clientId=1 text='Good morning' --as ann
+            roost call channel.update channel=general policy.send=operators tags=news,today --as ann
+            roost call channel.query 'metadata={"floor":3}' limit=5 --as ann
 
             A field of an object is named with it, or the object is JSON. A list is JSON, or has commas between its values; given again, it gets \
             further ones. What the operation doesn't know is refused before the server is asked.
@@ -30,7 +30,7 @@ struct CallCommand: AsyncParsableCommand {
         helpNames: [])
 
     @Argument(
-        help: ArgumentHelp("The operation, as the protocol names it: messages.send.", valueName: "operation"),
+        help: ArgumentHelp("The operation, as the protocol names it: message.send.", valueName: "operation"),
         completion: .custom { words, _, prefix in CallCompletions.operations(words, prefix) })
     var name: String?
     @Argument(

@@ -158,7 +158,7 @@ extension DeleteChannel: Handled {
         try context.transaction.perform(
             "DELETE FROM name_skeletons WHERE kind = \(NameSkeletons.Kind.channelName) AND id = \(id)")
         // Nothing is written per member: that the channel is deleted ends all its memberships.
-        try context.tell(.channelDestroyed, in: access, seq: seq, Rows(channel: try context.channel(id)))
+        try context.tell(.channelDeleted, in: access, seq: seq, Rows(channel: try context.channel(id)))
         context.tell(.destroyed(id))
         return Done()
     }

@@ -40,7 +40,7 @@ extension SetRateLimit: Handled {
 
     public func handle(in context: inout Context) throws -> Channel {
         let until = context.now.after(seconds: seconds)
-        return try context.change(channel, .channelRateLimit, .channelRateLimitChanged) {
+        return try context.change(channel, .channelSetRateLimit, .channelRateLimitChanged) {
             $0.rateLimit = messages
             $0.rateLimitWindowSeconds = windowSeconds
             $0.rateLimitedUntil = until
@@ -52,7 +52,7 @@ extension RemoveRateLimit: Handled {
     public func scope(for caller: Caller) -> Scope { .channel(channel) }
 
     public func handle(in context: inout Context) throws -> Channel {
-        try context.change(channel, .channelRateLimit, .channelRateLimitChanged) {
+        try context.change(channel, .channelSetRateLimit, .channelRateLimitChanged) {
             $0.rateLimit = nil
             $0.rateLimitWindowSeconds = nil
             $0.rateLimitedUntil = nil

@@ -24,6 +24,7 @@ public enum Migrations {
         Step(name: "0008 effects", statements: effects),
         Step(name: "0009 what counts", statements: whatCounts),
         Step(name: "0010 purged messages", statements: purging),
+        Step(name: "0011 names of permissions", statements: permissionNames),
     ]
 
     /// Brings the tables up to date. Whoever calls it keeps others from doing so at the same time.

@@ -9,7 +9,7 @@ extension InviteMembers: Handled {
     public func scope(for caller: Caller) -> Scope { .channel(channel, users: Set(users).union([caller.user])).findingUsers }
 
     public func handle(in context: inout Context) throws -> MemberResults {
-        var access = try context.require(.memberInvite, in: channel)
+        var access = try context.require(.invitationSend, in: channel)
         var room = access.policy.maxMembers - access.counters.memberCount
         var waiting = try context.transaction.pendingInvitationCount(into: access.channelId)
         var results: [MemberResult] = []
@@ -72,7 +72,7 @@ extension WithdrawInvitations: Handled {
     public func scope(for caller: Caller) -> Scope { .channel(channel, users: Set(users)).findingUsers }
 
     public func handle(in context: inout Context) throws -> MemberResults {
-        var access = try context.require(.memberInvite, in: channel)
+        var access = try context.require(.invitationSend, in: channel)
         var results: [MemberResult] = []
         var withdrawn: [Invitation] = []
         for user in users {

@@ -37,7 +37,7 @@ extension Context {
             """
             UPDATE members SET user_seq = \(own.row.userSeq) WHERE channel_id = \(access.channelId) AND user_id = \(message.sender)
             """)
-        tell(.markRead, user: message.sender, seq: own.row.userSeq, Rows(theirs.membership.map { [$0] }))
+        tell(.readingMarked, user: message.sender, seq: own.row.userSeq, Rows(theirs.membership.map { [$0] }))
     }
 }
 

@@ -4,7 +4,7 @@ extension MarkRead: Handled {
     public func scope(for caller: Caller) -> Scope { .channel(channel, user: caller.user) }
 
     public func handle(in context: inout Context) throws -> UnreadCount {
-        var access = try context.require(.readMark, in: channel)
+        var access = try context.require(.readingMark, in: channel)
         var own = try access.requireOwn()
         // Nothing of an ephemeral channel is kept that could be counted: reading it is reading all of it.
         let target = access.isEphemeral ? access.counters.seq : min(seq ?? access.counters.seq, access.counters.seq)
@@ -24,14 +24,14 @@ extension MarkRead: Handled {
             WHERE channel_id = \(access.channelId) AND user_id = \(context.caller.user)
             """)
         context.tell(
-            .markRead, user: context.caller.user, seq: userSeq, Rows(access.membership.map { [$0] }))
+            .readingMarked, user: context.caller.user, seq: userSeq, Rows(access.membership.map { [$0] }))
         return try UnreadCount(access)
     }
 }
 
 extension GetUnread: Handled {
     public func handle(in context: inout Context) throws -> UnreadCount {
-        try UnreadCount(try context.require(.readMark, in: channel))
+        try UnreadCount(try context.require(.readingMark, in: channel))
     }
 }
 

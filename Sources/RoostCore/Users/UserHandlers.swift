@@ -16,7 +16,7 @@ extension UpdateMe: Handled {
     public func scope(for caller: Caller) -> Scope { .user(caller.user) }
 
     public func handle(in context: inout Context) throws -> User {
-        try context.require(.userUpdateSelf)
+        try context.require(.userUpdateMe)
         return try context.writeProfile(
             of: context.caller.user, displayName: displayName, avatarFileId: avatarFileId, metadata: metadata)
     }
@@ -65,7 +65,7 @@ extension UpdatePreferences: Handled {
     public func scope(for caller: Caller) -> Scope { .user(caller.user) }
 
     public func handle(in context: inout Context) throws -> Preferences {
-        try context.require(.userUpdateSelf)
+        try context.require(.userUpdateMe)
         let user = context.caller.user
         let before = try context.transaction.preferences(of: user)
         let after = Preferences(autoAcceptInvitations: autoAcceptInvitations ?? before.autoAcceptInvitations)

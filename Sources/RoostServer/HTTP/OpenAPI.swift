@@ -92,7 +92,7 @@ enum OpenAPI {
     private static func refusals(of entry: OperationTable.Entry, hasBody: Bool) -> [Int] {
         var statuses = [400, 401, 403, 404, 413, 500, 503]
         // What changes something can meet a state that forbids it; and positions can be from before a backup was restored.
-        if !entry.type.isReadOnly || entry.type.name.hasPrefix("streams.") { statuses.append(409) }
+        if !entry.type.isReadOnly || entry.type.name.hasPrefix("stream.") { statuses.append(409) }
         if entry.fields.contains("ifMetadataVersion") { statuses.append(412) }
         if hasBody { statuses.append(415) }
         if entry.fields.contains("idempotencyKey") { statuses.append(422) }

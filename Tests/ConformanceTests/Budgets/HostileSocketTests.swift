@@ -11,7 +11,7 @@ import Testing
     /// 640 calls for a page each, of 1 MiB as it is written, in 52 KB.
     private static let calls: [UInt8] = (1...640).flatMap { number in
         RawSocket.frame(
-            opcode: 1, Array(#"{"call":\#(number),"operation":"messages.list","with":{"channel":"c","limit":100}}"#.utf8))
+            opcode: 1, Array(#"{"call":\#(number),"operation":"message.list","with":{"channel":"c","limit":100}}"#.utf8))
     }
 
     /// The most memory that a process has had, in MiB.

@@ -52,7 +52,7 @@ import Testing
         let server = try await TestServer()
         let socket = try await RawSocket.open(port: server.port)
         let token = try await server.token("ann")
-        let call = #"{"call":1,"operation":"users.me"}"#
+        let call = #"{"call":1,"operation":"user.me"}"#
         let bad = #"{"call":"#
         var bytes = RawSocket.frame(opcode: 1, try JSONWriter.bytes(of: AuthenticateFrame(token: token)))
         for text in [call, bad] { bytes += RawSocket.frame(opcode: 1, Array(text.utf8)) }

@@ -42,10 +42,10 @@ import Testing
             counts([
                 ("roost_connections", ["state": "authenticated"]), ("roost_connections", ["state": "unauthenticated"]),
                 ("roost_sockets", [:]), ("roost_socket_closes_total", ["code": "4001"]),
-                ("roost_operations_total", ["operation": "messages.send"]),
-                ("roost_operations_total", ["operation": "channels.get"]),
-                ("roost_refusals_total", ["operation": "channels.get", "code": "not_found"]),
-                ("roost_refusals_total", ["operation": "channels.get", "code": "invalid_argument"]),
+                ("roost_operations_total", ["operation": "message.send"]),
+                ("roost_operations_total", ["operation": "channel.get"]),
+                ("roost_refusals_total", ["operation": "channel.get", "code": "not_found"]),
+                ("roost_refusals_total", ["operation": "channel.get", "code": "invalid_argument"]),
                 ("roost_authentications_total", ["transport": "socket", "result": "ok"]),
                 ("roost_authentications_total", ["transport": "socket", "result": "unauthenticated"]),
                 ("roost_authentications_total", ["transport": "http", "result": "ok"]),
@@ -89,7 +89,7 @@ import Testing
         let page = try await server.metrics()
         let counted = [
             ("none", "unknown_operation"), ("none", "invalid_argument"), ("none", "limit_exceeded"),
-            ("channels.create", "invalid_argument"), ("channels.get", "not_permitted"),
+            ("channel.create", "invalid_argument"), ("channel.get", "not_permitted"),
         ].map { page.value("roost_refusals_total", ["operation": $0.0, "code": $0.1]) }
         #expect(counted == [2, 1, 1, 1, 1])
         await server.stop()

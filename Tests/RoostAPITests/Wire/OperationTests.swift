@@ -59,6 +59,7 @@ struct OperationTests {
         try roundTrip(RoleDefinition.self)
         try roundTrip(User.self)
         try roundTrip(Message.self)
+        try roundTrip(PurgedMessage.self)
         try roundTrip(Rows.self)
         try roundTrip(Changes.self)
         try roundTrip(Resumption.self)

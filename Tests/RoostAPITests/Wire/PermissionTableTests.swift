@@ -59,7 +59,7 @@ struct PermissionTableTests {
         let apart = Permission.allCases.filter { !$0.row.concernsChannel }
         #expect(
             apart == [
-                .configRead, .configManage, .effectManage, .userRead, .userUpdateSelf, .userManage, .streamRead, .channelCreate,
+                .configRead, .configManage, .effectManage, .userRead, .userUpdateMe, .userManage, .streamRead, .channelCreate,
             ])
         #expect(apart.allSatisfy { $0.row.whileFrozen && $0.row.grantedBy == .none && $0.row.traits == [] })
     }

@@ -27,16 +27,16 @@ struct CallFieldsTests {
     func values() throws {
         let found = [
             try json(
-                "messages.send", "channel=general", "clientId=7", "text=a=b, 3", #"metadata={"n":9007199254740993}"#, "tags=x,y"),
-            try json("channels.silence", "channel=general", "seconds=-1"),
-            try json("channels.hide", "channel=general", "allowAutoUnhide=false"),
+                "message.send", "channel=general", "clientId=7", "text=a=b, 3", #"metadata={"n":9007199254740993}"#, "tags=x,y"),
+            try json("channel.silence", "channel=general", "seconds=-1"),
+            try json("channel.hide", "channel=general", "allowAutoUnhide=false"),
             try json(
-                "channels.query", "types=community", "types=live,group", "membership=all", "limit=5", #"includingTags=["a,b"]"#),
-            try json("channels.update", "channel=general", "tags=", "displayName="),
-            try json("channels.update", "channel=general", "policy.send=operators", "policy.maxMembers=5"),
-            try json("channels.update", "channel=general", #"policy={"send":"operators"}"#, "policy.maxMembers=5"),
-            try json("channels.update", "channel=general", "metadata.floor=3", "metadata.name=west wing", "metadata.open=true"),
-            try json("streams.resume", "after=4", "channels.my.own=5", "channels.general=9"),
+                "channel.query", "types=community", "types=live,group", "membership=all", "limit=5", #"includingTags=["a,b"]"#),
+            try json("channel.update", "channel=general", "tags=", "displayName="),
+            try json("channel.update", "channel=general", "policy.send=operators", "policy.maxMembers=5"),
+            try json("channel.update", "channel=general", #"policy={"send":"operators"}"#, "policy.maxMembers=5"),
+            try json("channel.update", "channel=general", "metadata.floor=3", "metadata.name=west wing", "metadata.open=true"),
+            try json("stream.resume", "after=4", "channels.my.own=5", "channels.general=9"),
         ]
         let expected = [
             #"{"channel":"general","clientId":"7","metadata":{"n":9007199254740993},"tags":["x","y"],"text":"a=b, 3"}"#,
@@ -54,28 +54,28 @@ struct CallFieldsTests {
     @Test("A mistake names the field, the value and what it should be")
     func mistakes() throws {
         let found = [
-            try mistake("messages.send", "hello"), try mistake("messages.send", "=x"),
-            try mistake("messages.send", "channel=general", "clientId=7", "txt=hi"),
-            try mistake("messages.send", "channel=general", "clientId=7"),
-            try mistake("users.me", "user=ann"),
-            try mistake("channels.silence", "channel=general", "seconds=1.5"),
-            try mistake("channels.hide", "channel=general", "allowAutoUnhide=yes"),
-            try mistake("channels.update", "channel=general", "policy.send=operator"),
-            try mistake("channels.update", "channel=general", "policy.sends=operators"),
-            try mistake("channels.update", "channel=general", "policy=operators"),
-            try mistake("channels.update", "channel=general", "metadata=[1]"),
-            try mistake("channels.update", "channel=general", "displayName=a", "displayName=b"),
-            try mistake("channels.update", "channel=general", "displayName.first=a"),
-            try mistake("channels.query", "types=[1"),
+            try mistake("message.send", "hello"), try mistake("message.send", "=x"),
+            try mistake("message.send", "channel=general", "clientId=7", "txt=hi"),
+            try mistake("message.send", "channel=general", "clientId=7"),
+            try mistake("user.me", "user=ann"),
+            try mistake("channel.silence", "channel=general", "seconds=1.5"),
+            try mistake("channel.hide", "channel=general", "allowAutoUnhide=yes"),
+            try mistake("channel.update", "channel=general", "policy.send=operator"),
+            try mistake("channel.update", "channel=general", "policy.sends=operators"),
+            try mistake("channel.update", "channel=general", "policy=operators"),
+            try mistake("channel.update", "channel=general", "metadata=[1]"),
+            try mistake("channel.update", "channel=general", "displayName=a", "displayName=b"),
+            try mistake("channel.update", "channel=general", "displayName.first=a"),
+            try mistake("channel.query", "types=[1"),
         ]
         let policy = PolicyName.allCases.map(\.rawValue).joined(separator: ", ")
         let send = "channel, clientId, text, customType, data, metadata, tags, parentId"
         let expected = [
-            "hello isn't field=value. roost call messages.send --help tells its fields.",
-            "=x isn't field=value. roost call messages.send --help tells its fields.",
-            "messages.send has no field txt. Did you mean text? It has: \(send).",
-            "messages.send needs text=… roost call messages.send --help tells its fields.",
-            "users.me has no fields, and so no user.",
+            "hello isn't field=value. roost call message.send --help tells its fields.",
+            "=x isn't field=value. roost call message.send --help tells its fields.",
+            "message.send has no field txt. Did you mean text? It has: \(send).",
+            "message.send needs text=… roost call message.send --help tells its fields.",
+            "user.me has no fields, and so no user.",
             "seconds must be a whole number of at most 64 bits; it is '1.5'.",
             "allowAutoUnhide must be true or false; it is 'yes'.",
             "policy.send must be one of: everyone, invited, members, membersOnly, operators, owners, admins, nobody; it is 'operator'.",
@@ -98,7 +98,7 @@ struct CallFieldsTests {
                 #expect(offered.contains { $0.hasPrefix(field.name) }, "\(operation.name) \(field.name)")
             }
         }
-        let lines = CallHelp.lines(of: try #require(OperationGuide.named("channels.silence")))
+        let lines = CallHelp.lines(of: try #require(OperationGuide.named("channel.silence")))
         #expect(
             lines == [
                 SilenceChannel.summary, "", "POST \(SilenceChannel.path), with the permission channel.silence", "",
@@ -111,12 +111,12 @@ struct CallFieldsTests {
     @Test(
         "Completions offer operations by their beginning, the fields that aren't given yet, and the values of those that have few")
     func completions() {
-        let words = ["roost", "call", "channels.hide", "channel=general"]
-        #expect(CallCompletions.operations([], "messages.s") == ["messages.send"])
+        let words = ["roost", "call", "channel.hide", "channel=general"]
+        #expect(CallCompletions.operations([], "messages.s") == ["message.send"])
         #expect(CallCompletions.fields(words, "") == ["hidePreviousMessages=", "allowAutoUnhide="])
         #expect(CallCompletions.fields(words, "allowAutoUnhide=") == ["allowAutoUnhide=true", "allowAutoUnhide=false"])
         #expect(
-            CallCompletions.fields(["roost", "call", "channels.update"], "policy.dis") == ["policy.discovery=", "policy.distinct="])
+            CallCompletions.fields(["roost", "call", "channel.update"], "policy.dis") == ["policy.discovery=", "policy.distinct="])
         #expect(CallCompletions.fields(["roost", "call", "nothing"], "") == [])
     }
 }

@@ -175,7 +175,7 @@ import Testing
             try world.code(SendMessage(channel: "stream", clientId: "1", text: "x"), as: "guest", role: .guest) == .notPermitted)
     }
 
-    @Test("D-39 a guest who was added reads and leaves, and is refused invitations.list, reading.unread and all that writes")
+    @Test("D-39 a guest who was added reads and leaves, and is refused invitation.list, reading.unread and all that writes")
     func guestMembers() throws {
         let world = try world()
         try world.channel("room", type: .messaging, owner: "ann", members: ["guest"])

@@ -37,4 +37,15 @@ struct FormerVersionTests {
         let missed = try world.perform(Resume(after: 0, channels: ["general": 9]), as: "bob").channels.first { $0.isFresh == nil }
         #expect(missed?.rows.messages?.map(\.text) == ["after"])
     }
+
+    @Test("Roles grant what they granted before their permissions were renamed")
+    func permissionNames() throws {
+        let world = try CoreWorld()
+        let before = #"{"role":"clerk","rank":3,"permissions":["channel.rateLimit","member.invite","message.send"]}"#
+        try world.execute("INSERT INTO roles (role, definition) VALUES ('clerk', \(before))")
+        try world.execute("DELETE FROM migrations WHERE name = '0011 names of permissions'")
+        try world.restart()
+        let clerk = try world.perform(ListRoles(), as: "root", role: .admin).first { $0.role == "clerk" }
+        #expect(clerk?.permissions == [.channelSetRateLimit, .invitationSend, .messageSend])
+    }
 }

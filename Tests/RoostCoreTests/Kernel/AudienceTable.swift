@@ -62,7 +62,7 @@ extension AudienceTests {
         Case(
             "AM-35 R10 metadata go to all members and watchers",
             .by("ann/1", UpdateChannel(channel: "room", metadata: ["a": 1])),
-            [("members wes", "channel.metadata_updated channel:room")]),
+            [("members wes", "channel.metadataUpdated channel:room")]),
     ]
 
     private static let states: [Case] = [
@@ -81,11 +81,11 @@ extension AudienceTests {
             .by("oda/1", UnsilenceChannel(channel: "room")), [("members wes", "channel.unsilenced channel:room")]),
         Case(
             "AM-08 a throttle", .by("oda/1", SetRateLimit(channel: "room", messages: 1, windowSeconds: 1)),
-            [("members wes", "channel.rate_limit_changed channel:room")]),
+            [("members wes", "channel.rateLimitChanged channel:room")]),
         Case(
             "AM-08 the end of a throttle",
             after: [.by("oda/1", SetRateLimit(channel: "room", messages: 1, windowSeconds: 1))],
-            .by("oda/1", RemoveRateLimit(channel: "room")), [("members wes", "channel.rate_limit_changed channel:room")]),
+            .by("oda/1", RemoveRateLimit(channel: "room")), [("members wes", "channel.rateLimitChanged channel:room")]),
     ]
 
     private static let ends: [Case] = [
@@ -94,14 +94,14 @@ extension AudienceTests {
             .by("ann/1", DeleteChannel(channel: "room")),
             [
                 ("ida", "invitation.withdrawn user:ida"), ("ann", "invitation.withdrawn user:ann"),
-                ("members wes", "channel.destroyed channel:room"),
+                ("members wes", "channel.deleted channel:room"),
             ]),
         Case(
             "EM-13 R12 a group's end tells its members of the invitations that it withdraws", in: .group,
             .by("oda/1", DeleteChannel(channel: "room")),
             [
                 ("members wes", "invitation.withdrawn channel:room"), ("ida", "invitation.withdrawn user:ida"),
-                ("ann", "invitation.withdrawn user:ann"), ("members wes", "channel.destroyed channel:room"),
+                ("ann", "invitation.withdrawn user:ann"), ("members wes", "channel.deleted channel:room"),
             ]),
         Case(
             "EM-13 R12 the end is the last that anybody hears", after: [.by("ann/1", DeleteChannel(channel: "room"))],
@@ -120,7 +120,7 @@ extension AudienceTests {
             "SB-26 who hid a channel hears of its messages all the same", after: [.by("bob/1", HideChannel(channel: "room"))],
             send(), [("members wes", "message.new channel:room")]),
         Case(
-            "X-31 EM-35 reading goes to one's own devices", .by("ann/2", MarkRead(channel: "room")), [("ann", "mark_read user:ann")]
+            "X-31 EM-35 reading goes to one's own devices", .by("ann/2", MarkRead(channel: "room")), [("ann", "reading.marked user:ann")]
         ),
         Case(
             "SB-18 preferences go to one's own devices", .by("bob/1", UpdatePreferences(autoAcceptInvitations: false)),
@@ -199,13 +199,13 @@ extension AudienceTests {
         Case(
             "X-22 EM-34 a role goes to all members, and to the one who has it by the own stream",
             .by("ann/1", SetMemberRole(channel: "room", users: ["cid"], role: .operator)),
-            [("members wes", "member.role_changed channel:room"), ("cid", "member.role_changed user:cid")]),
+            [("members wes", "member.roleChanged channel:room"), ("cid", "member.roleChanged user:cid")]),
         Case(
             "X-22 EM-34 a new owner and the one before both learn what they are",
             .by("ann/1", SetMemberRole(channel: "room", users: ["bob"], role: .owner)),
             [
-                ("members wes", "member.role_changed channel:room"), ("bob", "member.role_changed user:bob"),
-                ("ann", "member.role_changed user:ann"),
+                ("members wes", "member.roleChanged channel:room"), ("bob", "member.roleChanged user:bob"),
+                ("ann", "member.roleChanged user:ann"),
             ]),
         Case(
             "X-22 a role that one has already goes to nobody",
@@ -327,7 +327,7 @@ extension AudienceTests {
             [("members", "message.new channel:room")]),
         Case(
             "R23 where nobody reads, all members get positions", after: [reads(.nobody)], send(),
-            [("members", "message.new channel:room without its message"), ("ann", "mark_read user:ann")]),
+            [("members", "message.new channel:room without its message"), ("ann", "reading.marked user:ann")]),
         Case(
             "R23 a change of the policy itself goes to all members, whoever reads from then on", reads(.nobody),
             [("members", "channel.updated channel:room")]),

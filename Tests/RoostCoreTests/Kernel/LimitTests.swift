@@ -33,95 +33,95 @@ struct LimitTests {
     static let cases: [Case] = channelCases + memberCases + queryCases + userCases + messageCases + readCases
 
     private static let channelCases: [Case] = [
-        Case("channels.create channel", Limits.identifierLength) { n, _ in CreateChannel(channel: ChannelID(text(n))) },
-        Case("channels.create displayName", Limits.displayNameLength) { n, _ in CreateChannel(displayName: text(n)) },
-        Case("channels.create avatarFileId", Limits.fileIDLength) { n, _ in CreateChannel(avatarFileId: text(n)) },
-        Case("channels.create tags", Limits.channelTags) { n, _ in CreateChannel(tags: tags(n)) },
-        Case("channels.create tag", Limits.tagLength) { n, _ in CreateChannel(tags: [text(n)]) },
-        Case("channels.create metadata bytes", Limits.metadataSizeBytes) { n, _ in CreateChannel(metadata: object(bytes: n)) },
-        Case("channels.create metadata levels", Limits.metadataDepth) { n, _ in CreateChannel(metadata: object(levels: n)) },
-        Case("channels.create users", Limits.membersPerCall) { n, _ in CreateChannel(users: users(n)) },
-        Case("channels.update displayName", Limits.displayNameLength) { n, _ in
+        Case("channel.create channel", Limits.identifierLength) { n, _ in CreateChannel(channel: ChannelID(text(n))) },
+        Case("channel.create displayName", Limits.displayNameLength) { n, _ in CreateChannel(displayName: text(n)) },
+        Case("channel.create avatarFileId", Limits.fileIDLength) { n, _ in CreateChannel(avatarFileId: text(n)) },
+        Case("channel.create tags", Limits.channelTags) { n, _ in CreateChannel(tags: tags(n)) },
+        Case("channel.create tag", Limits.tagLength) { n, _ in CreateChannel(tags: [text(n)]) },
+        Case("channel.create metadata bytes", Limits.metadataSizeBytes) { n, _ in CreateChannel(metadata: object(bytes: n)) },
+        Case("channel.create metadata levels", Limits.metadataDepth) { n, _ in CreateChannel(metadata: object(levels: n)) },
+        Case("channel.create users", Limits.membersPerCall) { n, _ in CreateChannel(users: users(n)) },
+        Case("channel.update displayName", Limits.displayNameLength) { n, _ in
             UpdateChannel(channel: "general", displayName: text(n))
         },
-        Case("channels.update avatarFileId", Limits.fileIDLength) { n, _ in UpdateChannel(channel: "general", avatarFileId: text(n))
+        Case("channel.update avatarFileId", Limits.fileIDLength) { n, _ in UpdateChannel(channel: "general", avatarFileId: text(n))
         },
-        Case("channels.update tags", Limits.channelTags) { n, _ in UpdateChannel(channel: "general", tags: tags(n)) },
-        Case("channels.update tag", Limits.tagLength) { n, _ in UpdateChannel(channel: "general", tags: [text(n)]) },
-        Case("channels.update metadata bytes", Limits.metadataSizeBytes) { n, _ in
+        Case("channel.update tags", Limits.channelTags) { n, _ in UpdateChannel(channel: "general", tags: tags(n)) },
+        Case("channel.update tag", Limits.tagLength) { n, _ in UpdateChannel(channel: "general", tags: [text(n)]) },
+        Case("channel.update metadata bytes", Limits.metadataSizeBytes) { n, _ in
             UpdateChannel(channel: "general", metadata: object(bytes: n))
         },
-        Case("channels.update metadata levels", Limits.metadataDepth) { n, _ in
+        Case("channel.update metadata levels", Limits.metadataDepth) { n, _ in
             UpdateChannel(channel: "general", metadata: object(levels: n))
         },
     ]
 
     private static let userCases: [Case] = [
-        Case("users.upsert user", Limits.identifierLength) { n, _ in UpsertUser(user: UserID(text(n))) },
-        Case("users.upsert displayName", Limits.displayNameLength) { n, _ in UpsertUser(user: "eve", displayName: text(n)) },
-        Case("users.upsert avatarFileId", Limits.fileIDLength) { n, _ in UpsertUser(user: "eve", avatarFileId: text(n)) },
-        Case("users.upsert metadata bytes", Limits.metadataSizeBytes) { n, _ in UpsertUser(user: "eve", metadata: object(bytes: n))
+        Case("user.upsert user", Limits.identifierLength) { n, _ in UpsertUser(user: UserID(text(n))) },
+        Case("user.upsert displayName", Limits.displayNameLength) { n, _ in UpsertUser(user: "eve", displayName: text(n)) },
+        Case("user.upsert avatarFileId", Limits.fileIDLength) { n, _ in UpsertUser(user: "eve", avatarFileId: text(n)) },
+        Case("user.upsert metadata bytes", Limits.metadataSizeBytes) { n, _ in UpsertUser(user: "eve", metadata: object(bytes: n))
         },
-        Case("users.upsert metadata levels", Limits.metadataDepth) { n, _ in UpsertUser(user: "eve", metadata: object(levels: n)) },
-        Case("tokens.revoke tokenId", Limits.identifierLength) { n, _ in RevokeToken(tokenId: text(n)) },
-        Case("users.updateMe displayName", Limits.displayNameLength) { n, _ in UpdateMe(displayName: text(n)) },
-        Case("users.updateMe avatarFileId", Limits.fileIDLength) { n, _ in UpdateMe(avatarFileId: text(n)) },
-        Case("users.updateMe metadata bytes", Limits.metadataSizeBytes) { n, _ in UpdateMe(metadata: object(bytes: n)) },
-        Case("users.updateMe metadata levels", Limits.metadataDepth) { n, _ in UpdateMe(metadata: object(levels: n)) },
-        Case("users.getMany users", Limits.usersPerCall) { n, _ in GetUsers(users: users(n)) },
+        Case("user.upsert metadata levels", Limits.metadataDepth) { n, _ in UpsertUser(user: "eve", metadata: object(levels: n)) },
+        Case("token.revoke tokenId", Limits.identifierLength) { n, _ in RevokeToken(tokenId: text(n)) },
+        Case("user.updateMe displayName", Limits.displayNameLength) { n, _ in UpdateMe(displayName: text(n)) },
+        Case("user.updateMe avatarFileId", Limits.fileIDLength) { n, _ in UpdateMe(avatarFileId: text(n)) },
+        Case("user.updateMe metadata bytes", Limits.metadataSizeBytes) { n, _ in UpdateMe(metadata: object(bytes: n)) },
+        Case("user.updateMe metadata levels", Limits.metadataDepth) { n, _ in UpdateMe(metadata: object(levels: n)) },
+        Case("user.getMany users", Limits.usersPerCall) { n, _ in GetUsers(users: users(n)) },
     ]
 
     private static let messageCases: [Case] = [
-        Case("messages.send clientId", Limits.identifierLength) { n, _ in
+        Case("message.send clientId", Limits.identifierLength) { n, _ in
             SendMessage(channel: "general", clientId: ClientID(text(n)), text: "x")
         },
-        Case("messages.send text", Limits.messageTextLength) { n, _ in SendMessage(channel: "general", clientId: "2", text: text(n))
+        Case("message.send text", Limits.messageTextLength) { n, _ in SendMessage(channel: "general", clientId: "2", text: text(n))
         },
-        Case("messages.send customType", Limits.customTypeLength) { n, _ in
+        Case("message.send customType", Limits.customTypeLength) { n, _ in
             SendMessage(channel: "general", clientId: "2", text: "x", customType: text(n))
         },
-        Case("messages.send data", Limits.messageDataLength) { n, _ in
+        Case("message.send data", Limits.messageDataLength) { n, _ in
             SendMessage(channel: "general", clientId: "2", text: "x", data: text(n))
         },
-        Case("messages.send tags", Limits.messageTags) { n, _ in
+        Case("message.send tags", Limits.messageTags) { n, _ in
             SendMessage(channel: "general", clientId: "2", text: "x", tags: tags(n))
         },
-        Case("messages.send tag", Limits.tagLength) { n, _ in
+        Case("message.send tag", Limits.tagLength) { n, _ in
             SendMessage(channel: "general", clientId: "2", text: "x", tags: [text(n)])
         },
-        Case("messages.send metadata bytes", Limits.metadataSizeBytes) { n, _ in
+        Case("message.send metadata bytes", Limits.metadataSizeBytes) { n, _ in
             SendMessage(channel: "general", clientId: "2", text: "x", metadata: object(bytes: n))
         },
-        Case("messages.send metadata levels", Limits.metadataDepth) { n, _ in
+        Case("message.send metadata levels", Limits.metadataDepth) { n, _ in
             SendMessage(channel: "general", clientId: "2", text: "x", metadata: object(levels: n))
         },
-        Case("messages.edit text", Limits.messageTextLength) { n, id in EditMessage(channel: "general", message: id, text: text(n))
+        Case("message.edit text", Limits.messageTextLength) { n, id in EditMessage(channel: "general", message: id, text: text(n))
         },
-        Case("messages.edit customType", Limits.customTypeLength) { n, id in
+        Case("message.edit customType", Limits.customTypeLength) { n, id in
             EditMessage(channel: "general", message: id, customType: text(n))
         },
-        Case("messages.edit data", Limits.messageDataLength) { n, id in EditMessage(channel: "general", message: id, data: text(n))
+        Case("message.edit data", Limits.messageDataLength) { n, id in EditMessage(channel: "general", message: id, data: text(n))
         },
-        Case("messages.edit tags", Limits.messageTags) { n, id in EditMessage(channel: "general", message: id, tags: tags(n)) },
-        Case("messages.edit tag", Limits.tagLength) { n, id in EditMessage(channel: "general", message: id, tags: [text(n)]) },
-        Case("messages.edit metadata bytes", Limits.metadataSizeBytes) { n, id in
+        Case("message.edit tags", Limits.messageTags) { n, id in EditMessage(channel: "general", message: id, tags: tags(n)) },
+        Case("message.edit tag", Limits.tagLength) { n, id in EditMessage(channel: "general", message: id, tags: [text(n)]) },
+        Case("message.edit metadata bytes", Limits.metadataSizeBytes) { n, id in
             EditMessage(channel: "general", message: id, metadata: object(bytes: n))
         },
-        Case("messages.edit metadata levels", Limits.metadataDepth) { n, id in
+        Case("message.edit metadata levels", Limits.metadataDepth) { n, id in
             EditMessage(channel: "general", message: id, metadata: object(levels: n))
         },
-        Case("messages.list limit", Limits.historyPage.most) { n, _ in ListMessages(channel: "general", limit: n) },
+        Case("message.list limit", Limits.historyPage.most) { n, _ in ListMessages(channel: "general", limit: n) },
     ]
 
     private static let readCases: [Case] = [
-        Case("effects.listDead limit", Limits.effectPage.most) { n, _ in ListDeadEffects(limit: n) },
-        Case("members.list limit", Limits.memberPage.most) { n, _ in ListMembers(channel: "general", limit: n) },
-        Case("watching.watch limit", Limits.historyPage.most) { n, _ in WatchChannel(channel: "general", limit: n) },
-        Case("streams.channelChanges limit", Limits.changesPage.most) { n, _ in
+        Case("effect.listDead limit", Limits.effectPage.most) { n, _ in ListDeadEffects(limit: n) },
+        Case("member.list limit", Limits.memberPage.most) { n, _ in ListMembers(channel: "general", limit: n) },
+        Case("channel.watch limit", Limits.historyPage.most) { n, _ in WatchChannel(channel: "general", limit: n) },
+        Case("stream.channelChanges limit", Limits.changesPage.most) { n, _ in
             GetChannelChanges(channel: "general", after: 0, limit: n)
         },
-        Case("streams.myChanges limit", Limits.changesPage.most) { n, _ in GetMyChanges(after: 0, limit: n) },
-        Case("streams.resume channels", Limits.channelsPerUserMost) { n, _ in
+        Case("stream.myChanges limit", Limits.changesPage.most) { n, _ in GetMyChanges(after: 0, limit: n) },
+        Case("stream.resume channels", Limits.channelsPerUserMost) { n, _ in
             Resume(after: 0, channels: Dictionary(uniqueKeysWithValues: (0..<n).map { ("c\($0)", Seq(0)) }))
         },
     ]

@@ -38,7 +38,7 @@ struct PermissionTests {
             EditMessage(channel: "frozen", message: MessageID(rawValue: 1), text: "x"), by: "eve", .notMember,
             "history.read is for members"),
         Case(ListMessages(channel: "general"), by: "eve", .notMember, "history.read is for members"),
-        Case(MarkRead(channel: "general"), by: "eve", .notMember, "read.mark is for members"),
+        Case(MarkRead(channel: "general"), by: "eve", .notMember, "reading.mark is for members"),
         Case(HideChannel(channel: "general"), by: "eve", .notMember, "channel.hide is for members"),
         Case(WatchChannel(channel: "general"), by: "eve", .notMember, "channel.watch is for members"),
         Case(JoinChannel(channel: "group"), by: "eve", .inviteRequired, "member.join needs an invitation"),

@@ -35,13 +35,13 @@ struct PolicyGivingTests {
         [
             ("discovery", \.discovery, [.channelRead, .memberList]), ("join", \.join, [.memberJoin]),
             ("leave", \.leave, [.memberLeave]),
-            ("add", \.add, [.memberAdd]), ("invite", \.invite, [.memberInvite]), ("remove", \.remove, [.memberRemove]),
+            ("add", \.add, [.memberAdd]), ("invite", \.invite, [.invitationSend]), ("remove", \.remove, [.memberRemove]),
             ("read", \.read, [.historyRead, .channelWatch, .messageDeleteOwn]), ("send", \.send, [.messageSend, .messageEditOwn]),
             ("update", \.update, [.channelUpdate]),
             (
                 "moderate", \.moderate,
                 [
-                    .channelFreeze, .channelSilence, .channelRateLimit, .memberListMuted, .memberListBanned, .memberSearchBanned,
+                    .channelFreeze, .channelSilence, .channelSetRateLimit, .memberListMuted, .memberListBanned, .memberSearchBanned,
                     .memberSetRole, .messageSendWhileFrozen, .messageEditAny, .messageDeleteAny,
                 ]
             ), ("delete", \.delete, [.channelDelete]),

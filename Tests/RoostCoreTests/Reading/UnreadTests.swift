@@ -97,7 +97,7 @@ struct UnreadTests {
         let membership = Membership(
             channelId: "general", role: .member, state: .member, joinedAt: joinedAt, joinedSeq: 1, readSeq: 3, readCount: 2,
             lastReadAt: world.now, channelSeq: 4, userSeq: seq)
-        let event = Event(kind: .markRead, stream: .user("bob"), seq: seq, actor: "bob", rows: Rows([membership]))
+        let event = Event(kind: .readingMarked, stream: .user("bob"), seq: seq, actor: "bob", rows: Rows([membership]))
         #expect(told == [.event(event, .user("bob"))])
     }
 

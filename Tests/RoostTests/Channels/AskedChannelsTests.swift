@@ -40,7 +40,7 @@ struct AskedChannelsTests {
     func notMember() async throws {
         let (first, second, third) = (view("a", createdAt: 3), view("b", createdAt: 2), view("c", createdAt: 1))
         let server = ScriptedServer { call in
-            guard call.operation == "channels.query", case .object(let fields) = call.with else {
+            guard call.operation == "channel.query", case .object(let fields) = call.with else {
                 return .error(.notFound("operation"))
             }
             // A page without rows is not the end.

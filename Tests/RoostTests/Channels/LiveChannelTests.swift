@@ -84,13 +84,13 @@ struct LiveChannelTests {
         let created = ChannelView(
             channel: channel(counters(1, messages: 0)), membership: membership(readSeq: 1, readCount: 0, userSeq: 1))
         let server = ScriptedServer { call in
-            call.operation == "channels.create" && turn.next() == 0 ? .lost : .result(created)
+            call.operation == "channel.create" && turn.next() == 0 ? .lost : .result(created)
         }
         let chat = chat(server)
         try await chat.connect()
         let live = try await chat.createChannel(displayName: "General")
         #expect(live.id == "general")
-        let keys = await server.calls.filter { $0.operation == "channels.create" }.map { call -> JSONValue? in
+        let keys = await server.calls.filter { $0.operation == "channel.create" }.map { call -> JSONValue? in
             if case .object(let fields) = call.with { fields["idempotencyKey"] } else { nil }
         }
         #expect(keys.count == 2 && keys.first == keys.last && keys.first != .some(nil))
@@ -105,7 +105,7 @@ struct LiveChannelTests {
         var seen = view
         seen.membership = nil
         let unjoined = seen
-        let server = ScriptedServer { call in .result(call.operation == "channels.get" ? unjoined : view) }
+        let server = ScriptedServer { call in .result(call.operation == "channel.get" ? unjoined : view) }
         let chat = chat(server)
         try await chat.connect()
         let live = try await chat.getChannel("community:general")
@@ -116,7 +116,7 @@ struct LiveChannelTests {
         for await view in live.updates where view?.membership != nil { break }
         #expect(try await chat.joinChannel("general").id == "general")
         #expect(live.currentUserMembership == .member)
-        #expect(await server.operations().dropFirst() == ["channels.get", "channels.create", "members.join"])
+        #expect(await server.operations().dropFirst() == ["channel.get", "channel.create", "member.join"])
         await chat.disconnect()
     }
 
@@ -133,7 +133,7 @@ struct LiveChannelTests {
     func invitations() async throws {
         let chat = chat(
             ScriptedServer { call in
-                guard call.operation == "invitations.mine" else { return .error(.notFound("operation")) }
+                guard call.operation == "invitation.mine" else { return .error(.notFound("operation")) }
                 return .result(
                     Page(items: [InvitationEntry(invitation: invitation(to: "general"), channel: channel(counters(1, messages: 0)))]
                     ))

@@ -23,7 +23,7 @@ actor ScriptedServer: Transport {
     private(set) var calls: [Call] = []
     private var receive: (@Sendable (TransportEvent) async -> Void)?
 
-    /// Answers to calls other than `streams.resume`.
+    /// Answers to calls other than `stream.resume`.
     init(answer: @escaping @Sendable (Call) -> Answer) { self.answer = answer }
 
     func operations() -> [String] { calls.map(\.operation) }
@@ -43,7 +43,7 @@ actor ScriptedServer: Transport {
                 continue
             }
             calls.append(call)
-            switch call.operation == "streams.resume" ? .result(Self.nothingMissed) : answer(call) {
+            switch call.operation == "stream.resume" ? .result(Self.nothingMissed) : answer(call) {
             case .result(let result): await tell(Reply(reply: call.call, result: result))
             case .error(let error): await tell(Refusal(reply: call.call, error: error))
             case .lost: return await receive(.closed(code: 1006, reason: "lost"))

@@ -50,8 +50,8 @@ actor TinyServer: Transport {
         }
         guard let call = frame.call else { return [] }
         switch frame.operation {
-        case "streams.resume": return [try JSONWriter.bytes(of: Reply(reply: call, result: resumption))]
-        case "messages.send":
+        case "stream.resume": return [try JSONWriter.bytes(of: Reply(reply: call, result: resumption))]
+        case "message.send":
             let message = store(frame.with?.text ?? "", frame.with?.clientId ?? "")
             let event = Event(
                 kind: .messageNew, stream: .channel("general"), seq: message.seq, actor: "ann",

@@ -45,8 +45,8 @@ struct MemberListTests {
         let cat = entry("cat", 4)
         let server = ScriptedServer { call in
             switch call.operation {
-            case "members.list": .result(Page(items: known))
-            case "users.getMany": .result([cat.user].compactMap { $0 })
+            case "member.list": .result(Page(items: known))
+            case "user.getMany": .result([cat.user].compactMap { $0 })
             default: .error(.notFound("operation"))
             }
         }
@@ -67,7 +67,7 @@ struct MemberListTests {
         let later = [entry("bea", 5), entry("bob", 2)]
         let asked = Turn()
         let server = ScriptedServer { call in
-            guard call.operation == "members.search" else { return .error(.notFound("operation")) }
+            guard call.operation == "member.search" else { return .error(.notFound("operation")) }
             if case .object(let fields) = call.with, fields["states"] != nil { return .error(RoostError(.notPermitted, "No.")) }
             return .result(Page(items: asked.next() == 0 ? found : later))
         }

@@ -25,7 +25,7 @@ struct OutboxTests {
         let stored = message(4, "hi", by: "ann", clientId: "c1")
         try await client.receive(sent(stored, messages: 3))
         #expect(try await client.texts() == ["one", "two", "hi"])
-        try await client.answer("messages.send", with: stored)
+        try await client.answer("message.send", with: stored)
         #expect(settled(client.take()) == ["c1": nil])
         #expect(try await client.outbox.items() == [])
         #expect(try await client.unread() == 2)
@@ -37,9 +37,9 @@ struct OutboxTests {
         try await client.connectWithChannel()
         try await client.send("a", clientId: "c1")
         try await client.send("b", clientId: "c2")
-        #expect(client.calls.values.filter { $0 == "messages.send" }.count == 1)
+        #expect(client.calls.values.filter { $0 == "message.send" }.count == 1)
         try await client.receive(sent(message(4, "a", by: "ann", clientId: "c1"), messages: 3))
-        try await client.answer("messages.send", with: message(4, "a", by: "ann", clientId: "c1"))
+        try await client.answer("message.send", with: message(4, "a", by: "ann", clientId: "c1"))
         #expect(client.sync.queues[Harness.channel]?.inFlight == "c2")
     }
 
@@ -56,7 +56,7 @@ struct OutboxTests {
             counters: counters(4, messages: 3), [message(4, "hi", by: "ann", clientId: "c1")],
             [membership(readSeq: 1, readCount: 1, channelSeq: 4)])
         try await client.answer(
-            "streams.resume", with: Resumption(user: changes(user: 1), channels: [changes(channel: 4, missed)], hasMore: false))
+            "stream.resume", with: Resumption(user: changes(user: 1), channels: [changes(channel: 4, missed)], hasMore: false))
         #expect(try await client.texts() == ["one", "two", "hi"])
         #expect(try await client.unread() == 2)
         #expect(try await client.outbox.items() == [])
@@ -68,14 +68,14 @@ struct OutboxTests {
         try await client.connectWithChannel()
         try await client.send("bad", clientId: "c1")
         try await client.send("good", clientId: "c2")
-        try await client.refuse("messages.send", with: RoostError(.notPermitted, "No."))
+        try await client.refuse("message.send", with: RoostError(.notPermitted, "No."))
         #expect(settled(client.take()) == ["c1": .notPermitted])
         #expect(client.sync.queues[Harness.channel]?.inFlight == "c2")
         #expect(try await client.outbox.items().map(\.failure?.code) == [.notPermitted, nil])
 
         let stored = message(4, "good", by: "ann", clientId: "c2")
         try await client.receive(sent(stored, messages: 3))
-        try await client.answer("messages.send", with: stored)
+        try await client.answer("message.send", with: stored)
         let key = MessageKey(channel: Harness.channel, clientId: "c1")
         try await client.feed(.retry(key))
         #expect(client.sync.queues[Harness.channel]?.inFlight == "c1")
@@ -89,10 +89,10 @@ struct OutboxTests {
         try await client.connectWithChannel()
         try await client.send("hi", clientId: "c1")
         _ = client.take()
-        try await client.refuse("messages.send", with: RoostError(.overloaded, "Busy.", retryAfterMilliseconds: 1500))
+        try await client.refuse("message.send", with: RoostError(.overloaded, "Busy.", retryAfterMilliseconds: 1500))
         #expect(client.take().contains(.startTimer(.outbox(Harness.channel), .milliseconds(1500))))
         try await client.feed(.timer(.outbox(Harness.channel)))
-        #expect(client.calls.values.contains("messages.send"))
+        #expect(client.calls.values.contains("message.send"))
     }
 
     @Test("What was written before the process died is sent after the restart, in order (I1)")
@@ -105,7 +105,7 @@ struct OutboxTests {
         var client = try await before.restarted()
         #expect(try await client.texts() == ["one", "two", "a…", "b…"])
         try await client.connect()
-        try await client.answer("streams.resume", with: Resumption(user: changes(user: 1), channels: [], hasMore: false))
+        try await client.answer("stream.resume", with: Resumption(user: changes(user: 1), channels: [], hasMore: false))
         #expect(client.sync.queues[Harness.channel]?.inFlight == "c1")
     }
 
@@ -124,8 +124,8 @@ struct OutboxTests {
         var client = try await before.restarted()
         #expect(try await client.texts() == ["one", "two", "hi"])
         try await client.connect()
-        try await client.answer("streams.resume", with: Resumption(user: changes(user: 1), channels: [], hasMore: false))
-        try await client.answer("messages.send", with: stored)
+        try await client.answer("stream.resume", with: Resumption(user: changes(user: 1), channels: [], hasMore: false))
+        try await client.answer("message.send", with: stored)
         #expect(try await client.texts() == ["one", "two", "hi"])
         #expect(try await client.outbox.items() == [])
     }
@@ -136,7 +136,7 @@ struct OutboxTests {
         try await client.connectWithChannel()
         try await client.send("hi", clientId: "c1")
         let stored = message(5, "hi", by: "ann", clientId: "c1")
-        try await client.answer("messages.send", with: stored)
+        try await client.answer("message.send", with: stored)
         #expect(try await client.texts() == ["one", "two", "hi…"])
         try await client.receive(sent(message(4, "three"), messages: 3))
         try await client.receive(sent(stored, messages: 4))

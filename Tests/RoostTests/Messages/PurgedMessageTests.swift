@@ -33,7 +33,7 @@ struct PurgedMessageTests {
     func read() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
-        try await client.receive(mine(2, .markRead, membership(readSeq: 2, readCount: 1, channelSeq: 3, userSeq: 2)))
+        try await client.receive(mine(2, .readingMarked, membership(readSeq: 2, readCount: 1, channelSeq: 3, userSeq: 2)))
         try await client.receive(purged(2, at: 4, messages: 1, ordinal: 2))
         #expect(try await client.unread() == 1)
         var event = purged(3, at: 5, messages: 0, ordinal: 2)
@@ -51,10 +51,10 @@ struct PurgedMessageTests {
         try await client.receive(purged(4, at: 5, messages: 2, ordinal: 3))
         #expect(try await client.unread() == 2)
         // As of 4: the message was there.
-        try await client.receive(mine(2, .markRead, membership(readSeq: 2, readCount: 1, channelSeq: 4, userSeq: 2)))
+        try await client.receive(mine(2, .readingMarked, membership(readSeq: 2, readCount: 1, channelSeq: 4, userSeq: 2)))
         #expect(try await client.unread() == 1)
         // As of 6, at which the message at 3 is gone too.
-        try await client.receive(mine(3, .markRead, membership(readSeq: 2, readCount: 3, channelSeq: 6, userSeq: 3)))
+        try await client.receive(mine(3, .readingMarked, membership(readSeq: 2, readCount: 3, channelSeq: 6, userSeq: 3)))
         try await client.receive(purged(3, at: 6, messages: 1, ordinal: 3))
         #expect(try await client.unread() == 0)
     }
@@ -65,7 +65,7 @@ struct PurgedMessageTests {
         try await client.connectWithChannel()
         try await client.receive(sent(message(4, "mine", by: "ann"), messages: 3))
         #expect(try await client.unread() == 2)
-        let told = mine(2, .markRead, membership(readSeq: 1, readCount: 1, channelSeq: 5, userSeq: 2))
+        let told = mine(2, .readingMarked, membership(readSeq: 1, readCount: 1, channelSeq: 5, userSeq: 2))
         if isToldFirst { try await client.receive(told) }
         #expect(try await client.unread() == 2)
         try await client.receive(purged(4, at: 5, messages: 2, ordinal: 3))
@@ -79,11 +79,11 @@ struct PurgedMessageTests {
         var client = try await Harness()
         try await client.connect()
         let window = fresh(messages: [message(9, "nine")], counters: counters(9, messages: 3), membership: membership(readSeq: 9, readCount: 3))
-        try await client.answer("streams.resume", with: Resumption(user: changes(user: 1), channels: [window], hasMore: false))
+        try await client.answer("stream.resume", with: Resumption(user: changes(user: 1), channels: [window], hasMore: false))
         try await client.feed(.loadOlder(1, Harness.channel, limit: 10))
         try await client.receive(purged(5, at: 10, messages: 2, ordinal: 3))
         try await client.answer(
-            "messages.list",
+            "message.list",
             with: MessagePage(messages: [message(4, "four"), message(5, "five")], hasOlder: false, hasNewer: true, seq: 9))
         #expect(try await client.texts() == ["four", "nine"])
         #expect(client.sync.saved.channels[Harness.channel]?.hasHole == false)

@@ -64,6 +64,24 @@ struct FileTests {
         #expect(try await store.read { try ChannelQuery().places(in: $0).map(\.id) } == ["general"])
     }
 
+    @Test("A cache that names permissions otherwise is dropped, and the client starts afresh")
+    func otherPermissions() async throws {
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let cache = folder.appending(component: "cache.sqlite")
+        do {
+            let store = try Store(url: cache, user: "ann", logger: logger)
+            try await store.write([.erase(epoch: "first"), .userPosition(5)])
+        }
+        #expect(try await Store(url: cache, user: "ann", logger: logger).savedState().userCursor == 5)
+        do {
+            let queue = try DatabaseQueue(path: cache.path)
+            try await queue.write {
+                try $0.execute(sql: "UPDATE cache_schema SET sql = replace(sql, 'reading.mark', 'read.mark')")
+            }
+        }
+        #expect(try await Store(url: cache, user: "ann", logger: logger).savedState() == SavedState())
+    }
+
     @Test("The outbox reaches the disk before it answers; every user and server has a folder of their own")
     func durability() async throws {
         let names = [

@@ -87,7 +87,7 @@ struct CapabilityTests {
         try await client.receive(mine(2, membership(readSeq: 1, readCount: 0, channelSeq: 3, userSeq: 2), may: all))
         let deleted = channel(counters(4, messages: 2), deletedAt: Timestamp(milliseconds: 4))
         try await client.receive(
-            Event(kind: .channelDestroyed, stream: .channel(Harness.channel), seq: 4, actor: "bob", rows: Rows(channel: deleted)))
+            Event(kind: .channelDeleted, stream: .channel(Harness.channel), seq: 4, actor: "bob", rows: Rows(channel: deleted)))
         let view = try await client.view()
         #expect(view?.membership?.state == MembershipState.none)
         #expect(view?.ownCapabilities == [])

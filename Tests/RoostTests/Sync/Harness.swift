@@ -82,7 +82,7 @@ struct Harness {
     /// Connects, with the general channel as a fresh client gets it: two messages of bob's, seq 2 and 3, unread.
     mutating func connectWithChannel(role: AppRole = .user) async throws {
         try await connect(role: role)
-        try await answer("streams.resume", with: Resumption(user: changes(user: 1), channels: [fresh()], hasMore: false))
+        try await answer("stream.resume", with: Resumption(user: changes(user: 1), channels: [fresh()], hasMore: false))
     }
 
     /// Answers the oldest unanswered call of an operation.

@@ -12,7 +12,7 @@ struct HistoryTests {
         let page = fresh(
             messages: [message(8, "five"), message(9, "six")], counters: counters(9, messages: 6),
             membership: membership(readSeq: 9, readCount: 6))
-        try await client.answer("streams.resume", with: Resumption(user: changes(user: 1), channels: [page], hasMore: false))
+        try await client.answer("stream.resume", with: Resumption(user: changes(user: 1), channels: [page], hasMore: false))
         return client
     }
 
@@ -21,14 +21,14 @@ struct HistoryTests {
         var client = try await client()
         try await client.feed(.loadOlder(1, Harness.channel, limit: 2))
         let older = MessagePage(messages: [message(4, "three"), message(6, "four")], hasOlder: true, hasNewer: true, seq: 9)
-        try await client.answer("messages.list", with: older)
+        try await client.answer("message.list", with: older)
         #expect(try await client.texts() == ["three", "four", "five", "six"])
         #expect(client.sync.saved.channels == [Harness.channel: Position(cursor: 9, windowStart: 4, messageCount: 6)])
         #expect(client.take().contains(.reply(1, .success([]))))
 
         try await client.feed(.loadOlder(2, Harness.channel, limit: 10))
         let oldest = MessagePage(messages: [message(2, "one"), message(3, "two")], hasOlder: false, hasNewer: true, seq: 9)
-        try await client.answer("messages.list", with: oldest)
+        try await client.answer("message.list", with: oldest)
         #expect(client.sync.saved.channels[Harness.channel]?.windowStart == 0)
         try await client.feed(.loadOlder(3, Harness.channel, limit: 10))
         #expect(client.calls.isEmpty)
@@ -40,7 +40,7 @@ struct HistoryTests {
         try await client.feed(.loadOlder(1, Harness.channel, limit: 2))
         try await client.receive(edited(message(6, "four, edited", changedAt: 10), messages: 6))
         let older = MessagePage(messages: [message(4, "three"), message(6, "four")], hasOlder: true, hasNewer: true, seq: 9)
-        try await client.answer("messages.list", with: older)
+        try await client.answer("message.list", with: older)
         #expect(try await client.texts() == ["three", "four, edited", "five", "six"])
     }
 

@@ -40,7 +40,7 @@ struct HoleTests {
         #expect(client.resumes == [[:]])
         // What comes meanwhile is applied afterwards.
         try await client.receive(sent(message(7, "m7"), messages: 6))
-        try await client.answer("streams.resume", with: resumption([whole(to: 6)]))
+        try await client.answer("stream.resume", with: resumption([whole(to: 6)]))
         #expect(try await client.texts() == ["m2", "m3", "m4", "m5", "m6", "m7"])
         #expect(client.sync.status == .online)
         #expect(client.sync.saved.channels == [Harness.channel: Position(cursor: 7, windowStart: 0, messageCount: 6)])
@@ -71,7 +71,7 @@ struct HoleTests {
         #expect(client.resumes == [[:]])
         var answer = whole(to: 5)
         if !isOwn { answer = fresh(messages: answer.rows.messages ?? [], counters: counters(7, messages: 4)) }
-        try await client.answer("streams.resume", with: resumption([answer]))
+        try await client.answer("stream.resume", with: resumption([answer]))
         #expect(try await client.texts() == ["m2", "m3", "m4", "m5"] && client.calls.isEmpty)
     }
 
@@ -80,10 +80,10 @@ struct HoleTests {
         var client = try await client().restarted()
         try await client.connect()
         let later = changes(channel: 6, Rows(counters: counters(6, messages: 5), [message(6, "m6")]))
-        try await client.answer("streams.resume", with: resumption([later]))
+        try await client.answer("stream.resume", with: resumption([later]))
         #expect(client.resumes == [["general": 5], [:]])
         #expect(try await client.texts() == ["one", "two"])
-        try await client.answer("streams.resume", with: resumption([whole(to: 6)]))
+        try await client.answer("stream.resume", with: resumption([whole(to: 6)]))
         #expect(try await client.texts() == ["m2", "m3", "m4", "m5", "m6"])
         #expect(client.sync.status == .online && client.calls.isEmpty)
     }
@@ -97,9 +97,9 @@ struct HoleTests {
         let first = changes(
             channel: 5, Rows(counters: counters(8, messages: 6), [message(4, "m4"), message(5, "m5")]), hasMore: true)
         let second = changes(channel: 8, Rows(counters: counters(8, messages: 6)))
-        try await client.answer("streams.resume", with: Resumption(user: changes(user: 1), channels: [first], hasMore: true))
+        try await client.answer("stream.resume", with: Resumption(user: changes(user: 1), channels: [first], hasMore: true))
         #expect(client.sync.saved.channels[Harness.channel]?.hasHole == false)
-        try await client.answer("streams.resume", with: resumption([second]))
+        try await client.answer("stream.resume", with: resumption([second]))
         #expect(client.sync.saved.channels[Harness.channel]?.hasHole == true)
         #expect(try await client.texts() == ["one", "two", "m4", "m5"])
     }
@@ -120,7 +120,7 @@ struct HoleTests {
         // A message that was changed after it was born stands among both.
         let born = message(7, "born", changedAt: 8)
         let page = changes(channel: 8, Rows(counters: counters(8, messages: 4), [born, born]))
-        try await client.answer("streams.resume", with: resumption([page]))
+        try await client.answer("stream.resume", with: resumption([page]))
         #expect(client.sync.saved.channels == [Harness.channel: Position(cursor: 8, windowStart: 0, messageCount: 4)])
         #expect(client.calls.isEmpty)
     }
@@ -130,7 +130,7 @@ struct HoleTests {
         var client = try await client()
         try await client.receive(sent(message(6, "m6"), messages: 5))
         let left = membership(readSeq: 1, readCount: 0, state: .none, userSeq: 2)
-        try await client.answer("streams.resume", with: Resumption(user: changes(user: 2, [left]), channels: [], hasMore: false))
+        try await client.answer("stream.resume", with: Resumption(user: changes(user: 2, [left]), channels: [], hasMore: false))
         #expect(client.sync.status == .online && client.calls.isEmpty)
         #expect(client.sync.saved.channels == [:])
         #expect(try await client.texts() == [])

@@ -28,7 +28,7 @@ struct MembershipTests {
         let page = fresh(
             messages: [message(8, "after")], counters: counters(8, messages: 6),
             membership: membership(readSeq: 8, readCount: 6, floor: 7, channelSeq: 8, userSeq: 1))
-        try await client.answer("streams.resume", with: Resumption(user: changes(user: 1), channels: [page], hasMore: false))
+        try await client.answer("stream.resume", with: Resumption(user: changes(user: 1), channels: [page], hasMore: false))
         let cached = try await client.store.read { try $0.messages(of: Harness.channel, limit: 10) }
         #expect(cached == CachedMessages(messages: [message(8, "after")], hasOlder: false, hasOlderCached: false))
     }
@@ -90,10 +90,10 @@ struct MembershipTests {
     func fetched() async throws {
         var client = try await Harness()
         try await client.connect()
-        try await client.answer("streams.resume", with: Resumption(user: changes(user: 0), channels: [], hasMore: false))
+        try await client.answer("stream.resume", with: Resumption(user: changes(user: 0), channels: [], hasMore: false))
         try await client.feed(.call(1, GetChannel(channel: "community:general")))
         try await client.answer(
-            "channels.get",
+            "channel.get",
             with: ChannelView(
                 channel: channel(counters(4, messages: 2)), membership: nil, ownCapabilities: [.channelRead, .memberJoin]))
         #expect(try await client.view()?.ownCapabilities == [.channelRead, .memberJoin])
@@ -106,7 +106,7 @@ struct MembershipTests {
         try await member.feed(.call(1, GetChannel(channel: Harness.channel)))
         // It was read before the message.
         try await member.answer(
-            "channels.get",
+            "channel.get",
             with: ChannelView(
                 channel: channel(counters(3, messages: 2)), membership: membership(readSeq: 1, readCount: 0), ownCapabilities: []))
         #expect(try await member.view()?.channel.counters == counters(4, messages: 3))
@@ -119,7 +119,7 @@ struct MembershipTests {
         var page = fresh(
             messages: [], counters: counters(9, messages: 7), membership: membership(readSeq: 9, readCount: 7, userSeq: 1))
         page.rows.channel?.isEphemeral = true
-        try await client.answer("streams.resume", with: Resumption(user: changes(user: 1), channels: [page], hasMore: false))
+        try await client.answer("stream.resume", with: Resumption(user: changes(user: 1), channels: [page], hasMore: false))
         #expect(client.sync.saved.channels == [Harness.channel: Position(cursor: 9, windowStart: 0)])
     }
 
@@ -129,19 +129,19 @@ struct MembershipTests {
         try await client.connectWithChannel()
         for (token, channel) in [(1, "general"), (2, "a"), (3, "b")] as [(CallToken, ChannelID)] {
             try await client.feed(.call(token, WatchChannel(channel: channel)))
-            try await client.answer("watching.watch", with: Done())
+            try await client.answer("channel.watch", with: Done())
         }
         try await client.feed(.call(4, UnwatchChannel(channel: "b")))
-        try await client.answer("watching.unwatch", with: Done())
+        try await client.answer("channel.unwatch", with: Done())
         try await client.reconnect()
-        #expect(client.calls.values.filter { $0 == "watching.watch" }.count == 2)
-        try await client.refuse("watching.watch", with: .notFound("channel"))
+        #expect(client.calls.values.filter { $0 == "channel.watch" }.count == 2)
+        try await client.refuse("channel.watch", with: .notFound("channel"))
         #expect(client.sync.watched == [Harness.channel])
         try await client.receive(
             mine(2, .memberLeft, membership(readSeq: 1, readCount: 0, state: .none, userSeq: 2)))
         #expect(client.sync.watched == [])
         try await client.reconnect()
-        #expect(!client.calls.values.contains("watching.watch"))
+        #expect(!client.calls.values.contains("channel.watch"))
     }
 }
 
@@ -152,6 +152,6 @@ extension Harness {
         forgetCalls()
         try await connect()
         try await answer(
-            "streams.resume", with: Resumption(user: changes(user: sync.saved.userCursor), channels: [], hasMore: false))
+            "stream.resume", with: Resumption(user: changes(user: sync.saved.userCursor), channels: [], hasMore: false))
     }
 }

@@ -48,7 +48,7 @@ struct StreamTests {
             counters: counters(6, messages: 5), [message(4, "three"), message(5, "four"), message(6, "five")],
             [membership(readSeq: 1, readCount: 0)])
         try await client.answer(
-            "streams.resume", with: Resumption(user: changes(user: 1), channels: [changes(channel: 6, missed)], hasMore: false))
+            "stream.resume", with: Resumption(user: changes(user: 1), channels: [changes(channel: 6, missed)], hasMore: false))
         #expect(try await client.texts() == ["one", "two", "three", "four", "five", "six"])
         #expect(try await client.unread() == 5)
         #expect(client.sync.phase == .online)
@@ -59,12 +59,12 @@ struct StreamTests {
         var client = try await Harness()
         try await client.connectWithChannel()
         try await client.receive(sent(message(5, "mine", by: "ann"), messages: 4))
-        try await client.receive(mine(2, .markRead, membership(readSeq: 4, readCount: 4)))
+        try await client.receive(mine(2, .readingMarked, membership(readSeq: 4, readCount: 4)))
         let missed = Rows(
             counters: counters(5, messages: 4), [message(4, "three"), message(5, "mine", by: "ann")],
             [membership(readSeq: 4, readCount: 4)])
         try await client.answer(
-            "streams.resume", with: Resumption(user: changes(user: 2), channels: [changes(channel: 5, missed)], hasMore: false))
+            "stream.resume", with: Resumption(user: changes(user: 2), channels: [changes(channel: 5, missed)], hasMore: false))
         #expect(try await client.unread() == 0)
     }
 
@@ -76,12 +76,12 @@ struct StreamTests {
         try await client.connect()
         _ = client.take()
         let first = changes(channel: 4, Rows(counters: counters(5, messages: 4), [message(4, "three")]), hasMore: true)
-        try await client.answer("streams.resume", with: Resumption(user: changes(user: 1), channels: [first], hasMore: true))
+        try await client.answer("stream.resume", with: Resumption(user: changes(user: 1), channels: [first], hasMore: true))
         #expect(client.sync.phase == .catchingUp)
         let asked = CallFrame(call: 3, with: Resume(after: 1, channels: ["general": 4]))
         #expect(client.take().contains(.send(try JSONWriter.bytes(of: asked))))
         let second = changes(channel: 5, Rows(counters: counters(5, messages: 4), [message(5, "four")]))
-        try await client.answer("streams.resume", with: Resumption(user: changes(user: 1), channels: [second], hasMore: false))
+        try await client.answer("stream.resume", with: Resumption(user: changes(user: 1), channels: [second], hasMore: false))
         #expect(try await client.texts() == ["one", "two", "three", "four"])
     }
 
@@ -89,7 +89,7 @@ struct StreamTests {
     func resumeWithoutProgress() async throws {
         var client = try await Harness()
         try await client.connect()
-        try await client.answer("streams.resume", with: Resumption(user: changes(user: 0), channels: [], hasMore: true))
+        try await client.answer("stream.resume", with: Resumption(user: changes(user: 0), channels: [], hasMore: true))
         #expect(client.sync.phase == .waiting)
     }
 
@@ -102,7 +102,7 @@ struct StreamTests {
         let page = fresh(
             messages: [message(900, "new"), message(901, "newest")], counters: counters(901, messages: 700),
             membership: membership(readSeq: 1, readCount: 0))
-        try await client.answer("streams.resume", with: Resumption(user: changes(user: 1), channels: [page], hasMore: false))
+        try await client.answer("stream.resume", with: Resumption(user: changes(user: 1), channels: [page], hasMore: false))
         #expect(try await client.texts() == ["new", "newest"])
         #expect(try await client.unread() == 700)
         #expect(client.sync.saved.channels == [Harness.channel: Position(cursor: 901, windowStart: 900, messageCount: 700)])
@@ -123,7 +123,7 @@ struct StreamTests {
     func joinedElsewhere() async throws {
         var client = try await Harness()
         try await client.connect()
-        try await client.answer("streams.resume", with: Resumption(user: changes(user: 0), channels: [], hasMore: false))
+        try await client.answer("stream.resume", with: Resumption(user: changes(user: 0), channels: [], hasMore: false))
         let joined = channel(counters(9, messages: 5))
         // The join itself, as the members see it, comes first and belongs to no channel of ours yet.
         try await client.receive(sent(message(9, "early"), messages: 5))
@@ -145,7 +145,7 @@ struct StreamTests {
         try await client.connectWithChannel()
         let deleted = channel(counters(4, messages: 2), deletedAt: Timestamp(milliseconds: 4))
         try await client.receive(
-            Event(kind: .channelDestroyed, stream: .channel(Harness.channel), seq: 4, actor: "bob", rows: Rows(channel: deleted)))
+            Event(kind: .channelDeleted, stream: .channel(Harness.channel), seq: 4, actor: "bob", rows: Rows(channel: deleted)))
         #expect(try await client.listed() == [])
         #expect(try await client.texts() == ["one", "two"])
     }
@@ -170,7 +170,7 @@ struct StreamTests {
     func readPositionIsMonotone() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
-        try await client.receive(mine(2, .markRead, membership(readSeq: 3, readCount: 2)))
+        try await client.receive(mine(2, .readingMarked, membership(readSeq: 3, readCount: 2)))
         try await client.store.write([.membership(membership(readSeq: 1, readCount: 0))])
         #expect(try await client.unread() == 0)
     }

@@ -82,7 +82,7 @@ struct SocketSessionTests {
     @Test("While a token is looked at nothing is read, and what came behind it goes on after the welcome")
     func pipelined() {
         var session = session()
-        let call = #"{"call":1,"operation":"users.me"}"#
+        let call = #"{"call":1,"operation":"user.me"}"#
         #expect(
             receive(Self.client(#"{"authenticate":{"token":"t"}}"#, call), in: &session)
                 == [.verify(token: "t"), .setReading(false)])
@@ -98,7 +98,7 @@ struct SocketSessionTests {
     func refusals() throws {
         var early = session()
         #expect(
-            try receive(Self.client(#"{"call":1,"operation":"users.me"}"#), in: &early)
+            try receive(Self.client(#"{"call":1,"operation":"user.me"}"#), in: &early)
                 == [Self.refused(RoostError(.unauthenticated, "The first frame must be an authenticate frame."))]
                 + Self.closing(4001, "authenticate first"))
         #expect(receive(Self.client("{}"), in: &early) == [])
@@ -121,7 +121,7 @@ struct SocketSessionTests {
     @Test("A call goes to the engine; one that can't be read is answered, and what isn't a call is refused")
     func calls() throws {
         var session = opened()
-        let call = #"{"call":3,"operation":"messages.send","with":{"channel":"general","clientId":"1","text":"hi"}}"#
+        let call = #"{"call":3,"operation":"message.send","with":{"channel":"general","clientId":"1","text":"hi"}}"#
         #expect(
             receive(Self.client(call), in: &session)
                 == [.call(.init(number: 3, operation: SendMessage(channel: "general", clientId: "1", text: "hi")))])
@@ -142,8 +142,8 @@ struct SocketSessionTests {
     @Test("R17 of answers that may be large one is under way at a time; the next call is read when that one is on its way")
     func budget() {
         var session = opened()
-        let list = #"{"call":1,"operation":"messages.list","with":{"channel":"general"}}"#
-        let next = #"{"call":2,"operation":"messages.list","with":{"channel":"general"}}"#
+        let list = #"{"call":1,"operation":"message.list","with":{"channel":"general"}}"#
+        let next = #"{"call":2,"operation":"message.list","with":{"channel":"general"}}"#
         #expect(
             receive(Self.client(list, next), in: &session)
                 == [.call(.init(number: 1, operation: ListMessages(channel: "general"))), .setReading(false)])
@@ -161,7 +161,7 @@ struct SocketSessionTests {
     @Test("While as much is held for the user as may be, no call is read; the next look finds room")
     func userIsFull() {
         var session = opened()
-        let call = #"{"call":1,"operation":"users.me"}"#
+        let call = #"{"call":1,"operation":"user.me"}"#
         #expect(receive(Self.client(call), .init(isUserFull: true), in: &session) == [.setReading(false)])
         let ticked = session.tick(Self.time(1), Timestamp(milliseconds: 0), .init())
         #expect(ticked.contains(.call(.init(number: 1, operation: GetMe()))))
@@ -290,9 +290,9 @@ struct SocketSessionTests {
     func givesBack() {
         func held(_ actions: [Action]) -> Int { actions.reduce(0) { if case .hold(let change) = $1 { $0 + change } else { $0 } } }
         var session = opened()
-        let list = #"{"call":1,"operation":"messages.list","with":{"channel":"general"}}"#
+        let list = #"{"call":1,"operation":"message.list","with":{"channel":"general"}}"#
         let waiting =
-            #"{"call":2,"operation":"messages.send","with":{"channel":"general","clientId":"1","text":""#
+            #"{"call":2,"operation":"message.send","with":{"channel":"general","clientId":"1","text":""#
             + String(repeating: "x", count: 6000) + #""}}"#
         let sum = held(session.receive(Self.client(list, waiting), at: Self.started, .init()))
         #expect(sum > 6000)
