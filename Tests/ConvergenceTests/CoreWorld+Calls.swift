@@ -8,7 +8,7 @@ import RoostTestSupport
 extension CoreWorld {
     /// Performs what a client's frame calls, and answers as a socket does. Nil for what isn't a call.
     func reply(to frame: [UInt8], as user: UserID) throws -> [UInt8]? {
-        switch IncomingFrame(ByteBuffer(bytes: frame)) {
+        switch ClientMessage(ByteBuffer(bytes: frame)) {
         case .call(let number, let operation): try reply(to: operation, number, as: user)
         case .refused(let number, let refusal): ReplyFrame.refusal(refusal, call: number)
         case .authenticate, .malformed: nil

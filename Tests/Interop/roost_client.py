@@ -146,7 +146,7 @@ class FrameCheck:
         self.validate(f"Frame.{kind}", frame)
 
     def answered(self, call, result):
-        """A call that was carried out was a lawful one, and its result is what its operation answers."""
+        """A call that was carried out was a valid one, and its result is what its operation answers."""
         self.validate("Frame.call", call)
         self.validate(f"Result.{call['operation']}", result)
 

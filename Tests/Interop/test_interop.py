@@ -229,7 +229,7 @@ def described_fields(operation):
 
 
 def edges(schema, place):
-    """Values on both sides of each limit of a schema: (value, whether it is lawful)."""
+    """Values on both sides of each limit of a schema: (value, whether it is valid)."""
     for part in schema.get("anyOf", []):
         if "minimum" in part:
             schema = {**schema, **part}
@@ -258,7 +258,7 @@ def edges(schema, place):
         yield {f"x{at}": 1 for at in range(schema["maxProperties"] + 1)}, False
 
 
-@case("each limit that /openapi.json tells is the one that is enforced: at it, and one past it; its examples are lawful")
+@case("each limit that /openapi.json tells is the one that is enforced: at it, and one past it; its examples are valid")
 async def limits_are_enforced(world):
     token = await world.token("root", "--role", "admin")
     tried = 0
@@ -272,7 +272,7 @@ async def limits_are_enforced(world):
                     example = body.get("example", {}).get(key) if place == "body" else examples.get(key)
                     if example is not None:
                         Draft202012Validator(schema).validate(example)
-                    for value, is_lawful in edges(schema, place):
+                    for value, is_valid in edges(schema, place):
                         fields = {**examples, **body.get("example", {}), key: value}
                         address, query, content = path, [], {}
                         for where, other, _ in described_fields(operation):
@@ -291,9 +291,9 @@ async def limits_are_enforced(world):
                         problem = answer.json() if answer.status_code != 200 else {}
                         refused_for_it = problem.get("field") == key and answer.status_code in (400, 413)
                         # A text of letters is as long as a cursor may be, and none.
-                        if is_lawful and key == "cursor":
+                        if is_valid and key == "cursor":
                             refused_for_it = problem.get("code") == "limit_exceeded"
-                        equal(refused_for_it, not is_lawful, f"{name} with {key} {shown(value, 60)}: {shown(problem, 300)}")
+                        equal(refused_for_it, not is_valid, f"{name} with {key} {shown(value, 60)}: {shown(problem, 300)}")
                         tried += 1
     assert tried > 200, f"only {tried} values were tried"
 

@@ -144,7 +144,7 @@ public final class CoreWorld {
             var admitting = Context(
                 transaction: transaction, caller: Caller(user: id), now: now, ids: ids, presence: presence, options: options,
                 scope: .user(id))
-            try admitting.admitCaller(displayName: displayName)
+            try admitting.registerCaller(displayName: displayName)
             context = admitting
         }
         notices += context?.notices ?? []
@@ -217,7 +217,7 @@ public final class CoreWorld {
     }
 
     /// What an operation told, beside performing it.
-    public func told(_ body: () throws -> Void) rethrows -> [Notice] {
+    public func notices(_ body: () throws -> Void) rethrows -> [Notice] {
         let before = notices.count
         try body()
         return Array(notices.dropFirst(before))

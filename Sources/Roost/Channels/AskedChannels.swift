@@ -13,10 +13,10 @@ final class AskedChannels: ChannelSource {
     private var views: [ChannelID: ChannelView] = [:]
     private var nextCursor: String?
     private var isLoaded = false
-    private var askedFor: Set<Standing> = []
+    private var askedFor: Set<AskedState> = []
 
     /// What a channel that isn't in the list was when the server was asked because of it.
-    private struct Standing: Hashable {
+    private struct AskedState: Hashable {
         var id: ChannelID
         var isMember: Bool
         var isDeleted: Bool
@@ -57,10 +57,10 @@ final class AskedChannels: ChannelSource {
             guard views[id] != nil else {
                 // Another one may belong here now: one that was joined, left or deleted. It is asked for once, since a membership
                 // changes with every reading too.
-                let standing = Standing(
+                let asked = AskedState(
                     id: id, isMember: view.membership?.state == .member, isDeleted: view.channel.deletedAt != nil)
-                let concerns = change.memberships.contains(id) || standing.isDeleted
-                mustAskAgain = (concerns && askedFor.insert(standing).inserted) || mustAskAgain
+                let concerns = change.memberships.contains(id) || asked.isDeleted
+                mustAskAgain = (concerns && askedFor.insert(asked).inserted) || mustAskAgain
                 continue
             }
             if isFollowed || change.memberships.contains(id) { views[id] = holds(view) ? view : nil }

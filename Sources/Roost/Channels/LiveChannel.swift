@@ -83,13 +83,13 @@ public final class LiveChannel: Identifiable {
         let now = chat.driver.environment.now()
         view?.channel.updateTimedStates(now)
         waitForExpiry(in: view, now: now)
-        let standing = ChannelMembership(view, now: now)
-        guard !isLoaded || view != self.view || standing != currentUserMembership else { return }
+        let ownMembership = ChannelMembership(view, now: now)
+        guard !isLoaded || view != self.view || ownMembership != currentUserMembership else { return }
         isLoaded = true
         channel = view?.channel
         membership = view?.membership
         invitation = view?.invitation
-        currentUserMembership = standing
+        currentUserMembership = ownMembership
         lastMessage = view?.lastMessage
         unreadCount = view?.unreadCount ?? 0
         hiddenState = view?.hiddenState ?? .unhidden

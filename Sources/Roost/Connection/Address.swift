@@ -8,7 +8,7 @@ struct Address: Hashable {
     var port: Int
     var path: String
 
-    struct Unlawful: Error, CustomStringConvertible {
+    struct InvalidURL: Error, CustomStringConvertible {
         var url: URL
         var description: String { "\(url) isn't an address like https://chat.example.com" }
     }
@@ -16,12 +16,12 @@ struct Address: Hashable {
     /// - Parameter url: with the scheme `ws`, `wss`, `http` or `https`. Without a path, the server's usual one is meant.
     init(_ url: URL) throws {
         guard let scheme = url.scheme?.lowercased(), let host = url.host(percentEncoded: false), !host.isEmpty else {
-            throw Unlawful(url: url)
+            throw InvalidURL(url: url)
         }
         switch scheme {
         case "ws", "http": isSecure = false
         case "wss", "https": isSecure = true
-        default: throw Unlawful(url: url)
+        default: throw InvalidURL(url: url)
         }
         self.host = host
         port = url.port ?? (isSecure ? 443 : 80)

@@ -130,11 +130,11 @@ public final class MemberList {
         guard let last = members.last else { return }
         self.seen = max(seen, last.changeSeq)
         roster.apply(members)
-        let strangers = Array(roster.strangers.prefix(Limits.usersPerCall))
-        guard !strangers.isEmpty else { return }
+        let unknown = Array(roster.usersWithoutProfile.prefix(Limits.usersPerCall))
+        guard !unknown.isEmpty else { return }
         show()
         // Without an answer they are shown by their ids, until the next refresh.
-        if let users = try? await chat.users(strangers) { roster.introduce(users) }
+        if let users = try? await chat.users(unknown) { roster.introduce(users) }
     }
 
     private func page(after cursor: String?) async throws -> Page<MemberEntry> {

@@ -12,7 +12,7 @@ struct MemberRoster {
     private let roles: Set<ChannelRole>?
     private var entries: [UserID: MemberEntry] = [:]
     /// The newest row that events told of each: a page may be older.
-    private var told: [UserID: Member] = [:]
+    private var updates: [UserID: Member] = [:]
     /// Where the pages so far end. Nil when they hold everybody.
     private var end: Member?
     private(set) var nextCursor: String?
@@ -29,7 +29,7 @@ struct MemberRoster {
     var sorted: [MemberEntry] { entries.values.sorted { isBefore($0.member, $1.member) } }
 
     /// Those of whom nothing is known but their ids.
-    var strangers: [UserID] { entries.values.filter { $0.user == nil }.map(\.id).sorted() }
+    var usersWithoutProfile: [UserID] { entries.values.filter { $0.user == nil }.map(\.id).sorted() }
 
     /// Begins anew with a first page, or goes on with a next one.
     mutating func add(_ page: Page<MemberEntry>, isFirst: Bool) {
@@ -38,13 +38,13 @@ struct MemberRoster {
         nextCursor = page.nextCursor
         if let last = page.items.last?.member { end = last } else if isFirst { end = nil }
         if nextCursor == nil { end = nil }
-        for member in told.values { take(member) }
+        for member in updates.values { take(member) }
     }
 
     /// Takes in rows of events.
     mutating func apply(_ members: [Member]) {
-        for member in members where told[member.userId].map({ $0.changeSeq < member.changeSeq }) ?? true {
-            told[member.userId] = member
+        for member in members where updates[member.userId].map({ $0.changeSeq < member.changeSeq }) ?? true {
+            updates[member.userId] = member
             take(member)
         }
     }

@@ -61,7 +61,7 @@ struct CallCommand: AsyncParsableCommand {
             let request = try operation.operation(with: try CallFields(fields, of: operation).values)
             try await asking.run { connection in try await connection.show(request) }
         } catch let error as RoostError {
-            throw Failure(error.told)
+            throw Failure(error.summaryLine)
         }
     }
 }

@@ -19,7 +19,7 @@ struct AskingOptions: ParsableArguments {
         do {
             try await CallConnection.run(try await callServer(), body)
         } catch let error as RoostError {
-            throw Failure(error.told)
+            throw Failure(error.summaryLine)
         }
     }
 
@@ -67,7 +67,7 @@ struct CallOptions: ParsableArguments {
 
 extension RoostError {
     /// The refusal as one line: what the server says, its code, and until when it holds where that ends.
-    var told: String {
+    var summaryLine: String {
         let end = until.map { $0 == .forever ? ", for ever" : ", until \(MessageTime.moment(of: $0.date))" } ?? ""
         return "\(message.safe()) (\(code.rawValue)\(end))"
     }

@@ -58,7 +58,7 @@ final class PlainChat {
         do {
             answer = try await room.carryOut(command)
         } catch let error as RoostError {
-            return refuse(error.told)
+            return refuse(error.summaryLine)
         }
         Output.lines(answer.lines)
         guard let id = answer.enters, id != room.channel.id else { return }
@@ -85,7 +85,7 @@ final class PlainChat {
             } catch let error as RoostError where error.isRetryable {
                 try await Task.sleep(for: .milliseconds(200))
             } catch let error as RoostError {
-                throw Failure(error.told)
+                throw Failure(error.summaryLine)
             }
         }
     }
@@ -97,7 +97,7 @@ final class PlainChat {
         do {
             try await room.channel.send(MessageDraft(text: line, clientId: clientId))
         } catch {
-            refuse(clientId, (error as? RoostError)?.told ?? "\(error)")
+            refuse(clientId, (error as? RoostError)?.summaryLine ?? "\(error)")
         }
     }
 
@@ -117,7 +117,7 @@ final class PlainChat {
             switch item.state {
             case .pending: continue
             case .sent: waiting.remove(item.clientId)
-            case .failed(let error): refuse(item.clientId, error.told)
+            case .failed(let error): refuse(item.clientId, error.summaryLine)
             }
         }
         await show(items.compactMap(\.message))
@@ -151,7 +151,7 @@ final class PlainChat {
         case .offline, .connecting: nil
         case .online: "Online."
         case .waiting(let delay): "No connection; trying again in \(max(1, Int(delay.components.seconds))) s."
-        case .refused(let error): "The server refuses the token: \(error.told)"
+        case .refused(let error): "The server refuses the token: \(error.summaryLine)"
         }
     }
 }

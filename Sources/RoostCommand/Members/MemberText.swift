@@ -38,7 +38,7 @@ enum MemberText {
         case .notMember: "isn't a member"
         case .notInvited: "isn't invited"
         case .autoDeclined: "is a member of as many channels as one may be: declined"
-        case .refused: result.error.map { "refused: \($0.told)" } ?? "refused"
+        case .refused: result.error.map { "refused: \($0.summaryLine)" } ?? "refused"
         }
     }
 

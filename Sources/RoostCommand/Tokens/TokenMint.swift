@@ -6,7 +6,7 @@ import RoostServer
 struct TokenMint: Sendable {
     let directory: URL
 
-    /// - Throws: a ``Failure`` for an unlawful user or name, and for a directory in which no server has run.
+    /// - Throws: a ``Failure`` for an invalid user or name, and for a directory in which no server has run.
     func token(
         for user: UserID, role: AppRole = .user, displayName: String? = nil,
         expiresAt: Date = Date(timeIntervalSinceNow: 3600), id: String? = nil

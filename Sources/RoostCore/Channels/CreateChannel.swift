@@ -209,14 +209,14 @@ extension Context {
             let accepted = try founder.invitation.map {
                 try accept($0, of: founder.user, in: access, seq: seq, userSeq: own.row.userSeq)
             }
-            var standing = access
-            standing.own = own
+            var updated = access
+            updated.own = own
             tell(.joined(founder.user, id, at: seq, as: founder.role))
             tell(
                 .channelCreated, user: founder.user, seq: own.row.userSeq,
                 Rows(
-                    channel: whole, ownCapabilities: [id.rawValue: capabilities(of: founder.user, in: standing)],
-                    standing.membership.map { [$0] }, accepted.map { [$0] }))
+                    channel: whole, ownCapabilities: [id.rawValue: capabilities(of: founder.user, in: updated)],
+                    updated.membership.map { [$0] }, accepted.map { [$0] }))
             if let accepted { try tellInviter(of: accepted, .invitationAccepted) }
         }
     }

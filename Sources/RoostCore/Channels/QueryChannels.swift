@@ -43,7 +43,7 @@ extension QueryChannels: Handled, PagedQuery {
                 """
             return try transaction.rows(sql) { row in
                 let place = effectiveSort.place(reading: &row)
-                return Walk.Passed(place: place, row: place.channel)
+                return Walk.Entry(place: place, row: place.channel)
             }
         }
     }

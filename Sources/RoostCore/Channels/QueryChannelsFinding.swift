@@ -3,8 +3,8 @@ import RoostAPI
 /// Looking for channels that somebody may find without being a member.
 ///
 /// Where a filter leaves few channels, those are looked at. Where none does, the query walks through the channels in its order. It walks along
-/// shelves, each an index of its own, on which stand only channels that the caller may know of: so that a cursor, which tells where a walk
-/// stood, tells nothing of others.
+/// indexes, each of which holds only channels that the caller may know of: so that a cursor, which tells where a walk stood, tells nothing of
+/// others.
 
 extension QueryChannels {
     /// Channels that a filter may leave for each of them to be looked at.
@@ -14,8 +14,8 @@ extension QueryChannels {
         if let candidates = try candidates(in: transaction) {
             return [try matches(among: candidates, for: caller, in: transaction)]
         }
-        let shelves = Shelf.allCases.filter { $0.isOpen(to: caller) && ($0 != .deleted || includeDeleted == true) }
-        let sources = shelves.map { channels(on: $0, for: caller, in: transaction) }
+        let levels = Discoverability.allCases.filter { $0.isOpen(to: caller) && ($0 != .deleted || includeDeleted == true) }
+        let sources = levels.map { channels(at: $0, for: caller, in: transaction) }
         return membership == .all ? sources + [ownChannels(of: caller.user, in: transaction)] : sources
     }
 
@@ -64,16 +64,16 @@ extension QueryChannels {
         let sorted = places
         return { stretch in
             sorted.filter(stretch.holds).sorted(by: stretch.precedes).prefix(stretch.count).map {
-                Walk.Passed(place: $0, row: $0.channel)
+                Walk.Entry(place: $0, row: $0.channel)
             }
         }
     }
 
     // MARK: Many
 
-    /// Reads the channels on a shelf in the order of the query: all of them, and says which it wants.
+    /// Reads the channels of one index in the order of the query: all of them, and says which it wants.
     private func channels(
-        on shelf: Shelf, for caller: Caller, in transaction: any Transaction
+        at level: Discoverability, for caller: Caller, in transaction: any Transaction
     ) -> Walk.Source<ChannelID> {
         let columns = effectiveSort.columns(id: effectiveSort == .lastActivity ? "h.channel_id" : "c.channel_id")
         let conditions = findingConditions(for: caller).allOf
@@ -85,11 +85,11 @@ extension QueryChannels {
                 effectiveSort == .lastActivity
                 ? """
                 SELECT h.channel_id, \(key) AS sort_key FROM channel_heads h
-                WHERE \(shelf.heads)\(stretch.condition(on: columns)) ORDER BY \(stretch.order(by: columns)) LIMIT \(stretch.count)
+                WHERE \(level.heads)\(stretch.condition(on: columns)) ORDER BY \(stretch.order(by: columns)) LIMIT \(stretch.count)
                 """
                 : """
                 SELECT c.channel_id, \(key) AS sort_key FROM channels c
-                WHERE \(([shelf.channels] + (effectiveSort == .created ? creationBounds : [])).allOf)\(stretch.condition(on: columns))
+                WHERE \(([level.channels] + (effectiveSort == .created ? creationBounds : [])).allOf)\(stretch.condition(on: columns))
                 ORDER BY \(stretch.order(by: columns)) LIMIT \(stretch.count)
                 """
             let sql: SQL = """
@@ -99,7 +99,7 @@ extension QueryChannels {
                 """
             return try transaction.rows(sql) { row in
                 let place = effectiveSort.place(reading: &row)
-                return Walk.Passed(place: place, row: row.bool() ? place.channel : nil)
+                return Walk.Entry(place: place, row: row.bool() ? place.channel : nil)
             }
         }
     }
@@ -119,20 +119,20 @@ extension QueryChannels {
     }
 
     private static func isFindable(by caller: Caller) -> SQL {
-        let shelves = Shelf.allCases.filter { $0.isOpen(to: caller) }.map { shelf -> SQL in "(\(shelf.channels))" }
-        return "(\(shelves.joined(by: " OR ")) OR \(isOwn(of: caller)))"
+        let levels = Discoverability.allCases.filter { $0.isOpen(to: caller) }.map { level -> SQL in "(\(level.channels))" }
+        return "(\(levels.joined(by: " OR ")) OR \(isOwn(of: caller)))"
     }
 
-    /// Channels that are found by the same people. Each channel stands on one shelf, or on none where only its members know of it.
+    /// Who finds a channel without being a member: for each an index. A channel that only its members know of is in none.
     ///
     /// The conditions are those of the partial indexes, word for word.
-    private enum Shelf: CaseIterable {
-        case everyone, kept, deleted
+    private enum Discoverability: CaseIterable {
+        case everyone, operatorsOnly, deleted
 
         func isOpen(to caller: Caller) -> Bool {
             switch self {
             case .everyone: true
-            case .kept: caller.role.actsAsOperator
+            case .operatorsOnly: caller.role.actsAsOperator
             case .deleted: caller.isAdmin
             }
         }
@@ -140,7 +140,7 @@ extension QueryChannels {
         var channels: SQL {
             switch self {
             case .everyone: "c.deleted_at IS NULL AND c.discovery = 'everyone'"
-            case .kept: "c.deleted_at IS NULL AND c.discovery <> 'everyone' AND c.discovery <> 'membersOnly'"
+            case .operatorsOnly: "c.deleted_at IS NULL AND c.discovery <> 'everyone' AND c.discovery <> 'membersOnly'"
             case .deleted: "c.deleted_at IS NOT NULL AND c.discovery <> 'membersOnly'"
             }
         }
@@ -148,7 +148,7 @@ extension QueryChannels {
         var heads: SQL {
             switch self {
             case .everyone: "h.is_deleted = 0 AND h.discovery = 'everyone'"
-            case .kept: "h.is_deleted = 0 AND h.discovery <> 'everyone' AND h.discovery <> 'membersOnly'"
+            case .operatorsOnly: "h.is_deleted = 0 AND h.discovery <> 'everyone' AND h.discovery <> 'membersOnly'"
             case .deleted: "h.is_deleted = 1 AND h.discovery <> 'membersOnly'"
             }
         }

@@ -15,7 +15,7 @@ extension ListDeadEffects: Handled, PagedQuery {
                     """
                 return try transaction.rows(sql) { row in
                     let effect = DeadEffect(reading: &row)
-                    return Walk.Passed(
+                    return Walk.Entry(
                         place: [.integer(effect.deadAt.milliseconds), .text(effect.kind), .text(effect.key)], row: effect)
                 }
             }

@@ -10,7 +10,7 @@ extension Migrations {
     /// - The stamps of an invitation are those of the streams that tell of it: the invited's, the inviter's and, where members hear of
     ///   it, the channel's.
     @Sendable static func channelsOfEveryKind(_ dialect: Dialect) -> [SQL] {
-        additions(dialect) + backfill + tables(dialect) + shelves
+        additions(dialect) + backfill + tables(dialect) + findingIndexes
     }
 
     /// New columns of the tables that are there, with their indexes.
@@ -109,7 +109,7 @@ extension Migrations {
 
     /// The channels that somebody finds who isn't a member, in the orders in which they are looked through: those for everyone, those for who
     /// keeps order, and the deleted ones. So nobody walks past channels that they may not know of.
-    private static let shelves: [SQL] = [
+    private static let findingIndexes: [SQL] = [
         """
         CREATE INDEX channels_by_creation ON channels (created_at, channel_id)
         WHERE deleted_at IS NULL AND discovery = 'everyone'

@@ -12,7 +12,7 @@ protocol PagedQuery: Operation {
 /// want doesn't change what a call costs, for a walk stops after so many and says where it stood. It also stops before a page is too large.
 struct Walk {
     /// Rows that one call goes past at most.
-    static let mostPassed = 5000
+    static let entriesMax = 5000
     /// Rows of one statement: a page at first, more where few of them are wanted.
     private static let longestStretch = 1000
 
@@ -42,13 +42,13 @@ struct Walk {
         self.isDescending = isDescending
     }
 
-    /// A row that a walk comes by. Without content it isn't one that the query wants.
-    struct Passed<Row> {
+    /// A row of one of the lists. Without content it isn't one that the query wants.
+    struct Entry<Row> {
         let place: [SortKey]
         let row: Row?
     }
 
-    typealias Source<Row> = (Stretch) throws -> [Passed<Row>]
+    typealias Source<Row> = (Stretch) throws -> [Entry<Row>]
 
     /// - Parameter item: what the page shows of a row; nil where the row isn't for the caller.
     func page<Row, Item: ContentSized>(through sources: [Source<Row>], item: (Row) throws -> Item?) throws -> Page<Item> {
@@ -57,7 +57,7 @@ struct Walk {
             isDescending: isDescending != (cursor?.isBackward ?? false), count: limit + 1)
         var merged = Merged(streams: sources.map { Stream(source: $0, next: stretch) }, order: stretch)
         var found: [(place: [SortKey], item: Item)] = []
-        var passed = 0
+        var entryCount = 0
         var sizeBytes = 0
         var end: [SortKey]?
         while found.count <= limit, let next = try merged.next() {
@@ -70,8 +70,8 @@ struct Walk {
                 }
                 found.append((next.place, item))
             }
-            passed += 1
-            if passed >= Self.mostPassed {
+            entryCount += 1
+            if entryCount >= Self.entriesMax {
                 end = next.place
                 break
             }
@@ -102,7 +102,7 @@ struct Walk {
         let source: Source<Row>
         /// What is read when nothing is left of what was; nil at the end.
         var next: Stretch?
-        var read: ArraySlice<Passed<Row>> = []
+        var read: ArraySlice<Entry<Row>> = []
 
         mutating func fill() throws {
             guard read.isEmpty, let stretch = next else { return }
@@ -118,7 +118,7 @@ struct Walk {
         var streams: [Stream<Row>]
         let order: Stretch
 
-        mutating func next() throws -> Passed<Row>? {
+        mutating func next() throws -> Entry<Row>? {
             for index in streams.indices { try streams[index].fill() }
             let first = streams.indices.filter { !streams[$0].read.isEmpty }.min { one, other in
                 guard let left = streams[one].read.first, let right = streams[other].read.first else { return false }

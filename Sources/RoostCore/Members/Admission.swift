@@ -122,27 +122,27 @@ extension Context {
         try moveStream(of: channel, to: access.counters)
 
         let whole = try self.channel(channel)
-        let told = access.policy.invitationAudience == .members ? entered.compactMap(\.ended) : []
+        let announced = access.policy.invitationAudience == .members ? entered.compactMap(\.ended) : []
         try tell(
             .memberJoined, in: access, seq: seq,
             Rows(
-                channel: endsDistinctness ? whole : nil, counters: endsDistinctness ? nil : access.counters, members, told))
+                channel: endsDistinctness ? whole : nil, counters: endsDistinctness ? nil : access.counters, members, announced))
         // Ordinary newcomers with one role may all do the same.
         var byRole: [ChannelRole: [Permission]] = [:]
         for (newcomer, own, ended) in entered {
             tell(.joined(newcomer.user, channel, at: seq, as: own.row.role))
             if own.row.historyFloor > 0 { tell(.floor(newcomer.user, channel, own.row.historyFloor)) }
-            var standing = access
-            standing.own = own
-            standing.invitation = nil
+            var updated = access
+            updated.own = own
+            updated.invitation = nil
             let isOrdinary = newcomer.user != caller.user && own.row.mutedUntil == nil && own.row.bannedUntil == nil
             let known = isOrdinary ? byRole[own.row.role] : nil
-            let capabilities = known ?? capabilities(of: newcomer.user, in: standing)
+            let capabilities = known ?? capabilities(of: newcomer.user, in: updated)
             if isOrdinary { byRole[own.row.role] = capabilities }
             tell(
                 .memberJoined, user: newcomer.user, seq: own.row.userSeq,
                 Rows(
-                    channel: whole, ownCapabilities: [channel.rawValue: capabilities], standing.membership.map { [$0] },
+                    channel: whole, ownCapabilities: [channel.rawValue: capabilities], updated.membership.map { [$0] },
                     ended.map { [$0] }))
             if let ended { try tellInviter(of: ended, .invitationAccepted) }
         }

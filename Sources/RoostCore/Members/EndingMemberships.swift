@@ -40,9 +40,9 @@ extension Context {
                 WHERE channel_id = \(channel) AND user_id = \(leaver.user)
                 """)
             members.append(Member(leaver.user, after.row, changeSeq: seq))
-            var standing = access
-            standing.own = after
-            memberships.append((leaver.user, standing.membership))
+            var updated = access
+            updated.own = after
+            memberships.append((leaver.user, updated.membership))
         }
         try moveStream(of: channel, to: access.counters)
 

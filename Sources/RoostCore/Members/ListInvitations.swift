@@ -16,7 +16,7 @@ extension ListInvitations: Handled, PagedQuery {
                 return try transaction.rows(sql) { row in
                     let seq = row.int64()
                     let invitation = try Invitation(reading: &row)
-                    return Walk.Passed(place: [.integer(seq), .text(invitation.userId.rawValue)], row: invitation)
+                    return Walk.Entry(place: [.integer(seq), .text(invitation.userId.rawValue)], row: invitation)
                 }
             }
         ]) { $0 }
@@ -39,7 +39,7 @@ extension ListMyInvitations: Handled, PagedQuery {
                     """
                 return try ended.transaction.rows(sql) { row in
                     let invitation = try Invitation(reading: &row)
-                    return Walk.Passed(
+                    return Walk.Entry(
                         place: [.integer(invitation.invitedAt.milliseconds), .text(invitation.channelId.rawValue)], row: invitation)
                 }
             }

@@ -7,11 +7,7 @@ extension ListMembers: Handled, PagedQuery {
         let access = try context.require(.memberList, in: channel)
         let listing = try context.members(
             of: access, states: states, roles: roles, sort: sort ?? .firstCreated, order: effectiveOrder)
-        let walk = try Walk(self, shape: listing.shape, limits: Limits.memberPage, isDescending: listing.isDescending)
-        let (transaction, online) = (context.transaction, context.presence.onlineMembers(of: access.channelId))
-        return try walk.page(through: listing.sources(in: transaction)) { user in
-            try listing.entry(of: user, online: online, in: transaction)
-        }
+        return try listing.page(for: self, through: listing.sources(in: context.transaction), context)
     }
 }
 

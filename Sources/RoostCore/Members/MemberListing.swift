@@ -31,6 +31,13 @@ struct MemberListing {
         return (["(\(ways.joined(by: " OR ")))"] + ofRoles + further).allOf
     }
 
+    /// A page of the list, as a query asks for one.
+    func page(for query: some PagedQuery, through sources: [Walk.Source<UserID>], _ context: Context) throws -> Page<MemberEntry> {
+        let walk = try Walk(query, shape: shape, limits: Limits.memberPage, isDescending: isDescending)
+        let online = context.presence.onlineMembers(of: channel)
+        return try walk.page(through: sources) { try entry(of: $0, online: online, in: context.transaction) }
+    }
+
     /// Reads the rows in the order of the list, along the indexes that hold them with as few others as can be.
     func sources(in transaction: any Transaction) -> [Walk.Source<UserID>] {
         if isDeleted, !states.contains(.banned) { return [] }
@@ -69,7 +76,7 @@ struct MemberListing {
                 """
             return try transaction.rows(sql) { row in
                 let place = shape.map { SortKey($0, reading: &row) }
-                return Walk.Passed(place: place, row: row.bool() ? place.user : nil)
+                return Walk.Entry(place: place, row: row.bool() ? place.user : nil)
             }
         }
     }
@@ -87,7 +94,7 @@ struct MemberListing {
         let sorted = places
         return { stretch in
             sorted.filter(stretch.holds).sorted(by: stretch.precedes).prefix(stretch.count).map {
-                Walk.Passed(place: $0, row: $0.user)
+                Walk.Entry(place: $0, row: $0.user)
             }
         }
     }

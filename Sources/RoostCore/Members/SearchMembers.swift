@@ -9,18 +9,14 @@ extension SearchMembers: Handled, PagedQuery {
             of: access, states: states, roles: roles, sort: .lastCreated, order: .descending, searching: true)
         let search = NameSearch(text)
         listing.further = [condition(search)]
-        let walk = try Walk(self, shape: listing.shape, limits: Limits.memberPage, isDescending: listing.isDescending)
-
-        let (transaction, online) = (context.transaction, context.presence.onlineMembers(of: access.channelId))
+        let transaction = context.transaction
         let sources: [Walk.Source<UserID>] =
             if let candidates = try candidates(search, in: access, transaction) {
                 [try listing.source(among: candidates, in: transaction)]
             } else {
                 listing.sources(in: transaction)
             }
-        return try walk.page(through: sources) { user in
-            try listing.entry(of: user, online: online, in: transaction)
-        }
+        return try listing.page(for: self, through: sources, context)
     }
 
     /// Users that a text may leave for each of them to be looked at.

@@ -66,7 +66,7 @@ extension Context {
         let channel = access.channelId
         let seq = access.counters.advance(at: now)
         var members: [Member] = []
-        var standings: [(user: UserID, standing: ChannelAccess)] = []
+        var changed: [(user: UserID, updated: ChannelAccess)] = []
         for (member, definition) in changes {
             var after = member.own
             after.row.role = definition.role
@@ -78,18 +78,18 @@ extension Context {
                 WHERE channel_id = \(channel) AND user_id = \(member.user)
                 """)
             members.append(Member(member.user, after.row, changeSeq: seq))
-            var standing = access
-            standing.own = after
-            standings.append((member.user, standing))
+            var updated = access
+            updated.own = after
+            changed.append((member.user, updated))
         }
         try moveStream(of: channel, to: access.counters)
         for (member, definition) in changes { tell(.role(member.user, channel, definition.role, at: seq)) }
         try tell(.memberRoleChanged, in: access, seq: seq, Rows(counters: access.counters, members))
-        for (user, standing) in standings {
-            guard let membership = standing.membership else { continue }
+        for (user, updated) in changed {
+            guard let membership = updated.membership else { continue }
             tell(
                 .memberRoleChanged, user: user, seq: membership.userSeq,
-                Rows(ownCapabilities: [channel.rawValue: capabilities(of: user, in: standing)], [membership]))
+                Rows(ownCapabilities: [channel.rawValue: capabilities(of: user, in: updated)], [membership]))
         }
     }
 }

@@ -95,9 +95,9 @@ extension Context {
         own.row.userSeq = try advanceStream(of: caller.user)
         try transaction.perform(
             "UPDATE members SET user_seq = \(own.row.userSeq) WHERE channel_id = \(access.channelId) AND user_id = \(caller.user)")
-        var standing = access
-        standing.own = own
-        tell(.readingMarked, user: caller.user, seq: own.row.userSeq, Rows(standing.membership.map { [$0] }))
+        var updated = access
+        updated.own = own
+        tell(.readingMarked, user: caller.user, seq: own.row.userSeq, Rows(updated.membership.map { [$0] }))
     }
 
     /// The answer to a message that was stored by an earlier call: as it is now if the caller may read it, and else as the caller sent it.

@@ -55,8 +55,8 @@ extension Transaction {
             return Notice.left(user, channel, at: seq)
         }
         let end: [Notice] = changes.rows.channel?.deletedAt == nil ? [] : [.destroyed(channel)]
-        let told = Notice.event(event, .channel(channel, try readers(of: access.policy)))
-        return MissedEvents(notices: gone + meant + [told] + end, seq: changes.seq, hasMore: changes.hasMore)
+        let notice = Notice.event(event, .channel(channel, try readers(of: access.policy)))
+        return MissedEvents(notices: gone + meant + [notice] + end, seq: changes.seq, hasMore: changes.hasMore)
     }
 
     /// An event for each row: every row of a user's stream has a stamp of its own.

@@ -7,22 +7,22 @@ public import RoostAPI
 /// where they differ. That holds for what a node reads from the database in the place of events that it missed, too.
 public struct Readers: Hashable, Sendable {
     /// The least role in the app that it takes.
-    public enum Standing: UInt8, Comparable, Sendable {
+    public enum Level: UInt8, Comparable, Sendable {
         case user, moderator, admin, nobody
 
         public static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
     }
 
     /// What it takes a member.
-    public var members: Standing = .user
+    public var members: Level = .user
     /// What it takes those who aren't members: they watch.
-    public var others: Standing = .moderator
+    public var others: Level = .moderator
     /// The roles in the channel with which members read, whatever their role in the app is. In the order of their names.
     public var roles: [ChannelRole] = []
 
     // derived: init
     /// As most channels have it: members read, and the app's moderators.
-    public init(members: Standing = .user, others: Standing = .moderator, roles: [ChannelRole] = []) {
+    public init(members: Level = .user, others: Level = .moderator, roles: [ChannelRole] = []) {
         self.members = members
         self.others = others
         self.roles = roles
@@ -35,13 +35,13 @@ public struct Readers: Hashable, Sendable {
     ///
     /// - Parameter role: what a member is in the channel; nil for who isn't a member.
     public func contain(_ appRole: AppRole, as role: ChannelRole?) -> Bool {
-        guard let role else { return appRole.standing >= others && others != .nobody }
-        return (appRole.standing >= members && members != .nobody) || roles.contains(role)
+        guard let role else { return appRole.level >= others && others != .nobody }
+        return (appRole.level >= members && members != .nobody) || roles.contains(role)
     }
 }
 
 extension AppRole {
-    fileprivate var standing: Readers.Standing {
+    fileprivate var level: Readers.Level {
         switch self {
         case .guest, .user: .user
         case .moderator: .moderator

@@ -128,14 +128,14 @@ extension Context {
     ///   - displayName: of a new user.
     ///   - field: where the user was named: what is refused when nobody can have that id.
     /// - Throws: `invalid_argument` with that field, also where the id looks like another user's and the operator refuses that.
-    public mutating func admitCaller(displayName: String?, field: String = "sub") throws {
+    public mutating func registerCaller(displayName: String?, field: String = "sub") throws {
         guard try !transaction.userExists(caller.user) else { return }
         try caller.user.validateNew(field: field)
         do {
             _ = try writeProfile(of: caller.user, displayName: displayName, avatarFileId: nil, metadata: nil)
         } catch let error as RoostError where error.code == .alreadyExists {
             // A name is no reason to lock anybody out; nothing has been written yet.
-            if error.field == "displayName" { return try admitCaller(displayName: nil, field: field) }
+            if error.field == "displayName" { return try registerCaller(displayName: nil, field: field) }
             throw RoostError.invalidArgument(field, "looks like the name or id of another user")
         }
     }

@@ -26,7 +26,7 @@ enum AnswerWeight {
     }
 
     /// - Parameter asked: the bytes of the call.
-    func weightBytes(asked: Int, of limits: SocketBudget.Limits) -> Int {
+    func weightBytes(asked: Int, of limits: SocketBudget.Configuration) -> Int {
         switch self {
         case .small: max(asked, limits.underWayBytesMax / 256)
         case .row: max(asked, limits.underWayBytesMax / 8)

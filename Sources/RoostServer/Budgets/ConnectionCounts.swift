@@ -5,7 +5,7 @@ import RoostAPI
 /// A state machine without I/O. A connection counts for its address until somebody authenticates on it, and for that user from then on; so
 /// addresses that many users share, as behind a carrier's NAT, need not be told apart from one user with many connections.
 struct ConnectionCounts {
-    struct Limits: Sendable {
+    struct Configuration: Sendable {
         /// All connections, but for the reserve.
         var totalMax = 18_000
         /// Connections of one address on which nobody has authenticated.
@@ -21,21 +21,21 @@ struct ConnectionCounts {
         case total, address, user, memory
     }
 
-    enum Admission: Equatable, Sendable {
-        case admitted
+    enum Verdict: Equatable, Sendable {
+        case accepted
         /// Only health checks are answered on it.
         case reserve(Refusal)
     }
 
-    let limits: Limits
+    let limits: Configuration
     private(set) var total = 0
     private var unauthenticated: [ClientAddress: Int] = [:]
     private var users: [UserID: Int] = [:]
 
-    init(limits: Limits) { self.limits = limits }
+    init(limits: Configuration) { self.limits = limits }
 
     /// A connection was accepted. Nil for an address that isn't counted, as a trusted proxy's.
-    mutating func accept(from address: ClientAddress?) -> Admission {
+    mutating func accept(from address: ClientAddress?) -> Verdict {
         guard total < limits.totalMax else { return .reserve(.total) }
         if let address {
             let count = unauthenticated[address] ?? 0
@@ -43,7 +43,7 @@ struct ConnectionCounts {
             unauthenticated[address] = count + 1
         }
         total += 1
-        return .admitted
+        return .accepted
     }
 
     /// A connection of a proxy turns out to be of this address.

@@ -32,7 +32,7 @@ final class Connections: Sendable {
 
     /// - Parameter memoryBytesMax: what may be held for all clients together.
     init(
-        limits: ConnectionCounts.Limits, memoryBytesMax: Int, requestsPerUserMax: Int = 64, proxies: TrustedProxies = .none,
+        limits: ConnectionCounts.Configuration, memoryBytesMax: Int, requestsPerUserMax: Int = 64, proxies: TrustedProxies = .none,
         metrics: ServerMetrics = .init(), logger: Logger
     ) {
         memory = ByteLedger(sizeBytesMax: memoryBytesMax)
@@ -54,22 +54,22 @@ final class Connections: Sendable {
     func accept(_ channel: any NIOCore.Channel) -> ConnectionTicket {
         let isProxy = proxies.holds(channel.remoteAddress)
         let address = isProxy ? nil : ClientAddress(channel.remoteAddress)
-        let (number, admission, evicted) = state.withLock { state in
+        let (number, verdict, evicted) = state.withLock { state in
             state.lastNumber += 1
             let number = state.lastNumber
-            let admission =
+            let verdict =
                 isOutOfMemory.load(ordering: .relaxed) ? .reserve(.memory) : state.counts.accept(from: address)
             state.open[number] = channel
             var evicted: (any NIOCore.Channel)?
-            if admission != .admitted {
+            if verdict != .accepted {
                 state.reserve.append(number)
                 if state.reserve.count > reserveMax { evicted = state.open[state.reserve.removeFirst()] }
             }
-            return (number, admission, evicted)
+            return (number, verdict, evicted)
         }
         evicted?.close(promise: nil)
         var isReserve = false
-        if case .reserve(let refusal) = admission {
+        if case .reserve(let refusal) = verdict {
             isReserve = true
             note(refusal, address: address)
         }

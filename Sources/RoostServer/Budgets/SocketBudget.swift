@@ -3,7 +3,7 @@
 /// A state machine without I/O. Whoever drives it tells what happened, and asks whether the next call may be decoded and whether the socket
 /// may be read. What a call under way weighs is decided when it begins, by what its answer may be: see ``AnswerWeight``.
 struct SocketBudget {
-    struct Limits: Sendable, Equatable {
+    struct Configuration: Sendable, Equatable {
         /// What calls under way may weigh. The one that reaches it still begins.
         var underWayBytesMax = 512 << 10
         /// What a call weighs that is small and has a small answer: 256 of them are under way together.
@@ -18,7 +18,7 @@ struct SocketBudget {
         var publishedStepBytes = 4 << 10
     }
 
-    let limits: Limits
+    let limits: Configuration
     /// Received, and not decoded yet: undecoded frames, and the fragments of a message.
     private(set) var undecodedBytes = 0
     /// Calls under way whose answers are small and that are small themselves: most are, and are only counted.
@@ -37,7 +37,7 @@ struct SocketBudget {
     private var signalBytes = 0
     private var publishedBytes = 0
 
-    init(limits: Limits) { self.limits = limits }
+    init(limits: Configuration) { self.limits = limits }
 
     /// What the calls under way weigh.
     var underWayBytes: Int { largeWeightBytes + smallCalls * limits.smallWeightBytes }

@@ -44,7 +44,7 @@ final class ClusterNode: Delivery {
             if let payload = try? JSONEncoder().encode(message) { bus.publish(Array(payload), to: topic) }
         }
         let (inbox, clusterPresence) = (inbox, clusterPresence)
-        hub.onEmptied { inbox.put(.emptied([$0])) }
+        hub.onEmptied { _ = inbox.offer(.emptied([$0])) }
         hub.board.onChange { clusterPresence.changed($0) }
         try bus.start { [weak self] in self?.receive($0) }
         bus.subscribe(to: .nodes)
@@ -75,7 +75,7 @@ final class ClusterNode: Delivery {
         }
         deliverPastRelay(committed)
         // What is committed is never dropped: the engine's own queues bound it.
-        inbox.put(.committed(operations), isUrgent: true)
+        inbox.put(.committed(operations))
         let packets = Packet.encode(operations.lazy.flatMap(\.items))
         for packet in packets { bus.publish(packet.bytes, to: .stream(packet.stream)) }
         counts.withLock { $0.published += Int64(packets.count) }
@@ -110,7 +110,7 @@ final class ClusterNode: Delivery {
                 }
                 return
             }
-            if !inbox.put(.received(items)) { inbox.put(.doubt, isUrgent: true) }
+            if !inbox.offer(.received(items)) { inbox.put(.recheckAll) }
         case .received(_, let payload):
             guard let message = try? JSONDecoder().decode(ClusterPresence.Message.self, from: Data(payload)) else { return }
             clusterPresence.receive(message, at: Self.now)
@@ -119,7 +119,7 @@ final class ClusterNode: Delivery {
         case .reconnected:
             logger.notice("The bus is there.")
             clusterPresence.sayHello()
-            inbox.put(.doubt, isUrgent: true)
+            inbox.put(.recheckAll)
         }
     }
 
@@ -133,7 +133,7 @@ final class ClusterNode: Delivery {
             for input in inputs { relay.handle(input, at: now) }
             if now - lastTick >= 5 {
                 lastTick = now
-                if clusterPresence.tick(at: now) { relay.handle(.doubt, at: now) }
+                if clusterPresence.tick(at: now) { relay.handle(.recheckAll, at: now) }
                 relay.handle(.tick, at: now)
             }
             let output = relay.takeOutput()
@@ -158,11 +158,11 @@ final class ClusterNode: Delivery {
         case .close(let streams): for stream in streams { bus.unsubscribe(from: .stream(stream)) }
         case .findUnused(let streams):
             let inbox = inbox
-            hub.findUnused(among: streams) { inbox.put(.unused($0), isUrgent: true) }
+            hub.findUnused(among: streams) { inbox.put(.unused($0)) }
         case .open(let streams):
             for stream in streams { bus.subscribe(to: .stream(stream)) }
-            questions.put(request, isUrgent: true)
-        case .fetch, .readStreams, .readHeads: questions.put(request, isUrgent: true)
+            questions.put(request)
+        case .fetch, .readStreams, .readHeads: questions.put(request)
         }
     }
 
@@ -193,7 +193,7 @@ final class ClusterNode: Delivery {
         guard readiness.setDatabase(isReachable: isReachable) else { return }
         if isReachable {
             logger.notice("Reconnected to the database.")
-            inbox.put(.doubt, isUrgent: true)
+            inbox.put(.recheckAll)
         } else {
             logger.error("The database can't be reached. Operations are refused until it is back; connections stay.")
         }
@@ -204,10 +204,10 @@ final class ClusterNode: Delivery {
         do {
             // Without a bus the heads still count: what comes after them is found by comparing.
             if bus.isConnected { try? bus.settle() }
-            inbox.put(.opened(try database.read { try $0.heads(of: streams) }), isUrgent: true)
+            inbox.put(.opened(try database.read { try $0.heads(of: streams) }))
         } catch {
             waitAfter(error)
-            inbox.put(.openFailed(streams), isUrgent: true)
+            inbox.put(.openFailed(streams))
         }
     }
 
@@ -217,20 +217,20 @@ final class ClusterNode: Delivery {
             case .fetch(let fetch):
                 let missed = try database.read { try $0.missedEvents(of: fetch.stream, after: fetch.after, now: database.now()) }
                 let items = StreamItem.items(of: missed.notices).items
-                inbox.put(.fetched(fetch, .init(items: items, seq: missed.seq, hasMore: missed.hasMore)), isUrgent: true)
+                inbox.put(.fetched(fetch, .init(items: items, seq: missed.seq, hasMore: missed.hasMore)))
             case .readStreams(let user, let token):
-                inbox.put(.streamsRead(token, try database.read { try $0.streams(of: user) }), isUrgent: true)
+                inbox.put(.streamsRead(token, try database.read { try $0.streams(of: user) }))
             case .readHeads(let streams):
-                inbox.put(.heads(try database.read { try $0.heads(of: streams) }), isUrgent: true)
+                inbox.put(.heads(try database.read { try $0.heads(of: streams) }))
             case .open, .close, .findUnused: break
             }
         } catch {
             waitAfter(error)
             switch request {
-            case .fetch(let fetch): inbox.put(.fetched(fetch, nil), isUrgent: true)
-            case .readStreams(_, let token): inbox.put(.streamsRead(token, nil), isUrgent: true)
+            case .fetch(let fetch): inbox.put(.fetched(fetch, nil))
+            case .readStreams(_, let token): inbox.put(.streamsRead(token, nil))
             // Some streams weren't looked at: all of them are, once the database is back.
-            default: inbox.put(.doubt, isUrgent: true)
+            default: inbox.put(.recheckAll)
             }
         }
     }

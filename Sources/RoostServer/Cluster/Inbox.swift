@@ -17,12 +17,18 @@ final class Inbox<Element: Sendable>: Sendable {
         state = Mutex(State())
     }
 
-    /// Whether there was room. What is urgent always has some.
-    @discardableResult
-    func put(_ element: Element, isUrgent: Bool = false) -> Bool {
+    /// Adds an element unless the inbox is full.
+    ///
+    /// - Returns: whether there was room.
+    func offer(_ element: Element) -> Bool { add(element, sizeMax: sizeMax) }
+
+    /// Adds an element even to a full inbox: one without which what waits can't go on, or of a kind that there are few of.
+    func put(_ element: Element) { _ = add(element, sizeMax: .max) }
+
+    private func add(_ element: Element, sizeMax: Int) -> Bool {
         condition.withLock {
             let hasRoom = state.withLock { state in
-                guard isUrgent || state.elements.count < sizeMax else { return false }
+                guard state.elements.count < sizeMax else { return false }
                 state.elements.append(element)
                 return true
             }

@@ -93,7 +93,7 @@ final class NATSBus: Bus {
         guard isConnected else { throw BusFailure(message: "NATS can't be reached") }
         let settlement = Outcome()
         leave { $0.settle(settlement) }
-        try settlement.wait(milliseconds: NATSConnection.Limits.flushMilliseconds)
+        try settlement.wait(milliseconds: NATSConnection.Tuning.flushMilliseconds)
     }
 
     func stop() {

@@ -5,7 +5,7 @@ import Logging
 /// One bus's connection to NATS: the calls of the library. Used by the bus's own thread only, which may wait in them.
 struct NATSConnection: ~Copyable {
     /// The library's limits, and how it finds that a server is gone.
-    enum Limits {
+    enum Tuning {
         /// A server that doesn't answer is given up after three of these at the latest.
         static let pingMilliseconds: Int64 = 1_500
         static let pingsWithoutAnswerMax: Int32 = 2
@@ -85,7 +85,7 @@ struct NATSConnection: ~Copyable {
             return status
         }
         subscriptions[topic] = Subscribed(subscription: wanted, pointer: pointer, number: number)
-        return natsSubscription_SetPendingLimits(pointer, Limits.pendingMessages, Limits.pendingBytes)
+        return natsSubscription_SetPendingLimits(pointer, Tuning.pendingMessages, Tuning.pendingBytes)
     }
 
     private func end(_ subscribed: Subscribed) {
@@ -97,7 +97,7 @@ struct NATSConnection: ~Copyable {
     /// There and back: the server has read all that went before.
     func flush() -> natsStatus {
         guard isConnected else { return NATS_CONNECTION_DISCONNECTED }
-        return natsConnection_FlushTimeout(connection, Limits.flushMilliseconds)
+        return natsConnection_FlushTimeout(connection, Tuning.flushMilliseconds)
     }
 
     deinit {
@@ -122,16 +122,16 @@ struct NATSConnection: ~Copyable {
         // Written to the socket by the bus's own thread: the library's flusher waits a millisecond for more.
         try check(natsOptions_SetSendAsap(options, true))
         try check(setServers(address, of: options))
-        try check(natsOptions_SetTimeout(options, Limits.connectMilliseconds))
-        try check(natsOptions_SetWriteDeadline(options, Limits.writeMilliseconds))
-        try check(natsOptions_SetPingInterval(options, Limits.pingMilliseconds))
-        try check(natsOptions_SetMaxPingsOut(options, Limits.pingsWithoutAnswerMax))
+        try check(natsOptions_SetTimeout(options, Tuning.connectMilliseconds))
+        try check(natsOptions_SetWriteDeadline(options, Tuning.writeMilliseconds))
+        try check(natsOptions_SetPingInterval(options, Tuning.pingMilliseconds))
+        try check(natsOptions_SetMaxPingsOut(options, Tuning.pingsWithoutAnswerMax))
         try check(natsOptions_SetMaxReconnect(options, -1))
-        try check(natsOptions_SetReconnectWait(options, Limits.reconnectMilliseconds))
-        let jitter = Limits.reconnectJitterMilliseconds
+        try check(natsOptions_SetReconnectWait(options, Tuning.reconnectMilliseconds))
+        let jitter = Tuning.reconnectJitterMilliseconds
         try check(natsOptions_SetReconnectJitter(options, jitter, jitter))
-        try check(natsOptions_SetReconnectBufSize(options, Limits.reconnectBufferBytes))
-        try check(natsOptions_SetMaxPendingMsgs(options, Limits.pendingMessages))
+        try check(natsOptions_SetReconnectBufSize(options, Tuning.reconnectBufferBytes))
+        try check(natsOptions_SetMaxPendingMsgs(options, Tuning.pendingMessages))
         try check(natsOptions_SetDisconnectedCB(options, NATSCallbacks.disconnected, closure))
         try check(natsOptions_SetReconnectedCB(options, NATSCallbacks.reconnected, closure))
         try check(natsOptions_SetClosedCB(options, NATSCallbacks.closed, closure))

@@ -148,8 +148,8 @@ extension ByteBuffer {
     }
 
     fileprivate mutating func readReaders() -> Readers? {
-        guard let members = readInteger(as: UInt8.self).flatMap(Readers.Standing.init(rawValue:)),
-            let others = readInteger(as: UInt8.self).flatMap(Readers.Standing.init(rawValue:)),
+        guard let members = readInteger(as: UInt8.self).flatMap(Readers.Level.init(rawValue:)),
+            let others = readInteger(as: UInt8.self).flatMap(Readers.Level.init(rawValue:)),
             let count = readInteger(as: UInt16.self)
         else { return nil }
         var readers = Readers(members: members, others: others)

@@ -62,7 +62,7 @@ final class AccessGate: Sendable {
     }
 
     /// Throws when the caller is shut out.
-    func admit(_ context: Context) throws {
+    func requireAccess(_ context: Context) throws {
         let caller = context.caller
         let isConcerned = state.withLock { state in
             guard !state.users.isEmpty || !state.tokens.isEmpty else { return false }

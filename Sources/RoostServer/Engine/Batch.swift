@@ -64,7 +64,7 @@ extension Job {
                     transaction: transaction, caller: caller, now: now, ids: ids, presence: settings.presence,
                     options: settings.options, scope: scope)
                 defer { ids = context.ids }
-                try settings.access.admit(context)
+                try settings.access.requireAccess(context)
                 let payload = try run(&context)
                 (notices, callerSeq, effectDueAt) = (context.notices, context.callerSeq, context.effectDueAt)
                 return payload

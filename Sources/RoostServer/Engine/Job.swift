@@ -49,16 +49,16 @@ struct Job: Sendable {
     /// Where the answer goes.
     enum Destination: Sendable {
         /// To a socket, after the events that the operation made.
-        case socket(SocketAddress, call: Int64)
+        case socket(SocketID, call: Int64)
         /// To a socket that connects: the welcome, before every event that comes after it in the order of commits.
-        case welcome(SocketAddress, refused: @Sendable (RoostError) -> Void)
+        case welcome(SocketID, refused: @Sendable (RoostError) -> Void)
         /// To whoever waits.
         case waiting(@Sendable (Result<[UInt8], RoostError>) -> Void)
     }
 }
 
 /// Where a socket lives: the shard of its event loop, and its number there.
-struct SocketAddress: Hashable, Sendable {
+struct SocketID: Hashable, Sendable {
     let shard: Int
     let connection: ConnectionID
 }

@@ -45,10 +45,14 @@ final class WorkQueue: Sendable {
                 if state.jobs.isEmpty { return state.isClosed ? nil : [] }
                 let batch = Array(state.jobs.prefix(batchSizeMax))
                 state.jobs.removeFirst(batch.count)
-                if !state.jobs.isEmpty { available.signal() }
+                // Once the queue is closed, each thread that wakes wakes the next.
+                if !state.jobs.isEmpty || state.isClosed { available.signal() }
                 return batch
             }
-            guard let batch else { return nil }
+            guard let batch else {
+                available.signal()
+                return nil
+            }
             if !batch.isEmpty { return batch }
         }
     }
@@ -58,7 +62,6 @@ final class WorkQueue: Sendable {
 
     func close() {
         state.withLock { $0.isClosed = true }
-        // One for every thread that may wait.
-        for _ in 0..<64 { available.signal() }
+        available.signal()
     }
 }

@@ -17,7 +17,7 @@ struct GatewayChannel: ServerChildChannel, HTTPChannelHandler {
     static let readSizeBytes = 8192
 
     /// Limits on a connection before it is a socket (RELIABILITY: header floods, slow requests).
-    struct Limits: Sendable {
+    struct Configuration: Sendable {
         var headerCountMax = 64
         var headerFieldSizeBytesMax = 8192
         var headerListSizeBytesMax = 16_384
@@ -46,7 +46,7 @@ struct GatewayChannel: ServerChildChannel, HTTPChannelHandler {
 
     let responder: HTTPChannelHandler.Responder
     let services: SocketHandler.Services
-    let limits: Limits
+    let limits: Configuration
 
     func setup(channel: any NIOCore.Channel, logger: Logger) -> EventLoopFuture<Value> {
         let ticket = services.connections.accept(channel)

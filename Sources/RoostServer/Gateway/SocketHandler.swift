@@ -15,7 +15,7 @@ final class SocketHandler: ChannelInboundHandler {
         let hub: Hub
         let tokens: TokenVerifier
         let greeting: Greeting
-        let limits: SocketSession.Limits
+        let limits: SocketSession.Configuration
         let connections: Connections
         var metrics = ServerMetrics()
         let security: SecurityLog
@@ -23,7 +23,7 @@ final class SocketHandler: ChannelInboundHandler {
     }
 
     private let services: Services
-    private let address: SocketAddress
+    private let address: SocketID
     private let headerToken: String?
     private let ticket: ConnectionTicket?
     private var session: SocketSession
@@ -33,7 +33,7 @@ final class SocketHandler: ChannelInboundHandler {
     /// What is held for the user, on all connections; nil before there is one.
     private var account: (user: UserID, ledger: ByteLedger)?
 
-    init(services: Services, address: SocketAddress, headerToken: String?, ticket: ConnectionTicket? = nil) {
+    init(services: Services, address: SocketID, headerToken: String?, ticket: ConnectionTicket? = nil) {
         self.services = services
         self.address = address
         self.headerToken = headerToken
@@ -259,7 +259,7 @@ final class SocketHandler: ChannelInboundHandler {
 
 extension Job {
     /// A call of a socket.
-    init<O: Handled>(_ operation: O, call: Int64, by caller: Caller, at address: SocketAddress) {
+    init<O: Handled>(_ operation: O, call: Int64, by caller: Caller, at address: SocketID) {
         self.init(
             operation: O.name, caller: caller, scope: operation.scope(for: caller), presenceChannel: operation.presenceChannel,
             run: { try ReplyFrame.result(operation.handle(in: &$0), call: call) },
@@ -269,13 +269,13 @@ extension Job {
     /// A socket takes its place in the order of commits: what comes after it reaches the socket as an event. The welcome comes the way of a
     /// reply, so that it stands before those events.
     init(
-        connecting caller: Caller, _ token: VerifiedToken, greeting: Greeting, at address: SocketAddress,
+        connecting caller: Caller, _ token: VerifiedToken, greeting: Greeting, at address: SocketID,
         refused: @escaping @Sendable (RoostError) -> Void
     ) {
         self.init(
             operation: OperationName.connect, caller: caller, scope: .user(caller.user),
             run: { context in
-                try context.admitCaller(displayName: token.displayName)
+                try context.registerCaller(displayName: token.displayName)
                 try context.connect(address.connection)
                 let welcome = greeting.welcome(caller, address.connection, expiresAt: token.expiresAt, now: context.now)
                 return try JSONWriter.bytes(of: welcome)

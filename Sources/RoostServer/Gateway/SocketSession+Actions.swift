@@ -5,13 +5,13 @@ import RoostCore
 
 extension SocketSession {
     /// Limits on one socket. Each bounds something that a client could otherwise let grow.
-    struct Limits: Sendable {
+    struct Configuration: Sendable {
         var authenticationTimeout = TimeAmount.seconds(10)
         var pingInterval = TimeAmount.seconds(25)
         /// Silence after which the client is taken to be gone.
         var idleTimeout = TimeAmount.seconds(60)
         /// What may be held for the socket.
-        var budget = SocketBudget.Limits()
+        var budget = SocketBudget.Configuration()
         /// How long a client may leave what was sent unread.
         var unreadTimeout = TimeAmount.seconds(30)
         /// The same while the server holds half as much as it may.

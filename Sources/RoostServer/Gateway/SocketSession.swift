@@ -27,7 +27,7 @@ struct SocketSession {
     }
 
     private let connection: ConnectionID
-    private let limits: Limits
+    private let limits: Configuration
     private var state = State.unauthenticated
     /// Whom the token names, from its verification on.
     private(set) var caller: Caller?
@@ -60,7 +60,7 @@ struct SocketSession {
     /// Whether something among the actions has to be sent at once.
     private var mustSend = false
 
-    init(_ connection: ConnectionID, limits: Limits, at now: NIODeadline) {
+    init(_ connection: ConnectionID, limits: Configuration, at now: NIODeadline) {
         self.connection = connection
         self.limits = limits
         budget = SocketBudget(limits: limits.budget)
@@ -153,7 +153,7 @@ struct SocketSession {
     }
 
     private mutating func receive(_ message: ByteBuffer) {
-        switch (IncomingFrame(message), state) {
+        switch (ClientMessage(message), state) {
         case (.authenticate(let credentials), .unauthenticated):
             beginAuthentication(credentials.token)
         case (.authenticate, _):
@@ -227,7 +227,7 @@ struct SocketSession {
         guard case .connecting = state else { return [] }
         if error.code == .invalidArgument {
             // The token names somebody new with an id that nobody can have.
-            refuse(.unlawfulUser(error))
+            refuse(.invalidUser(error))
             close(CloseCode.unauthenticated, RoostError.Code.unauthenticated.rawValue)
         } else {
             refuse(error)

@@ -14,7 +14,7 @@ struct OperationRoutes: Sendable {
     let metrics: ServerMetrics
     let security: SecurityLog
     let connections: Connections
-    let admission = Admission()
+    let knownUsers = KnownUsers()
 
     func add(to router: Router<BasicRequestContext>) {
         for type in OperationTable.handled {
@@ -103,15 +103,15 @@ struct OperationRoutes: Sendable {
         guard let user = actsAs else {
             let caller = Caller(user: verified.user, role: verified.role, token: verified.identity)
             do {
-                try await admit(caller, displayName: verified.displayName)
+                try await register(caller, displayName: verified.displayName)
             } catch let error as RoostError where error.code == .invalidArgument {
-                throw RoostError.unlawfulUser(error)
+                throw RoostError.invalidUser(error)
             }
             return (caller, account)
         }
         // With the user's own rights, whatever the backend's are.
         let caller = Caller(user: user, token: verified.identity)
-        try await admit(caller, displayName: nil, field: RequestHeaders.actAs)
+        try await register(caller, displayName: nil, field: RequestHeaders.actAs)
         return (caller, account)
     }
 
@@ -122,30 +122,30 @@ struct OperationRoutes: Sendable {
         security.refusedAuthentication(refusal, over: .http, from: address?.description)
     }
 
-    private func admit(_ caller: Caller, displayName: String?, field: String = "sub") async throws {
-        guard !admission.isAdmitted(caller.user) else { return }
+    private func register(_ caller: Caller, displayName: String?, field: String = "sub") async throws {
+        guard !knownUsers.contains(caller.user) else { return }
         try await engine.perform(OperationName.connect, for: caller, scope: .user(caller.user), isReadOnly: false) { context in
-            try context.admitCaller(displayName: displayName, field: field)
+            try context.registerCaller(displayName: displayName, field: field)
             return []
         }
-        admission.admit(caller.user)
+        knownUsers.insert(caller.user)
     }
 }
 
 extension RoostError {
     /// A token that names somebody new by an id that nobody can have.
-    static func unlawfulUser(_ refusal: RoostError) -> RoostError {
+    static func invalidUser(_ refusal: RoostError) -> RoostError {
         RoostError(.unauthenticated, "The token names no valid user: \(refusal.message)", field: refusal.field)
     }
 }
 
 /// The users of whom it is known that they exist, so that not every request asks the database. Bounded: when it is full it starts anew.
-final class Admission: Sendable {
+final class KnownUsers: Sendable {
     private static let sizeMax = 100_000
     private let users = Mutex<Set<UserID>>([])
 
-    func isAdmitted(_ user: UserID) -> Bool { users.withLock { $0.contains(user) } }
-    func admit(_ user: UserID) {
+    func contains(_ user: UserID) -> Bool { users.withLock { $0.contains(user) } }
+    func insert(_ user: UserID) {
         users.withLock { users in
             if users.count >= Self.sizeMax { users.removeAll() }
             users.insert(user)

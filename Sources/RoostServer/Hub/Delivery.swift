@@ -28,7 +28,7 @@ struct Committed: Sendable {
 
     enum Answer: Sendable {
         /// The reply to a call of a socket.
-        case socket(SocketAddress, [UInt8])
+        case socket(SocketID, [UInt8])
         /// Somebody waits, and is told by this call.
         case waiting(@Sendable () -> Void)
     }

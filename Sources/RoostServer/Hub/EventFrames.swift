@@ -24,7 +24,7 @@ struct EventFrames {
         case watches(ConnectionID, UserID, ChannelID)
         /// A connection gets the events of a channel that its user is a member of.
         case attach(ConnectionID, ChannelID)
-        case reply(SocketAddress, [UInt8])
+        case reply(SocketID, [UInt8])
     }
 
     /// Who is brought up to a channel's stream.
@@ -129,7 +129,7 @@ struct EventFrames {
         steps.append(.attach(connection, channel))
     }
 
-    mutating func reply(_ payload: [UInt8], to address: SocketAddress) { steps.append(.reply(address, payload)) }
+    mutating func reply(_ payload: [UInt8], to address: SocketID) { steps.append(.reply(address, payload)) }
 
     /// The steps of a whole batch, in the order of its operations: of each its events, then its reply.
     static func steps(for committed: [Committed]) -> [Step] {

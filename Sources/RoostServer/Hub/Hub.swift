@@ -40,14 +40,14 @@ final class Hub: Delivery {
     }
 
     /// A new address for a socket on an event loop.
-    func address(on loop: any EventLoop) -> SocketAddress {
+    func address(on loop: any EventLoop) -> SocketID {
         let connection = lastConnection.add(1, ordering: .relaxed).newValue
-        return SocketAddress(
+        return SocketID(
             shard: loops.firstIndex { $0 === loop } ?? 0, connection: ConnectionID(rawValue: connection))
     }
 
     /// The shard of a socket. Only on the socket's event loop.
-    func shard(of address: SocketAddress) -> HubShard { shards[address.shard].value }
+    func shard(of address: SocketID) -> HubShard { shards[address.shard].value }
 
     /// Delivers what a batch made, where one lane's order of commits is the order of everything.
     ///
@@ -85,7 +85,7 @@ final class Hub: Delivery {
     /// Delivers the answer of an operation that only read.
     ///
     /// - Parameter memory: where the answer is counted until the socket has it.
-    func reply(to address: SocketAddress, _ payload: [UInt8], isLeaving memory: ByteLedger?) {
+    func reply(to address: SocketID, _ payload: [UInt8], isLeaving memory: ByteLedger?) {
         let shard = shards[address.shard]
         loops[address.shard].execute {
             shard.value.deliver(payload, toReadOf: address.connection)

@@ -165,7 +165,7 @@ public struct RoostServer: Service {
         effects = EffectRunner(
             engine: engine, database: database, alarm: alarm, settings: configuration.effects, metrics: counters, logger: logger)
 
-        let limits = SocketSession.Limits(configuration)
+        let limits = SocketSession.Configuration(configuration)
         let services = SocketHandler.Services(
             engine: engine, hub: hub, tokens: tokens,
             greeting: Greeting(
@@ -319,7 +319,7 @@ extension TokenVerifier.Rules {
     }
 }
 
-extension SocketSession.Limits {
+extension SocketSession.Configuration {
     fileprivate init(_ configuration: RoostServer.Configuration) {
         pingInterval = .init(configuration.pingInterval)
         authenticationTimeout = .init(configuration.authenticationTimeout)
@@ -348,7 +348,7 @@ extension MemoryWatch {
 
 extension Connections {
     fileprivate convenience init(_ configuration: RoostServer.Configuration, metrics: ServerMetrics, logger: Logger) throws {
-        var limits = ConnectionCounts.Limits()
+        var limits = ConnectionCounts.Configuration()
         limits.totalMax = configuration.connectionsMax
         limits.unauthenticatedPerAddressMax = configuration.unauthenticatedConnectionsPerAddressMax
         limits.perUserMax = configuration.connectionsPerUserMax

@@ -73,8 +73,8 @@ final class TokenVerifier: Sendable {
             identity: TokenIdentity(user: user, issuedAt: claims.iat.map(Self.timestamp), id: claims.jti))
     }
 
-    private static func refusal(_ reason: String, _ told: String) -> TokenRefusal {
-        TokenRefusal(reason, telling: RoostError(.unauthenticated, "The token \(told)."))
+    private static func refusal(_ reason: String, _ message: String) -> TokenRefusal {
+        TokenRefusal(reason, telling: RoostError(.unauthenticated, "The token \(message)."))
     }
 
     /// Rounded, since a number of seconds with milliseconds isn't exact in binary.

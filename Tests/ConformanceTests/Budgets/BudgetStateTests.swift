@@ -103,27 +103,27 @@ import Testing
 
     @Test("A connection counts for its address until somebody authenticates, and for the user after that")
     func connections() throws {
-        var limits = ConnectionCounts.Limits()
+        var limits = ConnectionCounts.Configuration()
         (limits.totalMax, limits.unauthenticatedPerAddressMax, limits.perUserMax) = (5, 2, 2)
         var counts = ConnectionCounts(limits: limits)
         let (home, office) = (ClientAddress("192.0.2.1"), ClientAddress("192.0.2.2"))
-        var admissions = (0..<3).map { _ in counts.accept(from: home) }
-        #expect(admissions == [.admitted, .admitted, .reserve(.address)])
+        var verdicts = (0..<3).map { _ in counts.accept(from: home) }
+        #expect(verdicts == [.accepted, .accepted, .reserve(.address)])
         var isTaken: [Bool] = []
         for isLimited in [true, true, true, false] {
             isTaken.append(counts.authenticate("ann", from: home, isLimited: isLimited))
-            if isTaken.count < 3 { admissions.append(counts.accept(from: home)) }
+            if isTaken.count < 3 { verdicts.append(counts.accept(from: home)) }
         }
         #expect(isTaken == [true, true, false, true])
-        #expect(admissions.suffix(2) == [.admitted, .admitted])
-        admissions = [counts.accept(from: office), counts.accept(from: office)]
-        #expect(admissions == [.admitted, .reserve(.total)])
+        #expect(verdicts.suffix(2) == [.accepted, .accepted])
+        verdicts = [counts.accept(from: office), counts.accept(from: office)]
+        #expect(verdicts == [.accepted, .reserve(.total)])
         counts.end(from: office, user: nil)
         for _ in 0..<3 { counts.end(from: home, user: "ann") }
         counts.end(from: home, user: nil)
         #expect(counts.total == 0)
-        admissions = (0..<3).map { _ in counts.accept(from: home) }
-        #expect(admissions == [.admitted, .admitted, .reserve(.address)])
+        verdicts = (0..<3).map { _ in counts.accept(from: home) }
+        #expect(verdicts == [.accepted, .accepted, .reserve(.address)])
     }
 
     @Test("X-Forwarded-For is read from the right, past the trusted proxies, and only by their word")

@@ -7,7 +7,7 @@ import Testing
 /// How long a connection may take for a request, and how long it may stay without one. The clock is the test's.
 @Suite struct RequestDeadlineTests {
     private static func connection() throws -> EmbeddedChannel {
-        let limits = GatewayChannel.Limits()
+        let limits = GatewayChannel.Configuration()
         let channel = EmbeddedChannel()
         let handler = RequestDeadlineHandler(
             requestTimeout: limits.requestTimeout, idleTimeout: limits.idleTimeout, metrics: ServerMetrics())

@@ -76,9 +76,9 @@ import Testing
     @Test("SB-28 showing a channel again is told to one's own devices; showing a visible one changes nothing")
     func unhides() throws {
         let world = try world()
-        let hidden = try world.told { try world.perform(HideChannel(channel: "general", allowAutoUnhide: false), as: "bob") }
-        let shown = try world.told { try world.perform(UnhideChannel(channel: "general"), as: "bob") }
-        let again = try world.told { try world.perform(UnhideChannel(channel: "general"), as: "bob") }
+        let hidden = try world.notices { try world.perform(HideChannel(channel: "general", allowAutoUnhide: false), as: "bob") }
+        let shown = try world.notices { try world.perform(UnhideChannel(channel: "general"), as: "bob") }
+        let again = try world.notices { try world.perform(UnhideChannel(channel: "general"), as: "bob") }
         let told = (hidden + shown + again).map { notice in
             if case .event(let event, let audience) = notice { "\(event.kind.rawValue) \(audience == .user("bob"))" } else { "?" }
         }

@@ -37,9 +37,9 @@ import Testing
     func repeats() throws {
         let world = try world()
         try world.perform(FreezeChannel(channel: "general"), as: "ann")
-        let told = try world.told { try world.perform(FreezeChannel(channel: "general"), as: "cid") }
+        let told = try world.notices { try world.perform(FreezeChannel(channel: "general"), as: "cid") }
         try world.perform(UnfreezeChannel(channel: "general"), as: "ann")
-        let toldAgain = try world.told { try world.perform(UnfreezeChannel(channel: "general"), as: "ann") }
+        let toldAgain = try world.notices { try world.perform(UnfreezeChannel(channel: "general"), as: "ann") }
         #expect(told == [] && toldAgain == [])
     }
 
@@ -100,7 +100,7 @@ import Testing
     @Test("AM-48 R33 a freeze tells what members may do by their role; it is what each is then told for themselves")
     func capabilities() throws {
         let world = try world()
-        let told = try world.told { try world.perform(FreezeChannel(channel: "general"), as: "ann") }
+        let told = try world.notices { try world.perform(FreezeChannel(channel: "general"), as: "ann") }
         guard case .event(let event, .channel("general", _)) = told.first, told.count == 1 else {
             Issue.record("\(told)")
             return

@@ -65,7 +65,7 @@ final class AudienceWorld {
     func perform(_ operation: any Handled, on device: String, role: AppRole = .user) throws -> RoostError.Code? {
         var code: RoostError.Code?
         let connection = Self.devices.firstIndex(of: device).map(Int64.init)
-        let notices = try core.told {
+        let notices = try core.notices {
             code = try core.code(operation, as: Self.user(of: device), role: role, connection: connection)
         }
         deliver(notices)

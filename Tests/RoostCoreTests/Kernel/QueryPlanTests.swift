@@ -112,13 +112,13 @@ struct QueryPlanTests {
         case .sqlite:
             guard step.hasPrefix("SCAN") else { return false }
             let found = ["SCAN w", "SCAN counted", "SCAN present", "SCAN CONSTANT ROW"]
-            let shelves = ["", "kept_", "deleted_"].flatMap { shelf in
+            let finding = ["", "kept_", "deleted_"].flatMap { part in
                 [
-                    "SCAN c USING INDEX channels_\(shelf)by_creation", "SCAN c USING INDEX channels_\(shelf)by_name",
-                    "SCAN h USING INDEX channel_heads_\(shelf)by_activity",
+                    "SCAN c USING INDEX channels_\(part)by_creation", "SCAN c USING INDEX channels_\(part)by_name",
+                    "SCAN h USING INDEX channel_heads_\(part)by_activity",
                 ]
             }
-            return !found.contains(step) && !shelves.contains(step.replacing(" COVERING", with: ""))
+            return !found.contains(step) && !finding.contains(step.replacing(" COVERING", with: ""))
         }
     }
 }

@@ -70,7 +70,7 @@ struct RepeatTests {
         let before = try world.dump()
         world.advance(milliseconds: 1000)
         var second: AnyHashable?
-        let told = try world.told { second = try perform(repeated.make(message), in: world, as: repeated.user) }
+        let told = try world.notices { second = try perform(repeated.make(message), in: world, as: repeated.user) }
         #expect(second == first)
         #expect(told == [])
         #expect(try world.dump() == before)

@@ -22,7 +22,7 @@ import Testing
     func adds() throws {
         let world = try world()
         let before = try world.perform(GetChannel(channel: "general"), as: "ann").channel.counters
-        let told = try world.told {
+        let told = try world.notices {
             let results = try world.perform(AddMembers(channel: "general", users: ["eve", "bob", "nobody", "dan"]), as: "ann")
                 .results
             #expect(results.map(\.outcome) == [.added, .alreadyMember, .refused, .added])
@@ -46,7 +46,7 @@ import Testing
     func addsAgain() throws {
         let world = try world()
         let before = try world.dump()
-        let told = try world.told { try world.perform(AddMembers(channel: "general", users: ["bob", "cid"]), as: "ann") }
+        let told = try world.notices { try world.perform(AddMembers(channel: "general", users: ["bob", "cid"]), as: "ann") }
         #expect(told == [])
         #expect(try world.dump() == before)
     }
@@ -71,7 +71,7 @@ import Testing
     func removes() throws {
         let world = try world()
         try world.perform(SetMemberRole(channel: "general", users: ["bob"], role: .operator), as: "ann")
-        let told = try world.told {
+        let told = try world.notices {
             let results = try world.perform(RemoveMembers(channel: "general", users: ["cid", "ann", "bob", "eve"]), as: "bob")
                 .results
             #expect(results.map(\.outcome) == [.removed, .refused, .refused, .notMember])
@@ -93,7 +93,7 @@ import Testing
     @Test("SB-10 SB-22 R33 roles are given by who stands above, and each is told what they may do by it")
     func setsRoles() throws {
         let world = try world()
-        let told = try world.told {
+        let told = try world.notices {
             try world.perform(SetMemberRole(channel: "general", users: ["bob", "cid"], role: .operator), as: "ann")
         }
         #expect(try roles(in: world) == ["ann owner", "bob operator", "cid operator"])

@@ -46,7 +46,7 @@ import Testing
         _ = try invite(["cid"], in: world)
         world.advance(milliseconds: 5)
         let operation: any Handled = how == "accept" ? AcceptInvitation(channel: "group") : JoinChannel(channel: "group")
-        let told = try world.told { _ = try world.perform(operation, as: "cid") }
+        let told = try world.notices { _ = try world.perform(operation, as: "cid") }
         #expect(try world.code(SendMessage(channel: "group", clientId: "1", text: "x"), as: "cid") == nil)
         let kinds = told.compactMap {
             if case .event(let event, let audience) = $0 { "\(event.kind.rawValue) \(audience)" } else { nil }
@@ -83,7 +83,7 @@ import Testing
         for user in ["ann", "bob", "cid"] as [UserID] { try world.user(user) }
         try world.perform(UpdatePreferences(autoAcceptInvitations: false), as: "bob")
         let create = CreateChannel(channel: "trip", type: .group).with { $0.operators = ["bob", "cid"] }
-        let told = try world.told { try world.perform(create, as: "ann") }
+        let told = try world.notices { try world.perform(create, as: "ann") }
         let toAnn = told.compactMap { if case .event(let event, .user("ann")) = $0 { event } else { nil } }
         let ended = toAnn.flatMap { event in
             (event.rows.invitations ?? []).map { "\(event.kind.rawValue) \($0.userId) \($0.state)" }
@@ -144,7 +144,7 @@ import Testing
         arguments: [ChannelType.group, .community])
     func audience(type: ChannelType) throws {
         let world = try world(type)
-        let told = try world.told {
+        let told = try world.notices {
             _ = try invite(["cid"], in: world)
             try world.perform(DeclineInvitation(channel: "group"), as: "cid")
         }
@@ -190,8 +190,8 @@ import Testing
     func preference() throws {
         let world = try world()
         #expect(try world.perform(GetPreferences(), as: "eve") == Preferences(autoAcceptInvitations: true))
-        let told = try world.told { try world.perform(UpdatePreferences(autoAcceptInvitations: false), as: "eve") }
-        let again = try world.told { try world.perform(UpdatePreferences(autoAcceptInvitations: false), as: "eve") }
+        let told = try world.notices { try world.perform(UpdatePreferences(autoAcceptInvitations: false), as: "eve") }
+        let again = try world.notices { try world.perform(UpdatePreferences(autoAcceptInvitations: false), as: "eve") }
         #expect(told.count == 1 && again == [])
         #expect(world.events(to: .user("eve")).last?.rows == Rows([Preferences(autoAcceptInvitations: false)]))
     }

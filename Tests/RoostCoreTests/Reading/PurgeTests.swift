@@ -179,7 +179,7 @@ struct PurgeTests {
     func told() throws {
         let (world, messages) = try world()
         let byBob = try world.send("by bob", to: "general", as: "bob")
-        let told = try world.told { try world.perform(PurgeMessage(channel: "general", message: byBob.messageId), as: "bob") }
+        let told = try world.notices { try world.perform(PurgeMessage(channel: "general", message: byBob.messageId), as: "bob") }
         let events = told.compactMap { if case .event(let event, _) = $0 { event } else { nil } }
         #expect(events.map(\.stream) == [.user("bob"), .channel("general")])
         let own = try #require(events.first?.rows.memberships?.first)

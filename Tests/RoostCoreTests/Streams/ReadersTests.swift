@@ -27,7 +27,7 @@ struct ReadersTests {
         var wrong: [String] = []
         for discovery in [ChannelPolicy.Audience.everyone, .members, .membersOnly, .operators, .nobody] {
             try setPolicy(PolicyChanges(discovery: discovery, read: read), in: world)
-            let told = try world.told {
+            let told = try world.notices {
                 try world.perform(SendMessage(channel: "room", clientId: .init("\(discovery)"), text: "x"), as: "owner")
             }
             guard case .event(_, .channel("room", let readers)) = told.first else { throw Missed("an event") }

@@ -46,7 +46,7 @@ import Testing
             let before = try world.dump()
             world.advance(milliseconds: 1000)
             var refusal: RoostError?
-            let told = try world.told { refusal = try world.refusal(operation, as: "root", role: .admin) }
+            let told = try world.notices { refusal = try world.refusal(operation, as: "root", role: .admin) }
             #expect(told == [] && refusal == nil)
             #expect(try world.dump() == before)
         }
@@ -62,7 +62,7 @@ import Testing
         #expect(
             try world.perform(GetUsers(users: ["ann", "bob"]), as: "root", role: .admin).map(\.deactivatedAt) == [nil, world.now])
         // Nor does a profile that an admin changes tell anybody.
-        let told = try world.told {
+        let told = try world.notices {
             let written = try world.perform(UpsertUser(user: "bob", displayName: "Bob"), as: "root", role: .admin)
             #expect(written.deactivatedAt == world.now)
         }

@@ -10,7 +10,7 @@ struct UserTests {
         let world = try CoreWorld()
         try world.user("ann", displayName: "Ann")
         let before = try world.dump()
-        let told = try world.told { try world.user("ann", displayName: "Other") }
+        let told = try world.notices { try world.user("ann", displayName: "Other") }
         #expect(told == [])
         #expect(try world.dump() == before)
         let expected = User(userId: "ann", displayName: "Ann", createdAt: world.now, updatedAt: world.now)

@@ -188,9 +188,9 @@ struct SubscriptionsTests {
     func repliesAndAccess() {
         var hub = Hub()
         hub.subscriptions.add("a", as: Hub.id("a"))
-        let address = SocketAddress(shard: 0, connection: Hub.id("a"))
+        let address = SocketID(shard: 0, connection: Hub.id("a"))
         #expect(hub.deliver(.reply(address, [1])) == [.reply([1], to: "a")])
-        #expect(hub.deliver(.reply(SocketAddress(shard: 0, connection: Hub.id("b")), [1])) == [])
+        #expect(hub.deliver(.reply(SocketID(shard: 0, connection: Hub.id("b")), [1])) == [])
         let change = AccessChange.user("ann", isDeactivated: true, validFrom: nil)
         #expect(hub.deliver([.accessChanged([change])]) == [.checkAccess([.user("ann"): change], of: "a")])
     }

@@ -59,7 +59,7 @@ struct RelayTests {
         }
         func connect(_ number: Int64, _ user: UserID, _ streams: UserStreams) {
             let connection = ConnectionID(rawValue: number)
-            let answer = SocketAddress(shard: 0, connection: connection)
+            let answer = SocketID(shard: 0, connection: connection)
             let notice = Notice.connected(connection, user, streams)
             _ = hand(.committed([.init(items: [], attachments: [notice], answer: .socket(answer, []))]))
             _ = hand(.opened([.user(user): streams.user]))
@@ -74,7 +74,7 @@ struct RelayTests {
 
         // She sends: 124, which comes here in one with her joining.
         let sent = StreamItem(stream: stream, after: 123, seq: 124, json: [])
-        let address = SocketAddress(shard: 0, connection: ConnectionID(rawValue: 2))
+        let address = SocketID(shard: 0, connection: ConnectionID(rawValue: 2))
         #expect(
             hand(
                 .committed([
@@ -120,7 +120,7 @@ struct RelayTests {
             (1, "carl", UserStreams(user: 5, channels: [channel: 120])), (2, "ann", UserStreams(user: 5)),
         ] as [(Int64, UserID, UserStreams)] {
             let connection = ConnectionID(rawValue: number)
-            let answer = Committed.Answer.socket(SocketAddress(shard: 0, connection: connection), [])
+            let answer = Committed.Answer.socket(SocketID(shard: 0, connection: connection), [])
             _ = hand(.committed([.init(items: [], attachments: [.connected(connection, user, streams)], answer: answer)]))
             _ = hand(.opened([.user(user): streams.user]))
             if number == 1 { _ = hand(.opened([stream: 120])) }
@@ -128,7 +128,7 @@ struct RelayTests {
         let connection = ConnectionID(rawValue: 2)
         let joined = StreamItem(stream: .user("ann"), after: 5, seq: 6, joined: [.init(channel: channel, seq: 123)], json: [])
         _ = hand(.received([joined]))
-        let answer = Committed.Answer.socket(SocketAddress(shard: 0, connection: connection), [])
+        let answer = Committed.Answer.socket(SocketID(shard: 0, connection: connection), [])
         let watching = Notice.watching(connection, "ann", channel, at: 123)
         _ = hand(
             .committed([.init(items: [], attachments: [watching], answer: answer, user: "ann", channel: channel, callerSeq: 6)]))
@@ -157,7 +157,7 @@ struct RelayTests {
         func connect(_ number: Int64, _ user: UserID, _ streams: UserStreams) {
             let connection = ConnectionID(rawValue: number)
             let notice = Notice.connected(connection, user, streams)
-            let answer = Committed.Answer.socket(SocketAddress(shard: 0, connection: connection), [])
+            let answer = Committed.Answer.socket(SocketID(shard: 0, connection: connection), [])
             _ = hand(.committed([.init(items: [], attachments: [notice], answer: answer)]))
             _ = hand(.opened([.user(user): streams.user]))
         }

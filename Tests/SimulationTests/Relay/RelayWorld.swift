@@ -99,7 +99,7 @@ final class RelayWorld {
         isCalm = true
         busIsUp = true
         databaseIsUp = true
-        for node in nodes { handle(.doubt, node) }
+        for node in nodes { handle(.recheckAll, node) }
         // Long enough for every wait to be over: patience, retries, sweeps.
         run(until: now + 6000)
         judge()
@@ -152,7 +152,7 @@ final class RelayWorld {
             busIsUp = false
             after(random(50...1500)) { [self] in
                 busIsUp = true
-                for node in nodes { handle(.doubt, node) }
+                for node in nodes { handle(.recheckAll, node) }
             }
         }
         if happens(onceIn: faults.databaseOutageEvery), databaseIsUp {
@@ -193,7 +193,7 @@ final class RelayWorld {
 
     /// The answer to a call, which says its number; the welcome is the answer to 0.
     private static func answer(_ call: Int, to connection: ConnectionID) -> Committed.Answer {
-        .socket(SocketAddress(shard: 0, connection: connection), Array("\(call)".utf8))
+        .socket(SocketID(shard: 0, connection: connection), Array("\(call)".utf8))
     }
 
     private func tell(_ operation: Relay.LocalOperation, on node: Node) {
@@ -244,7 +244,7 @@ final class RelayWorld {
         nodes[index] = next
         tick(next)
         // The others notice after a while that it is gone.
-        after(3000) { [self] in for other in nodes where other !== next { handle(.doubt, other) } }
+        after(3000) { [self] in for other in nodes where other !== next { handle(.recheckAll, other) } }
     }
 
     private func scheduleConnect(_ user: UserID, in delay: Int64) {
@@ -305,7 +305,7 @@ final class RelayWorld {
         case .readStreams(let user, let token):
             read(on: node, orElse: .streamsRead(token, nil)) { .streamsRead(token, $0.streams(of: user)) }
         case .readHeads(let streams):
-            read(on: node, orElse: .doubt) { database in
+            read(on: node, orElse: .recheckAll) { database in
                 .heads(Dictionary(uniqueKeysWithValues: streams.map { ($0, database.head($0)) }))
             }
         case .findUnused(let streams):

@@ -70,7 +70,7 @@ extension ScreenChat {
             do {
                 try await channel.send(text)
             } catch {
-                events.yield(.told("not sent: \(Self.reason(error))"))
+                events.yield(.notice("not sent: \(Self.reason(error))"))
                 if state.editor.text.isEmpty { state.editor.text = text }
             }
         }
@@ -108,9 +108,9 @@ extension ScreenChat {
     /// Does something with the server beside the screen, and tells on the status line when it doesn't work out.
     func attempt(_ body: @escaping @MainActor (ScreenChat) async throws -> Void) {
         Task {
-            do { try await body(self) } catch { events.yield(.told(Self.reason(error))) }
+            do { try await body(self) } catch { events.yield(.notice(Self.reason(error))) }
         }
     }
 
-    private static func reason(_ error: any Error) -> String { (error as? RoostError)?.told ?? "\(error)" }
+    private static func reason(_ error: any Error) -> String { (error as? RoostError)?.summaryLine ?? "\(error)" }
 }

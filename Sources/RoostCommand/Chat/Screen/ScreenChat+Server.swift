@@ -6,7 +6,7 @@ extension ScreenChat {
     func enter() {
         let (isFirst, room) = (!hasEntered, room)
         attempt { screen in
-            if isFirst, try await room.enter() { screen.events.yield(.told("the channel was new: it was made just now")) }
+            if isFirst, try await room.enter() { screen.events.yield(.notice("the channel was new: it was made just now")) }
             guard room === screen.room else { return }
             screen.hasEntered = true
             screen.events.yield(.watched(try await room.channel.watch(limit: 1)))

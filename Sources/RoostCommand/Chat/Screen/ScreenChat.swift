@@ -13,7 +13,7 @@ final class ScreenChat {
         case status(ConnectionStatus)
         case watched(WatchedChannel)
         case answered(RoomAnswer)
-        case told(String)
+        case notice(String)
         case tick, resized, namesChanged, stop
     }
 
@@ -93,7 +93,7 @@ final class ScreenChat {
             guard watched.channel.channelId == state.channel else { break }
             state.onlineCount = watched.online
             state.memberCount = watched.channel.counters.memberCount
-        case .told(let text): state.tell([text], width: RawTerminal.size.width)
+        case .notice(let text): state.tell([text], width: RawTerminal.size.width)
         case .tick: refreshOnlineCount()
         case .namesChanged: showMessages()
         case .resized, .stop: break

@@ -22,7 +22,7 @@ enum StatusLine {
         case .offline: "○ offline; your messages wait"
         case .waiting:
             "○ reconnecting in \(max(0, Int((state.nextAttempt?.timeIntervalSince(now) ?? 0).rounded(.up)))) s; your messages wait"
-        case .refused(let error): "✗ the server refuses the token: \(error.told)"
+        case .refused(let error): "✗ the server refuses the token: \(error.summaryLine)"
         }
     }
 }

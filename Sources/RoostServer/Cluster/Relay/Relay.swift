@@ -60,7 +60,7 @@ struct Relay {
         case emptied([StreamID])
         case unused([StreamID])
         /// A node or the bus was lost: nothing is sure any more.
-        case doubt
+        case recheckAll
         case tick
     }
 
@@ -162,7 +162,7 @@ struct Relay {
         case .heads(let heads): for (stream, head) in heads { learn(head, of: stream) }
         case .emptied(let streams): possiblyUnused.formUnion(streams)
         case .unused(let streams): close(streams)
-        case .doubt: sweep.begin(feeds.keys)
+        case .recheckAll: sweep.begin(feeds.keys)
         case .tick: tick()
         }
     }

@@ -4,7 +4,7 @@ import RoostAPI
 import RoostCore
 
 /// A message from a client, decoded.
-enum IncomingFrame {
+enum ClientMessage {
     case authenticate(AuthenticateFrame.Credentials)
     case call(Int64, any Handled)
     /// A call that can be answered, though not carried out.
@@ -24,7 +24,7 @@ enum IncomingFrame {
     }
 
     /// The same frame once it is known what in it can't be kept: of two numbers of a call, say, nobody knows which one is meant.
-    private func refused(for problem: JSONScan.Problem) -> IncomingFrame {
+    private func refused(for problem: JSONScan.Problem) -> ClientMessage {
         let path = problem.path
         let error = problem.error(at: path.count > 1 && path.first == "with" ? Array(path.dropFirst()) : path)
         guard path.count > 1 else { return .malformed(error) }
@@ -36,7 +36,7 @@ enum IncomingFrame {
 
     /// The frame as JSON has it. A `Decodable` of its own, so that the operation is decoded in the same pass.
     private struct Decoded: Decodable {
-        let frame: IncomingFrame
+        let frame: ClientMessage
 
         init(from decoder: any Decoder) throws {
             let container = try decoder.container(keyedBy: FieldKey.self)
