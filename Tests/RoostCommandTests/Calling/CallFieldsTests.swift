@@ -112,7 +112,7 @@ struct CallFieldsTests {
         "Completions offer operations by their beginning, the fields that aren't given yet, and the values of those that have few")
     func completions() {
         let words = ["roost", "call", "channel.hide", "channel=general"]
-        #expect(CallCompletions.operations([], "messages.s") == ["message.send"])
+        #expect(CallCompletions.operations([], "message.s") == ["message.send"])
         #expect(CallCompletions.fields(words, "") == ["hidePreviousMessages=", "allowAutoUnhide="])
         #expect(CallCompletions.fields(words, "allowAutoUnhide=") == ["allowAutoUnhide=true", "allowAutoUnhide=false"])
         #expect(
