@@ -73,7 +73,7 @@ import Testing
                 "1 Error: The channel is private: it takes an invitation. (invite_required)", "1 ",
                 "64 Error: Nothing to change: give at least one attribute, like --name.",
                 "1 Error: The token is not valid. (unauthenticated)",
-                "1 Error: Who asks? Give a token with --token or ROOST_TOKEN, or, on the server's machine, a user with --as.",
+                "1 Error: No token. Give one with --token or ROOST_TOKEN, or, on the server's machine, a user with --as.",
             ])
         try await server.stop()
     }
@@ -125,7 +125,7 @@ import Testing
         let token = try await server.token("backend", role: .service)
         let mine = try await CommandRun.roost("call user.me --as ann", on: server, token: token)
         #expect(try JSONDecoder().decode(User.self, from: Data(mine.output.utf8)).userId == "ann")
-        let offered = try await CommandRun.roost("---completion call -- positional@0 2 10 roost call messages.s", on: server)
+        let offered = try await CommandRun.roost("---completion call -- positional@0 2 10 roost call message.s", on: server)
         #expect(offered.lines == ["message.send"])
         try await server.stop()
     }

@@ -57,14 +57,14 @@ import Testing
         }
         #expect(secrets.filter { log.contains($0) } == [])
         let lines = log.split(separator: "\n").map(String.init)
-        let refusals = lines.filter { $0.contains("A client wasn't let in") }
+        let refusals = lines.filter { $0.contains("A client was refused") }
         for words in ["transport=socket", "transport=http", "code=token_expired", "code=unauthenticated"] {
             #expect(refusals.contains { $0.contains(words) }, "\(words) in \(refusals)")
         }
         #expect(refusals.filter { !$0.contains("address=127.0.0.1") } == [])
         #expect(lines.contains { $0.contains("A token was refused") && $0.contains("reason=") })
         #expect(
-            lines.contains { $0.contains("What others may do was changed") && $0.contains("type.put") && $0.contains("user=root") }
+            lines.contains { $0.contains("Permissions or access of others were changed") && $0.contains("type.put") && $0.contains("user=root") }
         )
     }
 
@@ -78,7 +78,7 @@ import Testing
             while case .text = await socket.next() {}
             await socket.close()
             await server.stop()
-            let lines = server.log.split(separator: "\n").filter { $0.contains("A client wasn't let in") }
+            let lines = server.log.split(separator: "\n").filter { $0.contains("A client was refused") }
             #expect(lines.count == 2)
             #expect(lines.filter { !$0.contains(isTrusted ? "address=203.0.113.7" : "address=127.0.0.1") } == [])
         }

@@ -163,7 +163,7 @@ async def operation_names(world):
         # An unknown field is refused before anything is done, and tells that the name is known.
         refusal = await refused(ann.call(name, thisFieldDoesNotExist=1), "invalid_argument", field="thisFieldDoesNotExist")
         assert name in refusal.message, refusal.message
-    await refused(ann.call("messages.sent"), "unknown_operation", field="operation")
+    await refused(ann.call("message.sent"), "unknown_operation", field="operation")
 
 
 @case("the table of operations in docs/protocol.md is that of /openapi.json")

@@ -10,7 +10,7 @@ public struct ChannelItem: Identifiable, Hashable, Sendable {
     public var invitation: Invitation?
     /// The newest message on this device.
     public var lastMessage: Message?
-    /// Messages that the user hasn't read (AM-43); 0 for who isn't a member.
+    /// Messages that the user hasn't read (AM-43); 0 for non-members.
     public var unreadCount: Int
     /// Whether the user hid the channel (SB-29).
     public var hiddenState: HiddenState
@@ -33,7 +33,7 @@ public struct ChannelItem: Identifiable, Hashable, Sendable {
 }
 
 extension Channel {
-    /// Sets what follows from the times at which a silence and a throttle end (AM-07, AM-08).
+    /// Sets what follows from the times at which a silence and a rate limit end (AM-07, AM-08).
     mutating func updateTimedStates(_ now: Timestamp) {
         isMuted = mutedUntil.map { $0 > now } ?? false
         isRateLimited = rateLimitedUntil.map { $0 > now } ?? false

@@ -21,7 +21,7 @@ public final class LiveChannel: Identifiable {
     public private(set) var lastMessage: Message?
     /// Messages that the user hasn't read (AM-43), exact at every moment.
     public private(set) var unreadCount = 0
-    /// Whether the user hid the channel; a new message brings back one that was hidden so as to (SB-29).
+    /// Whether the user hid the channel; a new message brings back one that was hidden until then (SB-29).
     public private(set) var hiddenState = HiddenState.unhidden
     /// What the user may do in the channel, as the server last told (AM-48).
     public private(set) var ownCapabilities: [Permission] = []
@@ -54,7 +54,7 @@ public final class LiveChannel: Identifiable {
         }
     }
 
-    /// The user's role in the channel; nil for who isn't a member (SB-22).
+    /// The user's role in the channel; nil for non-members (SB-22).
     public var myRole: ChannelRole? { currentUserMembership == .member ? membership?.role : nil }
 
     /// Whether the user may do something here, without asking the server (AM-48).
@@ -97,7 +97,7 @@ public final class LiveChannel: Identifiable {
         observers.notify(view)
     }
 
-    /// A silence, a throttle, a mute and a ban end without an event. When the next of them is over, the channel is shown as it is
+    /// A silence, a rate limit, a mute and a ban end without an event. When the next of them is over, the channel is shown as it is
     /// then, and the server is asked what the user may do.
     private func waitForExpiry(in view: ChannelView?, now: Timestamp) {
         expiry = nil

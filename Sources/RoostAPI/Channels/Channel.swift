@@ -277,7 +277,7 @@ public struct ChannelView: Codable, Hashable, Sendable {
         self.ownCapabilities = ownCapabilities
     }
 
-    /// Messages that the caller hasn't read: 0 for who isn't a member (AM-43).
+    /// Messages that the caller hasn't read: 0 for non-members (AM-43).
     public var unreadCount: Int { membership.map { Unread.count(in: channel.counters, for: $0) } ?? 0 }
 
     /// Whether the caller hid the channel from their lists (SB-29).

@@ -61,7 +61,7 @@ public struct ChannelPolicy: Codable, Hashable, Sendable {
     /// Who may make the channel differ from its type. The role `operator` grants changing whether it is public, and not the rest of the
     /// policy.
     public var updatePolicy: Audience
-    /// Who may freeze, silence and throttle the channel and give roles.
+    /// Who may freeze, silence and rate-limit the channel and give roles.
     public var moderate: Audience
     public var delete: Audience
     public var usersAtCreation: Entry

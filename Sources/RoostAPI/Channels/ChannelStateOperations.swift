@@ -66,7 +66,7 @@ public struct UnsilenceChannel: Operation {
     public func validate() throws(RoostError) { try channel.validate(field: "channel") }
 }
 
-/// Sets a channel's delivery throttle: how many messages of a window of time are delivered (AM-08, X-07).
+/// Sets a channel's rate limit: how many messages of a window of time are delivered (AM-08, X-07).
 ///
 /// It is state that every observer sees; delivering by it comes with the moderation tools.
 public struct SetRateLimit: Operation {
@@ -75,7 +75,7 @@ public struct SetRateLimit: Operation {
     public static let method = HTTPMethod.put
     public static let path = "/v1/channels/{channel}/rate-limit"
     public static let permission = Permission.channelSetRateLimit
-    public static let summary = "Set a channel's delivery throttle. For operators."
+    public static let summary = "Set a channel's rate limit. For operators."
 
     public var channel: ChannelID
     /// 1 to 1000 messages in each window.
@@ -107,14 +107,14 @@ public struct SetRateLimit: Operation {
     }
 }
 
-/// Removes a channel's delivery throttle. Removing one that isn't there changes nothing.
+/// Removes a channel's rate limit. Removing one that isn't there changes nothing.
 public struct RemoveRateLimit: Operation {
     public typealias Response = Channel
     public static let name = "channel.removeRateLimit"
     public static let method = HTTPMethod.delete
     public static let path = "/v1/channels/{channel}/rate-limit"
     public static let permission = Permission.channelSetRateLimit
-    public static let summary = "Remove a channel's delivery throttle. For operators."
+    public static let summary = "Remove a channel's rate limit. For operators."
 
     public var channel: ChannelID
     // derived: init

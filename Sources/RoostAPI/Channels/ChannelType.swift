@@ -11,7 +11,7 @@ public struct ChannelType: WireString {
     public static let live = ChannelType(rawValue: "live")
     /// Admins write, everyone reads along (AM-16).
     public static let broadcast = ChannelType(rawValue: "broadcast")
-    /// A talk among fixed people, one for each set of them (AM-17, AM-25).
+    /// A conversation among fixed people, one for each set of them (AM-17, AM-25).
     public static let conversation = ChannelType(rawValue: "conversation")
     /// Kept for apps that still have such channels: nobody creates or changes one (AM-19).
     public static let standard = ChannelType(rawValue: "standard")

@@ -95,7 +95,7 @@ public struct Membership: Codable, Hashable, Sendable {
         self.userSeq = userSeq
     }
 
-    /// Whether the channel is hidden as of some counters: a newer message brings back one that was hidden so as to (SB-27, D-32).
+    /// Whether the channel is hidden as of some counters: a newer message brings back one that was hidden until then (SB-27, D-32).
     public func visibility(in counters: ChannelCounters) -> HiddenState {
         hiddenState == .hiddenAllowAutoUnhide && counters.ordinal > hiddenOrdinal ? .unhidden : hiddenState
     }

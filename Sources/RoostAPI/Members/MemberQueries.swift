@@ -122,7 +122,7 @@ public struct SearchMembers: Operation {
 
 /// One member of a channel: also how somebody finds out whether they are in it (EM-20).
 ///
-/// - Throws: `not_found` with the field `user` for who isn't a member.
+/// - Throws: `not_found` with the field `user` for non-members.
 public struct GetMember: Operation {
     public typealias Response = MemberEntry
     public static let name = "member.get"

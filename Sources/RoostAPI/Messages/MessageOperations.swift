@@ -110,7 +110,7 @@ public struct ListMessages: Operation {
         try Limits.check(seq: after, field: "after")
         try Limits.check(seq: around, field: "around")
         let given = [before, after, around].compactMap { $0 }.count
-        guard given <= 1 else { throw .invalidArgument("before", "goes alone: give only one of before, after and around") }
+        guard given <= 1 else { throw .invalidArgument("before", "must be alone: give only one of before, after and around") }
     }
 }
 

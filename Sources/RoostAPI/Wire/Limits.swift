@@ -43,10 +43,10 @@ public enum Limits {
     /// Values in one filter of a query, and roles in a query of members.
     public static let filterValues = 20
     public static let rolesPerQuery = 10
-    /// The delivery throttle of a channel (AM-08).
+    /// The rate limit of a channel (AM-08).
     public static let rateLimitMessages = 1000
     public static let rateLimitWindowSeconds = 3600
-    /// Seconds that a mute, a silence or a throttle lasts at most, where it isn't for ever: a hundred years.
+    /// Seconds that a mute, a silence or a rate limit lasts at most, where it isn't for ever: a hundred years.
     public static let durationSeconds = 3_155_760_000
     /// Hours for which an idempotency key is kept (SB-12).
     public static let idempotencyKeyHours = 24

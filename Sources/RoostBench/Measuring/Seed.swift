@@ -37,7 +37,8 @@ struct Seed {
     }
 
     mutating func addUsers(_ users: [UserID]) throws {
-        try forEach(users) { batch, user in try batch.run(as: user, scope: .user(user)) { try $0.registerCaller(displayName: nil) } }
+        try forEach(users) { batch, user in try batch.run(as: user, scope: .user(user)) { try $0.registerCaller(displayName: nil) }
+        }
     }
 
     /// One transaction.

@@ -6,7 +6,7 @@ import RoostServer
 struct BackupCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "backup",
-        abstract: "Make a backup of a running server.",
+        abstract: "Back up a running server.",
         discussion: """
             The server copies its database into a new directory on its machine while it goes on serving, and reads every page back. When this \
             ends with 0 the backup is complete and on disk. Run it as the user who runs the server.
@@ -31,7 +31,7 @@ struct BackupCommand: AsyncParsableCommand {
                 "No server on SQLite answers in \(data). Start it, run this as its user, or name its directory with --data.")
         }
         if let error = answer.error { throw Failure(error.safe()) }
-        guard let backup = answer.backup else { throw Failure("The server gave no answer. Its log says why.") }
+        guard let backup = answer.backup else { throw Failure("The server didn't answer. See its log.") }
         guard !json else { return try Output.json(backup) }
         Output.lines(BackupText.lines(of: backup, in: target.path))
     }
@@ -41,7 +41,7 @@ struct BackupCommand: AsyncParsableCommand {
 struct RestoreCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "restore",
-        abstract: "Make a data directory from a backup.",
+        abstract: "Restore a data directory from a backup.",
         discussion: """
             The directory must be new. The server that is started on it has another epoch, so that clients that know more than the backup \
             drop that and take the server's state.

@@ -22,7 +22,7 @@ struct Bench: AsyncParsableCommand {
 struct BenchOptions: ParsableArguments {
     @Flag(help: "Print one JSON object instead of a table.") var json = false
     @Flag(help: "Measure for a shorter time, and on less. The figures then vary more.") var quick = false
-    @Flag(help: "Only see that every part works, in about a second each. The figures then say nothing.") var smoke = false
+    @Flag(help: "Only check that every part works, in about a second each. The figures then mean nothing.") var smoke = false
     @Option(
         help:
             "Another build of roost: costs are measured of both by turns, five times each, and compared. Of sends, fanout and idle connections."

@@ -46,7 +46,7 @@ final class CallConnection {
         do {
             return try JSONDecoder().decode(Call.Response.self, from: body)
         } catch {
-            throw Failure("The answer couldn't be read; is the server of another version? \(error)")
+            throw Failure("The answer couldn't be read; is the server another version? \(error)")
         }
     }
 
@@ -57,7 +57,8 @@ final class CallConnection {
         let (status, body) = try await exchange(request)
         guard status != 200 else { return body }
         guard let problem = try? JSONDecoder().decode(Problem.self, from: body) else {
-            throw Failure("What answers at \(server.address) isn't Roost, or of another version: its status is \(status).")
+            throw Failure(
+                "What answers at \(server.address) isn't Roost, or is another version: it answered with status \(status).")
         }
         throw problem.refusal
     }

@@ -11,7 +11,7 @@ struct AskingOptions: ParsableArguments {
             valueName: "user")
     )
     var user: UserID?
-    @Flag(help: "Ask as an admin of the app. For --as on the server's machine.") var admin = false
+    @Flag(help: "Act as an admin of the app. With --as, on the server's machine.") var admin = false
     @OptionGroup var server: ServerOptions
 
     /// Connects for some calls. A refusal becomes one line on standard error, and exit code 1.
@@ -39,7 +39,7 @@ struct AskingOptions: ParsableArguments {
             return CallServer(url, token: token, actsAs: user)
         }
         guard let user else {
-            throw Failure("Who asks? Give a token with --token or ROOST_TOKEN, or, on the server's machine, a user with --as.")
+            throw Failure("No token. Give one with --token or ROOST_TOKEN, or, on the server's machine, a user with --as.")
         }
         return CallServer(url, token: try await server.mint().token(for: user, role: admin ? .admin : .user), actsAs: nil)
     }

@@ -4,18 +4,19 @@ import Roost
 extension Channels {
     struct Create: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Make a channel.",
+            abstract: "Create a channel.",
             discussion:
                 "The user becomes its owner and first member. Where such a channel is distinct, the one with the same members is shown."
         )
 
-        @Argument(help: "The channel's id, for ever. The server makes one when it is left out.") var channel: ChannelID?
-        @Option(help: "What kind of channel: see roost channels types.") var type: ChannelType = .community
+        @Argument(help: "The channel's id, which never changes. Generated if left out.") var channel: ChannelID?
+        @Option(help: "The channel's type: see roost channels types.") var type: ChannelType = .community
         @Option(help: "A member from the start. Give it again for more.") var user: [UserID] = []
         @Option(help: "A member from the start who becomes an operator.") var `operator`: [UserID] = []
         @Flag(help: "At most one channel for these members.") var distinct = false
         @Flag(help: "Don't store its messages.") var ephemeral = false
-        @Option(help: "Made again with the same key within a day, the channel of the first time is shown.") var key: String?
+        @Option(help: "An idempotency key: used again within a day, it shows the channel that was created with it.") var key:
+            String?
         @OptionGroup var attributes: ChannelAttributes
         @OptionGroup var options: CallOptions
 
@@ -42,11 +43,11 @@ extension Channels {
     struct Update: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Change a channel's attributes.",
-            discussion: "What isn't given stays as it is. An empty text takes a value away: --name ''.")
+            discussion: "What isn't given stays as it is. An empty text removes a value: --name ''.")
 
         @Argument(help: "The channel's id.") var channel: ChannelID
         @OptionGroup var attributes: ChannelAttributes
-        @Flag(help: "Take all tags away.") var noTags = false
+        @Flag(help: "Remove all tags.") var noTags = false
         @Option(help: ArgumentHelp("Write the metadata only if this is still its version.", valueName: "version"))
         var ifMetadataVersion: Int?
         @OptionGroup var options: CallOptions

@@ -44,7 +44,7 @@ enum ChannelText {
         if channel.deletedAt != nil { states.append("deleted") }
         if channel.isFrozen { states.append("frozen") }
         if channel.isMuted { states.append("silenced \(end(channel.mutedUntil))") }
-        if channel.isRateLimited { states.append("throttled \(end(channel.rateLimitedUntil))") }
+        if channel.isRateLimited { states.append("rate-limited \(end(channel.rateLimitedUntil))") }
         if channel.isEphemeral { states.append("ephemeral") }
         if channel.isDistinct { states.append("distinct") }
         return states

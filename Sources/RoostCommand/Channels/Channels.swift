@@ -4,7 +4,7 @@ import Roost
 /// `roost channels`: asks for channels and changes them, for scripts and for people.
 struct Channels: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "List, make and change channels.",
+        abstract: "List, create and change channels.",
         discussion: """
             With --as on the server's machine it makes its own token from the data directory; anywhere else, give one with --token or ROOST_TOKEN. \
             Exit code 1 when the server refuses; the refusal and its code stand on standard error.
@@ -21,8 +21,8 @@ struct Channels: AsyncParsableCommand {
         var membership: MembershipFilter = .member
         @Option(help: "Only this type. Give it again for more.") var type: [ChannelType] = []
         @Option(help: "Only with this tag. Give it again for more, of which one is enough.") var tag: [String] = []
-        @Option(help: "None with this tag.") var withoutTag: [String] = []
-        @Option(help: "Only channels whose name holds this.") var name: String?
+        @Option(help: "Only channels without this tag.") var withoutTag: [String] = []
+        @Option(help: "Only channels whose name contains this.") var name: String?
         @Option(help: "Only with this member. Give it again for more, all of whom are in it.") var user: [UserID] = []
         @Option(help: "Which hidden ones. (default: unhiddenOnly)") var hidden: HiddenFilter?
         @Flag(help: "Only with unread messages.") var unread = false

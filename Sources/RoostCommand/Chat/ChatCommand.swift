@@ -6,7 +6,7 @@ import Roost
 /// `roost chat`: talks in a channel, through the SDK that apps use.
 struct ChatCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "chat", abstract: "Talk in a channel.",
+        commandName: "chat", abstract: "Chat in a channel.",
         discussion: """
             On the server's machine it makes its own token from the data directory; anywhere else, give it one with --token or ROOST_TOKEN.
 
@@ -17,8 +17,8 @@ struct ChatCommand: AsyncParsableCommand {
             begins with one.
             """)
 
-    @Argument(help: "The channel's id. It is made when it doesn't exist.") var channel: String
-    @Option(name: .customLong("as"), help: "The id of the user who talks.") var user: String
+    @Argument(help: "The channel's id. It is created if it doesn't exist.") var channel: String
+    @Option(name: .customLong("as"), help: "The id of the user who chats.") var user: String
     @OptionGroup var server: ServerOptions
     @Option(help: "Where the client keeps messages for offline use. On a screen, a folder of your home; in a pipe, memory.")
     var store: String?

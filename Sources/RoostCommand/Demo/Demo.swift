@@ -3,8 +3,8 @@ import ArgumentParser
 /// `roost demo`: a server with people and channels in it, to look around.
 struct Demo: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Run a server with demo people and channels.",
-        discussion: "Like `roost serve`, with a data directory of its own, where ann, bob and cat have begun to talk.")
+        abstract: "Run a server with demo users and channels.",
+        discussion: "Like `roost serve`, with a data directory of its own, in which ann, bob and cat have begun to chat.")
 
     static let standardData = "roost-demo"
 

@@ -11,7 +11,7 @@ struct DirectoryChecks {
         guard manager.fileExists(atPath: directory.path, isDirectory: &isDirectory) else {
             // What would be its parent tells of the disk.
             let parent = directory.deletingLastPathComponent()
-            return [Finding("data directory", .ok, "\(directory.path) isn't there yet: the first roost serve makes it")]
+            return [Finding("data directory", .ok, "\(directory.path) doesn't exist yet: the first roost serve creates it")]
                 + disk(parent)
         }
         guard isDirectory.boolValue else {
@@ -48,7 +48,7 @@ struct DirectoryChecks {
         guard FileManager.default.fileExists(atPath: path) else {
             // Where one belongs to a database, its absence is told with the files.
             let isFirst = !FileManager.default.fileExists(atPath: directory.appending(path: "roost.sqlite").path)
-            return isFirst ? Finding("secret", .ok, "none yet: the first roost serve makes it") : nil
+            return isFirst ? Finding("secret", .ok, "none yet: the first roost serve creates it") : nil
         }
         do { _ = try file.read() } catch {
             return Finding("secret", .fail, "\(error)", advice: "Restore it from a backup, or delete it: a new one ends all tokens")

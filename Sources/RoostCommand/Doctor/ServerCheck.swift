@@ -8,7 +8,7 @@ struct ServerCheck {
 
     func findings() async -> [Finding] {
         guard let url = URL(string: address), url.scheme == "http", let host = url.host() else {
-            return [Finding("server", .warn, "\(address) isn't asked", advice: "Only addresses that begin with http:// are")]
+            return [Finding("server", .warn, "\(address) wasn't asked", advice: "Only addresses that begin with http:// are")]
         }
         let port = url.port ?? 80
         guard let live = await Self.get("/livez", host: host, port: port) else {
@@ -27,7 +27,7 @@ struct ServerCheck {
         let ready = await Self.get("/readyz", host: host, port: port)
         guard ready?.status == 200 else {
             return [
-                Finding("server", .fail, "\(address) lives and isn't ready", advice: "It starts or stops: look again in a moment")
+                Finding("server", .fail, "\(address) is alive but not ready", advice: "It starts or stops: look again in a moment")
             ]
         }
         let metrics = await Self.get("/metrics", host: host, port: port).map { MetricsCheck($0.body).findings() } ?? []

@@ -4,7 +4,7 @@ import Roost
 /// `roost effects`: what a server was to do later and has given up.
 struct Effects: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "List what the server was to do later and has given up, and have it tried again.",
+        abstract: "List background work that the server gave up on, and retry it.",
         discussion: """
             Something that fails is tried again after longer and longer pauses, and is dead after its kind's number of attempts. The server's log \
             says why. For admins and services.
@@ -12,7 +12,7 @@ struct Effects: AsyncParsableCommand {
         subcommands: [List.self, Retry.self], defaultSubcommand: List.self)
 
     struct List: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "List dead effects, those that were given up last first.")
+        static let configuration = CommandConfiguration(abstract: "List dead effects, the newest first.")
 
         @OptionGroup var page: PageOptions
         @OptionGroup var options: CallOptions
@@ -34,10 +34,10 @@ struct Effects: AsyncParsableCommand {
     }
 
     struct Retry: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Try a dead effect again, or all of them.")
+        static let configuration = CommandConfiguration(abstract: "Retry a dead effect, or all of them.")
 
-        @Argument(help: "The kind, as the list has it.") var kind: String?
-        @Argument(help: "The key; left out where the list has none.") var key = ""
+        @Argument(help: "The effect's kind, as listed.") var kind: String?
+        @Argument(help: "The effect's key; left out if the list shows none.") var key = ""
         @Flag(help: "All that are dead now.") var all = false
         @OptionGroup var options: CallOptions
 

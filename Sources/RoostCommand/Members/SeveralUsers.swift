@@ -31,10 +31,10 @@ extension Members {
     }
 
     struct Add: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Make users members, without asking them.")
+        static let configuration = CommandConfiguration(abstract: "Add users as members, without an invitation.")
 
         @OptionGroup var users: Users
-        @Flag(help: "Don't show them what was written before.") var hideHistory = false
+        @Flag(help: "Don't show them earlier messages.") var hideHistory = false
 
         func run() async throws {
             try await users.run { AddMembers(channel: users.channel, users: $0, hideHistory: hideHistory ? true : nil) }
@@ -42,7 +42,7 @@ extension Members {
     }
 
     struct Remove: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "End the membership of users.")
+        static let configuration = CommandConfiguration(abstract: "Remove members.")
 
         @OptionGroup var users: Users
 
@@ -52,7 +52,9 @@ extension Members {
     struct Role: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Give members a role.",
-            discussion: "Who makes another member the owner becomes an operator: roost members role team bob --role owner --as ann")
+            discussion:
+                "An owner who makes another member the owner becomes an operator: roost members role team bob --role owner --as ann"
+        )
 
         @OptionGroup var users: Users
         @Option(help: "owner, operator, member, or a role of the app's own.") var role: ChannelRole
@@ -62,7 +64,7 @@ extension Members {
 
     struct Invite: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Invite users.", discussion: "Who accepts invitations automatically is a member at once.")
+            abstract: "Invite users.", discussion: "Users who accept invitations automatically become members at once.")
 
         @OptionGroup var users: Users
         @Option(help: "What the invited read with it.") var welcome: String?
@@ -71,7 +73,7 @@ extension Members {
     }
 
     struct Withdraw: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Take invitations back.")
+        static let configuration = CommandConfiguration(abstract: "Withdraw invitations.")
 
         @OptionGroup var users: Users
 

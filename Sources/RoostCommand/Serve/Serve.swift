@@ -10,7 +10,7 @@ struct Serve: AsyncParsableCommand {
             """)
 
     @OptionGroup var flags: SettingFlags
-    @Flag(help: "Also make the demo's people and channels, once.") var demo = false
+    @Flag(help: "Also create the demo's users and channels, once.") var demo = false
     @Flag(
         help:
             "Start although files are missing, older, damaged or another server's, once it has said which. What is lost stays lost."

@@ -64,7 +64,7 @@ struct ServerRun {
         for await signal in await UnixSignalsSequence(trapping: .sigterm, .sigint) {
             count += 1
             guard count > 1 else { continue }
-            logger.notice("A second signal came: the server ends at once.", metadata: ["signal": "\(signal)"])
+            logger.notice("A second signal arrived: the server ends at once.", metadata: ["signal": "\(signal)"])
             exit(128 + signal.rawValue)
         }
     }
@@ -92,7 +92,7 @@ struct ServerRun {
             return Failure(
                 "Port \(port) on \(host) is in use. Stop what uses it, or choose another with --port; 0 takes any free one.")
         case EADDRNOTAVAIL: return Failure("\(host) isn't an address of this machine. Choose another with --host.")
-        case EACCES: return Failure("Port \(port) is for root. Choose one above 1023 with --port.")
+        case EACCES: return Failure("Port \(port) needs root. Choose one above 1023 with --port.")
         default: break
         }
         if case SocketAddressError.unknown = error { return Failure("There is no host \(host). Choose another with --host.") }

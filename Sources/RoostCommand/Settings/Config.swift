@@ -9,7 +9,7 @@ struct Config: AsyncParsableCommand {
     struct Show: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Show each setting, its value and where it came from.",
-            discussion: "A flag is stronger than the environment, that than the file, and the file than the default.")
+            discussion: "Flags override the environment, which overrides the file, which overrides the default.")
 
         @OptionGroup var flags: SettingFlags
         @Flag(help: "Print JSON.") var json = false

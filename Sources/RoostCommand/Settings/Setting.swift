@@ -39,7 +39,7 @@ struct Setting: Sendable {
 
 extension Setting {
     static let data = Setting(
-        name: "data", kind: .text, standard: .text("roost-data"), help: "The data directory. It is made when it isn't there.")
+        name: "data", kind: .text, standard: .text("roost-data"), help: "The data directory. It is created if it doesn't exist.")
     static let database = Setting(
         name: "database", kind: .text, standard: .text("sqlite"),
         help: "Where the rows are: sqlite for a file in the data directory, or a PostgreSQL server for several nodes, "
@@ -50,13 +50,13 @@ extension Setting {
         help: "What carries events between several nodes, as nats://host:4222.", mayHoldPassword: true)
     static let busPrefix = Setting(
         name: "bus-prefix", kind: .text, standard: .text("roost"),
-        help: "The first word of the subjects on NATS: another one for each cluster that shares a server. The same on all nodes.")
+        help: "The prefix of the subjects on NATS: each cluster that shares a NATS server needs its own. The same on all nodes.")
     static let lockTimeout = Setting(
         name: "lock-timeout", kind: .seconds(1...600), standard: .seconds(10),
         help: "Seconds that an operation waits for a row of PostgreSQL that somebody else has locked.")
     static let presenceTimeout = Setting(
         name: "presence-timeout", kind: .seconds(2...60), standard: .seconds(3),
-        help: "Seconds of silence after which another node of a cluster is taken to be gone, with its users.")
+        help: "Seconds of silence after which another node of a cluster, with its users, is considered gone.")
     static let lanes = Setting(
         name: "lanes", kind: .whole(1...64), standard: .whole(4),
         help: "Transactions that write to PostgreSQL at the same time. SQLite has one.")
@@ -75,25 +75,25 @@ extension Setting {
         standard: .text("info"), help: "The least level that is logged to standard error.")
     static let drainWindow = Setting(
         name: "drain-window", kind: .seconds(0...600), standard: .seconds(5),
-        help: "Over how many seconds sockets are sent away when the server stops. It ends at most a second later.")
+        help: "Seconds over which sockets are closed when the server shuts down. It ends at most a second later.")
     static let connectionsMax = Setting(
         name: "connections-max", kind: .whole(1...1_000_000), standard: .whole(18_000),
-        help: "Connections at most. Each takes one open file. Health checks have some more.")
+        help: "Maximum number of connections. Each takes an open file. Health checks have a reserve.")
     static let unauthenticatedConnectionsPerAddress = Setting(
         name: "unauthenticated-connections-per-address", kind: .whole(1...1_000_000), standard: .whole(1000),
-        help: "Connections of one address on which nobody has authenticated.")
+        help: "Unauthenticated connections per address.")
     static let connectionsPerUser = Setting(
         name: "connections-per-user", kind: .whole(1...1_000_000), standard: .whole(200),
-        help: "Connections of one user. Tokens of the roles admin and service have no such limit.")
+        help: "Connections per user. Tokens with the roles admin and service are exempt.")
     static let requestsPerUser = Setting(
         name: "requests-per-user", kind: .whole(1...1_000_000), standard: .whole(64),
-        help: "HTTP requests of one user at one time. Tokens of the roles admin and service have no such limit.")
+        help: "Concurrent HTTP requests per user. Tokens with the roles admin and service are exempt.")
     static let memoryBudget = Setting(
         name: "memory-budget", kind: .whole(8...1_048_576), standard: .whole(64),
-        help: "MiB that may be held for all clients: their calls, and what they haven't read yet.")
+        help: "MiB that may be buffered for all clients: their calls, and what they haven't read yet.")
     static let memoryLimit = Setting(
         name: "memory-limit", kind: .wholeOrNone(128...1_048_576), standard: .whole(0),
-        help: "MiB of memory that the process may take; 0 for no limit. Near it less is held for clients.")
+        help: "MiB of memory that the process may use; 0 for no limit. Near it, less is buffered for clients.")
     static let trustedProxies = Setting(
         name: "trusted-proxies", kind: .text, standard: .text("none"),
         help: "Addresses and networks of proxies whose X-Forwarded-For tells the client's address, as 10.0.0.0/8,::1.")
@@ -101,7 +101,7 @@ extension Setting {
         name: "ping-interval", kind: .seconds(1...3600), standard: .seconds(25), help: "Seconds between two pings of a socket.")
     static let idleTimeout = Setting(
         name: "idle-timeout", kind: .seconds(2...7200), standard: .seconds(60),
-        help: "Seconds of silence after which a socket's client is taken to be gone. Longer than the ping interval.")
+        help: "Seconds of silence after which a socket's client is considered gone. Must be longer than the ping interval.")
     static let authenticationTimeout = Setting(
         name: "authentication-timeout", kind: .seconds(1...600), standard: .seconds(10),
         help: "Seconds that a socket has to authenticate.")
@@ -128,7 +128,7 @@ extension Setting {
         help: "Channels that one user may be a member of. The same on all nodes of a cluster.")
     static let historyForNewMembers = Setting(
         name: "history-for-new-members", kind: .flag, standard: .flag(AppOptions().showsHistoryToNewMembers),
-        help: "Whether who joins a channel sees what was written before. The same on all nodes of a cluster.")
+        help: "Whether new members of a channel see its earlier messages. The same on all nodes of a cluster.")
     static let confusableNames = Setting(
         name: "confusable-names", kind: .choice(AppOptions.ConfusableNames.allCases.map(\.rawValue)),
         standard: .text(AppOptions().confusableNames.rawValue),

@@ -52,7 +52,7 @@ struct Settings: Sendable {
         }
         let settings = Settings(entries: entries, warnings: sources.warnings)
         guard settings.seconds(.idleTimeout) > settings.seconds(.pingInterval) else {
-            throw Failure("idle-timeout must be longer than ping-interval, or every quiet client would be taken to be gone.")
+            throw Failure("idle-timeout must be longer than ping-interval, or every quiet client would be considered gone.")
         }
         return settings
     }

@@ -45,7 +45,7 @@ struct Keys: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Add a new HS256 key, and print its name.",
             discussion: "Tokens that name it are taken from then on. Nothing is signed with it before roost keys use.")
-        @Argument(help: "The key's name, which tokens carry as kid. One is made up unless it is given.") var kid: String?
+        @Argument(help: "The key's name, which tokens carry as kid. Generated if left out.") var kid: String?
         @OptionGroup var directory: Directory
 
         func run() async throws { Output.line(try await directory.ring().telling { try await $0.add(named: kid) }) }

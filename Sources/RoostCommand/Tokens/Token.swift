@@ -5,7 +5,7 @@ import RoostAPI
 /// `roost token`: makes a token, with the secret of a data directory. No server needs to run.
 struct Token: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Make a token for a user.",
+        abstract: "Create a token for a user.",
         discussion: """
             Prints the token and nothing else. Whoever has it is that user until it expires: give it to nobody else.
 

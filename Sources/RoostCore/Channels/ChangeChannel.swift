@@ -96,7 +96,7 @@ extension UpdateChannel: Handled {
         let members: [UserID] = try context.transaction.rows(sql) { $0.identifier() }
         let key = DistinctKey.of(access.type, members: members)
         guard try context.transaction.distinctChannel(key) == nil else {
-            throw RoostError(.alreadyExists, "Another channel is the distinct one of these members.", field: "isDistinct")
+            throw RoostError(.alreadyExists, "These members have a distinct channel already.", field: "isDistinct")
         }
         return key
     }

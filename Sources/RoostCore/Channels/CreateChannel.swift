@@ -121,7 +121,7 @@ extension CreateChannel: Handled {
         case .always:
             if isDistinct == false { throw forbidden("isDistinct", "are always distinct") }
             guard !others.isEmpty else {
-                throw RoostError.invalidArgument("users", "must name somebody else: it is a talk among people")
+                throw RoostError.invalidArgument("users", "must name somebody else: a conversation needs two people")
             }
         case .optional:
             guard isDistinct == true else { return nil }

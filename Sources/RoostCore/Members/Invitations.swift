@@ -61,7 +61,7 @@ extension DeclineInvitation: Handled {
     public func handle(in context: inout Context) throws -> Invitation {
         var access = try context.require(.invitationAnswer, in: channel)
         guard let invitation = access.invitation else {
-            throw RoostError(.notInvited, "You are a member already: leave the channel instead.")
+            throw RoostError(.notInvited, "You are already a member: leave the channel instead.")
         }
         let ended = try context.end([invitation], as: .declined, in: &access)
         return ended.first ?? invitation

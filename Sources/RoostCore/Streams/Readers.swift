@@ -33,7 +33,7 @@ public struct Readers: Hashable, Sendable {
 
     /// Whether somebody is one.
     ///
-    /// - Parameter role: what a member is in the channel; nil for who isn't a member.
+    /// - Parameter role: what a member is in the channel; nil for non-members.
     public func contain(_ appRole: AppRole, as role: ChannelRole?) -> Bool {
         guard let role else { return appRole.level >= others && others != .nobody }
         return (appRole.level >= members && members != .nobody) || roles.contains(role)

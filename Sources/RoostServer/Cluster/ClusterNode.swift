@@ -115,9 +115,9 @@ final class ClusterNode: Delivery {
             guard let message = try? JSONDecoder().decode(ClusterPresence.Message.self, from: Data(payload)) else { return }
             clusterPresence.receive(message, at: Self.now)
         case .disconnected:
-            logger.error("The bus is gone. Events of other nodes come from the database until it is back.")
+            logger.error("The bus can't be reached. Events of other nodes are read from the database until it is back.")
         case .reconnected:
-            logger.notice("The bus is there.")
+            logger.notice("The bus is connected.")
             clusterPresence.sayHello()
             inbox.put(.recheckAll)
         }
@@ -195,7 +195,7 @@ final class ClusterNode: Delivery {
             logger.notice("Reconnected to the database.")
             inbox.put(.recheckAll)
         } else {
-            logger.error("The database can't be reached. Operations are refused until it is back; connections stay.")
+            logger.error("The database can't be reached. Operations are refused until it is back; connections stay open.")
         }
     }
 

@@ -131,7 +131,7 @@ extension NATSBus {
         }
         // Known from the start, and so no event. What comes later is told by the library.
         if connection?.isConnected == true { handling.withLock { _ in connected.store(true, ordering: .releasing) } }
-        if !isConnected { logger.warning("NATS isn't there yet", metadata: ["servers": "\(address.servers)"]) }
+        if !isConnected { logger.warning("NATS can't be reached yet", metadata: ["servers": "\(address.servers)"]) }
         start.end()
 
         var batch = NATSWork.Batch()

@@ -85,7 +85,7 @@ final class EffectRunner: Sendable {
             // When one of a full house ends, the alarm rings.
             alarm.sleep(until: next, now: now, atMost: settings.lookInterval)
         } catch {
-            if pace.shouldLog() { logger.warning("What is due can't be read from the database.", metadata: ["error": "\(error)"]) }
+            if pace.shouldLog() { logger.warning("Due effects can't be read from the database.", metadata: ["error": "\(error)"]) }
             alarm.sleep(until: nil, now: now, atMost: settings.retryAfter)
         }
     }
@@ -200,7 +200,7 @@ final class EffectRunner: Sendable {
             metrics.effect(effect.kind, answer.value ? .dead : .failed)
             if answer.value {
                 logger.error(
-                    "An effect failed too often, and isn't tried any more.",
+                    "An effect failed too often and won't be retried.",
                     metadata: ["kind": "\(effect.kind)", "key": "\(effect.key)", "reason": "\(reason)"])
             }
             end(effect)

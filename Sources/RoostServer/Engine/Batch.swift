@@ -230,7 +230,7 @@ extension Result where Success == [UInt8], Failure == RoostError {
 
 extension RoostError {
     /// What a client is told of a failure that isn't its own: no detail of it.
-    static let internalFailure = RoostError(.internalError, "The server failed at this. Its log says why.")
+    static let internalFailure = RoostError(.internalError, "The server failed to handle this. See its log.")
     fileprivate static let damaged = RoostError(
         .internalError, "What this needs is damaged on the server's disk. Its log says where.")
     fileprivate static let notStored = RoostError(

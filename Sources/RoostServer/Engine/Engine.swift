@@ -252,7 +252,7 @@ final class Engine: Sendable {
             metrics.checkpointed(done)
             if !done.isComplete, done.logFrames > Self.logFramesMax, losses.shouldLog() {
                 logger.warning(
-                    "The write-ahead log grows, since it is being read without a pause.", metadata: ["pages": "\(done.logFrames)"])
+                    "The write-ahead log is growing because it is read without a pause.", metadata: ["pages": "\(done.logFrames)"])
             }
         } catch {
             end(error)

@@ -29,7 +29,8 @@ struct Lane {
     ) {
         let (others, refused) = aside.takeFollowers(of: batch)
         if !refused.isEmpty {
-            let refusal = RoostError(.overloaded, "Too much waits for a lock in this channel.", retryAfterMilliseconds: 1000)
+            let refusal = RoostError(
+                .overloaded, "Too many operations are waiting for a lock in this channel.", retryAfterMilliseconds: 1000)
             perform(.refused(refused, refusal))
         }
         if !others.isEmpty {

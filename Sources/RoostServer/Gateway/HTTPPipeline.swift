@@ -7,7 +7,8 @@ enum HTTPPipeline {
     ///
     /// - Parameter ticket: the connection among the others; nil where there are none.
     static func install<Result: Sendable>(
-        on channel: any NIOCore.Channel, limits: GatewayChannel.Configuration, metrics: ServerMetrics, ticket: ConnectionTicket? = nil,
+        on channel: any NIOCore.Channel, limits: GatewayChannel.Configuration, metrics: ServerMetrics,
+        ticket: ConnectionTicket? = nil,
         upgrade: NIOTypedHTTPServerUpgradeConfiguration<Result>
     ) throws -> EventLoopFuture<Result> {
         var pipeline = NIOUpgradableHTTPServerPipelineConfiguration(upgradeConfiguration: upgrade)

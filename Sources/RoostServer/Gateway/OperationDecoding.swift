@@ -120,7 +120,7 @@ extension RoostError {
         case DecodingError.dataCorrupted(let context):
             self = .invalidArgument(Self.field(context.codingPath), context.debugDescription)
         default:
-            self = RoostError(.invalidArgument, "This can't be read.")
+            self = RoostError(.invalidArgument, "The request can't be read.")
         }
     }
 

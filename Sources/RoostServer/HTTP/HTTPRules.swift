@@ -31,14 +31,14 @@ struct HTTPRules: HTTPResponder {
         let methods = PathTable.isPlain(path) ? paths.methods(at: path) : []
         guard !methods.isEmpty || path == "/*" && request.method == .options else {
             metrics.refused(OperationName.none, .unknownOperation)
-            return Problem(RoostError(.unknownOperation, "Nothing answers to this path. See /openapi.json.")).response
+            return Problem(RoostError(.unknownOperation, "There is nothing at this path. See /openapi.json.")).response
         }
         if request.method == .options { return Self.options(paths.namedMethods(at: path)) }
         guard methods.contains(request.method) else {
             metrics.refused(OperationName.none, .unknownOperation)
             let names = paths.namedMethods(at: path).map(\.rawValue).joined(separator: ", ")
             var response = Problem(
-                RoostError(.unknownOperation, "This path doesn't answer to \(request.method.rawValue), only to: \(names)."),
+                RoostError(.unknownOperation, "This path doesn't allow \(request.method.rawValue), only: \(names)."),
                 status: 405
             ).response
             response.headers[.allow] = names

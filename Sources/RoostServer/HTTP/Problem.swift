@@ -72,7 +72,7 @@ struct ProblemMiddleware<Context: RequestContext>: RouterMiddleware {
         } catch let error as HTTPError {
             switch error.status {
             case .notFound:
-                return Problem(RoostError(.unknownOperation, "Nothing answers to this method and path. See /openapi.json."))
+                return Problem(RoostError(.unknownOperation, "There is no operation with this method and path. See /openapi.json."))
                     .response
             case .contentTooLarge:
                 return Problem(.limitExceeded("body", limit: Limits.bodySizeBytes, unit: "bytes")).response

@@ -76,7 +76,7 @@ enum RequestHeaders {
                 continue
             }
             guard let escaped = rest.popFirst(), escaped == "\"" || escaped == "\\" else {
-                throw .invalidArgument("Idempotency-Key", "has a backslash before something else than a quote or a backslash")
+                throw .invalidArgument("Idempotency-Key", "has a backslash that escapes neither a quote nor a backslash")
             }
             key.append(escaped)
         }

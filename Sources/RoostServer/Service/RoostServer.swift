@@ -94,7 +94,8 @@ public struct RoostServer: Service {
                     throw .invalidArgument("memoryLimit", "must be at least \(least) MiB, or 0 for none")
                 }
                 guard ProcessMemory.residentBytes() != nil else {
-                    throw .invalidArgument("memoryLimit", "can't be kept here: this system doesn't tell what a process takes")
+                    throw .invalidArgument(
+                        "memoryLimit", "can't be enforced here: this system doesn't report how much memory a process uses")
                 }
             }
         }
@@ -269,7 +270,7 @@ public struct RoostServer: Service {
             cluster?.stop()
             guard isFinished else {
                 // Its threads still use it: it is left as a crash would leave it, which loses nothing that was acknowledged.
-                logger.warning("The database holds up some operations. They were not acknowledged, and are left.")
+                logger.warning("Some operations are still waiting for the database. They were not acknowledged and are abandoned.")
                 return
             }
             try database.close()
@@ -305,7 +306,7 @@ public struct RoostServer: Service {
                 }
             }
         } catch {
-            logger.warning("Nobody can ask for backups: the socket can't be opened.", metadata: ["error": "\(error)"])
+            logger.warning("Backups aren't available: their socket can't be opened.", metadata: ["error": "\(error)"])
             return nil
         }
     }

@@ -12,7 +12,7 @@ struct SecurityLog: Sendable {
 
     /// A token was refused, or didn't come.
     func refusedAuthentication(_ refusal: RoostError, over transport: ServerMetrics.Transport, from address: String?) {
-        write(.notice, "A client wasn't let in", kind: "authentication \(transport.rawValue) \(refusal.code.rawValue)") {
+        write(.notice, "A client was refused", kind: "authentication \(transport.rawValue) \(refusal.code.rawValue)") {
             ["transport": "\(transport.rawValue)", "code": "\(refusal.code.rawValue)", "address": "\(address ?? "unknown")"]
         }
     }
@@ -51,7 +51,7 @@ struct SecurityLog: Sendable {
     func done(_ operation: String, by caller: Caller) {
         guard Self.administrative.contains(operation) else { return }
         logger.notice(
-            "What others may do was changed.",
+            "Permissions or access of others were changed.",
             metadata: ["operation": "\(operation)", "user": "\(caller.user)", "role": "\(caller.role.rawValue)"])
     }
 

@@ -29,7 +29,7 @@ struct Storage {
             for note in file.notes { logger.warning("\(note)") }
             for loss in file.losses { logger.error("Data is lost, which --accept-data-loss accepts. \(loss)") }
             if configuration.acceptsDataLoss, file.losses.isEmpty {
-                logger.warning("Nothing is lost: leave --accept-data-loss away, or the next loss goes unnoticed.")
+                logger.warning("Nothing is lost: drop --accept-data-loss, or the next loss will go unnoticed.")
             }
             (database, self.file) = (file, file)
         }

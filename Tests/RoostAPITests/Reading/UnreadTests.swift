@@ -11,7 +11,7 @@ struct UnreadTests {
             channelSeq: 0, userSeq: 0)
     }
 
-    @Test("AM-43 unread is what the channel has more than the member has read; nothing for who isn't a member")
+    @Test("AM-43 unread is what the channel has more than the member has read; nothing for non-members")
     func counts() {
         let counters = ChannelCounters(seq: 9, memberCount: 2, messageCount: 5, lastActivity: now)
         let counts = [

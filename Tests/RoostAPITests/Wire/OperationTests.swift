@@ -10,6 +10,18 @@ struct OperationTests {
         try #require(Operations.all.first { $0.name == name })
     }
 
+    @Test("The operations, permissions and events of one thing share its noun, in the singular, and are written in one way")
+    func namesOnTheWire() {
+        let operations = Operations.all.map { $0.name }
+        let others = Permission.allCases.map(\.rawValue) + Event.Kind.allCases.map(\.rawValue)
+        let misspelt = (operations + others).filter { $0.wholeMatch(of: /[a-z]+\.[a-z][a-zA-Z]*/) == nil }
+        #expect(misspelt == [])
+        func nouns(_ names: [String]) -> Set<String> { Set(names.map { String($0.prefix { $0 != "." }) }) }
+        #expect(nouns(operations).filter { $0.hasSuffix("s") } == ["preferences"])
+        // Reading messages takes one permission, whichever operation does.
+        #expect(nouns(others).subtracting(nouns(operations)) == ["history"])
+    }
+
     @Test("X-01 names and routes are unique, and paths name only fields that exist")
     func isOneTable() throws {
         let routes = Operations.all.map { $0.method.rawValue + " " + $0.path }

@@ -120,7 +120,8 @@ extension AudienceTests {
             "SB-26 who hid a channel hears of its messages all the same", after: [.by("bob/1", HideChannel(channel: "room"))],
             send(), [("members wes", "message.new channel:room")]),
         Case(
-            "X-31 EM-35 reading goes to one's own devices", .by("ann/2", MarkRead(channel: "room")), [("ann", "reading.marked user:ann")]
+            "X-31 EM-35 reading goes to one's own devices", .by("ann/2", MarkRead(channel: "room")),
+            [("ann", "reading.marked user:ann")]
         ),
         Case(
             "SB-18 preferences go to one's own devices", .by("bob/1", UpdatePreferences(autoAcceptInvitations: false)),

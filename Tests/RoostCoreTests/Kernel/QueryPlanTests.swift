@@ -71,7 +71,10 @@ struct QueryPlanTests {
                 }
             }
         }
-        return all + [(ListInvitations(channel: "large"), .user), (ListMyInvitations(), .user), (ListDeadEffects(), .admin), (GetTotalUnread(), .user)]
+        return all + [
+            (ListInvitations(channel: "large"), .user), (ListMyInvitations(), .user), (ListDeadEffects(), .admin),
+            (GetTotalUnread(), .user),
+        ]
     }()
 
     private static let filters: [@Sendable (inout QueryChannels) -> Void] = [

@@ -43,7 +43,9 @@ struct PurgedMessageTests {
         #expect(try await client.texts() == [])
     }
 
-    @Test("I7 a membership that is older than the channel here doesn't bring the count back, and one that is newer isn't counted off twice")
+    @Test(
+        "I7 a membership that is older than the channel here doesn't bring the count back, and one that is newer isn't counted off twice"
+    )
     func streamsApart() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -78,7 +80,8 @@ struct PurgedMessageTests {
     func latePage() async throws {
         var client = try await Harness()
         try await client.connect()
-        let window = fresh(messages: [message(9, "nine")], counters: counters(9, messages: 3), membership: membership(readSeq: 9, readCount: 3))
+        let window = fresh(
+            messages: [message(9, "nine")], counters: counters(9, messages: 3), membership: membership(readSeq: 9, readCount: 3))
         try await client.answer("stream.resume", with: Resumption(user: changes(user: 1), channels: [window], hasMore: false))
         try await client.feed(.loadOlder(1, Harness.channel, limit: 10))
         try await client.receive(purged(5, at: 10, messages: 2, ordinal: 3))
