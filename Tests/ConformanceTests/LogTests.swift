@@ -64,7 +64,9 @@ import Testing
         #expect(refusals.filter { !$0.contains("address=127.0.0.1") } == [])
         #expect(lines.contains { $0.contains("A token was refused") && $0.contains("reason=") })
         #expect(
-            lines.contains { $0.contains("Permissions or access of others were changed") && $0.contains("type.put") && $0.contains("user=root") }
+            lines.contains {
+                $0.contains("Permissions or access of others were changed") && $0.contains("type.put") && $0.contains("user=root")
+            }
         )
     }
 

@@ -112,7 +112,9 @@ extension Transaction {
         let sql: SQL = "SELECT ordinal FROM messages WHERE channel_id = \(channel) AND seq <= \(seq) ORDER BY seq DESC LIMIT 1"
         let stored = try first(sql) { $0.int() } ?? 0
         guard access.purgedSeq > 0 else { return stored }
-        let purged: SQL = "SELECT ordinal FROM purged_messages WHERE channel_id = \(channel) AND seq <= \(seq) ORDER BY seq DESC LIMIT 1"
+        let purged: SQL = """
+            SELECT ordinal FROM purged_messages WHERE channel_id = \(channel) AND seq <= \(seq) ORDER BY seq DESC LIMIT 1
+            """
         return max(stored, try first(purged) { $0.int() } ?? 0)
     }
 

@@ -45,7 +45,8 @@ extension Context {
     /// Writes that a message was deleted for good.
     func movePurges(of channel: ChannelID, to seq: Seq) throws {
         try requireScope(of: channel)
-        try transaction.perform("UPDATE channel_heads SET purged_seq = \(seq) WHERE channel_id = \(channel) AND purged_seq < \(seq)")
+        try transaction.perform(
+            "UPDATE channel_heads SET purged_seq = \(seq) WHERE channel_id = \(channel) AND purged_seq < \(seq)")
     }
 
     /// Writes who finds a channel where lists look for it.
