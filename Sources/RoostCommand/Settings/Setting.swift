@@ -89,7 +89,7 @@ extension Setting {
         name: "requests-per-user", kind: .whole(1...1_000_000), standard: .whole(64),
         help: "Concurrent HTTP requests per user. Tokens with the roles admin and service are exempt.")
     static let memoryBudget = Setting(
-        name: "memory-budget", kind: .whole(8...1_048_576), standard: .whole(64),
+        name: "memory-budget", kind: .whole(8...1_048_576), standard: .whole(24),
         help: "MiB that may be buffered for all clients: their calls, and what they haven't read yet.")
     static let memoryLimit = Setting(
         name: "memory-limit", kind: .wholeOrNone(128...1_048_576), standard: .whole(0),

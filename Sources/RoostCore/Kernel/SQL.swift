@@ -67,7 +67,12 @@ public struct SQL: ExpressibleByStringInterpolation, Sendable {
         }
 
         /// The values of a row, in the order of its columns, with commas between.
-        mutating func appendInterpolation(row: some BoundRow) throws { try row.bind(to: &self) }
+        mutating func appendInterpolation(row: some BoundRow) throws {
+            // A row is more values than the literal that it stands in has said.
+            text.reserveCapacity(text.utf8.count + 96)
+            values.reserveCapacity(values.count + 24)
+            try row.bind(to: &self)
+        }
 
         mutating func bind(_ value: some ColumnValue) throws {
             if needsComma { text += ", " }

@@ -64,7 +64,7 @@ public struct RoostServer: Service {
         public var requestsPerUserMax = 64
         /// What may be held for all clients: calls, answers and events that they haven't read, bodies of requests. Past it reads are refused as
         /// `overloaded`, and past a quarter more everything is.
-        public var memoryBudgetBytes = 64 << 20
+        public var memoryBudgetBytes = 24 << 20
         /// What the process may take of the machine's memory, 128 MiB at least; nil for no limit. Near it less is held for clients, and past
         /// seven eighths of it no new connections are served.
         public var memoryLimitBytes: Int?
