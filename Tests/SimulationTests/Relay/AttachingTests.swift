@@ -1,0 +1,153 @@
+import RoostAPI
+import RoostCore
+import Testing
+
+@testable import RoostServer
+
+/// How sockets come to a channel whose events the node has yet to get, step by step.
+@Suite("Attaching to a relay")
+struct AttachingTests {
+    /// A relay that is handed one thing after another, each with time enough to ask for what is missing.
+    private struct Node {
+        let channel: ChannelID = "c"
+        var stream: StreamID { .channel(channel) }
+        private var relay = Relay()
+        private var time: Relay.Time = 0
+
+        /// The node of somebody's connection in the channel, which is brought up to a seq.
+        init(at seq: Seq) {
+            connect(1, "zoe", UserStreams(user: 5, channels: [channel: seq]))
+            hand(.opened([stream: seq]))
+        }
+
+        var parked: [Seq] { relay.feeds[stream]?.parked.map(\.seq) ?? [] }
+
+        @discardableResult
+        mutating func hand(_ input: Relay.Input) -> (steps: [Relay.Step], requests: [Relay.Request]) {
+            time += 20
+            relay.handle(input, at: time)
+            relay.handle(.tick, at: time)
+            return relay.takeOutput()
+        }
+
+        mutating func connect(_ number: Int64, _ user: UserID, _ streams: UserStreams) {
+            let notice = Notice.connected(ConnectionID(rawValue: number), user, streams)
+            hand(.committed([.init(items: [], attachments: [notice], answer: Self.answer(to: number))]))
+            hand(.opened([.user(user): streams.user]))
+        }
+
+        /// What a call by a user's connection has committed.
+        mutating func commit(
+            _ items: [StreamItem], _ attachments: [Notice] = [], by user: UserID, _ number: Int64, callerSeq: Seq
+        ) -> [Relay.Step] {
+            let operation = Relay.LocalOperation(
+                items: items, attachments: attachments, answer: Self.answer(to: number), user: user, channel: channel,
+                callerSeq: callerSeq)
+            return hand(.committed([operation])).steps
+        }
+
+        /// A user has joined the channel, on another node.
+        mutating func join(_ user: UserID, at seq: Seq, userSeq: Seq) {
+            let joined = [StreamItem.Place(channel: channel, seq: seq)]
+            hand(.received([StreamItem(stream: .user(user), after: userSeq - 1, seq: userSeq, joined: joined, json: [])]))
+        }
+
+        /// What the feed was missing.
+        mutating func fetch(_ item: StreamItem, hasMore: Bool = false) -> (steps: [Relay.Step], requests: [Relay.Request]) {
+            hand(
+                .fetched(
+                    .init(stream: stream, after: item.after, purpose: .gap),
+                    .init(items: [item], seq: item.seq, hasMore: hasMore)))
+        }
+
+        /// What the one who catches up was missing.
+        mutating func fetchForNewcomer(
+            _ item: StreamItem, hasMore: Bool = false
+        ) -> (steps: [Relay.Step], requests: [Relay.Request]) {
+            let token = relay.feeds[stream]?.catchUps.keys.first ?? 0
+            return hand(
+                .fetched(
+                    .init(stream: stream, after: item.after, purpose: .catchUp(token)),
+                    .init(items: [item], seq: item.seq, hasMore: hasMore)))
+        }
+
+        func item(_ after: Seq, _ seq: Seq, left: [StreamItem.Leaving] = []) -> StreamItem {
+            StreamItem(stream: stream, after: after, seq: seq, left: left, json: [])
+        }
+
+        private static func answer(to number: Int64) -> Committed.Answer {
+            .socket(SocketID(shard: 0, connection: ConnectionID(rawValue: number)), [])
+        }
+    }
+
+    private func isAnswer(_ step: Relay.Step, to number: Int64) -> Bool {
+        if case .answer(.socket(let socket, _)) = step { socket.connection.rawValue == number } else { false }
+    }
+
+    /// After which seqs something is read for newcomers.
+    private func fetches(_ requests: [Relay.Request]) -> [Seq] {
+        requests.compactMap { if case .fetch(let fetch) = $0, fetch.purpose != .gap { fetch.after } else { nil } }
+    }
+
+    @Test("I3 I9 one who waits to be attached behind another gets their own events before the reply")
+    func answersOfWhoIsParked() {
+        // Bob's connection needs the channel from 122 on, and ann has joined at 123.
+        var node = Node(at: 120)
+        node.connect(2, "ann", UserStreams(user: 5))
+        node.connect(3, "bob", UserStreams(user: 5, channels: [node.channel: 122]))
+        node.join("ann", at: 123, userSeq: 6)
+
+        // She sends: 124, which comes here in one with her joining.
+        #expect(node.commit([node.item(123, 124)], by: "ann", 2, callerSeq: 6).isEmpty)
+        let first = node.fetch(node.item(120, 124, left: [.init(user: "ann", seq: 123)])).steps
+        #expect(first.contains { if case .attach = $0 { true } else { false } }, "bob is attached, and ann's reply waits")
+        #expect(!first.contains { isAnswer($0, to: 2) })
+        let kinds = node.fetchForNewcomer(node.item(123, 124)).steps.compactMap { step -> String? in
+            switch step {
+            case .past(let item, _): "past \(item.seq)"
+            case .change(.joined(let user, _, _, _)): "joined \(user)"
+            default: isAnswer(step, to: 2) ? "answer" : nil
+            }
+        }
+        #expect(kinds == ["past 124", "joined ann", "answer"])
+    }
+
+    @Test(
+        "ST-01 I9 a watch that was asked for after joining outlives an event that tells of an earlier leaving",
+        arguments: [123, 124] as [Seq])
+    func watchBehindAJoining(leftSeq: Seq) {
+        // Ann joins at 123, and watches at once. Both wait for the node to come there.
+        var node = Node(at: 120)
+        node.connect(2, "ann", UserStreams(user: 5))
+        node.join("ann", at: 123, userSeq: 6)
+        let connection = ConnectionID(rawValue: 2)
+        _ = node.commit([], [.watching(connection, "ann", node.channel, at: 123)], by: "ann", 2, callerSeq: 6)
+
+        // What is read of the channel tells that ann had left before, or that she has left since: then her watch has ended too.
+        let steps = node.fetch(node.item(120, 124, left: [.init(user: "ann", seq: leftSeq)])).steps
+        let leaving = steps.firstIndex { if case .change(.left("ann", _, leftSeq)) = $0 { true } else { false } }
+        let watchesOn = steps[(leaving ?? steps.endIndex)...].contains {
+            if case .watches(connection, "ann", _) = $0 { true } else { false }
+        }
+        #expect(leaving != nil)
+        #expect(watchesOn == (leftSeq == 123))
+    }
+
+    @Test("I6 a connection that waits behind its user's joining goes on after what that has brought it, once the user has left")
+    func connectionBehindAMember() {
+        // Ann joins at 50, and connects once more when the channel is at 53.
+        var node = Node(at: 49)
+        node.connect(2, "ann", UserStreams(user: 9))
+        node.join("ann", at: 50, userSeq: 10)
+        node.connect(3, "ann", UserStreams(user: 10, channels: [node.channel: 53]))
+        // The channel is brought to 54, and ann from 50 to 55: both connections have that. Then they have left.
+        let first = node.fetch(node.item(49, 54, left: [.init(user: "ann", seq: 50)]), hasMore: true)
+        #expect(fetches(first.requests) == [50])
+        let second = node.fetchForNewcomer(node.item(50, 55), hasMore: true)
+        #expect(fetches(second.requests) == [55])
+        let third = node.fetchForNewcomer(node.item(55, 57, left: [.init(user: "ann", seq: 57)]))
+        // Nothing is read for the new connection from 53 on: it waits for the channel at 55.
+        #expect(fetches(third.requests) == [])
+        #expect(node.parked == [55])
+    }
+}
