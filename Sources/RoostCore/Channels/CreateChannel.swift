@@ -251,17 +251,6 @@ extension Transaction {
     fileprivate func type(of channel: ChannelID) throws -> ChannelType? {
         try first("SELECT type FROM channels WHERE channel_id = \(channel)") { ChannelType(rawValue: $0.string()) }
     }
-
-    /// Has a channel found by its tags, in the place of those by which it was found before.
-    func indexTags(of channel: ChannelID, before: [String], after: [String]) throws {
-        for tag in Set(before).subtracting(after).sorted() {
-            try perform("DELETE FROM channel_tags WHERE tag = \(tag) AND channel_id = \(channel)")
-        }
-        for tag in Set(after).subtracting(before).sorted() {
-            try perform(
-                "INSERT INTO channel_tags (tag, channel_id) VALUES (\(tag), \(channel)) ON CONFLICT (tag, channel_id) DO NOTHING")
-        }
-    }
 }
 
 extension RoostError {

@@ -4,7 +4,6 @@ import Hummingbird
 import NIOCore
 import RoostAPI
 import RoostCore
-import Synchronization
 
 /// Serves every operation of the table over HTTP: its fields come from the path, the query, the body and some
 /// headers, its answer is the body.
@@ -136,49 +135,6 @@ extension RoostError {
     /// A token that names somebody new by an id that nobody can have.
     static func invalidUser(_ refusal: RoostError) -> RoostError {
         RoostError(.unauthenticated, "The token names no valid user: \(refusal.message)", field: refusal.field)
-    }
-}
-
-/// The users of whom it is known that they exist, so that not every request asks the database. Bounded: when it is full it starts anew.
-final class KnownUsers: Sendable {
-    private static let sizeMax = 100_000
-    private let users = Mutex<Set<UserID>>([])
-
-    func contains(_ user: UserID) -> Bool { users.withLock { $0.contains(user) } }
-    func insert(_ user: UserID) {
-        users.withLock { users in
-            if users.count >= Self.sizeMax { users.removeAll() }
-            users.insert(user)
-        }
-    }
-}
-
-extension Engine {
-    /// Runs an operation and waits for its answer as JSON.
-    func perform(_ operation: some Handled, for caller: Caller) async throws -> [UInt8] {
-        try await perform(
-            type(of: operation).name, for: caller, scope: operation.scope(for: caller),
-            presenceChannel: operation.presenceChannel, isReadOnly: type(of: operation).isReadOnly
-        ) { context in
-            try JSONWriter.bytes(of: operation.handle(in: &context))
-        }
-    }
-
-    @discardableResult
-    func perform(
-        _ operation: String, for caller: Caller, scope: Scope, presenceChannel: ChannelID? = nil, isReadOnly: Bool,
-        _ run: @escaping @Sendable (inout Context) throws -> [UInt8]
-    ) async throws -> [UInt8] {
-        try await withCheckedThrowingContinuation { continuation in
-            let job = Job(
-                operation: operation, caller: caller, scope: scope, presenceChannel: presenceChannel, run: run,
-                destination: .waiting { continuation.resume(with: $0) })
-            do {
-                if isReadOnly { try submit(read: job) } else { try submit(write: job) }
-            } catch {
-                continuation.resume(throwing: error)
-            }
-        }
     }
 }
 

@@ -1,0 +1,48 @@
+/// A stretch of an ordered list: from where, which way, and how many rows.
+struct Stretch {
+    /// Nil at the end at which the list begins.
+    var start: [SortKey]?
+    var includesStart = false
+    var isDescending: Bool
+    var count: Int
+
+    /// What follows `WHERE …` for the rows that lie behind the start. The columns are those of the order, the id last.
+    func condition(on columns: [SQL]) -> SQL {
+        guard let start else { return "" }
+        let (columns, values) = (columns.joined(by: ", "), start.map(\.sql).joined(by: ", "))
+        return switch (isDescending, includesStart) {
+        case (false, false): " AND (\(columns)) > (\(values))"
+        case (false, true): " AND (\(columns)) >= (\(values))"
+        case (true, false): " AND (\(columns)) < (\(values))"
+        case (true, true): " AND (\(columns)) <= (\(values))"
+        }
+    }
+
+    /// The order that a statement gives its rows.
+    func order(by columns: [SQL]) -> SQL {
+        columns.map { isDescending ? "\($0) DESC" : $0 }.joined(by: ", ")
+    }
+
+    /// Whether a row lies behind the start.
+    func holds(_ place: [SortKey]) -> Bool {
+        guard let start else { return true }
+        if place == start { return includesStart }
+        return precedes(start, place)
+    }
+
+    /// Whether one row comes before another on this way.
+    func precedes(_ one: [SortKey], _ other: [SortKey]) -> Bool {
+        isDescending ? other.lexicographicallyPrecedes(one) : one.lexicographicallyPrecedes(other)
+    }
+}
+
+extension [SQL] {
+    /// All of them, with a separator in between.
+    func joined(by separator: SQL) -> SQL {
+        guard let first else { return "" }
+        return dropFirst().reduce(first) { "\($0)\(separator)\($1)" }
+    }
+
+    /// All conditions at once; true where there is none.
+    var allOf: SQL { isEmpty ? "1 = 1" : joined(by: " AND ") }
+}

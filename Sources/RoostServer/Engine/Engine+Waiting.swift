@@ -1,0 +1,31 @@
+import RoostAPI
+import RoostCore
+
+extension Engine {
+    /// Runs an operation and waits for its answer as JSON.
+    func perform(_ operation: some Handled, for caller: Caller) async throws -> [UInt8] {
+        try await perform(
+            type(of: operation).name, for: caller, scope: operation.scope(for: caller),
+            presenceChannel: operation.presenceChannel, isReadOnly: type(of: operation).isReadOnly
+        ) { context in
+            try JSONWriter.bytes(of: operation.handle(in: &context))
+        }
+    }
+
+    @discardableResult
+    func perform(
+        _ operation: String, for caller: Caller, scope: Scope, presenceChannel: ChannelID? = nil, isReadOnly: Bool,
+        _ run: @escaping @Sendable (inout Context) throws -> [UInt8]
+    ) async throws -> [UInt8] {
+        try await withCheckedThrowingContinuation { continuation in
+            let job = Job(
+                operation: operation, caller: caller, scope: scope, presenceChannel: presenceChannel, run: run,
+                destination: .waiting { continuation.resume(with: $0) })
+            do {
+                if isReadOnly { try submit(read: job) } else { try submit(write: job) }
+            } catch {
+                continuation.resume(throwing: error)
+            }
+        }
+    }
+}

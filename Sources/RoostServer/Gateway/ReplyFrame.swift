@@ -1,0 +1,42 @@
+import RoostAPI
+
+/// The bytes of replies that a socket gets.
+enum ReplyFrame {
+    /// `{"reply":7,"result":…}`
+    static func result(_ result: some Encodable, call: Int64) throws -> [UInt8] {
+        var json = begin(call)
+        json.key("result")
+        try json.append(result)
+        json.endObject()
+        return json.bytes
+    }
+
+    /// `{"reply":7,"error":{…}}`
+    static func refusal(_ error: RoostError, call: Int64) -> [UInt8] {
+        var json = begin(call)
+        json.key("error")
+        do {
+            try json.append(error)
+        } catch {
+            // An error is strings and numbers, which always encode.
+            json.raw(#"{"code":"internal_error","message":"The error can't be told."}"#)
+        }
+        json.endObject()
+        return json.bytes
+    }
+
+    /// The number of the call that a reply answers.
+    static func call(of reply: [UInt8]) -> Int64? {
+        let prefix = #"{"reply":"#.utf8
+        guard reply.starts(with: prefix) else { return nil }
+        let digits = reply.dropFirst(prefix.count).prefix { $0 != UInt8(ascii: ",") }
+        return Int64(String(decoding: digits, as: UTF8.self))
+    }
+
+    private static func begin(_ call: Int64) -> JSONBytes {
+        var json = JSONBytes()
+        json.beginObject()
+        json.member("reply", call)
+        return json
+    }
+}

@@ -1,0 +1,40 @@
+public import RoostCore
+
+/// The tables that the rules write.
+public enum CoreTables {
+    /// More than any table has: a column that isn't there reads as NULL.
+    static let columnsMax = 40
+
+    public static let all: [(name: String, rows: SQL)] = [
+        // How far the ids have come isn't anybody's state: trying what is there already takes one.
+        ("settings", "SELECT * FROM settings WHERE name <> 'ids' ORDER BY 1"),
+        ("users", "SELECT * FROM users ORDER BY 1"),
+        ("revoked_tokens", "SELECT * FROM revoked_tokens ORDER BY 1"),
+        ("access_head", "SELECT * FROM access_head ORDER BY 1"),
+        ("effects", "SELECT kind, effect_key, payload, due_at, attempts, failure, dead_at FROM effects ORDER BY 1, 2"),
+        ("user_heads", "SELECT * FROM user_heads ORDER BY 1"),
+        ("channels", "SELECT * FROM channels ORDER BY 1"),
+        ("channel_heads", "SELECT * FROM channel_heads ORDER BY 1"),
+        ("members", "SELECT * FROM members ORDER BY 1, 2"),
+        ("messages", "SELECT * FROM messages ORDER BY 1, 2"),
+        ("purged_messages", "SELECT * FROM purged_messages ORDER BY 1, 2"),
+        ("invitations", "SELECT * FROM invitations ORDER BY 1, 2, 3"),
+        ("channel_names", "SELECT * FROM channel_names ORDER BY 1"),
+        ("channel_tags", "SELECT * FROM channel_tags ORDER BY 1, 2"),
+        ("name_grams", "SELECT * FROM name_grams ORDER BY 1, 2, 3"),
+        ("name_skeletons", "SELECT * FROM name_skeletons ORDER BY 1, 2, 3"),
+        ("channel_types", "SELECT * FROM channel_types ORDER BY 1"),
+        ("roles", "SELECT * FROM roles ORDER BY 1"),
+        ("idempotency_keys", "SELECT * FROM idempotency_keys ORDER BY 1, 2"),
+    ]
+
+    /// Every row of every table as text.
+    public static func dump(in transaction: any Transaction) throws -> [String] {
+        try all.flatMap { table in
+            try transaction.rows(table.rows) { row in
+                let columns = (0..<columnsMax).map { _ in row.optionalString() ?? "NULL" }
+                return "\(table.name): " + columns.joined(separator: "|")
+            }
+        }
+    }
+}
