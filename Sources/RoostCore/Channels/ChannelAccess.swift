@@ -95,14 +95,7 @@ extension Transaction {
     }
 
     private func accessByID(_ channel: ChannelID, of user: UserID) throws -> ChannelAccess? {
-        let sql: SQL = """
-            SELECT \(ChannelAccess.Row.columns), \(ChannelAccess.OwnMember.columns(of: "m", purgedSeq: "h.purged_seq"))
-            FROM channels c
-            JOIN channel_heads h ON h.channel_id = c.channel_id
-            LEFT JOIN members m ON m.channel_id = c.channel_id AND m.user_id = \(user)
-            WHERE c.channel_id = \(channel)
-            """
-        let found = try first(sql) { row in
+        let found = try first("\(ChannelAccess.selection) \(user) WHERE c.channel_id = \(channel)") { row in
             let found = try ChannelAccess.Row(reading: &row)
             return (found, try ChannelAccess.OwnMember(of: channel, at: found.counters.seq, readingIfThere: &row))
         }
@@ -141,6 +134,14 @@ extension OwnPolicy {
 }
 
 extension ChannelAccess {
+    /// The statement that every operation in a channel begins with, up to the user: its text is put together once.
+    fileprivate static let selection: SQL = """
+        SELECT \(Row.columns), \(OwnMember.columns(of: "m", purgedSeq: "h.purged_seq"))
+        FROM channels c
+        JOIN channel_heads h ON h.channel_id = c.channel_id
+        LEFT JOIN members m ON m.channel_id = c.channel_id AND m.user_id =
+        """
+
     /// What the one statement reads of the channel. The policy is put together from it and from the type's.
     fileprivate struct Row {
         let type: ChannelType
