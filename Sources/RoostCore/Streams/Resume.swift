@@ -15,7 +15,8 @@ extension Resume: Handled {
                 break
             }
             guard let changes = try changes(of: channel, in: context) else { continue }
-            rowCount += 1 + changes.rows.count
+            // The caller's own membership counts as one with its channel: it comes with nearly every one of them.
+            rowCount += 1 + changes.rows.count - (changes.rows.memberships?.count ?? 0)
             sizeBytes += context.contentSizeBytes(of: changes.rows)
             guard channels.isEmpty || sizeBytes <= Limits.pageContentBytes else {
                 hasMore = true

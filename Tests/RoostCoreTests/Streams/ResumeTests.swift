@@ -1,5 +1,6 @@
 import RoostAPI
 import RoostCore
+import RoostDatabase
 import RoostTestSupport
 import Testing
 
@@ -162,5 +163,23 @@ struct ResumeTests {
             found.append(try told())
         }
         #expect(found == [true, false, true, false])
+    }
+
+    @Test("I5 one message missed in each of many channels comes in one answer")
+    func manyChannels() throws {
+        let world = try CoreWorld()
+        // With the own membership beside each message they are more rows than one answer holds.
+        let count = Limits.changesPage.most / 3 + 10
+        var positions: [String: Seq] = [:]
+        for number in 0..<count {
+            let channel = ChannelID("room-\(number)")
+            try world.channel(channel, owner: "bob", members: ["ann"])
+            positions[channel.rawValue] = try world.database.read { try $0.streams(of: "ann").channels[channel] } ?? 0
+            try world.send("hi", to: channel, as: "bob")
+        }
+        let after = try world.database.read { try $0.streams(of: "ann").user }
+        let answer = try world.perform(Resume(after: after, channels: positions), as: "ann")
+        #expect(answer.channels.count == count)
+        #expect(!answer.hasMore)
     }
 }
