@@ -114,7 +114,7 @@ import Testing
     }
 
     @Test("a user whom only a token names by what no id can be stands in no line of a limit")
-    func unlawfulUser() {
+    func invalidUser() {
         let lines = Mutex<[String]>([])
         let security = SecurityLog(
             logger: Logger(label: "test", factory: { _ in LogLines { line in lines.withLock { $0.append(line) } } }))

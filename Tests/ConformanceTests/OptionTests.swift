@@ -32,7 +32,7 @@ import Testing
     }
 
     @Test("§8.7 X-20 a server doesn't start with an option outside its limits", arguments: [0, -1, 20_001])
-    func unlawful(_ count: Int) async throws {
+    func invalid(_ count: Int) async throws {
         let error = await #expect(throws: RoostError.self) {
             _ = try await TestServer(options: AppOptions(channelsPerUser: count))
         }

@@ -41,7 +41,7 @@ import Testing
             return try await keys.sign(.init(user: "ann", role: .admin, expiresAt: Date(timeIntervalSinceNow: 60)))
         },
         Case(name: "expired", code: "token_expired", closeCode: .tokenExpired) { try await $0.token("ann", expiresIn: -1) },
-        Case(name: "an unlawful user", code: "unauthenticated", closeCode: .unauthenticated) { try await $0.token("a/b") },
+        Case(name: "an invalid user", code: "unauthenticated", closeCode: .unauthenticated) { try await $0.token("a/b") },
     ]
 
     @Test("R21 a token that is no good is refused over HTTP and over a socket", arguments: cases)

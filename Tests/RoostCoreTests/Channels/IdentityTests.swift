@@ -56,7 +56,7 @@ import Testing
             "", "a/b", "a,b", "a\u{0}b", "a\nb", "a\u{7F}", "\u{85}", "\u{2028}", ".", "..", String(repeating: "x", count: 129),
             "e\u{301}",
         ])
-    func unlawful(id: String) throws {
+    func invalid(id: String) throws {
         let world = try world()
         let before = try world.dump()
         let refusal = try world.refusal(CreateChannel(channel: ChannelID(id)), as: "ann")
