@@ -30,6 +30,21 @@ import Testing
         #expect(Self.decide(resident: 900, held: -1).heldBytesMax == MemoryGovernor.heldBytesMin)
     }
 
+    @Test("I18 after a storm the allocator gives back once, and a few clients that leave are no storm")
+    func storm() {
+        var load = ClientLoad()
+        let storm = 5000
+        var falls: [Bool] = []
+        for connections in [20, storm, storm * 3 / 5, storm / 3, storm / 4, 20, 20, 900, 20] {
+            falls.append(load.hasFallen(heldBytes: connections == storm ? 24 * Self.mebibyte : 0, connections: connections))
+        }
+        // 63 MiB at the peak: half of it is gone with what was held and two connections of five, and then half of that again.
+        #expect(falls == [false, false, true, false, false, true, false, false, false])
+        // What is held counts without a connection, and a sum that is passed below 0 for a moment is none.
+        #expect(!load.hasFallen(heldBytes: 40 * Self.mebibyte, connections: 0))
+        #expect(load.hasFallen(heldBytes: -1, connections: 0))
+    }
+
     @Test("I18 a limit that no server can keep is refused, and one that it can keep is shown")
     func setting() async throws {
         let refusal = await #expect(throws: RoostError.self) {
