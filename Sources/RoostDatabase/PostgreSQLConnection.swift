@@ -117,7 +117,7 @@ final class PostgreSQLConnection: @unchecked Sendable {  // One thread at a time
     func isEnded() -> Bool { pipeline.isEnded() }
 
     /// Lets statements take as long as they need: those that change tables.
-    func waitsWithoutLimit(_ isUnlimited: Bool) {
+    func setUnlimitedWaiting(_ isUnlimited: Bool) {
         pipeline.silenceMilliseconds = isUnlimited ? nil : PostgreSQLPipeline.silenceMilliseconds
     }
 

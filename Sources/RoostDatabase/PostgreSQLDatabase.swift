@@ -17,14 +17,12 @@ public final class PostgreSQLDatabase: Database {
     public let readerCount: Int
     private let lanes: [PostgreSQLSlot]
     private let readers: [PostgreSQLSlot]
-    /// The readers that nobody uses at the moment, and how many those are.
-    private let freeReaders: Mutex<[PostgreSQLSlot]>
-    private let freeReaderCount: DispatchSemaphore
+    private let readerPool = ReaderPool<PostgreSQLSlot>()
     private let clock = PostgreSQLClock()
 
     /// How often, and for how long, a transaction is run that others are in the way of.
     private enum Attempts {
-        static let most = 6
+        static let countMax = 6
         static let durationMax = Duration.seconds(15)
         static let firstPauseMilliseconds = 4
     }
@@ -44,19 +42,16 @@ public final class PostgreSQLDatabase: Database {
         self.readerCount = max(1, readerCount)
         lanes = (0..<self.laneCount).map { _ in PostgreSQLSlot(address, isLane: true) }
         readers = (0..<self.readerCount).map { _ in PostgreSQLSlot(address, isLane: false) }
-        freeReaders = Mutex(readers)
-        // A semaphore may not end with a lower value than it began with, so it begins with none.
-        freeReaderCount = DispatchSemaphore(value: 0)
-        for _ in 0..<self.readerCount { freeReaderCount.signal() }
+        for reader in readers { readerPool.add(reader) }
         try lanes[0].open()
         try migrate()
     }
 
     private func migrate() throws {
         let connection = try lanes[0].take()
-        connection.waitsWithoutLimit(true)
+        connection.setUnlimitedWaiting(true)
         lanes[0].giveBack(connection)
-        defer { connection.waitsWithoutLimit(false) }
+        defer { connection.setUnlimitedWaiting(false) }
         try write(lane: 0) { transaction in
             // Building an index on many rows takes long, and so does waiting for the node that builds it.
             for name in ["statement_timeout", "lock_timeout"] {
@@ -115,7 +110,7 @@ public final class PostgreSQLDatabase: Database {
                 case .needsCare: isCareful = true
                 case .conflict(let failure):
                     conflicts += 1
-                    guard conflicts < Attempts.most, ContinuousClock.now - started < Attempts.durationMax else {
+                    guard conflicts < Attempts.countMax, ContinuousClock.now - started < Attempts.durationMax else {
                         throw DatabaseFailure(
                             message: "Other transactions were in the way \(conflicts) times. \(failure.message)", kind: .transaction
                         )
@@ -139,15 +134,11 @@ public final class PostgreSQLDatabase: Database {
     public func lookAtClock() throws { try read { _ = try clock.read(in: $0) } }
 
     public func read<T>(_ body: (any Transaction) throws -> T) throws -> T {
-        freeReaderCount.wait()
-        defer { freeReaderCount.signal() }
-        guard let slot = freeReaders.withLock({ $0.popLast() }) else {
-            throw DatabaseFailure(message: "There is no reader.", kind: .transaction)
+        try readerPool.withReader { slot in
+            let transaction = try PostgreSQLReading(slot)
+            defer { transaction.end() }
+            return try body(transaction)
         }
-        defer { freeReaders.withLock { $0.append(slot) } }
-        let transaction = try PostgreSQLReading(slot)
-        defer { transaction.end() }
-        return try body(transaction)
     }
 }
 #endif

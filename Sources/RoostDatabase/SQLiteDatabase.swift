@@ -16,9 +16,7 @@ import Synchronization
 /// - Readers are connections of their own and not GRDB's pool, which looks at the schema's version before each read.
 public final class SQLiteDatabase: Database {
     let writer: DatabaseQueue
-    /// The readers that nobody uses at the moment, and how many those are.
-    private let freeReaders = Mutex<[DatabaseQueue]>([])
-    private let freeReaderCount = DispatchSemaphore(value: 0)
+    private let readers = ReaderPool<DatabaseQueue>()
     private let lock: DirectoryLock
     let files: DataFiles
     let marks: StorageMarks
@@ -38,29 +36,37 @@ public final class SQLiteDatabase: Database {
     /// What is lost, where the server was told to go on: empty otherwise.
     public let losses: [String]
 
+    /// Pages that connections cache together unless the operator says otherwise: 32 MiB, for small machines. What isn't there, the system's
+    /// own cache of the file has.
+    public static let standardPageCacheBytes = 32 << 20
     /// Frames of the log at which it is written into the database: 16 MB. Off most commits, and the file still small.
     static let checkpointFrames: Int32 = 4000
 
     /// Opens the database in a directory, which is made if it isn't there, and brings its tables up to date.
     ///
-    /// - Parameter acceptsDataLoss: goes on where the files say that something is lost, with a new epoch.
+    /// - Parameters:
+    ///   - acceptsDataLoss: goes on where the files say that something is lost, with a new epoch.
+    ///   - pageCacheBytes: pages that its connections cache together.
     /// - Throws: ``DirectoryLock/Held`` if another process has it open; ``DamagedFiles`` if the files don't belong together.
-    public convenience init(directory: URL, acceptsDataLoss: Bool = false) throws {
-        try self.init(directory: directory, acceptsDataLoss: acceptsDataLoss, base: nil)
+    public convenience init(
+        directory: URL, acceptsDataLoss: Bool = false, pageCacheBytes: Int = SQLiteDatabase.standardPageCacheBytes
+    ) throws {
+        try self.init(directory: directory, acceptsDataLoss: acceptsDataLoss, pageCacheBytes: pageCacheBytes, base: nil)
     }
 
     /// - Parameters:
     ///   - base: the VFS that the files are reached through, nil for the system's. Tests have one that fails.
     ///   - clock: the machine's unless a simulation has its own.
     package init(
-        directory: URL, acceptsDataLoss: Bool, base: String?, clock: @escaping @Sendable () -> Timestamp = { .system }
+        directory: URL, acceptsDataLoss: Bool, pageCacheBytes: Int = SQLiteDatabase.standardPageCacheBytes, base: String?,
+        clock: @escaping @Sendable () -> Timestamp = { .system }
     ) throws {
         self.clock = clock
         try FileManager.default.createDirectory(
             at: directory, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
         lock = try DirectoryLock(directory: directory)
         files = DataFiles(directory: directory)
-        var start = try SQLiteStart(files: files, acceptsDataLoss: acceptsDataLoss, lock: lock, base: base)
+        var start = try SQLiteStart(files: files, acceptsDataLoss: acceptsDataLoss, lock: lock, pageCacheBytes: pageCacheBytes, base: base)
         do {
             writer = try start.open()
             try start.identify()
@@ -73,7 +79,7 @@ public final class SQLiteDatabase: Database {
         notes = start.notes
         losses = start.losses
         do {
-            try finishStart(start.state, base: base)
+            try finishStart(start, base: base)
         } catch {
             // What was found stays as it was found, as far as that can be.
             isClosed.store(true, ordering: .releasing)
@@ -83,7 +89,8 @@ public final class SQLiteDatabase: Database {
     }
 
     /// Makes the tables, has all of the log in the database, and opens the readers.
-    private func finishStart(_ state: StorageState, base: String?) throws {
+    private func finishStart(_ start: SQLiteStart, base: String?) throws {
+        let state = start.state
         try marks.begin()
         try write(lane: 0) { transaction in
             try transaction.migrate()
@@ -107,10 +114,9 @@ public final class SQLiteDatabase: Database {
         }
         try marks.started()
         for _ in 0..<readerCount {
-            let reader = try DatabaseQueue(
-                path: SQLiteStart.uri(files.database, base: base), configuration: SQLiteStart.readerConfiguration())
-            freeReaders.withLock { $0.append(reader) }
-            freeReaderCount.signal()
+            readers.add(
+                try DatabaseQueue(
+                    path: SQLiteStart.uri(files.database, base: base), configuration: start.readerConfiguration(of: readerCount)))
         }
         try watch.withLock { watch in
             try watch.add(files.database, noticesChanges: true)
@@ -183,18 +189,14 @@ public final class SQLiteDatabase: Database {
     }
 
     public func read<T>(_ body: (any Transaction) throws -> T) throws -> T {
-        freeReaderCount.wait()
-        defer { freeReaderCount.signal() }
-        guard let reader = freeReaders.withLock({ $0.popLast() }) else {
-            throw DatabaseFailure(message: "The database is closed.", kind: .transaction)
-        }
-        defer { freeReaders.withLock { $0.append(reader) } }
-        return try reader.unsafeRead { database in
-            try DatabaseFailure.translating {
-                let transaction = SQLiteTransaction(database, clock: clock)
-                try transaction.execute("BEGIN DEFERRED")
-                defer { _ = try? transaction.execute("COMMIT") }
-                return try body(transaction)
+        try readers.withReader { reader in
+            try reader.unsafeRead { database in
+                try DatabaseFailure.translating {
+                    let transaction = SQLiteTransaction(database, clock: clock)
+                    try transaction.execute("BEGIN DEFERRED")
+                    defer { _ = try? transaction.execute("COMMIT") }
+                    return try body(transaction)
+                }
             }
         }
     }
@@ -274,12 +276,7 @@ public final class SQLiteDatabase: Database {
             copying.signal()
             lock.release()
         }
-        for _ in 0..<readerCount {
-            freeReaderCount.wait()
-            try? freeReaders.withLock { $0.popLast() }?.close()
-        }
-        // Whoever still reads is refused instead of waiting for ever.
-        for _ in 0..<readerCount { freeReaderCount.signal() }
+        for reader in readers.drain(readerCount) { try? reader.close() }
         marks.stop()
         try writer.writeWithoutTransaction { database in
             try watch.withLock { try $0.check() }

@@ -13,6 +13,7 @@ struct SQLiteStart {
     let stateFile: StateFile
     let logFrames = LogFrameCount()
     private let lock: DirectoryLock
+    private let pageCacheBytes: Int
     private let base: String?
     private var examination: StorageExamination
     private(set) var state: StorageState
@@ -20,8 +21,9 @@ struct SQLiteStart {
 
     var losses: [String] { examination.losses }
 
-    init(files: DataFiles, acceptsDataLoss: Bool, lock: DirectoryLock, base: String?) throws {
+    init(files: DataFiles, acceptsDataLoss: Bool, lock: DirectoryLock, pageCacheBytes: Int, base: String?) throws {
         self.files = files
+        self.pageCacheBytes = pageCacheBytes
         self.lock = lock
         self.base = base
         notes = try files.close()
@@ -60,18 +62,20 @@ struct SQLiteStart {
 
     private static func name(over base: String?) -> String { base.map { "\(vfs)-\($0)" } ?? vfs }
 
-    static func configuration(label: String) -> Configuration {
+    private static func configuration(label: String, cacheBytes: Int) -> Configuration {
         var configuration = Configuration()
         configuration.label = label
         configuration.prepareDatabase { database in
-            try database.execute(sql: "PRAGMA cache_size = -65536")
+            // Less than 0 means KiB and not pages.
+            try database.execute(sql: "PRAGMA cache_size = -\(cacheBytes >> 10)")
             try database.execute(sql: "PRAGMA temp_store = MEMORY")
         }
         return configuration
     }
 
-    static func readerConfiguration() -> Configuration {
-        var configuration = configuration(label: "roost.reader")
+    /// The readers share one half of the cache. The other one is the writer's, which reads what it changes.
+    func readerConfiguration(of count: Int) -> Configuration {
+        var configuration = Self.configuration(label: "roost.reader", cacheBytes: pageCacheBytes / 2 / max(1, count))
         configuration.readonly = true
         return configuration
     }
@@ -86,7 +90,7 @@ struct SQLiteStart {
     /// Opens the writer. Nothing is written into a database that is there.
     func open() throws -> DatabaseQueue {
         try Self.register(base: base)
-        var configuration = Self.configuration(label: "roost.writer")
+        var configuration = Self.configuration(label: "roost.writer", cacheBytes: pageCacheBytes / 2)
         let logFrames = logFrames
         configuration.prepareDatabase { database in
             let connection = database.sqliteConnection

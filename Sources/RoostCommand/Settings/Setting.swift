@@ -94,6 +94,9 @@ extension Setting {
     static let memoryLimit = Setting(
         name: "memory-limit", kind: .wholeOrNone(128...1_048_576), standard: .whole(0),
         help: "MiB of memory that the process may use; 0 for no limit. Near it, less is buffered for clients.")
+    static let pageCache = Setting(
+        name: "page-cache", kind: .whole(4...1_048_576), standard: .whole(32),
+        help: "MiB of database pages that the server caches. The system caches the file too. Not for PostgreSQL.")
     static let trustedProxies = Setting(
         name: "trusted-proxies", kind: .text, standard: .text("none"),
         help: "Addresses and networks of proxies whose X-Forwarded-For tells the client's address, as 10.0.0.0/8,::1.")
@@ -120,11 +123,11 @@ extension Setting {
     static let tokenAudience = Setting(
         name: "token-audience", kind: .text, standard: .text("any"), help: "What the claim aud of every token must hold.")
     static let tokenLifetimeMax = Setting(
-        name: "token-lifetime-max", kind: .whole(60...Limits.tokenLifetimeSecondsMost),
+        name: "token-lifetime-max", kind: .whole(60...Limits.tokenLifetimeSecondsMax),
         standard: .whole(AppOptions.tokenLifetimeSecondsStandard),
         help: "Seconds for which a token may be good. The same on all nodes of a cluster.")
     static let channelsPerUser = Setting(
-        name: "channels-per-user", kind: .whole(1...Limits.channelsPerUserMost), standard: .whole(AppOptions().channelsPerUser),
+        name: "channels-per-user", kind: .whole(1...Limits.channelsPerUserMax), standard: .whole(AppOptions().channelsPerUser),
         help: "Channels that one user may be a member of. The same on all nodes of a cluster.")
     static let historyForNewMembers = Setting(
         name: "history-for-new-members", kind: .flag, standard: .flag(AppOptions().showsHistoryToNewMembers),
@@ -139,10 +142,8 @@ extension Setting {
     static let all = [
         data, database, bus, busPrefix, lanes, lockTimeout, presenceTimeout, host, port, allowOrigin, logLevel, drainWindow,
         connectionsMax,
-        unauthenticatedConnectionsPerAddress, connectionsPerUser, requestsPerUser, memoryBudget, memoryLimit, trustedProxies,
-        pingInterval,
-        idleTimeout,
-        authenticationTimeout, eventLoops, tokenKeys, tokenIssuer, tokenAudience, tokenLifetimeMax, channelTypes, channelsPerUser,
+        unauthenticatedConnectionsPerAddress, connectionsPerUser, requestsPerUser, memoryBudget, memoryLimit, pageCache,
+        trustedProxies, pingInterval, idleTimeout, authenticationTimeout, eventLoops, tokenKeys, tokenIssuer, tokenAudience, tokenLifetimeMax, channelTypes, channelsPerUser,
         historyForNewMembers, confusableNames,
     ]
 

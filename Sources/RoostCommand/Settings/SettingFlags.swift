@@ -21,6 +21,7 @@ struct SettingFlags: ParsableArguments {
     @Option(help: Setting.requestsPerUser.flagHelp) var requestsPerUser: String?
     @Option(help: Setting.memoryBudget.flagHelp) var memoryBudget: String?
     @Option(help: Setting.memoryLimit.flagHelp) var memoryLimit: String?
+    @Option(help: Setting.pageCache.flagHelp) var pageCache: String?
     @Option(help: Setting.trustedProxies.flagHelp) var trustedProxies: String?
     @Option(help: Setting.pingInterval.flagHelp) var pingInterval: String?
     @Option(help: Setting.idleTimeout.flagHelp) var idleTimeout: String?
@@ -44,7 +45,7 @@ struct SettingFlags: ParsableArguments {
             (.logLevel, logLevel), (.drainWindow, drainWindow),
             (.connectionsMax, connectionsMax), (.unauthenticatedConnectionsPerAddress, unauthenticatedConnectionsPerAddress),
             (.connectionsPerUser, connectionsPerUser), (.requestsPerUser, requestsPerUser), (.memoryBudget, memoryBudget),
-            (.memoryLimit, memoryLimit),
+            (.memoryLimit, memoryLimit), (.pageCache, pageCache),
             (.trustedProxies, trustedProxies), (.pingInterval, pingInterval), (.idleTimeout, idleTimeout),
             (.authenticationTimeout, authenticationTimeout), (.eventLoops, eventLoops),
             (.tokenKeys, tokenKeys), (.tokenIssuer, tokenIssuer), (.tokenAudience, tokenAudience),

@@ -108,6 +108,7 @@ struct Settings: Sendable {
         configuration.requestsPerUserMax = whole(.requestsPerUser)
         configuration.memoryBudgetBytes = whole(.memoryBudget) << 20
         configuration.memoryLimitBytes = whole(.memoryLimit) == 0 ? nil : whole(.memoryLimit) << 20
+        configuration.pageCacheBytes = whole(.pageCache) << 20
         if text(.trustedProxies) != "none" {
             configuration.trustedProxies = text(.trustedProxies).split(separator: ",").map {
                 $0.trimmingCharacters(in: .whitespaces)

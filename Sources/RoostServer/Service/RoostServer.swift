@@ -68,6 +68,8 @@ public struct RoostServer: Service {
         /// What the process may take of the machine's memory, 128 MiB at least; nil for no limit. Near it less is held for clients, and past
         /// seven eighths of it no new connections are served.
         public var memoryLimitBytes: Int?
+        /// Pages of a database on SQLite that its connections cache together.
+        public var pageCacheBytes = SQLiteDatabase.standardPageCacheBytes
         /// Addresses and networks of the proxies whose `X-Forwarded-For` is believed, as `10.0.0.0/8`.
         public var trustedProxies: [String] = []
         /// How often a socket is pinged.
@@ -114,7 +116,7 @@ public struct RoostServer: Service {
     private let tokenFiles: TokenKeyFiles
     private let readiness = Readiness()
     private let connections: Connections
-    private let memoryWatch: MemoryWatch?
+    private let memoryWatch: MemoryWatch
     private let listener: Listener
     private let onRunning: @Sendable (_ port: Int) async -> Void
 
@@ -221,7 +223,7 @@ public struct RoostServer: Service {
             throw error
         }
         effects.start()
-        memoryWatch?.start()
+        memoryWatch.start()
         readiness.setServing(true)
         await onRunning(channel.localAddress?.port ?? configuration.port)
         await waitUntilStopped()
@@ -232,7 +234,7 @@ public struct RoostServer: Service {
         channel.close(promise: nil)
         connections.closeAll()
         await connections.waitForHandlers(atMost: .milliseconds(250))
-        memoryWatch?.stop()
+        memoryWatch.stop()
         try await end(control)
     }
 
@@ -341,9 +343,9 @@ extension Listener {
 }
 
 extension MemoryWatch {
-    fileprivate convenience init?(_ configuration: RoostServer.Configuration, _ connections: Connections) {
-        guard let limit = configuration.memoryLimitBytes else { return nil }
-        self.init(limitBytes: limit, budgetBytes: configuration.memoryBudgetBytes, connections: connections)
+    fileprivate convenience init(_ configuration: RoostServer.Configuration, _ connections: Connections) {
+        self.init(
+            limitBytes: configuration.memoryLimitBytes, budgetBytes: configuration.memoryBudgetBytes, connections: connections)
     }
 }
 

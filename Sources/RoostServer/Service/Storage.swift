@@ -25,7 +25,8 @@ struct Storage {
                     "A bus is for several nodes, and they need a database that they share. Name one with --database postgres://…")
             }
             let file = try SQLiteDatabase(
-                directory: configuration.dataDirectory, acceptsDataLoss: configuration.acceptsDataLoss)
+                directory: configuration.dataDirectory, acceptsDataLoss: configuration.acceptsDataLoss,
+                pageCacheBytes: configuration.pageCacheBytes)
             for note in file.notes { logger.warning("\(note)") }
             for loss in file.losses { logger.error("Data is lost, which --accept-data-loss accepts. \(loss)") }
             if configuration.acceptsDataLoss, file.losses.isEmpty {
