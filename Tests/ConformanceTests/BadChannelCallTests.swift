@@ -229,7 +229,7 @@ import Testing
     @Test("§8.7 AM-35 AM-36 SB-09 SB-11 SB-12 R01 R10 attributes outside their limits are refused")
     func attribute() async throws { try await check(Self.attributes) }
 
-    @Test("§8.7 AM-07 AM-08 SB-26 R27 R28 times, throttles and flags outside their limits are refused")
+    @Test("§8.7 AM-07 AM-08 SB-26 R27 R28 times, rate limits and flags outside their limits are refused")
     func state() async throws { try await check(Self.states) }
 
     @Test("§8.7 AM-32 AM-34 AM-39 SB-31 MN-14 R09 R15 unknown filters and forged cursors are refused")

@@ -78,7 +78,7 @@ extension Case {
         Case("of none", as: "ann", UnsilenceChannel(channel: "general")),
         Case("for a time", as: "ann", SetRateLimit(channel: "general", messages: 1, windowSeconds: 1, seconds: 3600)),
         Case("for ever", as: "ann", SetRateLimit(channel: "cold", messages: 1, windowSeconds: 1)),
-        Case("of a throttle", as: "ann", RemoveRateLimit(channel: "cold")),
+        Case("of a rate limit", as: "ann", RemoveRateLimit(channel: "cold")),
         Case("of none", as: "ann", RemoveRateLimit(channel: "general")),
 
         Case("until the next message", as: "bob", HideChannel(channel: "general")),

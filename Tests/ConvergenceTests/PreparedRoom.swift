@@ -9,7 +9,7 @@ import RoostTestSupport
 ///   cid isn't in `left` any more.
 /// - Into `team`, a group whose members hear of invitations, and into `club`, where only the concerned do, dan is invited by bob. In `team` bob
 ///   is an operator and cid a scribe.
-/// - `pair` and `talk` are the channels of just ann and bob, `echo` is ephemeral, `cold` is frozen, silenced and throttled, `salon` has a type
+/// - `pair` and `talk` are the channels of just ann and bob, `echo` is ephemeral, `cold` is frozen, silenced and rate-limited, `salon` has a type
 ///   of the operator's own, and in `news` only admins write.
 struct PreparedRoom {
     static let users: [UserID] = ["ann", "bob", "cid", "dan", "eve"]

@@ -25,7 +25,7 @@ final class AskedChannels: ChannelSource {
     /// - Parameter ask: has ``connected()`` called in a moment, once for all that happens until then.
     init(_ query: ChannelQuery, pageSize: Int, chat: Chat, ask: @escaping @MainActor () -> Void) {
         self.query = query
-        self.pageSize = min(pageSize, Limits.channelPage.most)
+        self.pageSize = min(pageSize, Limits.channelPage.max)
         self.chat = chat
         self.ask = ask
     }

@@ -98,7 +98,7 @@ public final class InvitationList {
             return
         }
         isAsking = true
-        var page = ListMyInvitations(limit: Limits.memberPage.most)
+        var page = ListMyInvitations(limit: Limits.memberPage.max)
         repeat {
             // Without a connection there will be another occasion.
             guard let answer = try? await chat.call(page) else { break }

@@ -39,7 +39,7 @@ public final class MemberList {
     init(_ question: Question, pageSize: Int, in chat: Chat) {
         self.chat = chat
         self.question = question
-        self.pageSize = min(max(1, pageSize), Limits.memberPage.most)
+        self.pageSize = min(max(1, pageSize), Limits.memberPage.max)
         switch question {
         case .list(let list): roster = MemberRoster(sort: list.sort ?? .firstCreated, order: list.order, roles: list.roles)
         case .search(let search): roster = MemberRoster(sort: .lastCreated, roles: search.roles)

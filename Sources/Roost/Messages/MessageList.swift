@@ -31,7 +31,7 @@ public final class MessageList {
         channelId = channel
         user = chat.user
         driver = chat.driver
-        self.pageSize = min(max(pageSize, 1), Limits.historyPage.most)
+        self.pageSize = min(max(pageSize, 1), Limits.historyPage.max)
         limit = self.pageSize
         let changes = Task { [weak self, driver] in
             guard let changes = await driver.changes(of: .channel(channel)) else { return }

@@ -56,7 +56,7 @@ public struct PolicyChanges: Hashable, Sendable {
     /// Throws `immutable_field` when a channel of a type may not differ in this, and `invalid_argument` when only types decide it.
     public func validate(forChannelOf policy: ChannelPolicy, field: String) throws(RoostError) {
         for name in names {
-            if name.knob.isOfTypes {
+            if name.knob.isDecidedByType {
                 throw .invalidArgument("\(field).\(name.rawValue)", "is decided by the type, not by a channel")
             }
             guard !policy.fixed.contains(name) else {

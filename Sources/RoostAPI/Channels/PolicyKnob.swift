@@ -9,7 +9,7 @@ extension PolicyName {
     /// through it, so that what a policy decides is named here and as a property, and in no other list.
     private var row: PolicyKnob {
         switch self {
-        case .create: PolicyKnob(self, \.create, isOfTypes: true)
+        case .create: PolicyKnob(self, \.create, isDecidedByType: true)
         case .discovery: PolicyKnob(self, \.discovery)
         case .join: PolicyKnob(self, \.join)
         case .leave: PolicyKnob(self, \.leave)
@@ -21,13 +21,13 @@ extension PolicyName {
         case .update: PolicyKnob(self, \.update)
         // A policy that was written before this existed leaves it to those whom it leaves changes of attributes to.
         case .updatePolicy:
-            PolicyKnob(self, \.updatePolicy, isOfTypes: true, whenAbsent: { $0.update == .nobody ? .nobody : .operators })
+            PolicyKnob(self, \.updatePolicy, isDecidedByType: true, whenAbsent: { $0.update == .nobody ? .nobody : .operators })
         case .moderate: PolicyKnob(self, \.moderate)
         case .delete: PolicyKnob(self, \.delete)
-        case .usersAtCreation: PolicyKnob(self, \.usersAtCreation, isOfTypes: true)
-        case .invitationAudience: PolicyKnob(self, \.invitationAudience, isOfTypes: true)
-        case .distinct: PolicyKnob(self, \.distinct, isOfTypes: true)
-        case .allowsEphemeral: PolicyKnob(self, \.allowsEphemeral, isOfTypes: true)
+        case .usersAtCreation: PolicyKnob(self, \.usersAtCreation, isDecidedByType: true)
+        case .invitationAudience: PolicyKnob(self, \.invitationAudience, isDecidedByType: true)
+        case .distinct: PolicyKnob(self, \.distinct, isDecidedByType: true)
+        case .allowsEphemeral: PolicyKnob(self, \.allowsEphemeral, isDecidedByType: true)
         case .maxMembers: PolicyKnob(self, \.maxMembers)
         }
     }
@@ -52,7 +52,7 @@ package struct PolicyKnob: Sendable {
     package let name: PolicyName
     /// Whether only a type decides it, not a channel: what matters at its creation, whom pending invitations were told to, and who may change all
     /// this.
-    package let isOfTypes: Bool
+    package let isDecidedByType: Bool
     package let path: any PartialKeyPath<ChannelPolicy> & Sendable
     let copy: @Sendable (_ from: ChannelPolicy, _ to: inout ChannelPolicy) -> Void
     let decode: @Sendable (KeyedDecodingContainer<Key>, _ to: inout ChannelPolicy) throws -> Void
@@ -62,12 +62,12 @@ package struct PolicyKnob: Sendable {
     let write: @Sendable (_ from: ChannelPolicy, inout JSONBytes) -> Void
 
     fileprivate init<Value: PolicyValue>(
-        _ name: PolicyName, _ path: any WritableKeyPath<ChannelPolicy, Value> & Sendable, isOfTypes: Bool = false,
+        _ name: PolicyName, _ path: any WritableKeyPath<ChannelPolicy, Value> & Sendable, isDecidedByType: Bool = false,
         whenAbsent: (@Sendable (ChannelPolicy) -> Value)? = nil
     ) {
         self.name = name
         self.path = path
-        self.isOfTypes = isOfTypes
+        self.isDecidedByType = isDecidedByType
         let key = Key(stringValue: name.rawValue)
         copy = { $1[keyPath: path] = $0[keyPath: path] }
         decode = { container, policy in

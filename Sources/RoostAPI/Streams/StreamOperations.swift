@@ -116,8 +116,8 @@ public struct Resume: Operation {
 
     public func validate() throws(RoostError) {
         try Limits.check(seq: after, field: "after")
-        guard channels.count <= Limits.channelsPerUserMost else {
-            throw .limitExceeded("channels", limit: Limits.channelsPerUserMost, unit: "channels")
+        guard channels.count <= Limits.channelsPerUserMax else {
+            throw .limitExceeded("channels", limit: Limits.channelsPerUserMax, unit: "channels")
         }
         for (channel, seq) in channels {
             try ChannelID(channel).validate(field: "channels")

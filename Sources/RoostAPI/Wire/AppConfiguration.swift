@@ -44,12 +44,12 @@ public struct AppOptions: Codable, Hashable, Sendable {
     /// Throws when a number is outside its limits.
     public func validate() throws(RoostError) {
         guard channelsPerUser >= 1 else { throw .invalidArgument("channelsPerUser", "must be 1 or more") }
-        guard channelsPerUser <= Limits.channelsPerUserMost else {
-            throw .limitExceeded("channelsPerUser", limit: Limits.channelsPerUserMost, unit: "channels")
+        guard channelsPerUser <= Limits.channelsPerUserMax else {
+            throw .limitExceeded("channelsPerUser", limit: Limits.channelsPerUserMax, unit: "channels")
         }
         guard tokenLifetimeSecondsMax >= 1 else { throw .invalidArgument("tokenLifetimeSecondsMax", "must be 1 or more") }
-        guard tokenLifetimeSecondsMax <= Limits.tokenLifetimeSecondsMost else {
-            throw .limitExceeded("tokenLifetimeSecondsMax", limit: Limits.tokenLifetimeSecondsMost, unit: "seconds")
+        guard tokenLifetimeSecondsMax <= Limits.tokenLifetimeSecondsMax else {
+            throw .limitExceeded("tokenLifetimeSecondsMax", limit: Limits.tokenLifetimeSecondsMax, unit: "seconds")
         }
     }
 }

@@ -130,7 +130,7 @@ extension UnwatchedFrame: WireWritable {
 public enum CloseCode: UInt16, CaseIterable, Sendable {
     /// The server stops; come back as the `closing` frame said (RFC 6455's registry: service restart).
     case restart = 1012
-    /// No token, or one that is no good. Get another before connecting anew.
+    /// No token, or an invalid one. Get another before connecting again.
     case unauthenticated = 4001
     /// The token has expired. Get another and connect anew.
     case tokenExpired = 4002
@@ -149,7 +149,7 @@ public enum CloseCode: UInt16, CaseIterable, Sendable {
     public var meaning: String {
         switch self {
         case .restart: "The server restarts. Connect anew when the closing frame said, and resume."
-        case .unauthenticated: "No token, or one that is no good. Get another before connecting anew."
+        case .unauthenticated: "No token, or an invalid one. Get another before connecting again."
         case .tokenExpired: "The token has expired. Get another and connect anew."
         case .authenticationTimeout: "No token within the time allowed. Connect anew and authenticate at once."
         case .tokenRevoked: "The token was revoked. Get another and connect anew."

@@ -25,7 +25,7 @@ public enum Limits {
     /// Users fetched by one call.
     public static let usersPerCall = 100
     /// Channels that one user may be a member of: an app's option goes up to this.
-    public static let channelsPerUserMost = 20_000
+    public static let channelsPerUserMax = 20_000
     /// Members of a group or a conversation where nothing sets another number (SB-01).
     public static let membersPerGroup = 100
     /// Characters of a channel's data, and of the address of its picture.
@@ -51,18 +51,18 @@ public enum Limits {
     /// Hours for which an idempotency key is kept (SB-12).
     public static let idempotencyKeyHours = 24
     /// Seconds that a token may be good: an app's option goes up to these ten years.
-    public static let tokenLifetimeSecondsMost = 3650 * 86_400
+    public static let tokenLifetimeSecondsMax = 3650 * 86_400
     /// Single tokens whose revocation is remembered at one time.
     public static let revokedTokens = 100_000
     /// Members of a channel where its type sets no lower number (AM-01).
     public static let membersPerChannel = 300_000
     /// Rows of a page: the default and the most.
-    public static let historyPage = (standard: 30, most: 100)
-    public static let memberPage = (standard: 30, most: 100)
-    public static let channelPage = (standard: 20, most: 100)
-    public static let effectPage = (standard: 30, most: 100)
+    public static let historyPage = (standard: 30, max: 100)
+    public static let memberPage = (standard: 30, max: 100)
+    public static let channelPage = (standard: 20, max: 100)
+    public static let effectPage = (standard: 30, max: 100)
     /// Changed messages and members that one answer to a resume or to changes carries.
-    public static let changesPage = (standard: 500, most: 1000)
+    public static let changesPage = (standard: 500, max: 1000)
     /// Messages missed in one channel above which a resume answers with the newest page instead of with each of them.
     public static let resumeMessagesPerChannel = 500
     /// Newest messages that come with a channel which is fresh to the client.
@@ -124,10 +124,10 @@ extension Limits {
     }
 
     /// The size of a page: the default when none is asked for; throws when it is outside 1 to the most.
-    public static func page(_ limit: Int?, _ bounds: (standard: Int, most: Int)) throws(RoostError) -> Int {
+    public static func page(_ limit: Int?, _ bounds: (standard: Int, max: Int)) throws(RoostError) -> Int {
         guard let limit else { return bounds.standard }
         guard limit >= 1 else { throw .invalidArgument("limit", "must be 1 or more") }
-        guard limit <= bounds.most else { throw .limitExceeded("limit", limit: bounds.most, unit: "rows") }
+        guard limit <= bounds.max else { throw .limitExceeded("limit", limit: bounds.max, unit: "rows") }
         return limit
     }
 
@@ -165,14 +165,14 @@ extension Limits {
     static func check(name: String, field: String) throws(RoostError) {
         guard !name.isEmpty else { throw .invalidArgument(field, "must not be empty") }
         guard name.utf8.count <= typeNameLength else { throw .limitExceeded(field, limit: typeNameLength, unit: "characters") }
-        let isLawful = name.utf8.allSatisfy { byte in
+        let isValid = name.utf8.allSatisfy { byte in
             switch byte {
             case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "_"):
                 true
             default: false
             }
         }
-        guard isLawful else { throw .invalidArgument(field, "must hold only a to z, 0 to 9, '-' and '_'") }
+        guard isValid else { throw .invalidArgument(field, "must hold only a to z, 0 to 9, '-' and '_'") }
     }
 
     /// Throws unless the text is empty or the address of a picture: http or https, without white space or control characters.
@@ -201,7 +201,7 @@ extension Limits {
         "membersPerChannel": membersPerChannel, "membersPerGroup": membersPerGroup,
         "pendingInvitationsPerChannel": pendingInvitationsPerChannel, "pendingInvitationsPerUser": pendingInvitationsPerUser,
         "channelTypes": channelTypes, "channelRoles": channelRoles, "filterValues": filterValues, "rolesPerQuery": rolesPerQuery,
-        "historyPage": historyPage.most, "memberPage": memberPage.most, "channelPage": channelPage.most,
+        "historyPage": historyPage.max, "memberPage": memberPage.max, "channelPage": channelPage.max,
         "frameSizeBytes": frameSizeBytes, "messageSizeBytes": messageSizeBytes, "bodySizeBytes": bodySizeBytes,
         "jsonValues": jsonValues, "rateLimitMessages": rateLimitMessages, "rateLimitWindowSeconds": rateLimitWindowSeconds,
         "idempotencyKeyHours": idempotencyKeyHours, "revokedTokens": revokedTokens,

@@ -24,33 +24,8 @@ extension Operation {
     public static var isReadOnly: Bool { method == .get }
 }
 
-/// The methods of HTTP that operations use.
-public enum HTTPMethod: String, Sendable {
-    case get = "GET"
-    case post = "POST"
-    case put = "PUT"
-    case patch = "PATCH"
-    case delete = "DELETE"
-}
-
 /// The answer of an operation that has nothing to tell but that it was done.
 public struct Done: Codable, Hashable, Sendable {
     // derived: init
     public init() {}
-}
-
-/// One page of a list and where the next one begins.
-public struct Page<Item: Codable & Hashable & Sendable>: Codable, Hashable, Sendable {
-    public var items: [Item]
-    /// Give it back to read the next page; absent on the last page. Opaque: don't read or build one.
-    public var nextCursor: String?
-    /// Give it back to read the page before this one; absent on the first page, and for lists that go one way.
-    public var previousCursor: String?
-
-    // derived: init
-    public init(items: [Item], nextCursor: String? = nil, previousCursor: String? = nil) {
-        self.items = items
-        self.nextCursor = nextCursor
-        self.previousCursor = previousCursor
-    }
 }

@@ -66,12 +66,12 @@ struct ClientListBenchmark: Benchmark {
 /// One user in very many channels, each with a few messages that are unread.
 enum ChannelListWorld {
     static let messagesPerChannel = 3
-    static let settings = ["--channels-per-user", "\(Limits.channelsPerUserMost)"]
+    static let settings = ["--channels-per-user", "\(Limits.channelsPerUserMax)"]
 
     static func fill(_ directory: URL, user: UserID, writer: UserID, count: Int) throws -> [ChannelID] {
         let channels = (0..<count).map { ChannelID("channel-\($0)") }
         try Seed.fill(directory) { seed in
-            seed.options.channelsPerUser = Limits.channelsPerUserMost
+            seed.options.channelsPerUser = Limits.channelsPerUserMax
             try seed.addUsers([user, writer])
             try seed.forEach(channels) { batch, channel in
                 try batch.perform(CreateChannel(channel: channel, displayName: "Name of \(channel)", users: [user]), as: writer)

@@ -14,7 +14,7 @@ struct PageOptions: ParsableArguments {
         through connection: CallConnection, _ operation: (_ limit: Int?, _ cursor: String?) -> Call
     ) async throws -> Page<Item> where Call.Response == Page<Item> {
         // Who wants all of them wants them in as few answers as possible.
-        let limit = limit ?? (all ? Limits.memberPage.most : nil)
+        let limit = limit ?? (all ? Limits.memberPage.max : nil)
         var page = try await connection.call(operation(limit, cursor))
         while all, let cursor = page.nextCursor {
             let next = try await connection.call(operation(limit, cursor))

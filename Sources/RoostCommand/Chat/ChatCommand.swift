@@ -13,7 +13,7 @@ struct ChatCommand: AsyncParsableCommand {
             In a terminal it takes the whole screen. In a pipe, or with --plain, it sends each line of standard input and prints each message \
             as a line, and ends when its input has ended and the server has everything.
 
-            A line that begins with a slash is a command, like /join random or /invite bob: /help tells them all. Two slashes begin a message that \
+            A line that begins with a slash is a command, like /join random or /invite bob: /help lists them all. Two slashes begin a message that \
             begins with one.
             """)
 

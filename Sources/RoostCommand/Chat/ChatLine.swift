@@ -25,7 +25,7 @@ enum ChatLine: Hashable {
         let typed = String(line.dropFirst().prefix { !$0.isWhitespace })
         let rest = line.dropFirst(1 + typed.count).drop(while: \.isWhitespace)
         guard let command = ChatHelp.command(typed.lowercased()) else {
-            self = .refused("/\(typed.safe()) isn't a command; /help tells them, //\(typed.safe()) sends it as a text")
+            self = .refused("/\(typed.safe()) isn't a command; /help lists them, //\(typed.safe()) sends it as a text")
             return
         }
         var words = Words(String(rest))

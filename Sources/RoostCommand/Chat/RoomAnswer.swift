@@ -63,7 +63,7 @@ extension Room {
     // MARK: Members
 
     private func members() async throws -> RoomAnswer {
-        let page = try await chat.call(ListMembers(channel: channel.id, limit: Limits.memberPage.most))
+        let page = try await chat.call(ListMembers(channel: channel.id, limit: Limits.memberPage.max))
         let rows = page.items.map { entry in
             [entry.isOnline ? "●" : "○", Self.name(of: entry), entry.member.role.rawValue]
         }
@@ -73,7 +73,7 @@ extension Room {
     }
 
     private func who() async throws -> RoomAnswer {
-        let page = try await chat.call(ListMembers(channel: channel.id, limit: Limits.memberPage.most))
+        let page = try await chat.call(ListMembers(channel: channel.id, limit: Limits.memberPage.max))
         let watched = try await chat.call(WatchChannel(channel: channel.id, limit: 1))
         let online = page.items.filter(\.isOnline).map(Self.name(of:))
         let watchers = watched.watchers.sorted { $0.key < $1.key }.map { Self.name(of: $0.value) }
@@ -103,7 +103,7 @@ extension Room {
     // MARK: Channels
 
     private func list(hidden: Bool) async throws -> RoomAnswer {
-        let page = try await chat.call(QueryChannels(hidden: hidden ? .hiddenOnly : nil, limit: Limits.channelPage.most))
+        let page = try await chat.call(QueryChannels(hidden: hidden ? .hiddenOnly : nil, limit: Limits.channelPage.max))
         guard !page.items.isEmpty else {
             return RoomAnswer(hidden ? "no channel of yours is hidden" : "you have no channels; /create ID makes one")
         }
@@ -128,7 +128,7 @@ extension Room {
     // MARK: Invitations
 
     private func invitations() async throws -> RoomAnswer {
-        let page = try await chat.call(ListMyInvitations(limit: Limits.memberPage.most))
+        let page = try await chat.call(ListMyInvitations(limit: Limits.memberPage.max))
         guard !page.items.isEmpty else { return RoomAnswer("no invitation waits for you") }
         return RoomAnswer(
             ["/accept ID or /decline ID answers:"] + page.items.map(Self.line)
@@ -146,7 +146,7 @@ extension Room {
         into id: ChannelID?, _ command: String, answer: (ChannelID) async throws -> RoomAnswer
     ) async throws -> RoomAnswer {
         if let id { return try await answer(id) }
-        let page = try await chat.call(ListMyInvitations(limit: Limits.memberPage.most))
+        let page = try await chat.call(ListMyInvitations(limit: Limits.memberPage.max))
         guard let first = page.items.first else { return RoomAnswer("no invitation waits for you") }
         guard page.items.count == 1 else {
             return RoomAnswer(["Which one? \(command) ID"] + page.items.map(Self.line))

@@ -66,9 +66,9 @@ struct MetricsCheck {
     private static let lateSecondsMax = 60.0
 
     private func connections() -> Finding? {
-        guard let open = values["roost_connections"], let most = values["roost_connections_max"], most > 0 else { return nil }
-        let found = "\(Int(open)) of \(Int(most))"
-        guard open / most <= 0.8 else {
+        guard let open = values["roost_connections"], let limit = values["roost_connections_max"], limit > 0 else { return nil }
+        let found = "\(Int(open)) of \(Int(limit))"
+        guard open / limit <= 0.8 else {
             return Finding(
                 "connections", .warn, found,
                 advice: "Raise connections-max and the limit on open files, or see in /metrics of which state they are")
@@ -90,16 +90,16 @@ struct MetricsCheck {
     }
 
     private func files() -> Finding? {
-        guard let open = values["process_open_fds"], let most = values["process_max_fds"], most > 0,
+        guard let open = values["process_open_fds"], let limit = values["process_max_fds"], limit > 0,
             let connections = values["roost_connections_max"]
         else { return nil }
-        let found = "\(Int(open)) of \(Int(most)) that the server may have"
-        guard most >= connections else {
+        let found = "\(Int(open)) of \(Int(limit)) that the server may have"
+        guard limit >= connections else {
             return Finding(
                 "open files of the process", .warn, "\(found), and connections-max is \(Int(connections))",
                 advice: "At the limit nobody can connect: raise it (LimitNOFILE in a systemd unit), or lower connections-max")
         }
-        guard open / most <= 0.8 else {
+        guard open / limit <= 0.8 else {
             return Finding("open files of the process", .warn, found, advice: "At the limit nobody can connect: raise it")
         }
         return Finding("open files of the process", .ok, found)

@@ -47,15 +47,15 @@ struct Effects: AsyncParsableCommand {
 
         func run() async throws {
             try await options.run { connection in
-                guard !all else { return try await retryAll(through: connection) }
-                let done = try await connection.call(RetryEffect(kind: kind ?? "", key: key))
+                guard let kind else { return try await retryAll(through: connection) }
+                let done = try await connection.call(RetryEffect(kind: kind, key: key))
                 try options.show(done, ["It is tried again now."])
             }
         }
 
         private func retryAll(through connection: CallConnection) async throws {
             var dead: [DeadEffect] = []
-            var list = ListDeadEffects(limit: Limits.effectPage.most)
+            var list = ListDeadEffects(limit: Limits.effectPage.max)
             repeat {
                 let page = try await connection.call(list)
                 dead += page.items

@@ -28,12 +28,12 @@ enum OpenFileLimit {
             limit.rlim_cur = limit.rlim_max
             setrlimit(resource, &limit)
         }
-        let most = current.soft
-        if most < connectionsMax + reserve {
-            let possible = max(1, most - reserve)
+        let openFilesMax = current.soft
+        if openFilesMax < connectionsMax + reserve {
+            let possible = max(1, openFilesMax - reserve)
             logger.warning(
                 """
-                The limit on open files (\(most)) is too low for connections-max (\(connectionsMax)): \(possible) are taken. \
+                The limit on open files (\(openFilesMax)) is too low for connections-max (\(connectionsMax)): \(possible) are taken. \
                 Raise it with ulimit -n.
                 """)
             return possible

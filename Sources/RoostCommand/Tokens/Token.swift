@@ -71,7 +71,7 @@ extension AppRole {
         switch self {
         case .user: "people"
         case .guest: "visitors: read what is open, neither join nor write"
-        case .moderator: "who keeps order: does in channels what operators do"
+        case .moderator: "a moderator: does what operators do, in every channel"
         case .admin: "your console: may do what no type forbids to all"
         case .service: "your backend: as an admin, or for a user (Roost-Act-As)"
         }

@@ -88,13 +88,7 @@ extension UpdateChannel: Handled {
             throw RoostError.limitExceeded("isDistinct", limit: Limits.membersPerGroup, unit: "members of a distinct channel")
         }
         // Who is asked belongs to the set, as when the channel is created with them.
-        let sql: SQL = """
-            SELECT user_id FROM members WHERE channel_id = \(access.channelId) AND state = \(MembershipState.member)
-            UNION ALL
-            SELECT user_id FROM invitations WHERE channel_id = \(access.channelId) AND state = \(InvitationState.pending)
-            """
-        let members: [UserID] = try context.transaction.rows(sql) { $0.identifier() }
-        let key = DistinctKey.of(access.type, members: members)
+        let key = DistinctKey.of(access.type, members: try context.transaction.membersAndInvited(of: access.channelId))
         guard try context.transaction.distinctChannel(key) == nil else {
             throw RoostError(.alreadyExists, "These members have a distinct channel already.", field: "isDistinct")
         }
@@ -137,11 +131,7 @@ extension DeleteChannel: Handled {
         var access = try context.require(.channelDelete, in: channel)
         guard access.deletedAt == nil else { return Done() }
         let id = access.channelId
-        let waiting: SQL = """
-            SELECT \(Invitation.columns) FROM invitations i WHERE i.channel_id = \(id) AND i.state = \(InvitationState.pending)
-            ORDER BY i.user_id
-            """
-        _ = try context.end(try context.transaction.rows(waiting) { try Invitation(reading: &$0) }, as: .withdrawn, in: &access)
+        _ = try context.end(try context.transaction.pendingInvitations(to: id), as: .withdrawn, in: &access)
 
         let seq = access.counters.advance(at: context.now)
         access.counters.memberCount = 0

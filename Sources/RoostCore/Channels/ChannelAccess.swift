@@ -11,7 +11,7 @@ struct ChannelAccess {
     var isDistinct: Bool
     let isEphemeral: Bool
     var isFrozen: Bool
-    var mutedUntil: Timestamp?
+    var silencedUntil: Timestamp?
     let deletedAt: Timestamp?
     /// The counters as they are now.
     var counters: ChannelCounters
@@ -61,7 +61,7 @@ struct ChannelAccess {
     /// What the permission table is asked about.
     var facts: Permissions.Facts {
         Permissions.Facts(
-            policy: policy, isDeleted: deletedAt != nil, isFrozen: isFrozen, silencedUntil: mutedUntil,
+            policy: policy, isDeleted: deletedAt != nil, isFrozen: isFrozen, silencedUntil: silencedUntil,
             own: own.map { own in
                 Permissions.Facts.Own(
                     definition: own.definition, isMember: own.row.state == .member, mutedUntil: own.row.mutedUntil,
@@ -84,12 +84,7 @@ extension Transaction {
     func access(to channel: ChannelID, of user: UserID, for permission: Permission) throws -> ChannelAccess? {
         guard var access = try access(to: channel, of: user) else { return nil }
         if permission.row.traits.contains(.afterwards), !access.isMember, access.invitation == nil {
-            let sql: SQL = """
-                SELECT 1 FROM invitations
-                WHERE channel_id = \(access.channelId) AND user_id = \(user)
-                AND state IN (\(InvitationState.declined), \(InvitationState.withdrawn)) LIMIT 1
-                """
-            access.hadInvitation = try first(sql) { _ in true } ?? false
+            access.hadInvitation = try hadInvitation(user, to: access.channelId)
         }
         return access
     }
@@ -101,7 +96,7 @@ extension Transaction {
         }
         guard let (row, own) = found else { return nil }
         var access = ChannelAccess(of: channel, row, policy: try effectivePolicy(of: row.type, row.policy), own)
-        if let own = access.own, RoleDefinition.builtIn(own.row.role) == nil { access.own?.definition = try role(own.row.role) }
+        try access.own?.lookUpRole(in: self)
         if !access.isMember { access.invitation = try invitation(of: user, to: channel, .pending) }
         return access
     }
@@ -147,7 +142,7 @@ extension ChannelAccess {
         let type: ChannelType
         let policy: OwnPolicy  // inline
         let isDistinct, isEphemeral, isFrozen: Bool
-        let mutedUntil, deletedAt: Timestamp?
+        let silencedUntil, deletedAt: Timestamp?
         let counters: ChannelCounters  // inline
         let purgedSeq: Seq
     }
@@ -155,12 +150,12 @@ extension ChannelAccess {
     fileprivate init(of channel: ChannelID, _ row: Row, policy: ChannelPolicy, _ own: OwnMember?) {
         self.init(
             channelId: channel, policy: policy, isDistinct: row.isDistinct, isEphemeral: row.isEphemeral, isFrozen: row.isFrozen,
-            mutedUntil: row.mutedUntil, deletedAt: row.deletedAt, counters: row.counters, purgedSeq: row.purgedSeq, own: own)
+            silencedUntil: row.silencedUntil, deletedAt: row.deletedAt, counters: row.counters, purgedSeq: row.purgedSeq, own: own)
     }
 }
 
 extension ChannelAccess.Row {
-    // derived: columns of c, purgedSeq as h.purged_seq
+    // derived: columns of c, silencedUntil as muted_until, purgedSeq as h.purged_seq
     static let columns: SQL = """
         c.type, \(OwnPolicy.columns), c.is_distinct, c.is_ephemeral, c.is_frozen, c.muted_until, c.deleted_at,
         \(ChannelCounters.columns), h.purged_seq
@@ -170,7 +165,7 @@ extension ChannelAccess.Row {
     init(reading row: inout RowReader) throws {
         try self.init(
             type: row.value(), policy: OwnPolicy(reading: &row), isDistinct: row.value(), isEphemeral: row.value(),
-            isFrozen: row.value(), mutedUntil: row.value(), deletedAt: row.value(), counters: ChannelCounters(reading: &row),
+            isFrozen: row.value(), silencedUntil: row.value(), deletedAt: row.value(), counters: ChannelCounters(reading: &row),
             purgedSeq: row.value())
     }
 }
@@ -181,7 +176,7 @@ extension ChannelAccess.OwnMember {
         "\(Membership.columns(of: members, purgedSeq: purgedSeq)), \(members).last_sent_seq, \(members).change_seq"
     }
 
-    /// Nil where there is no row. A role of the app's own has yet to be looked up.
+    /// Nil where there is no row. ``lookUpRole(in:)`` is called next.
     ///
     /// - Parameter seq: the newest seq of the channel.
     init?(of channel: ChannelID, at seq: Seq, readingIfThere row: inout RowReader) throws {
@@ -191,6 +186,11 @@ extension ChannelAccess.OwnMember {
             row: membership, lastSentSeq: row.int64(),
             definition: RoleDefinition.builtIn(role) ?? RoleDefinition(role: role, rank: 0, permissions: []),
             changeSeq: row.int64())
+    }
+
+    /// Looks up what the role may do if the app defined it: another statement, which can't run while the row is read.
+    mutating func lookUpRole(in transaction: any Transaction) throws {
+        if RoleDefinition.builtIn(row.role) == nil { definition = try transaction.role(row.role) }
     }
 }
 

@@ -1,6 +1,6 @@
 public import RoostAPI
 
-/// The states of a whole channel: frozen, silenced, throttled. Each change is an attribute's, and tells by role what members may do by it.
+/// The states of a whole channel: frozen, silenced, rate-limited. Each change is an attribute's, and tells by role what members may do by it.
 
 extension FreezeChannel: Handled {
     public func scope(for caller: Caller) -> Scope { .channel(channel) }
@@ -85,7 +85,7 @@ extension Context {
             """)
         try moveStream(of: access.channelId, to: access.counters)
         access.isFrozen = after.isFrozen
-        access.mutedUntil = after.mutedUntil
+        access.silencedUntil = after.mutedUntil
         try tell(kind, in: access, seq: seq, Rows(channel: after, capabilities: try capabilitiesByRole(in: access)))
         return after
     }

@@ -6,21 +6,21 @@ extension CreateChannel: Handled {
         let users = Set(users ?? []).union(operators ?? []).union([caller.user])
         guard let channel else { return Scope(users: users) }
         var scope = Scope.channel(channel, users: users)
-        scope.channels.insert(ChannelID("\(kind):\(channel)"))
+        scope.channels.insert(ChannelID("\(effectiveType):\(channel)"))
         return scope
     }
 
     public func handle(in context: inout Context) throws -> ChannelView {
         // A request that leaves the type out is the same as one that names the type which then holds.
         var typed = self
-        typed.type = kind
+        typed.type = effectiveType
         return try typed.create(in: &context)
     }
 
-    private var kind: ChannelType { type ?? .community }
+    private var effectiveType: ChannelType { type ?? .community }
 
     private func create(in context: inout Context) throws -> ChannelView {
-        let type = kind
+        let type = effectiveType
         guard let typePolicy = try context.transaction.policy(of: type) else {
             throw RoostError.invalidArgument("type", "isn't a channel type: see type.list")
         }
@@ -97,7 +97,7 @@ extension CreateChannel: Handled {
             plan.members.append(newcomer)
         } else if acceptsAutomatically {
             // Who has no room is left out: an invitation would be declined for them.
-            guard try context.transaction.hasRoomForChannel(user, most: context.options.channelsPerUser) else { return }
+            guard try context.transaction.hasRoomForChannel(user, max: context.options.channelsPerUser) else { return }
             newcomer.invitation = .immediate(from: context.caller.user)
             plan.members.append(newcomer)
         } else {
@@ -110,7 +110,7 @@ extension CreateChannel: Handled {
     }
 
     private func requireRoom(for user: UserID, in context: Context) throws {
-        guard try context.transaction.hasRoomForChannel(user, most: context.options.channelsPerUser) else {
+        guard try context.transaction.hasRoomForChannel(user, max: context.options.channelsPerUser) else {
             throw RoostError.channelLimit(of: user, context.options.channelsPerUser)
         }
     }
@@ -130,23 +130,23 @@ extension CreateChannel: Handled {
             return nil
         }
         let members = context.caller.role == .service ? others : others + [context.caller.user]
-        return DistinctKey.of(kind, members: members)
+        return DistinctKey.of(effectiveType, members: members)
     }
 
     private func forbidden(_ field: String, _ reason: String) -> RoostError {
         RoostError(
-            .kindForbids, "Channels of the type \(kind) \(reason).", field: field, rule: "\(field): channels of \(kind) \(reason)")
+            .kindForbids, "Channels of the type \(effectiveType) \(reason).", field: field, rule: "\(field): channels of \(effectiveType) \(reason)")
     }
 
     /// `general` of the type `messaging` and `messaging:general` are one name (ST-03): a channel can't take what another answers to.
     private func refuseTakenAlias(of id: ChannelID, in transaction: any Transaction) throws {
         if let alias = id.alias, try transaction.policy(of: alias.type) != nil {
-            guard alias.type == kind else {
-                throw RoostError.invalidArgument("channel", "begins with the name of another type than \(kind)")
+            guard alias.type == effectiveType else {
+                throw RoostError.invalidArgument("channel", "begins with the name of another type than \(effectiveType)")
             }
-            if try transaction.type(of: alias.channel) == kind { throw RoostError.channelExists }
+            if try transaction.type(of: alias.channel) == effectiveType { throw RoostError.channelExists }
         }
-        if try transaction.type(of: ChannelID("\(kind):\(id)")) != nil { throw RoostError.channelExists }
+        if try transaction.type(of: ChannelID("\(effectiveType):\(id)")) != nil { throw RoostError.channelExists }
     }
 
     // MARK: Writing
@@ -160,7 +160,7 @@ extension CreateChannel: Handled {
             INSERT INTO channels (channel_id, type, is_distinct, distinct_key, discovery, joining, policy, is_ephemeral, display_name,
                                   name_key, avatar_file_id, cover_url, custom_type, data, metadata, metadata_version,
                                   metadata_updated_by, tags, created_by, change_seq, created_at, updated_at)
-            VALUES (\(id), \(kind), \(plan.distinctKey != nil), \(plan.distinctKey), \(plan.policy.discovery), \(plan.policy.join),
+            VALUES (\(id), \(effectiveType), \(plan.distinctKey != nil), \(plan.distinctKey), \(plan.policy.discovery), \(plan.policy.join),
                     \(try StoredJSON.encode(policy)), \(isEphemeral ?? false), \(displayName?.nilIfEmpty),
                     \(NameSearch.key(of: displayName)), \(avatarFileId?.nilIfEmpty), \(coverUrl?.nilIfEmpty), \(customType?.nilIfEmpty),
                     \(data?.nilIfEmpty), \(try StoredJSON.encode(metadata)), \(metadata == nil ? 0 : 1),
@@ -171,7 +171,7 @@ extension CreateChannel: Handled {
         guard created == 1, try context.transaction.takeNames(of: id, plan.policy.type) else { throw RoostError.channelExists }
         try context.beginStream(of: id, discovery: plan.policy.discovery)
         if channel != nil {
-            let names = [id.rawValue, "\(kind):\(id)"].map { NameSkeletons.Name(text: $0, field: "channel") }
+            let names = [id.rawValue, "\(effectiveType):\(id)"].map { NameSkeletons.Name(text: $0, field: "channel") }
             try context.takeNames(.channel, id: id.rawValue, before: [], after: names)
         }
         try context.takeNames(
@@ -187,13 +187,6 @@ extension CreateChannel: Handled {
             access.isDistinct = false
             try context.invite(plan.invited, welcome: nil, to: &access)
         }
-    }
-}
-
-/// The name of a set of members, which is unique among the distinct channels of a type.
-enum DistinctKey {
-    static func of(_ type: ChannelType, members: [UserID]) -> String {
-        Fingerprint.of(([type.rawValue] + Set(members).map(\.rawValue).sorted()).joined(separator: "\n"))
     }
 }
 
@@ -233,11 +226,6 @@ extension Context {
 }
 
 extension Transaction {
-    /// The one channel of a set of members.
-    func distinctChannel(_ key: String) throws -> ChannelID? {
-        try first("SELECT channel_id FROM channels WHERE distinct_key = \(key)") { $0.identifier() }
-    }
-
     /// Takes the names that a channel answers to. False when another channel has one of them, made at the same moment on another node, say.
     fileprivate func takeNames(of channel: ChannelID, _ type: ChannelType) throws -> Bool {
         try execute(
@@ -255,9 +243,4 @@ extension Transaction {
 
 extension RoostError {
     static let channelExists = RoostError(.alreadyExists, "A channel with this id exists.", field: "channel")
-}
-
-extension String {
-    /// An empty text takes a value away.
-    var nilIfEmpty: String? { isEmpty ? nil : self }
 }

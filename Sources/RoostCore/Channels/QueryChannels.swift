@@ -17,12 +17,11 @@ extension QueryChannels: Handled, PagedQuery {
             case .member: [ownChannels(of: caller.user, in: transaction)]
             case .all, .notMember: try findableChannels(for: caller, in: transaction)
             }
-        let ended = context
         return try walk.page(through: sources) { channel in
             guard let access = try transaction.access(to: channel, of: caller.user) else { return nil }
             // Whether the caller may know of it is for the one table to say.
-            if membership ?? .member != .member, ended.refusal(of: .channelRead, in: access) != nil { return nil }
-            return try ended.view(of: access)
+            if membership ?? .member != .member, context.refusal(of: .channelRead, in: access) != nil { return nil }
+            return try context.view(of: access)
         }
     }
 
@@ -51,13 +50,16 @@ extension QueryChannels: Handled, PagedQuery {
 
 extension ChannelSort {
     /// What the order goes by, the id last: so that no two channels have the same place.
-    func columns(id: SQL) -> [SQL] {
+    func columns(id: SQL) -> [SQL] { self == .unreadFirst ? [keyColumn, "h.list_at", id] : [keyColumn, id] }
+
+    /// What the order goes by first.
+    var keyColumn: SQL {
         switch self {
-        case .lastMessage: ["h.list_at", id]
-        case .lastActivity: ["h.last_activity", id]
-        case .created: ["c.created_at", id]
-        case .name: ["c.name_key", id]
-        case .unreadFirst: ["CAST(CASE WHEN \(QueryChannels.isUnread) THEN 1 ELSE 0 END AS BIGINT)", "h.list_at", id]
+        case .lastMessage: "h.list_at"
+        case .lastActivity: "h.last_activity"
+        case .created: "c.created_at"
+        case .name: "c.name_key"
+        case .unreadFirst: "CAST(CASE WHEN \(QueryChannels.isUnread) THEN 1 ELSE 0 END AS BIGINT)"
         }
     }
 

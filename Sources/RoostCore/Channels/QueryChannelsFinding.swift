@@ -8,7 +8,7 @@ import RoostAPI
 
 extension QueryChannels {
     /// Channels that a filter may leave for each of them to be looked at.
-    private static let mostCandidates = 2000
+    private static let candidatesMax = 2000
 
     func findableChannels(for caller: Caller, in transaction: any Transaction) throws -> [Walk.Source<ChannelID>] {
         if let candidates = try candidates(in: transaction) {
@@ -24,9 +24,9 @@ extension QueryChannels {
     /// The channels that the most selective filter leaves; nil when there are too many of them for every filter.
     private func candidates(in transaction: any Transaction) throws -> Set<String>? {
         if let ids { return Set(ids.map(\.rawValue) + ids.compactMap(\.alias?.channel.rawValue)) }
-        let most = Self.mostCandidates
+        let max = Self.candidatesMax
         if let search = nameContains.flatMap(NameSearch.init),
-            let found = try search.candidates(.channel, most: most, in: transaction)
+            let found = try search.candidates(.channel, max: max, in: transaction)
         {
             return Set(found)
         }
@@ -41,8 +41,8 @@ extension QueryChannels {
         }
         if let types { ways.append("SELECT c.channel_id FROM channels c WHERE c.type IN (\(list: types.map(\.rawValue)))") }
         for way in ways {
-            let found = try transaction.rows("\(way) LIMIT \(most + 1)") { $0.string() }
-            if found.count <= most { return Set(found) }
+            let found = try transaction.rows("\(way) LIMIT \(max + 1)") { $0.string() }
+            if found.count <= max { return Set(found) }
         }
         return nil
     }
@@ -78,7 +78,7 @@ extension QueryChannels {
         let columns = effectiveSort.columns(id: effectiveSort == .lastActivity ? "h.channel_id" : "c.channel_id")
         let conditions = findingConditions(for: caller).allOf
         let names: [SQL] = ["w.sort_key", "w.channel_id"]
-        let key = columns.first ?? ""
+        let key = effectiveSort.keyColumn
         return { stretch in
             // The rows that are passed are counted here, by one index alone; what is asked about them comes after.
             let passed: SQL =

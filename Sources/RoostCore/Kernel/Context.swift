@@ -123,7 +123,7 @@ public struct Context {
 
     mutating func noteMade(_ channel: ChannelID) { madeChannels.insert(channel) }
 
-    mutating func standsOn(_ access: ChannelAccess) { callerSeq = max(callerSeq, access.own?.row.userSeq ?? 0) }
+    mutating func recordCallerSeq(of access: ChannelAccess) { callerSeq = max(callerSeq, access.own?.row.userSeq ?? 0) }
 
     package mutating func tell(_ notice: Notice) { notices.append(notice) }
 

@@ -39,18 +39,18 @@ struct NameSearch {
     }
 
     /// The ids whose names hold the rarest of the grams: all that can match. Nil when they are too many to look at each.
-    func candidates(_ kind: Kind, most: Int, in transaction: any Transaction) throws -> [String]? {
+    func candidates(_ kind: Kind, max: Int, in transaction: any Transaction) throws -> [String]? {
         var rarest: (gram: String, count: Int)?
         for gram in grams.prefix(Self.gramsTried) {
             let sql: SQL = """
-                SELECT COUNT(*) FROM (SELECT 1 FROM name_grams g WHERE g.kind = \(kind) AND g.gram = \(gram) LIMIT \(most + 1)) AS counted
+                SELECT COUNT(*) FROM (SELECT 1 FROM name_grams g WHERE g.kind = \(kind) AND g.gram = \(gram) LIMIT \(max + 1)) AS counted
                 """
             let count = try transaction.first(sql) { $0.int() } ?? 0
             if count < rarest?.count ?? .max { rarest = (gram, count) }
             // To look for a rarer one would cost more than it saves.
             if count <= Self.fewCandidates { break }
         }
-        guard let rarest, rarest.count <= most else { return nil }
+        guard let rarest, rarest.count <= max else { return nil }
         return try transaction.rows("SELECT g.id FROM name_grams g WHERE g.kind = \(kind) AND g.gram = \(rarest.gram)") {
             $0.string()
         }

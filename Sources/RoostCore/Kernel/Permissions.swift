@@ -221,7 +221,7 @@ extension Context {
         guard let access = try transaction.access(to: channel, of: caller.user, for: permission) else {
             throw RoostError.notFound("channel")
         }
-        standsOn(access)
+        recordCallerSeq(of: access)
         try require(permission, in: access)
         return access
     }

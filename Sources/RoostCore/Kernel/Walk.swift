@@ -14,7 +14,7 @@ struct Walk {
     /// Rows that one call goes past at most.
     static let entriesMax = 5000
     /// Rows of one statement: a page at first, more where few of them are wanted.
-    private static let longestStretch = 1000
+    private static let stretchMax = 1000
 
     /// The name of the query, for its cursors.
     let query: String
@@ -30,7 +30,7 @@ struct Walk {
     ///   - limits: how long a page may be.
     /// - Throws: `invalid_argument` for a cursor of another query, or one that isn't one; the refusal of a limit.
     init(
-        _ query: some PagedQuery, shape: [SortKey.Kind], limits: (standard: Int, most: Int), isDescending: Bool
+        _ query: some PagedQuery, shape: [SortKey.Kind], limits: (standard: Int, max: Int), isDescending: Bool
     ) throws {
         // A list goes on with a page of another length.
         var named = query
@@ -110,7 +110,7 @@ struct Walk {
             next = read.count < stretch.count ? nil : stretch
             next?.start = read.last?.place
             next?.includesStart = false
-            next?.count = min(stretch.count * 4, Walk.longestStretch)
+            next?.count = min(stretch.count * 4, Walk.stretchMax)
         }
     }
 

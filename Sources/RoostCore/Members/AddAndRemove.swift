@@ -37,7 +37,7 @@ extension RemoveMembers: Handled {
     public func handle(in context: inout Context) throws -> MemberResults {
         var access = try context.require(.memberRemove, in: channel)
         var results: [MemberResult] = []
-        var leavers: [Leaver] = []
+        var leavers: [AffectedMember] = []
         for user in users {
             guard let own = try context.transaction.member(user, of: access) else {
                 results.append(MemberResult(userId: user, outcome: .notMember))
@@ -49,7 +49,7 @@ extension RemoveMembers: Handled {
             } else if let refusal = context.refusal(of: .memberRemove, in: access, towards: own.definition.rank) {
                 results.append(.refused(user, refusal))
             } else {
-                leavers.append(Leaver(user: user, own: own))
+                leavers.append(AffectedMember(user: user, own: own))
                 results.append(MemberResult(userId: user, outcome: .removed))
             }
         }
@@ -67,7 +67,7 @@ extension Context {
                 until: candidate.own?.row.bannedUntil)
         }
         if room <= 0 { return .memberLimit(access.policy.maxMembers) }
-        guard try transaction.hasRoomForChannel(candidate.user, most: options.channelsPerUser) else {
+        guard try transaction.hasRoomForChannel(candidate.user, max: options.channelsPerUser) else {
             return .channelLimit(of: candidate.user, options.channelsPerUser)
         }
         return nil

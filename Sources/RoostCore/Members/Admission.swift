@@ -58,7 +58,9 @@ extension Transaction {
                 user: user, acceptsAutomatically: row.bool(),
                 own: try ChannelAccess.OwnMember(of: access.channelId, at: access.counters.seq, readingIfThere: &row))
         }
-        guard var candidate = found, !candidate.isMember else { return found }
+        guard var candidate = found else { return nil }
+        try candidate.own?.lookUpRole(in: self)
+        guard !candidate.isMember else { return candidate }
         if let invitation = try invitation(of: user, to: access.channelId, .pending) {
             candidate.invitation = (invitation, try role(of: invitation))
         }
@@ -75,7 +77,7 @@ extension Transaction {
             try ChannelAccess.OwnMember(of: access.channelId, at: access.counters.seq, readingIfThere: &row)
         }
         guard var own = found ?? nil else { return nil }
-        own.definition = try role(own.row.role)
+        try own.lookUpRole(in: self)
         return own
     }
 }
@@ -85,7 +87,7 @@ extension Context {
     mutating func admit(to access: ChannelAccess) throws -> ChannelView {
         guard !access.isMember else { return try view(of: access) }
         guard access.counters.memberCount < access.policy.maxMembers else { throw RoostError.memberLimit(access.policy.maxMembers) }
-        guard try transaction.hasRoomForChannel(caller.user, most: options.channelsPerUser) else {
+        guard try transaction.hasRoomForChannel(caller.user, max: options.channelsPerUser) else {
             throw RoostError.channelLimit(of: caller.user, options.channelsPerUser)
         }
         var access = access
@@ -93,7 +95,8 @@ extension Context {
         let role = try invitation.map { try transaction.role(of: $0) } ?? .member
         try admit(
             [Newcomer(user: caller.user, role: role, invitation: invitation.map(AcceptedInvitation.pending))], to: &access)
-        return try view(of: try require(.channelRead, in: access.channelId))
+        recordCallerSeq(of: access)
+        return try view(of: access)
     }
 
     /// Makes users members in one change of the channel. They are not members yet, and there is room for them.
@@ -118,6 +121,7 @@ extension Context {
                 try accept($0, of: newcomer.user, in: access, seq: seq, userSeq: own.row.userSeq)
             }
             entered.append((newcomer, own, ended))
+            if newcomer.user == caller.user { (access.own, access.invitation) = (own, nil) }
         }
         try moveStream(of: channel, to: access.counters)
 

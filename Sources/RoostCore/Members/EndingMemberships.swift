@@ -1,7 +1,7 @@
 import RoostAPI
 
-/// A member on the way out.
-struct Leaver {
+/// A member whom an operation changes or removes, with the row as it was before.
+struct AffectedMember {
     var user: UserID
     var own: ChannelAccess.OwnMember
 }
@@ -11,13 +11,13 @@ extension Context {
     mutating func leave(_ access: ChannelAccess) throws {
         guard access.isMember, let own = access.own else { return }
         var access = access
-        try endMemberships(of: [Leaver(user: caller.user, own: own)], in: &access, .memberLeft)
+        try endMemberships(of: [AffectedMember(user: caller.user, own: own)], in: &access, .memberLeft)
     }
 
     /// Ends memberships in one change of the channel.
     ///
     /// - Parameter kind: what those who go are told: that they left, or that they were removed. The others learn that they left (EM-28, EM-29).
-    mutating func endMemberships(of leavers: [Leaver], in access: inout ChannelAccess, _ kind: Event.Kind) throws {
+    mutating func endMemberships(of leavers: [AffectedMember], in access: inout ChannelAccess, _ kind: Event.Kind) throws {
         guard !leavers.isEmpty else { return }
         let channel = access.channelId
         let seq = access.counters.advance(at: now)

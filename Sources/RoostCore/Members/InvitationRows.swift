@@ -21,6 +21,35 @@ extension Transaction {
             """
         return try first(sql) { try Invitation(reading: &$0) }
     }
+
+    /// The invitations into a channel that wait for an answer, by user.
+    func pendingInvitations(to channel: ChannelID) throws -> [Invitation] {
+        let sql: SQL = """
+            SELECT \(Invitation.columns) FROM invitations i WHERE i.channel_id = \(channel) AND i.state = \(InvitationState.pending)
+            ORDER BY i.user_id
+            """
+        return try rows(sql) { try Invitation(reading: &$0) }
+    }
+
+    /// Whether an invitation of the user was declined or withdrawn.
+    func hadInvitation(_ user: UserID, to channel: ChannelID) throws -> Bool {
+        let sql: SQL = """
+            SELECT 1 FROM invitations
+            WHERE channel_id = \(channel) AND user_id = \(user)
+            AND state IN (\(InvitationState.declined), \(InvitationState.withdrawn)) LIMIT 1
+            """
+        return try first(sql) { _ in true } ?? false
+    }
+
+    /// The members of a channel and the users with a pending invitation; a user may be in it twice.
+    func membersAndInvited(of channel: ChannelID) throws -> [UserID] {
+        let sql: SQL = """
+            SELECT user_id FROM members WHERE channel_id = \(channel) AND state = \(MembershipState.member)
+            UNION ALL
+            SELECT user_id FROM invitations WHERE channel_id = \(channel) AND state = \(InvitationState.pending)
+            """
+        return try rows(sql) { $0.identifier() }
+    }
 }
 
 /// The seqs of an invitation's newest change in the streams that tell of it. 0 in the channel's where its members don't hear of invitations.

@@ -28,21 +28,21 @@ extension ListMyInvitations: Handled, PagedQuery {
         try context.require(.streamRead)
         let walk = try Walk(self, shape: [.integer, .text], limits: Limits.memberPage, isDescending: true)
         let columns: [SQL] = ["i.invited_at", "i.channel_id"]
-        let ended = context
+        let context = context
         return try walk.page(through: [
             { stretch in
                 let sql: SQL = """
                     SELECT \(Invitation.columns) FROM invitations i CROSS JOIN channel_heads h
-                    WHERE i.user_id = \(ended.caller.user) AND i.state = 'pending' AND h.channel_id = i.channel_id AND h.is_deleted = 0\
+                    WHERE i.user_id = \(context.caller.user) AND i.state = 'pending' AND h.channel_id = i.channel_id AND h.is_deleted = 0\
                     \(stretch.condition(on: columns))
                     ORDER BY \(stretch.order(by: columns)) LIMIT \(stretch.count)
                     """
-                return try ended.transaction.rows(sql) { row in
+                return try context.transaction.rows(sql) { row in
                     let invitation = try Invitation(reading: &row)
                     return Walk.Entry(
                         place: [.integer(invitation.invitedAt.milliseconds), .text(invitation.channelId.rawValue)], row: invitation)
                 }
             }
-        ]) { InvitationEntry(invitation: $0, channel: try ended.channel($0.channelId)) }
+        ]) { InvitationEntry(invitation: $0, channel: try context.channel($0.channelId)) }
     }
 }

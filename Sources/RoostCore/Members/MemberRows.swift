@@ -177,28 +177,28 @@ extension Transaction {
     /// Whether a user may become a member of one more channel.
     ///
     /// Deleted channels don't count. They are looked at only where there are so many rows that it could matter.
-    func hasRoomForChannel(_ user: UserID, most: Int) throws -> Bool {
+    func hasRoomForChannel(_ user: UserID, max: Int) throws -> Bool {
         let any: SQL = """
-            SELECT COUNT(*) FROM (SELECT 1 FROM members WHERE user_id = \(user) AND state = \(MembershipState.member) LIMIT \(most)) AS counted
+            SELECT COUNT(*) FROM (SELECT 1 FROM members WHERE user_id = \(user) AND state = \(MembershipState.member) LIMIT \(max)) AS counted
             """
-        guard try first(any, { $0.int() }) ?? 0 >= most else { return true }
+        guard try first(any, { $0.int() }) ?? 0 >= max else { return true }
         let living: SQL = """
             SELECT COUNT(*) FROM members m JOIN channel_heads h ON h.channel_id = m.channel_id
             WHERE m.user_id = \(user) AND m.state = \(MembershipState.member) AND h.is_deleted = 0
             """
-        return try first(living, { $0.int() }) ?? 0 < most
+        return try first(living, { $0.int() }) ?? 0 < max
     }
 }
 
 extension RoostError {
     /// The user is a member of as many channels as one may be.
-    static func channelLimit(of user: UserID, _ most: Int) -> RoostError {
+    static func channelLimit(of user: UserID, _ max: Int) -> RoostError {
         RoostError(
-            .channelLimit, "The user \(user) is a member of \(most) channels, which is the limit.", limit: Int64(most))
+            .channelLimit, "The user \(user) is a member of \(max) channels, which is the limit.", limit: Int64(max))
     }
 
     /// The channel has as many members as it may have.
-    static func memberLimit(_ most: Int) -> RoostError {
-        RoostError(.memberLimit, "The channel has room for \(most) members.", limit: Int64(most))
+    static func memberLimit(_ max: Int) -> RoostError {
+        RoostError(.memberLimit, "The channel has room for \(max) members.", limit: Int64(max))
     }
 }

@@ -20,7 +20,7 @@ extension SearchMembers: Handled, PagedQuery {
     }
 
     /// Users that a text may leave for each of them to be looked at.
-    private static let mostCandidates = 2000
+    private static let candidatesMax = 2000
 
     private func condition(_ search: NameSearch?) -> SQL {
         let beginsID: SQL = "(m.user_id >= \(text) AND m.user_id < \(endOfIDs))"
@@ -38,14 +38,14 @@ extension SearchMembers: Handled, PagedQuery {
     private func candidates(
         _ search: NameSearch?, in access: ChannelAccess, _ transaction: any Transaction
     ) throws -> Set<String>? {
-        let most = Self.mostCandidates
+        let max = Self.candidatesMax
         let sql: SQL = """
             SELECT m.user_id FROM members m
-            WHERE m.channel_id = \(access.channelId) AND m.user_id >= \(text) AND m.user_id < \(endOfIDs) LIMIT \(most + 1)
+            WHERE m.channel_id = \(access.channelId) AND m.user_id >= \(text) AND m.user_id < \(endOfIDs) LIMIT \(max + 1)
             """
         let byID = try transaction.rows(sql) { $0.string() }
-        guard byID.count <= most else { return nil }
+        guard byID.count <= max else { return nil }
         guard let search else { return Set(byID) }
-        return try search.candidates(.user, most: most, in: transaction).map { Set($0 + byID) }
+        return try search.candidates(.user, max: max, in: transaction).map { Set($0 + byID) }
     }
 }

@@ -12,7 +12,7 @@ extension SetMemberRole: Handled {
         if let refusal = refusal(ofGiving: definition, in: context, access) { throw refusal }
 
         var results: [MemberResult] = []
-        var changed: [Leaver] = []
+        var changed: [AffectedMember] = []
         for user in users {
             guard let own = try context.transaction.member(user, of: access) else {
                 results.append(MemberResult(userId: user, outcome: .notMember))
@@ -28,7 +28,7 @@ extension SetMemberRole: Handled {
             if !isOwn, let refusal = context.refusal(of: .memberSetRole, in: access, towards: rank) {
                 results.append(.refused(user, refusal))
             } else {
-                changed.append(Leaver(user: user, own: own))
+                changed.append(AffectedMember(user: user, own: own))
                 results.append(MemberResult(userId: user, outcome: .changed))
             }
         }
@@ -48,19 +48,19 @@ extension SetMemberRole: Handled {
 }
 
 extension Transaction {
-    fileprivate func members(of access: ChannelAccess, role: ChannelRole) throws -> [Leaver] {
+    fileprivate func members(of access: ChannelAccess, role: ChannelRole) throws -> [AffectedMember] {
         let sql: SQL = """
             SELECT user_id FROM members WHERE channel_id = \(access.channelId) AND role = \(role) AND role <> 'member' ORDER BY user_id
             """
         let users: [UserID] = try rows(sql) { $0.identifier() }
-        return try users.compactMap { user in try member(user, of: access).map { Leaver(user: user, own: $0) } }
+        return try users.compactMap { user in try member(user, of: access).map { AffectedMember(user: user, own: $0) } }
     }
 }
 
 extension Context {
     /// Gives members roles in one change of the channel, and tells each what they may do by it.
     fileprivate mutating func setRoles(
-        _ changes: [(member: Leaver, role: RoleDefinition)], in access: inout ChannelAccess
+        _ changes: [(member: AffectedMember, role: RoleDefinition)], in access: inout ChannelAccess
     ) throws {
         guard !changes.isEmpty else { return }
         let channel = access.channelId

@@ -119,8 +119,8 @@ extension Transaction {
     }
 
     /// Whether a channel has more than so many messages after a position.
-    func hasMoreMessages(than most: Int, after seq: Seq, in channel: ChannelID) throws -> Bool {
-        let sql: SQL = "SELECT 1 FROM messages WHERE channel_id = \(channel) AND seq > \(seq) ORDER BY seq LIMIT 1 OFFSET \(most)"
+    func hasMoreMessages(than count: Int, after seq: Seq, in channel: ChannelID) throws -> Bool {
+        let sql: SQL = "SELECT 1 FROM messages WHERE channel_id = \(channel) AND seq > \(seq) ORDER BY seq LIMIT 1 OFFSET \(count)"
         return try first(sql) { _ in true } ?? false
     }
 

@@ -10,7 +10,7 @@ extension Resume: Handled {
         var sizeBytes = 0
         var hasMore = user.hasMore
         for channel in try movedOn(in: context.transaction, of: context.caller.user) {
-            guard rowCount < Limits.changesPage.most else {
+            guard rowCount < Limits.changesPage.max else {
                 hasMore = true
                 break
             }
@@ -30,13 +30,13 @@ extension Resume: Handled {
 
     /// Whether so many messages were missed that the newest are a better beginning.
     private func hasMissedTooMuch(after held: Seq, in access: ChannelAccess, _ transaction: any Transaction) throws -> Bool {
-        let (most, counters) = (Limits.resumeMessagesPerChannel, access.counters)
+        let (limit, counters) = (Limits.resumeMessagesPerChannel, access.counters)
         // One look-up tells how many that count were missed, those included that were deleted for good. Messages are counted only where it can be
         // another number.
         let missed = counters.ordinal - (try transaction.ordinal(upTo: held, in: access))
-        if missed > most, access.purgedSeq <= held { return true }
-        if access.purgedSeq == 0, counters.messageCount == counters.ordinal { return missed > most }
-        return try transaction.hasMoreMessages(than: most, after: held, in: access.channelId)
+        if missed > limit, access.purgedSeq <= held { return true }
+        if access.purgedSeq == 0, counters.messageCount == counters.ordinal { return missed > limit }
+        return try transaction.hasMoreMessages(than: limit, after: held, in: access.channelId)
     }
 
     /// The caller's channels whose newest change the client doesn't hold.

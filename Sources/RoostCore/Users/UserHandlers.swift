@@ -49,7 +49,8 @@ extension GetUsers: Handled {
 extension GetMe: Handled {
     public func handle(in context: inout Context) throws -> User {
         try context.require(.userRead)
-        guard let found = try context.transaction.user(context.caller.user) else { throw RoostError.notFound("user") }
+        let user = context.caller.user
+        guard let found = try context.transaction.user(user) else { throw ImpossibleState("The caller \(user) has no row.") }
         return found
     }
 }

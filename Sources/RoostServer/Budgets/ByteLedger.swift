@@ -4,16 +4,16 @@ import Synchronization
 ///
 /// It counts and decides nothing. Who holds bytes adds them and takes them away again; who is about to hold more asks first.
 final class ByteLedger: Sendable {
-    private let most: Atomic<Int>
+    private let sizeBytesLimit: Atomic<Int>
     private let sizeBytes = Atomic<Int>(0)
 
-    init(sizeBytesMax: Int) { most = Atomic(sizeBytesMax) }
+    init(sizeBytesMax: Int) { sizeBytesLimit = Atomic(sizeBytesMax) }
 
     /// What may be held before more is refused.
-    var sizeBytesMax: Int { most.load(ordering: .relaxed) }
+    var sizeBytesMax: Int { sizeBytesLimit.load(ordering: .relaxed) }
 
     /// From now on so much may be held. What is held already stays.
-    func setMax(_ sizeBytes: Int) { most.store(sizeBytes, ordering: .relaxed) }
+    func setMax(_ sizeBytes: Int) { sizeBytesLimit.store(sizeBytes, ordering: .relaxed) }
 
     var heldBytes: Int { sizeBytes.load(ordering: .relaxed) }
 

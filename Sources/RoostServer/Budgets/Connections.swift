@@ -337,7 +337,7 @@ extension RoostError {
     static let tooManyConnections = RoostError(
         .overloaded, "There are too many connections of this address or user.", retryAfterMilliseconds: 2000)
     static let tooManyRequests = RoostError(
-        .overloaded, "This user has as many requests under way as one may have.", retryAfterMilliseconds: 1000)
+        .overloaded, "The user has too many requests in progress.", retryAfterMilliseconds: 1000)
     static let overloadedMemory = RoostError(
-        .overloaded, "The server holds as much for its clients as it may.", retryAfterMilliseconds: 1000)
+        .overloaded, "The server's memory budget for clients is used up.", retryAfterMilliseconds: 1000)
 }

@@ -82,7 +82,7 @@ struct NATSAddress: Sendable, Equatable {
         }
         let isBracketed = host.hasPrefix("[") && host.hasSuffix("]")
         let name = isBracketed ? host.dropFirst().dropLast() : host
-        let isLawful = name.utf8.allSatisfy { byte in
+        let isValid = name.utf8.allSatisfy { byte in
             switch byte {
             case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"): true
             case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "."), UInt8(ascii: "-"), UInt8(ascii: "_"): true
@@ -90,7 +90,7 @@ struct NATSAddress: Sendable, Equatable {
             default: false
             }
         }
-        guard !name.isEmpty, isLawful else {
+        guard !name.isEmpty, isValid else {
             throw BusFailure(message: "\(place) must name a host: nats://host:port")
         }
         return "\(host):\(port)"

@@ -8,7 +8,7 @@ import Synchronization
 /// The bus of a cluster, on NATS.
 ///
 /// A thread of its own makes all calls of the library that may wait for a server: a caller of ``publish(_:to:)`` or
-/// ``subscribe(to:)`` only leaves word with it, and never waits. The library calls back on two threads of its own, one for messages and
+/// ``subscribe(to:)`` only enqueues it for that thread, and never waits. The library calls back on two threads of its own, one for messages and
 /// one for what becomes of the connection; the handler is called by one of them at a time.
 ///
 /// Besides what ``Bus`` doesn't promise: in a cluster of NATS servers, ``settle()`` speaks of the server that this node is connected to.
@@ -84,15 +84,15 @@ final class NATSBus: Bus {
         if !isTaken { warn("NATS takes messages too slowly: some are dropped") }
     }
 
-    func subscribe(to topic: BusTopic) { leave { $0.subscribe(topic) } }
+    func subscribe(to topic: BusTopic) { enqueue { $0.subscribe(topic) } }
 
     /// The handler may be in the middle of a message of this topic; it is not called with another.
-    func unsubscribe(from topic: BusTopic) { leave { $0.unsubscribe(topic) } }
+    func unsubscribe(from topic: BusTopic) { enqueue { $0.unsubscribe(topic) } }
 
     func settle() throws {
         guard isConnected else { throw BusFailure(message: "NATS can't be reached") }
         let settlement = Outcome()
-        leave { $0.settle(settlement) }
+        enqueue { $0.settle(settlement) }
         try settlement.wait(milliseconds: NATSConnection.Tuning.flushMilliseconds)
     }
 
@@ -101,12 +101,12 @@ final class NATSBus: Bus {
             handling.handler = nil
             connected.store(false, ordering: .releasing)
         }
-        leave { $0.isStopping = true }
+        enqueue { $0.isStopping = true }
         // Also for who comes second: the connection is gone when this returns.
         thread.wait()
     }
 
-    private func leave(_ change: (inout NATSWork) -> Void) {
+    private func enqueue(_ change: (inout NATSWork) -> Void) {
         let wakes = work.withLock { work in
             change(&work)
             return work.wakes()
@@ -120,7 +120,7 @@ final class NATSBus: Bus {
     }
 }
 
-// What the thread does: it connects, then does what was left for it, and connects anew when the library has given up.
+// What the thread does: it connects, then does what was enqueued, and connects again when the library has given up.
 extension NATSBus {
     private func serve(_ start: Outcome) {
         var connection: NATSConnection?
@@ -234,7 +234,7 @@ extension NATSBus {
             handler(isConnected ? .reconnected : .disconnected)
         }
         // Its thread waits for no end of time only while all is well.
-        leave { $0.hasChanged = true }
+        enqueue { $0.hasChanged = true }
     }
 
     func connectionClosed() { connectionChanged(isConnected: false) }

@@ -23,8 +23,8 @@ final class EffectAlarm: Sendable {
 
     /// Sleeps until a time, or for so long at most. Blocks.
     func sleep(until time: Timestamp?, now: Timestamp, atMost: Duration) {
-        let most = Int(atMost / .milliseconds(1))
-        let wait = time.map { min(max(0, Int(clamping: $0.milliseconds - now.milliseconds)), most) } ?? most
+        let longest = Int(atMost / .milliseconds(1))
+        let wait = time.map { min(max(0, Int(clamping: $0.milliseconds - now.milliseconds)), longest) } ?? longest
         let end = Timestamp(milliseconds: now.milliseconds + Int64(wait))
         until.withLock { $0 = min($0, end) }
         _ = bell.wait(timeout: .now() + .milliseconds(wait))

@@ -56,9 +56,3 @@ struct Job: Sendable {
         case waiting(@Sendable (Result<[UInt8], RoostError>) -> Void)
     }
 }
-
-/// Where a socket lives: the shard of its event loop, and its number there.
-struct SocketID: Hashable, Sendable {
-    let shard: Int
-    let connection: ConnectionID
-}

@@ -80,7 +80,7 @@ struct GatewayChannel: ServerChildChannel, HTTPChannelHandler {
     }
 
     private func socketUpgrader(_ ticket: ConnectionTicket) -> SocketUpgrader<Upgrade> {
-        SocketUpgrader(mayUpgrade: SocketRequest.isLawful) { channel, head in
+        SocketUpgrader(mayUpgrade: SocketRequest.opensSocket) { channel, head in
             try HTTPPipeline.uninstall(from: channel)
             let address = services.hub.address(on: channel.eventLoop)
             try channel.pipeline.syncOperations.addHandler(

@@ -19,7 +19,7 @@ enum ReplyFrame {
             try json.append(error)
         } catch {
             // An error is strings and numbers, which always encode.
-            json.raw(#"{"code":"internal_error","message":"The error can't be told."}"#)
+            json.raw(#"{"code":"internal_error","message":"The error couldn't be encoded."}"#)
         }
         json.endObject()
         return json.bytes

@@ -82,7 +82,7 @@ final class RequestHeadHandler: ChannelDuplexHandler, RemovableChannelHandler {
             refuse(error.problem, context)
             return
         }
-        if case .fresh = state, SocketRequest.isLawful(head) {
+        if case .fresh = state, SocketRequest.opensSocket(head) {
             state = .upgrading
         } else if head.headers.contains(name: "upgrade") || head.method == .CONNECT || !head.isKeepAlive || head.version != .http1_1
         {

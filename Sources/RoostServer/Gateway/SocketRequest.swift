@@ -4,7 +4,7 @@ import NIOHTTP1
 /// The request that turns a connection into a socket.
 enum SocketRequest {
     /// Whether a request opens a socket as RFC 6455 §4.1 says, where there is one.
-    static func isLawful(_ head: HTTPRequestHead) -> Bool {
+    static func opensSocket(_ head: HTTPRequestHead) -> Bool {
         let path = head.uri.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false).first
         return head.method == .GET && head.version == .http1_1 && path == GatewayChannel.socketPath[...]
             && head.headers[canonicalForm: "upgrade"].contains { $0.lowercased() == "websocket" }

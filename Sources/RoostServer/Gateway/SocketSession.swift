@@ -130,19 +130,19 @@ struct SocketSession {
     }
 
     private mutating func receive(_ frame: ClientFrame, _ pressure: Pressure) {
-        let most = limits.budget.unauthenticatedBytesMax
+        let sizeBytesMax = limits.budget.unauthenticatedBytesMax
         if !isOpen {
             unauthenticatedBytes += frame.payload.readableBytes
-            guard unauthenticatedBytes <= most else {
-                return close(.messageTooLarge, "a socket has at most \(most) bytes before authentication")
+            guard unauthenticatedBytes <= sizeBytesMax else {
+                return close(.messageTooLarge, "a socket has at most \(sizeBytesMax) bytes before authentication")
             }
         }
-        switch assembler.receive(frame, sizeBytesMax: isOpen ? RoostAPI.Limits.messageSizeBytes : most) {
+        switch assembler.receive(frame, sizeBytesMax: isOpen ? RoostAPI.Limits.messageSizeBytes : sizeBytesMax) {
         case .message(let message): receive(message)
         case .ping(let payload): writeControl(.pong, payload.readableBytesView)
         case .incomplete:
             // One message goes on in pieces for as long as its sender likes: not while everybody needs the room.
-            if assembler.waitingBytes > most, pressure.isServerFull {
+            if assembler.waitingBytes > sizeBytesMax, pressure.isServerFull {
                 actions.append(.overloaded)
                 close(CloseCode.tryAgainLater, "come back later")
             }
@@ -196,7 +196,7 @@ struct SocketSession {
         actions.append(.verify(token: token))
     }
 
-    /// The token is no good.
+    /// The token is invalid.
     mutating func refuseToken(_ error: RoostError) -> [Action] {
         guard isAuthenticating else { return [] }
         refuse(error)

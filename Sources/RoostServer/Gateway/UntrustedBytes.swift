@@ -49,7 +49,7 @@ package enum UntrustedBytes {
     /// Makes a channel read bytes as a connection of the server does, up to the decoding of frames, without what serves them: each request is
     /// answered with 200, and each message read and dropped.
     package static func install(on channel: any NIOCore.Channel) throws {
-        let upgrader = SocketUpgrader<Void>(mayUpgrade: SocketRequest.isLawful) { channel, _ in
+        let upgrader = SocketUpgrader<Void>(mayUpgrade: SocketRequest.opensSocket) { channel, _ in
             try HTTPPipeline.uninstall(from: channel)
             try channel.pipeline.syncOperations.addHandler(FrameSink())
         }

@@ -9,11 +9,13 @@ enum AsyncAPI {
     /// The document as it is served.
     static let bytes = ByteBuffer(bytes: (try? JSONWriter.bytes(of: document(version: RoostVersion.current))) ?? [])
 
+    private enum Sender { case client, server }
+
     /// A kind of frame.
     private struct Frame {
         /// As docs/protocol.md calls it, and as the member that tells it from others is named.
         let name: String
-        let isFromServer: Bool
+        let sender: Sender
         let summary: String
         let schema: JSONValue
     }
@@ -23,12 +25,12 @@ enum AsyncAPI {
         let frames = frames(&schemas)
         for type in OperationTable.handled { schemas["Result.\(type.name)"] = OpenAPI.json(OpenAPI.response(of: type), &schemas) }
         for frame in frames { schemas[component(frame)] = frame.schema }
-        for (name, isFromServer) in [("ClientFrame", false), ("ServerFrame", true)] {
-            schemas[name] = ["oneOf": .array(frames.filter { $0.isFromServer == isFromServer }.map { reference(component($0)) })]
+        for (name, sender) in [("ClientFrame", Sender.client), ("ServerFrame", .server)] {
+            schemas[name] = ["oneOf": .array(frames.filter { $0.sender == sender }.map { reference(component($0)) })]
         }
-        func messages(_ isFromServer: Bool) -> JSONValue {
+        func messages(from sender: Sender) -> JSONValue {
             .array(
-                frames.filter { $0.isFromServer == isFromServer }.map { ["$ref": .string("#/channels/socket/messages/\($0.name)")] }
+                frames.filter { $0.sender == sender }.map { ["$ref": .string("#/channels/socket/messages/\($0.name)")] }
             )
         }
         let channel: JSONValue = ["$ref": "#/channels/socket"]
@@ -52,8 +54,8 @@ enum AsyncAPI {
                 ]
             ],
             "operations": [
-                "takeFrame": ["action": "receive", "channel": channel, "messages": messages(false)],
-                "sendFrame": ["action": "send", "channel": channel, "messages": messages(true)],
+                "takeFrame": ["action": "receive", "channel": channel, "messages": messages(from: .client)],
+                "sendFrame": ["action": "send", "channel": channel, "messages": messages(from: .server)],
             ],
             "components": [
                 "messages": .object(
@@ -90,23 +92,23 @@ enum AsyncAPI {
         ]
         return [
             Frame(
-                name: "authenticate", isFromServer: false, summary: "The first frame, unless the upgrade request had the header.",
+                name: "authenticate", sender: .client, summary: "The first frame, unless the upgrade request had the header.",
                 schema: described(AuthenticateFrame.self, &schemas)),
             Frame(
-                name: "call", isFromServer: false, summary: "A call of an operation.",
+                name: "call", sender: .client, summary: "A call of an operation.",
                 schema: ["oneOf": .array(OperationTable.handled.compactMap { OperationTable.named($0.name) }.map(call))]),
             Frame(
-                name: "welcome", isFromServer: true, summary: "The connection is authenticated.",
+                name: "welcome", sender: .server, summary: "The connection is authenticated.",
                 schema: described(WelcomeFrame.self, &schemas)),
             Frame(
-                name: "reply", isFromServer: true, summary: "The answer to a call. Its result is Result.NAME of the operation.",
+                name: "reply", sender: .server, summary: "The answer to a call. Its result is Result.NAME of the operation.",
                 schema: reply),
-            Frame(name: "event", isFromServer: true, summary: "A committed change.", schema: watched),
+            Frame(name: "event", sender: .server, summary: "A committed change.", schema: watched),
             Frame(
-                name: "error", isFromServer: true, summary: "What went wrong with a frame that can't have a reply.",
+                name: "error", sender: .server, summary: "What went wrong with a frame that can't have a reply.",
                 schema: ["type": "object", "required": ["error"], "properties": ["error": error], "not": ["required": ["reply"]]]),
             Frame(
-                name: "closing", isFromServer: true, summary: "The server is shutting down.",
+                name: "closing", sender: .server, summary: "The server is shutting down.",
                 schema: described(ClosingFrame.self, &schemas)),
         ]
     }

@@ -102,7 +102,7 @@ enum OpenAPI {
     /// Every status that isn't 200, each a problem document.
     private static let responses: [String: JSONValue] = {
         let meanings = [
-            400: "The request can't be read, or a field isn't what it can be.", 401: "No token, or one that is no good.",
+            400: "The request can't be read, or a field isn't what it can be.", 401: "No token, or an invalid one.",
             403: "Not allowed to the caller.", 404: "There is no such thing, or none that the caller may know of.",
             409: "What is there already stands against it.", 412: "The metadata has another version.",
             413: "A field or the body is larger than its limit.", 415: "The body isn't application/json.",

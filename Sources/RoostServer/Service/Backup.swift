@@ -52,9 +52,12 @@ public struct Backup: Codable, Sendable {
             try SQLiteDatabase.seal(copy: file)
             let copy = try SQLiteDatabase.verify(copy: file)
             if let secret { try manager.copyItem(at: secret, to: partial.appending(path: secretName)) }
+            guard let epoch = try database.read({ try $0.setting("epoch") }) else {
+                throw Unusable("The database has no epoch: no server has started on it.")
+            }
             let backup = Backup(
                 version: RoostVersion.current, madeAt: Date.now.ISO8601Format(),
-                epoch: try database.read { try $0.setting("epoch") } ?? "", database: copy, hasSecret: secret != nil)
+                epoch: epoch, database: copy, hasSecret: secret != nil)
             let encoder = JSONEncoder()
             encoder.outputFormatting = [.prettyPrinted, .sortedKeys]
             try Durable.write(encoder.encode(backup), to: partial.appending(path: manifestName))

@@ -7,7 +7,7 @@ final class Readiness: Sendable {
 
     /// Why it isn't ready; nil when it is.
     var reason: String? {
-        if !serving.load(ordering: .acquiring) { return "The server starts or stops." }
+        if !serving.load(ordering: .acquiring) { return "The server is starting or shutting down." }
         return database.load(ordering: .acquiring) ? nil : "The database can't be reached."
     }
 

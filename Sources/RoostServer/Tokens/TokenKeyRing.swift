@@ -35,8 +35,8 @@ public struct TokenKeyRing: Sendable {
     /// All keys that a server on this directory takes tokens of, those of the operator's own file not among them.
     public func entries() async throws -> [Entry] {
         let set = try await keys()
-        var entries = set.names.compactMap { set.keys[$0] }.map { key in
-            Entry(kid: key.id ?? "", algorithm: key.algorithm.rawValue, signs: key.id == set.signingName)
+        var entries = set.names.compactMap { name in
+            set.keys[name].map { Entry(kid: name, algorithm: $0.algorithm.rawValue, signs: name == set.signingName) }
         }
         if !set.isTokenSecretRetired {
             entries.insert(Entry(kid: Self.tokenSecretName, algorithm: "HS256", signs: set.signingName == nil), at: 0)

@@ -160,7 +160,7 @@ struct ChannelLimitsTests {
             values.map { refusal(SetRateLimit(channel: "c", messages: 1, windowSeconds: 1, seconds: $0))?.code } == expected)
     }
 
-    @Test("AM-08 a throttle is 1 to 1000 messages in 1 to 3600 seconds")
+    @Test("AM-08 a rate limit is 1 to 1000 messages in 1 to 3600 seconds")
     func rateLimit() {
         let values = [(1, 1), (1000, 3600), (0, 1), (1, 0), (1001, 1), (1, 3601), (.max, 1), (1, .min)]
         let codes = values.map { refusal(SetRateLimit(channel: "c", messages: $0.0, windowSeconds: $0.1))?.code }

@@ -69,7 +69,7 @@ struct LimitsTests {
 
     @Test("X-01 a page has 1 row at least, and its most")
     func pages() throws {
-        let bounds = (standard: 30, most: 100)
+        let bounds = (standard: 30, max: 100)
         #expect(try [Limits.page(nil, bounds), Limits.page(1, bounds), Limits.page(100, bounds)] == [30, 1, 100])
         let codes = [0, -1, .min, 101, .max].map { limit in code { _ = try Limits.page(limit, bounds) } }
         #expect(codes == [.invalidArgument, .invalidArgument, .invalidArgument, .limitExceeded, .limitExceeded])

@@ -3,7 +3,7 @@ import RoostCore
 import RoostTestSupport
 import Testing
 
-/// Freezing, silencing and throttling a channel.
+/// Freezing, silencing and rate-limiting a channel.
 @Suite("States of channels") struct StateTests {
     private func world() throws -> CoreWorld {
         let world = try CoreWorld()
@@ -77,7 +77,7 @@ import Testing
         #expect(refusal?.field == "seconds" && [.invalidArgument, .limitExceeded].contains(refusal?.code))
     }
 
-    @Test("AM-08 D-15 R28 the delivery throttle is state that operators set and everyone sees, and that ends")
+    @Test("AM-08 D-15 R28 the rate limit is state that operators set and everyone sees, and that ends")
     func rateLimits() throws {
         let world = try world()
         #expect(try world.code(SetRateLimit(channel: "general", messages: 5, windowSeconds: 10), as: "bob") == .notPermitted)

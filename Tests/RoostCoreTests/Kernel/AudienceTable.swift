@@ -80,10 +80,10 @@ extension AudienceTests {
             "AM-07 the end of a silence", after: [.by("oda/1", SilenceChannel(channel: "room", seconds: 60))],
             .by("oda/1", UnsilenceChannel(channel: "room")), [("members wes", "channel.unsilenced channel:room")]),
         Case(
-            "AM-08 a throttle", .by("oda/1", SetRateLimit(channel: "room", messages: 1, windowSeconds: 1)),
+            "AM-08 a rate limit", .by("oda/1", SetRateLimit(channel: "room", messages: 1, windowSeconds: 1)),
             [("members wes", "channel.rateLimitChanged channel:room")]),
         Case(
-            "AM-08 the end of a throttle",
+            "AM-08 the end of a rate limit",
             after: [.by("oda/1", SetRateLimit(channel: "room", messages: 1, windowSeconds: 1))],
             .by("oda/1", RemoveRateLimit(channel: "room")), [("members wes", "channel.rateLimitChanged channel:room")]),
     ]

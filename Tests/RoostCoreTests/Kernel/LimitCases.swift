@@ -50,12 +50,12 @@ extension LimitTests {
         Case("invitation.withdraw users", Limits.membersPerCall) { n, _ in
             WithdrawInvitations(channel: "general", users: users(n))
         },
-        Case("invitation.list limit", Limits.memberPage.most) { n, _ in ListInvitations(channel: "general", limit: n) },
-        Case("invitation.mine limit", Limits.memberPage.most) { n, _ in ListMyInvitations(limit: n) },
+        Case("invitation.list limit", Limits.memberPage.max) { n, _ in ListInvitations(channel: "general", limit: n) },
+        Case("invitation.mine limit", Limits.memberPage.max) { n, _ in ListMyInvitations(limit: n) },
     ]
 
     static let queryCases: [Case] = [
-        Case("channel.query limit", Limits.channelPage.most) { n, _ in QueryChannels(limit: n) },
+        Case("channel.query limit", Limits.channelPage.max) { n, _ in QueryChannels(limit: n) },
         Case("channel.query types", Limits.filterValues) { n, _ in
             QueryChannels(types: (0..<n).map { ChannelType(rawValue: "t\($0)") })
         },
@@ -75,7 +75,7 @@ extension LimitTests {
             ListMembers(channel: "general", roles: (0..<n).map { ChannelRole(rawValue: "r\($0)") })
         },
         Case("member.search text", Limits.displayNameLength) { n, _ in SearchMembers(channel: "general", text: text(n)) },
-        Case("member.search limit", Limits.memberPage.most) { n, _ in SearchMembers(channel: "general", text: "x", limit: n) },
+        Case("member.search limit", Limits.memberPage.max) { n, _ in SearchMembers(channel: "general", text: "x", limit: n) },
     ]
 
     private static func url(_ count: Int) -> String { "https://" + text(count - 8) }

@@ -110,18 +110,18 @@ struct LimitTests {
         Case("message.edit metadata levels", Limits.metadataDepth) { n, id in
             EditMessage(channel: "general", message: id, metadata: object(levels: n))
         },
-        Case("message.list limit", Limits.historyPage.most) { n, _ in ListMessages(channel: "general", limit: n) },
+        Case("message.list limit", Limits.historyPage.max) { n, _ in ListMessages(channel: "general", limit: n) },
     ]
 
     private static let readCases: [Case] = [
-        Case("effect.listDead limit", Limits.effectPage.most) { n, _ in ListDeadEffects(limit: n) },
-        Case("member.list limit", Limits.memberPage.most) { n, _ in ListMembers(channel: "general", limit: n) },
-        Case("channel.watch limit", Limits.historyPage.most) { n, _ in WatchChannel(channel: "general", limit: n) },
-        Case("stream.channelChanges limit", Limits.changesPage.most) { n, _ in
+        Case("effect.listDead limit", Limits.effectPage.max) { n, _ in ListDeadEffects(limit: n) },
+        Case("member.list limit", Limits.memberPage.max) { n, _ in ListMembers(channel: "general", limit: n) },
+        Case("channel.watch limit", Limits.historyPage.max) { n, _ in WatchChannel(channel: "general", limit: n) },
+        Case("stream.channelChanges limit", Limits.changesPage.max) { n, _ in
             GetChannelChanges(channel: "general", after: 0, limit: n)
         },
-        Case("stream.myChanges limit", Limits.changesPage.most) { n, _ in GetMyChanges(after: 0, limit: n) },
-        Case("stream.resume channels", Limits.channelsPerUserMost) { n, _ in
+        Case("stream.myChanges limit", Limits.changesPage.max) { n, _ in GetMyChanges(after: 0, limit: n) },
+        Case("stream.resume channels", Limits.channelsPerUserMax) { n, _ in
             Resume(after: 0, channels: Dictionary(uniqueKeysWithValues: (0..<n).map { ("c\($0)", Seq(0)) }))
         },
     ]

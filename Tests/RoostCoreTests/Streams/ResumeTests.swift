@@ -169,7 +169,7 @@ struct ResumeTests {
     func manyChannels() throws {
         let world = try CoreWorld()
         // With the own membership beside each message they are more rows than one answer holds.
-        let count = Limits.changesPage.most / 3 + 10
+        let count = Limits.changesPage.max / 3 + 10
         var positions: [String: Seq] = [:]
         for number in 0..<count {
             let channel = ChannelID("room-\(number)")

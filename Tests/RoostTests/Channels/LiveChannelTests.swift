@@ -51,7 +51,7 @@ struct LiveChannelTests {
         #expect(!live.hasPermission(.channelFreeze))
     }
 
-    @Test("AM-07 AM-08 Whether a channel is silenced or throttled follows from the clock, not from what was stored")
+    @Test("AM-07 AM-08 Whether a channel is silenced or rate-limited follows from the clock, not from what was stored")
     func timedStates() async throws {
         let chat = chat()
         var silenced = channel(counters(3, messages: 2))

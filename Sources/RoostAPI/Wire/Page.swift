@@ -1,0 +1,15 @@
+/// One page of a list and where the next one begins.
+public struct Page<Item: Codable & Hashable & Sendable>: Codable, Hashable, Sendable {
+    public var items: [Item]
+    /// Give it back to read the next page; absent on the last page. Opaque: don't read or build one.
+    public var nextCursor: String?
+    /// Give it back to read the page before this one; absent on the first page, and for lists that go one way.
+    public var previousCursor: String?
+
+    // derived: init
+    public init(items: [Item], nextCursor: String? = nil, previousCursor: String? = nil) {
+        self.items = items
+        self.nextCursor = nextCursor
+        self.previousCursor = previousCursor
+    }
+}

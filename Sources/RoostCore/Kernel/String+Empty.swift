@@ -1,0 +1,4 @@
+extension String {
+    /// An empty text takes a value away.
+    var nilIfEmpty: String? { isEmpty ? nil : self }
+}
