@@ -1,16 +1,16 @@
 import Dispatch
 import RoostDatabase
 
-/// Looks at the memory of the process, and has less held for clients as it comes near a limit.
+/// Measures the memory of the process, and lowers the limit for clients as it comes near its own.
 final class MemoryWatch: Sendable {
     private let governor: MemoryGovernor
     private let connections: Connections
     private let threads = Threads()
     private let ending = DispatchSemaphore(value: 0)
 
-    /// Memory can grow by what the fastest clients send and ask for meanwhile.
+    /// Between two measurements memory can grow by what the fastest clients send and request.
     private static let interval = DispatchTimeInterval.milliseconds(20)
-    /// The allocator goes through all that it has.
+    /// Trimming makes the allocator walk through all its memory.
     private static let trimInterval = Duration.milliseconds(500)
 
     init(limitBytes: Int, budgetBytes: Int, connections: Connections) {
