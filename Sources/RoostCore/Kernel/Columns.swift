@@ -4,11 +4,11 @@ import RoostAPI
 protocol ColumnValue {
     /// The value of the next column.
     init(reading row: inout RowReader) throws
-    /// What stands in the column.
+    /// Returns the value for the column.
     func column() throws -> SQLValue
 }
 
-/// What has several columns of a table's row, which are named by its `columns`.
+/// A value with several columns of a table's row, named by its `columns`.
 protocol BoundRow {
     /// Its values, in the order of its columns.
     func bind(to sql: inout SQL.Interpolation) throws
