@@ -1,4 +1,4 @@
-/// Every limit of the protocol, in one place (ledger §8.7). The unit stands in the name or in the comment.
+/// Every limit of the protocol, in one place (ledger §8.7). The unit is in the name or in the comment.
 public enum Limits {
     /// Characters of a channel, user or client id.
     public static let identifierLength = 128
@@ -100,7 +100,7 @@ extension Limits {
         }
     }
 
-    /// Throws when there are too many tags, one stands twice, or one is empty or too long.
+    /// Throws if there are too many tags, or if one is a duplicate, empty or too long.
     public static func check(tags: [String]?, count: Int) throws(RoostError) {
         guard let tags else { return }
         guard tags.count <= count else { throw .limitExceeded("tags", limit: count, unit: "tags") }
