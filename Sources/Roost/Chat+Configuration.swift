@@ -3,12 +3,12 @@ public import Logging
 import RoostAPI
 
 extension Chat {
-    /// What an app may set. Every field has a default.
+    /// An app's settings. Every field has a default.
     public struct Configuration: Sendable {
         /// Where the client keeps its files, in a folder for each user and server. Nil keeps everything in memory: messages on
         /// their way are then lost with the process.
         public var directory: URL?
-        /// Where the client tells what goes wrong. Tokens and messages never stand in it.
+        /// The log for failures. It never contains tokens or messages.
         public var logger: Logger = Logger(label: "roost")
         /// The bounds of the wait between two attempts to connect. Each wait is drawn evenly from 0 to a time that doubles between
         /// them.

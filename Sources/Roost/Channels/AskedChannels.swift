@@ -2,8 +2,8 @@ import RoostAPI
 
 /// Channels that only the server can find, page by page: those of others, deleted ones, and those with certain members.
 ///
-/// The pages are kept in memory, and asked for anew after each reconnect. In between, rows of channels that this device follows
-/// come from its store. Who is in them, of which the store knows only a part, is asked for again when somebody comes or goes.
+/// The pages are kept in memory, and requested again after each reconnect. In between, rows of channels that this device follows come from
+/// its store. Lists by members, of whom the store knows only a part, are requested again when a member joins or leaves.
 @MainActor
 final class AskedChannels: ChannelSource {
     private let query: ChannelQuery
@@ -15,7 +15,7 @@ final class AskedChannels: ChannelSource {
     private var isLoaded = false
     private var askedFor: Set<AskedState> = []
 
-    /// What a channel that isn't in the list was when the server was asked because of it.
+    /// The state of a channel outside the list when it last caused a request to the server.
     private struct AskedState: Hashable {
         var id: ChannelID
         var isMember: Bool
@@ -68,7 +68,7 @@ final class AskedChannels: ChannelSource {
         if mustAskAgain { ask() }
     }
 
-    /// Whether a row that was in the query still is, as far as that can be told here.
+    /// Returns whether a row that matched the query still does, as far as this device knows.
     private func holds(_ view: ChannelView) -> Bool {
         if view.channel.deletedAt != nil, query.includeDeleted != true { return false }
         let isMember = view.membership?.state == .member

@@ -5,11 +5,11 @@ import RoostAPI
 /// A class, so that moving one in a list of thousands moves eight bytes for each that it passes.
 final class ChannelPlace: Sendable {
     let id: ChannelID
-    /// 0 stands before 1.
+    /// 0 comes before 1.
     let group: Int
-    /// The higher one stands first.
+    /// The higher one comes first.
     let time: Int64
-    /// The lower one stands first. Nil for orders by time, where the highest id stands first.
+    /// The lower one comes first. Nil for orders by time, where the highest id comes first.
     let name: String?
     let unreadCount: Int
 
@@ -38,7 +38,7 @@ struct ChannelOrder {
     /// The sum over all channels.
     private(set) var unreadCount: Int
 
-    /// Whether the list stands the other way round than its sort usually does.
+    /// Whether the list is in the reverse of its sort's usual direction.
     private let isReversed: Bool
 
     init(_ places: [ChannelPlace] = [], isReversed: Bool = false) {

@@ -21,7 +21,7 @@ extension Chat {
         ChannelList(query, pageSize: pageSize, in: self)
     }
 
-    /// Fetches a channel without joining it (AM-27, SB-25). What the user isn't a member of is shown as it was fetched last.
+    /// Fetches a channel without joining it (AM-27, SB-25). A channel that the user isn't a member of is shown as last fetched.
     ///
     /// - Parameter id: the channel's id, or `type:id` (ST-03). The live object has the channel's own.
     /// - Throws: `RoostError` with `not_found` for a channel that isn't there, or that the user may not know of, and as
@@ -42,7 +42,7 @@ extension Chat {
     ///
     /// When the connection is lost before the answer, it is sent again with the same idempotency key once there is a connection, so
     /// that no second channel comes of it (SB-12). A draft without a key gets one.
-    /// - Throws: `RoostError` with `already_exists` (AM-23), `not_found` for an unknown user, `kind_forbids` for what the type
+    /// - Throws: `RoostError` with `already_exists` (AM-23), `not_found` for an unknown user, `kind_forbids` for something that the type
     ///   doesn't allow (AM-19), `member_limit`, `channel_limit`, and as ``call(_:)`` does.
     @MainActor @discardableResult public func createChannel(_ draft: CreateChannel) async throws -> LiveChannel {
         var draft = draft

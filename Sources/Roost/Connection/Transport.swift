@@ -8,23 +8,22 @@ public protocol Transport: Sendable {
     /// - Parameters:
     ///   - url: where to connect.
     ///   - outgoing: what to send, in order. The connection is closed when it ends.
-    ///   - receive: told all that happens, in order: first `opened`, last `closed`, each exactly once; only `closed` when it never
-    ///     opened.
-    ///     No more is read from the network until it returns.
+    ///   - receive: Called with every event in order: first `opened`, last `closed`, each exactly once; only `closed` if it never opened.
+    ///     Nothing more is read from the network until it returns.
     ///
     /// Cancelling the task ends the connection.
     func run(
         url: URL, outgoing: AsyncStream<TransportCommand>, receive: @escaping @Sendable (TransportEvent) async -> Void) async
 }
 
-/// What a transport is asked to send.
+/// A command to send something.
 public enum TransportCommand: Hashable, Sendable {
     /// A text message in UTF-8.
     case message([UInt8])
     case ping
 }
 
-/// What a transport tells of its connection.
+/// An event of a transport's connection.
 public enum TransportEvent: Hashable, Sendable {
     case opened
     /// A text message in UTF-8, put together if it came in fragments.

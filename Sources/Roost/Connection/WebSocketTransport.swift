@@ -138,7 +138,7 @@ public struct WebSocketTransport: Transport {
 }
 
 extension WebSocketFrame {
-    /// Bytes of one frame's content, a little below what the server takes (`Limits.frameSizeBytes`).
+    /// The most bytes of one frame's content, a little below the server's limit (`Limits.frameSizeBytes`).
     static let contentSizeBytesMax = 60_000
 
     /// A text message in as many frames as the server's limit asks for.

@@ -25,7 +25,7 @@ extension LiveChannel {
     @discardableResult
     public func declineInvitation() async throws -> Invitation { try await chat.call(DeclineInvitation(channel: id)) }
 
-    /// Takes invitations back, with a result for each: one's own, or anyone's for who may remove members.
+    /// Withdraws invitations, with a result for each: the user's own, or anyone's if the user may remove members.
     ///
     /// - Parameter users: 1 to 100 invited users, each once.
     /// - Throws: as ``invite(_:welcome:)``.

@@ -11,7 +11,7 @@ extension LiveChannel {
     /// Sends a message. It is on this device's disk when this returns, is shown as pending, and is sent as soon as that is
     /// possible, after the ones before it, also after a restart.
     ///
-    /// - Returns: the message's id among the user's own, by which a list tells what becomes of it.
+    /// - Returns: The client id of the message, by which a list shows its state.
     /// - Throws: `RoostError` with the code of a limit that the draft is outside of, `unavailable` when this device can't store it.
     @discardableResult
     public func send(_ draft: MessageDraft) async throws -> ClientID {
@@ -40,7 +40,7 @@ extension LiveChannel {
         return operation
     }
 
-    /// Replaces what is given of a message's content (SB-58).
+    /// Replaces the given parts of a message's content (SB-58).
     ///
     /// - Throws: `RoostError` with `not_message_owner` for someone else's, `not_found` for a deleted one, and as ``Chat/call(_:)``
     ///   does.
@@ -54,7 +54,7 @@ extension LiveChannel {
                 channel: id, message: message, text: text, customType: customType, data: data, metadata: metadata, tags: tags))
     }
 
-    /// Deletes a message: its place stays, its content goes (SB-59). Deleting it again changes nothing.
+    /// Deletes a message: its place stays, its content is removed (SB-59). Deleting it again changes nothing.
     ///
     /// - Throws: `RoostError` with `not_message_owner` for someone else's, and as ``Chat/call(_:)`` does.
     @discardableResult

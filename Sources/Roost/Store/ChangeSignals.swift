@@ -1,7 +1,7 @@
 import RoostAPI
 import Synchronization
 
-/// What was written, as far as live objects care.
+/// The parts of a write that concern live objects.
 struct StoreChange: Hashable, Sendable {
     /// Whether everything may have changed.
     var isEverything = false
@@ -41,12 +41,12 @@ extension StoreChange {
 
 /// Tells live objects that something they show was written. Changes that nobody has acted on yet are one.
 final class ChangeSignals: Sendable {
-    /// What a live object shows.
+    /// The data that a live object shows.
     enum Topic: Hashable, Sendable {
         case channel(ChannelID)
         /// Every channel.
         case channels
-        /// What is the user's own beside channels.
+        /// The user's own data besides channels.
         case own
 
         func concerns(_ change: StoreChange) -> Bool {

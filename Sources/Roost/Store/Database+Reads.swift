@@ -73,7 +73,7 @@ extension Database {
         let statement = try cachedStatement(sql: "SELECT json FROM messages WHERE channel_id = ? ORDER BY seq DESC LIMIT ?")
         let rows = try Data.fetchAll(statement, arguments: [channel.rawValue, limit + 1])
         let messages = try rows.prefix(limit).reversed().map { try StoredJSON.decode(Message.self, from: $0) }
-        // What is concealed from the user isn't there to be asked for.
+        // Concealed messages can't be requested.
         let position = try cachedStatement(
             sql: """
                 SELECT window_start FROM positions WHERE channel_id = ?1

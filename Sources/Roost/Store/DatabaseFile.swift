@@ -9,7 +9,7 @@ struct DatabaseFile: Sendable {
     /// Whether a commit must have reached the disk before it returns. Of a cache, the last commits may be lost with the power.
     var isDurable: Bool
     var migrator: DatabaseMigrator
-    /// What is done with the file once it has the migrator's schema.
+    /// Called with the database once it has the migrator's schema.
     var prepare: @Sendable (Database) throws -> Void = { _ in }
     var logger: Logger
 

@@ -17,7 +17,7 @@ final class Outbox: Sendable {
         queue = try DatabaseFile(url: url, isDurable: true, migrator: Self.migrator, logger: logger).open()
     }
 
-    /// Writes a message down. One with the same channel and client id stays as it was, and is returned.
+    /// Stores a message. An existing one with the same channel and client id stays unchanged, and is returned.
     func insert(_ operation: SendMessage, createdAt: Timestamp) async throws -> OutboxItem {
         try await queue.write { database in
             let arguments: StatementArguments = [

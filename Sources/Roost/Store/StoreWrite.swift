@@ -17,7 +17,7 @@ enum StoreWrite: Hashable, Sendable {
     case rows(Rows, of: StreamID)
     /// Counts own new messages as read, and unread ones that were deleted for good (``Unread/bringUp(_:as:with:_:)``).
     case count(ChannelID, [Message], [PurgedMessage] = [])
-    /// Replaces what the user may do in a channel, unless something newer was told.
+    /// Replaces the user's permissions in a channel, unless newer ones are stored.
     case capabilities(ChannelID, Capabilities.Own)
     /// The same for all members, by role.
     case roleCapabilities(ChannelID, Capabilities.ByRole)

@@ -1,7 +1,7 @@
 import Logging
 import RoostAPI
 
-/// A watch ends with its connection: what the app watched is watched again once the next one has caught up.
+/// A watch ends with its connection: the app's watches begin again once the next one has caught up.
 extension Sync {
     mutating func renewWatches() {
         guard mustRenewWatches else { return }

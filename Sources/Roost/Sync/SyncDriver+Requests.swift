@@ -1,7 +1,7 @@
 import Logging
 import RoostAPI
 
-/// What the app asks for.
+/// The app's requests.
 extension SyncDriver {
     /// Begins to connect, and returns when everything that was missed is there.
     func connect() async throws {
@@ -114,7 +114,7 @@ extension SyncDriver {
 }
 
 extension SyncDriver {
-    /// A live object keeps what it shows when the store can't be read.
+    /// A live object keeps showing its last data if the store can't be read.
     nonisolated func logReadFailure(_ error: any Error) {
         environment.logger.error("The store couldn't be read.", metadata: ["error": "\(error)"])
     }

@@ -30,7 +30,7 @@ extension Chat {
         try await call(UpdatePreferences(autoAcceptInvitations: accepts))
     }
 
-    /// Replaces what is given of the user's own profile. What is left out stays as it is.
+    /// Replaces the given fields of the user's own profile. Absent fields stay unchanged.
     ///
     /// - Throws: `RoostError` as ``call(_:)`` does.
     @discardableResult

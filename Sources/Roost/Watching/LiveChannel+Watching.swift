@@ -10,7 +10,7 @@ extension LiveChannel {
         try await chat.call(WatchChannel(channel: id, limit: limit))
     }
 
-    /// Stops watching. Stopping what isn't watched changes nothing (ST-10).
+    /// Stops watching. Does nothing if the channel isn't watched (ST-10).
     ///
     /// - Throws: `RoostError` as ``Chat/call(_:)`` does.
     public func unwatch() async throws { _ = try await chat.call(UnwatchChannel(channel: id)) }
