@@ -5,7 +5,7 @@ package struct BenchPart {
     private init(_ benchmarks: any Benchmark...) { self.benchmarks = benchmarks }
     private init(of parts: [BenchPart]) { benchmarks = parts.flatMap(\.benchmarks) }
 
-    /// How much a part takes unless it is told otherwise.
+    /// The default size of a part.
     package enum Standard {
         package static let fanoutSockets = 1000
         package static let idleSockets = 10_000

@@ -78,7 +78,7 @@ public protocol WriteTransaction: Transaction {
     /// continued from the database, after a `write` of the lane has thrown.
     var idGenerator: Int64 { get }
 
-    /// The time, read when what came before in the transaction was done: as of after its locks were free.
+    /// Returns the time after the earlier statements of the transaction, and so after its locks were granted.
     func now() throws -> Timestamp
 
     /// Runs one operation; when it throws, what it wrote is undone and the rest of the batch stays.
@@ -108,7 +108,7 @@ public struct DatabaseFailure: Error, CustomStringConvertible {
         case transaction
         /// A page that an operation needs is damaged. Others may not need it.
         case damage
-        /// It is no longer known what is on disk: after a failed fsync only starting anew, from what the disk really holds, is safe.
+        /// The state of the disk is unknown: after a failed fsync only a restart, from what the disk really holds, is safe.
         case fatal
     }
 

@@ -20,7 +20,7 @@ struct PostgreSQLAddress: Sendable {
         parameters = Self.standard.merging(given) { _, given in given }
     }
 
-    /// What holds where the URL says nothing.
+    /// The defaults for options that the URL leaves out.
     private static let standard = [
         "fallback_application_name": "roost",
         "connect_timeout": "5",

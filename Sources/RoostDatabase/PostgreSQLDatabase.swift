@@ -7,11 +7,11 @@ import Synchronization
 /// Roost's rows in a PostgreSQL database, which several nodes use together.
 ///
 /// - Each lane has a connection of its own, and with it a number for making ids that no other lane of any node has. Readers share a few more.
-/// - A connection is made when it is first used, and again after it was lost. What was under way is not repeated then, for nobody knows
-///   whether it was committed; whoever asked is told so, and the next call finds a server that is back.
+/// - A connection is made when it is first used, and again after it was lost. Work under way isn't repeated then, since it is unknown
+///   whether it was committed; its caller gets that as an error, and the next call finds a server that is back.
 /// - A transaction that another one is in the way of is run again, a few times.
-/// - Each session asks for `synchronous_commit` and for limits of its own. What the server itself was told not to sync, ``durability()``
-///   tells.
+/// - Each session asks for `synchronous_commit` and for limits of its own. ``durability()`` reports whether the server itself was
+///   configured not to sync.
 public final class PostgreSQLDatabase: Database {
     public let laneCount: Int
     public let readerCount: Int

@@ -4,7 +4,7 @@ import GRDB
 import GRDBSQLite
 import Synchronization
 
-/// What a copy of the database holds.
+/// The content of a copy of the database.
 public struct DatabaseCopy: Codable, Equatable, Sendable {
     public let pages: Int64
     /// 64 bits over all pages, in hexadecimal.
@@ -150,7 +150,7 @@ extension SQLiteDatabase {
 }
 
 extension DatabaseQueue {
-    /// One step of a backup, and how many there may be in all: a backup begins anew whenever a transaction is taken back.
+    /// One step of a backup, and how many there may be in all: a backup restarts whenever a transaction is rolled back.
     fileprivate func unsafeReentrantStep(_ process: OpaquePointer?, _ pages: Int32) -> (code: Int32, stepsMax: Int) {
         writeWithoutTransaction { _ in
             let code = sqlite3_backup_step(process, pages)

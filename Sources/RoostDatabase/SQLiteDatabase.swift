@@ -35,7 +35,7 @@ public final class SQLiteDatabase: Database {
     public let laneCount = 1
     /// Sentences for the operator on what the start found and did.
     public let notes: [String]
-    /// What is lost, where the server was told to go on: empty otherwise.
+    /// The losses that the server was told to accept; empty otherwise.
     public let losses: [String]
 
     /// Frames of the log at which it is written into the database: 16 MB. Off most commits, and the file still small.
@@ -94,7 +94,7 @@ public final class SQLiteDatabase: Database {
             let id = state.applicationIDs.last ?? state.applicationID
             guard roost_set_application_id(connection, id) == SQLITE_OK else { throw Self.failure(connection) }
             if roost_has_checksums(connection) == 0 {
-                // Every page is written anew, with room for its checksum.
+                // Every page is rewritten, with room for its checksum.
                 try database.execute(sql: "VACUUM")
             }
             guard try checkpoint(database, SQLITE_CHECKPOINT_TRUNCATE).isComplete else {
@@ -219,7 +219,7 @@ public final class SQLiteDatabase: Database {
         let started = DispatchTime.now()
         var (frames, done): (Int32, Int32) = (0, 0)
         func held() -> Maintenance {
-            // What is in the log stays there until there is room.
+            // The log keeps its content until there is room.
             _ = checkpoints.withLock { $0.end(isComplete: false, frames: logFrames.value) }
             return Maintenance(
                 logFrames: Int(logFrames.value), framesDone: Int(max(0, done)), isComplete: false,
@@ -278,7 +278,7 @@ public final class SQLiteDatabase: Database {
             freeReaderCount.wait()
             try? freeReaders.withLock { $0.popLast() }?.close()
         }
-        // Whoever still reads is refused instead of waiting for ever.
+        // Waiting readers are refused instead of waiting for ever.
         for _ in 0..<readerCount { freeReaderCount.signal() }
         marks.stop()
         try writer.writeWithoutTransaction { database in
@@ -311,7 +311,7 @@ struct Checkpoints {
     }
 
     mutating func isDue(frames: Int32) -> Bool {
-        // The log has begun anew.
+        // The log has restarted.
         if frames < lastFrames { dueAtFrames = SQLiteDatabase.checkpointFrames }
         lastFrames = frames
         return frames >= dueAtFrames

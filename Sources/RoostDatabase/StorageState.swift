@@ -1,7 +1,7 @@
 import CPageVFS
 import Foundation
 
-/// What the file `roost.state` says of the other files of a data directory, so that a start notices if one of them is missing, older or
+/// The facts in `roost.state` about the other files of a data directory, so that a start notices if one of them is missing, older or
 /// another server's.
 ///
 /// Everything in it is a lower bound of what is on disk: it is written after that, never before. So it can be behind, by a second or by what
@@ -25,7 +25,7 @@ struct StorageState: Equatable {
     var phase = Phase.new
     /// Checkpoints that were completed: the database file holds this number or a higher one.
     var generation: UInt32 = 0
-    /// The salts of the log; nil while that is empty or unknown. SQLite takes others each time that it begins the log anew.
+    /// The salts of the log; nil while that is empty or unknown. SQLite takes new ones each time it restarts the log.
     var logSalts: UInt64?
     /// The salts of the log that the last complete checkpoint wrote into the database, as long as those of the next aren't known.
     var pastSalts: UInt64?
@@ -124,7 +124,7 @@ final class StateFile: Sendable {
 
     deinit { close(descriptor) }
 
-    /// What the file says.
+    /// The content of the file.
     enum Content: Equatable {
         case missing
         /// There is a file, and no slot of it is whole.

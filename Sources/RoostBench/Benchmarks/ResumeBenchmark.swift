@@ -2,7 +2,7 @@ import Foundation
 import RoostAPI
 import RoostCore
 
-/// What it takes to come back: a member of 1,000 channels missed 500 messages, one in every other channel.
+/// Measures a resume: a member of 1,000 channels missed 500 messages, one in every other channel.
 struct ResumeBenchmark: Benchmark {
     static let name = "resume"
 

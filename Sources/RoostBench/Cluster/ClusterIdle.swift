@@ -5,8 +5,8 @@ import RoostDatabase
 
 /// What connections take while nothing happens on them: of the node, and of NATS, where the node subscribes to each user and each channel.
 ///
-/// Each connection is of a user of its own, who is a member of one channel of a hundred. So most of its channels have all their members on one
-/// node, which is the least that subscriptions can come to; each further channel that a node needs is one more.
+/// Each connection has a user of its own, who is a member of one channel of a hundred. So most channels have all their members on one node,
+/// which gives the fewest subscriptions; each further channel that a node needs is one more.
 extension ClusterRun {
     func idle(connections: Int) async throws -> [Figure] {
         try OpenFiles.require(sockets: connections)

@@ -39,7 +39,7 @@ struct ClusterMeter {
 }
 
 extension ClusterMeter.Usage {
-    /// What one operation cost whom.
+    /// The cost of one operation for each process.
     ///
     /// - Parameters:
     ///   - name: what the operations are of, before the colon.

@@ -102,7 +102,7 @@ final class ClusterServices {
         let sent: Double
     }
 
-    /// What the server counts. Nil for a server that was given.
+    /// Returns the server's own counts. Nil for an external server.
     func busMessages() -> BusMessages? {
         guard let counts = busCounts, let received = counts["in_msgs"] as? Double, let sent = counts["out_msgs"] as? Double else {
             return nil

@@ -22,10 +22,10 @@ struct ClusterWorld {
     var hot: String { "\(run)-hot" }
     /// All users are its members.
     var wide: String { "\(run)-wide" }
-    /// Another channel for each count of nodes, since a client's own ids begin anew with each connection.
+    /// Returns another channel for each count of nodes, since a client's own ids start over with each connection.
     func shared(_ number: Int, nodeCount: Int) -> String { "\(run)-shared-\(nodeCount)-\(number)" }
     func memberOfShared(_ number: Int, _ place: Int) -> Int { number * Self.membersOfShared + place }
-    /// The one in which arrival is timed, and who is in it.
+    /// The channel in which arrival is timed, and the number of its members.
     var timed: String { "\(run)-timed" }
     let timedMemberCount = 22
 

@@ -68,7 +68,7 @@ struct EffectsBenchmark: Benchmark {
         for (server, withEffect) in kinds { _ = try await world.sends(to: server, count / 4, withEffect: withEffect) }
         let batches = BatchCounter(port: empty.port)
         for round in 0..<scale.pick(9, quick: 5, smoke: 1) {
-            // Who comes first changes from round to round.
+            // The order changes from round to round.
             for step in kinds.indices {
                 let index = (step + round) % kinds.count
                 let (server, withEffect) = kinds[index]

@@ -93,7 +93,7 @@ struct HostileBenchmark: Benchmark {
         let load = PacedLoad(
             channels: honest.map { "channel-of-\($0.rawValue)" }, sendsPerSecond: scale.pick(200, quick: 200, smoke: 100),
             pagesPerSecond: 50)
-        // They are there once for everybody, and made for whoever asks first.
+        // They exist once for everybody, and are made on the first request.
         for path in ["/openapi.json", "/asyncapi.json"] { _ = LoopbackSocket.get(path, port: server.port) }
         var warm = PacedLoad.Result()
         try load.run(loop, into: &warm, seconds: scale.pick(5, quick: 2, smoke: 0.2))
@@ -120,7 +120,7 @@ struct HostileBenchmark: Benchmark {
     }
 }
 
-/// What an attack did.
+/// The result of an attack.
 private struct Attacked {
     var without = PacedLoad.Result()
     var with = PacedLoad.Result()

@@ -54,7 +54,7 @@ enum HostileScript: CaseIterable, Sendable {
         }
     }
 
-    /// What a connection begins with.
+    /// Returns the first bytes of a connection.
     func opening(token: String) -> [UInt8] {
         switch self {
         case .silence, .requests, .descriptions: []

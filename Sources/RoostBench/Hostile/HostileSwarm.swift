@@ -1,7 +1,7 @@
 import Foundation
 import Synchronization
 
-/// Hostile sockets, on a thread of their own until they are told to end. One that the server closes comes back.
+/// Hostile sockets, on a thread of their own until they are stopped. One that the server closes reconnects.
 final class HostileSwarm: Sendable {
     struct Plan: Sendable {
         let port: UInt16
@@ -103,7 +103,7 @@ private final class Attack {
         // The same bytes for all that send the same: they are this process's memory, not what is measured, but there is no need to waste it.
         let key = "\(script) \(script == .requests ? user : 0)"
         let rest = shared[key] ?? script.rest(token: token)
-        // Its messages are told apart by their ids, and are new ones each time.
+        // Its messages have different ids, new ones each time.
         if script != .sends { shared[key] = rest }
         return Socket(script: script, opening: script.opening(token: token), rest: rest)
     }

@@ -47,7 +47,7 @@ final class BenchServer {
     func end() { process.end() }
 }
 
-/// What a server tells of itself.
+/// A server's own metrics.
 enum ServerMetrics {
     /// The value of a counter or gauge of /metrics; nil when the server doesn't tell it.
     static func value(of name: String, port: UInt16) -> Double? {

@@ -28,7 +28,7 @@ struct Machine: Encodable, CustomStringConvertible {
     }
 }
 
-/// What the disk itself costs.
+/// The cost of the disk itself.
 enum Disk {
     /// Appends 4 KiB to a file and calls fsync, again and again for about a second.
     static func fsyncs(in directory: URL, seconds: Double = 1) throws -> Histogram {

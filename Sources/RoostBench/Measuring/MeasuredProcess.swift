@@ -26,7 +26,7 @@ struct ProcessUsage {
 
 /// The most memory that a process had resident at one time, as the kernel keeps it.
 enum PeakMemory {
-    /// Begins anew with what is resident now.
+    /// Starts over with what is resident now.
     static func reset(_ process: Int32) throws {
         let file = open("/proc/\(process)/clear_refs", O_WRONLY | O_CLOEXEC)
         defer { close(file) }
@@ -65,7 +65,7 @@ final class ChildProcess {
         try process.runHearingSignals()
     }
 
-    /// What it ended with; nil while it runs.
+    /// Its exit status; nil while it runs.
     var status: Int32? { process.isRunning ? nil : process.terminationStatus }
 
     /// The first line that it writes.

@@ -2,7 +2,7 @@ import Foundation
 
 /// One measured number, beside the floor of the same run and what it ought to be.
 struct Figure: Encodable {
-    /// What a figure ought to be.
+    /// The goal of a figure.
     enum Goal {
         case atMost(Double)
         case atLeast(Double)

@@ -118,7 +118,7 @@ enum CallHelp {
     }
 }
 
-/// What a shell offers while a call is typed.
+/// A shell's completions while a call is typed.
 enum CallCompletions {
     static func operations(_ words: [String], _ prefix: String) -> [String] {
         OperationGuide.all.map(\.name).filter { $0.hasPrefix(prefix) }

@@ -2,7 +2,7 @@ import ArgumentParser
 import Foundation
 import Roost
 
-/// Who asks which server: the options of every command that makes calls.
+/// The caller and the server: the options of every command that makes calls.
 struct AskingOptions: ParsableArguments {
     @Option(
         name: .customLong("as"),
@@ -46,7 +46,7 @@ struct AskingOptions: ParsableArguments {
 
 }
 
-/// Who asks which server, and how the answer is printed: the options of the commands for scripts.
+/// The caller, the server, and how the answer is printed: the options of the commands for scripts.
 struct CallOptions: ParsableArguments {
     @OptionGroup var asking: AskingOptions
     @Flag(help: "Print JSON: the answer as the protocol has it.") var json = false

@@ -8,7 +8,7 @@ struct CallServer {
     let isSecure: Bool
     let host: String
     let port: Int
-    /// What a proxy wants before the server's own paths.
+    /// A proxy's prefix for the server's paths.
     private let prefix: String
     private let token: String
     /// In whose name a backend asks (SB-12).

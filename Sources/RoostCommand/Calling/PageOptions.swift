@@ -13,7 +13,7 @@ struct PageOptions: ParsableArguments {
     func read<Call: RoostAPI.Operation, Item>(
         through connection: CallConnection, _ operation: (_ limit: Int?, _ cursor: String?) -> Call
     ) async throws -> Page<Item> where Call.Response == Page<Item> {
-        // Who wants all of them wants them in as few answers as possible.
+        // With `--all`, as few answers as possible.
         let limit = limit ?? (all ? Limits.memberPage.most : nil)
         var page = try await connection.call(operation(limit, cursor))
         while all, let cursor = page.nextCursor {

@@ -1,13 +1,13 @@
 import Foundation
 import Roost
 
-/// What a typed line means: a message, or a command.
+/// A typed line: a message, or a command.
 enum ChatLine: Hashable {
     case message(String)
     case quit, help
     /// For the messages that are shown.
     case scrollback(ScrollbackCommand)
-    /// For the channel and who is in it.
+    /// A command for the channel and its members.
     case room(RoomCommand)
     /// No command: what would be one.
     case refused(String)

@@ -8,7 +8,7 @@ final class PlainChat {
     private var list: MessageList
     private var printing: Task<Void, Never>?
     private var lastPrinted: Seq = 0
-    /// What was sent and isn't on the server's disk yet.
+    /// Sent messages that aren't on the server's disk yet.
     private var waiting: Set<ClientID> = []
     private var refusals = 0
 
@@ -46,7 +46,7 @@ final class PlainChat {
         case .scrollback: refuse("that works on a screen only")
         case .refused(let reason): refuse(reason)
         case .room(let command):
-            // What was typed first is done first.
+            // Input is handled in order.
             await settle()
             try await carryOut(command)
         }

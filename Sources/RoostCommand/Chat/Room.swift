@@ -40,7 +40,7 @@ final class Room {
         }
     }
 
-    /// What a person is called: their display name where it is known, else their id.
+    /// Returns a user's name: their display name if it is known, otherwise their id.
     func name(of user: UserID) -> String { names[user] ?? user.rawValue.safe() }
 
     /// Fetches the names that aren't known yet. Without a connection, ids have to do.

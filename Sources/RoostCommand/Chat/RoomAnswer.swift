@@ -1,6 +1,6 @@
 import Roost
 
-/// What a command for a room did: what to tell, and where the user is then.
+/// The result of a command for a room: its output, and the user's room afterwards.
 struct RoomAnswer: Sendable {
     /// One line tells that something was done; several are a list.
     var lines: [String]
@@ -43,7 +43,7 @@ extension Room {
         }
     }
 
-    /// What somebody is told who isn't a member any more.
+    /// The text for a former member.
     var absence: String { "you aren't a member of #\(name) any more; /list tells your channels, /join ID goes into one" }
 
     private var name: String { channel.id.rawValue.safe() }

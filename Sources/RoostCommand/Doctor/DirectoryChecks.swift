@@ -46,7 +46,7 @@ struct DirectoryChecks {
         let file = SecretFile(directory: directory)
         let path = file.url.path
         guard FileManager.default.fileExists(atPath: path) else {
-            // Where one belongs to a database, its absence is told with the files.
+            // If one belongs to a database, its absence is reported with the files.
             let isFirst = !FileManager.default.fileExists(atPath: directory.appending(path: "roost.sqlite").path)
             return isFirst ? Finding("secret", .ok, "none yet: the first roost serve creates it") : nil
         }

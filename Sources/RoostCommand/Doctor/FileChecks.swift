@@ -42,7 +42,7 @@ struct FileChecks {
                 "database file", .fail, "\(secret) is missing beside a database",
                 advice: "Put it back from a backup: a new one ends every token that was given out")
         case (let size?, true):
-            // The files of a server that runs change under the eyes of whoever compares them.
+            // A running server's files change while they are compared.
             if holder() == nil, let refusal = DataDirectoryExamination(directory: directory).refusal() {
                 return Finding(
                     "database file", .fail, "no server would start: \(refusal.safe())", advice: "See docs/operations/backup.md")

@@ -2,7 +2,7 @@ import ArgumentParser
 import Roost
 
 extension Members {
-    /// A channel and the users for whom something is done there.
+    /// A channel and the users that a command concerns there.
     struct Users: ParsableArguments {
         @Argument(help: "The channel's id.") var channel: ChannelID
         @Argument(help: ArgumentHelp("The ids of the users.", valueName: "user")) var users: [UserID]

@@ -1,7 +1,7 @@
 import Foundation
 import RoostServer
 
-/// What a server says on standard output when it listens.
+/// A server's message on standard output when it listens.
 struct Announcement {
     let settings: Settings
     let address: URL

@@ -12,7 +12,7 @@ enum OpenFileLimit {
     private static let resource = RLIMIT_NOFILE
     #endif
 
-    /// What the process may have open now, and what it may raise that to.
+    /// The process's current limit of open files, and what it may raise that to.
     static var current: (soft: Int, hard: Int) {
         var limit = rlimit()
         guard getrlimit(resource, &limit) == 0 else { return (0, 0) }

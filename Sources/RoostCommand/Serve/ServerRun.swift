@@ -45,7 +45,7 @@ struct ServerRun {
                     }
                 }
             }
-            // The failure is told below, once: the group would log it too.
+            // The failure is reported below, once: the group would log it too.
             var quiet = logger
             quiet.logLevel = .critical
             let group = ServiceGroup(
@@ -58,7 +58,7 @@ struct ServerRun {
         }
     }
 
-    /// The first signal has the server go in good order. Whoever sends another doesn't want to wait: what was acknowledged is on disk.
+    /// The first signal shuts the server down in good order. A second one ends it at once: everything acknowledged is on disk.
     private static func endAtSecondSignal(logger: Logger) async {
         var count = 0
         for await signal in await UnixSignalsSequence(trapping: .sigterm, .sigint) {

@@ -34,7 +34,7 @@ struct SettingSources {
         "ROOST_CONFIG", "ROOST_TOKEN", "ROOST_URL", "ROOST_BINARY", "ROOST_CRASHES", "ROOST_SEED",
     ]
 
-    /// What an operator should know of the environment: variables that look like settings and aren't.
+    /// Warnings about the environment: variables that look like settings and aren't.
     let warnings: [String]
 
     init(flags: [String: String], environment: [String: String]) {

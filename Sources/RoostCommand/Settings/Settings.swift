@@ -19,7 +19,7 @@ struct Settings: Sendable {
     }
 
     private let entries: [Entry]
-    /// What an operator should know of the sources: variables that look like settings and aren't.
+    /// Warnings about the sources: variables that look like settings and aren't.
     let warnings: [String]
 
     /// Reads all sources.
@@ -89,7 +89,7 @@ struct Settings: Sendable {
         return url
     }
 
-    /// What the server is made with.
+    /// The server's configuration.
     var server: RoostServer.Configuration {
         var configuration = RoostServer.Configuration(dataDirectory: dataDirectory)
         if text(.database) != "sqlite" { configuration.database = text(.database) }

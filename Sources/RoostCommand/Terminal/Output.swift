@@ -1,6 +1,6 @@
 import Foundation
 
-/// Standard output and standard error. Everything is written at once, so that whoever reads through a pipe sees it.
+/// Standard output and standard error. Everything is written at once, so that a reader of a pipe sees it.
 enum Output {
     static func line(_ text: String) { write(text + "\n", to: STDOUT_FILENO) }
     static func lines(_ lines: [String]) { write(lines.map { $0 + "\n" }.joined(), to: STDOUT_FILENO) }

@@ -1,6 +1,6 @@
 extension String {
-    /// JSON text with everything that a terminal obeys or that can't be seen written as `\uXXXX`: control characters, those that turn the reading
-    /// direction round, invisible ones. It means the same to whoever reads it as JSON.
+    /// JSON text with everything that a terminal obeys or that can't be seen written as `\uXXXX`: control characters, those that turn the
+    /// reading direction round, invisible ones. It is the same JSON value.
     ///
     /// Such characters only stand inside of strings, where the escape is valid; line ends between the values stay.
     var escapingInvisibleJSON: String {

@@ -29,7 +29,7 @@ struct ScreenLayout {
             cursorColumn: min(width - 1, 2 + input.column), scroll: scroll, showsOldest: showsOldest)
     }
 
-    /// What a command had to show. What doesn't fit is counted, so that nobody takes a part for the whole.
+    /// Returns the output of a command. Lines that don't fit are counted, so that nobody mistakes a part for the whole.
     private func panel(_ lines: [String], height: Int) -> [String] {
         let shown = lines.count <= height ? lines : lines.prefix(height - 1) + ["… and \(lines.count - height + 1) lines more"]
         return shown.map { Style.bold.applied(to: $0.truncated(to: width)) }

@@ -34,7 +34,7 @@ struct ScreenState {
     var nextAttempt: Date?
     /// One line that tells how the last command went.
     var notice: String?
-    /// What a command had to show: stands over the newest messages until the next key.
+    /// The output of a command, shown over the newest messages until the next key.
     var panel: [String] = []
     var editor = LineEditor()
 
@@ -61,7 +61,7 @@ struct ScreenState {
         return state
     }
 
-    /// Puts in the rows of a changed list. Who has scrolled up goes on seeing the same lines.
+    /// Shows the rows of a changed list. A user who has scrolled up keeps seeing the same lines.
     mutating func show(_ new: [Row], width: Int) {
         if !isAtBottom, new.first?.id == rows.first?.id, new.count > rows.count {
             let layout = ScreenLayout(width: width)
