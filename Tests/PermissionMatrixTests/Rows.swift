@@ -1,7 +1,7 @@
 import RoostAPI
 import RoostCore
 
-/// What an operation is made of.
+/// The values that an operation is made from.
 struct Fixture: Sendable {
     var channel: ChannelID
     /// The caller's own message, and somebody else's.
@@ -38,7 +38,7 @@ struct Row: Sendable {
 }
 
 enum Rows {
-    /// Users whom the operations of the matrix are about: a member, an operator, and one who is in no channel.
+    /// The users that the operations of the matrix are about: a member, an operator, and one who is in no channel.
     static let (target, chief, outsider): (UserID, UserID, UserID) = ("target", "chief", "outsider")
 
     static let inChannels: [Row] = channels + members + invitations + messages + reading

@@ -68,7 +68,7 @@ final class NodeProcesses: Sendable {
         nodes.withLock { $0[place] = node }
     }
 
-    /// SIGKILL. Nobody is sent there any more, and who is connected is cut off.
+    /// SIGKILL. No new clients are sent there, and connected ones are cut off.
     func killNode(_ place: Int) async {
         let node = nodes.withLock { nodes in
             defer { nodes[place] = nil }
@@ -99,7 +99,7 @@ final class NodeProcesses: Sendable {
         return ports.isEmpty ? nil : random.pick(ports)
     }
 
-    /// Kills what runs. PostgreSQL and NATS are ended by whoever started them.
+    /// Kills the running nodes. PostgreSQL and NATS are ended where they were started.
     func end() async {
         for place in nodes.withLock({ $0.indices }) { await killNode(place) }
         for way in ways { await way.stop() }
@@ -131,7 +131,7 @@ final class NodeProcesses: Sendable {
         return found
     }
 
-    /// What the database itself says: each row of one column.
+    /// The database's own answer: each row of one column.
     func rows(_ sql: String) throws -> [String] { try postgres.run(sql: [sql], in: database) }
 }
 
