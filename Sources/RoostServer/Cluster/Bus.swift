@@ -27,7 +27,7 @@ protocol Bus: Sendable {
     func stop()
 }
 
-/// What a node hears from the bus.
+/// An event from the bus.
 enum BusEvent: Sendable {
     case received(BusTopic, [UInt8])
     /// The bus is gone. Reconnecting is automatic.

@@ -23,7 +23,7 @@ final class ClusterNode: Delivery {
     private let unreadable = LogPace()
     private let counts = Mutex((relay: Relay.Counts(), feeds: 0, published: Int64(0)))
 
-    /// Packets from the bus that may wait; one more is dropped, and repaired when its stream goes on.
+    /// Packets from the bus that may wait; one more is dropped, and repaired when its stream continues.
     private static let inboxSizeMax = 100_000
 
     var presence: any Presence & Sendable { clusterPresence }
@@ -241,10 +241,10 @@ final class ClusterNode: Delivery {
         questions.pause(for: .milliseconds(300))
     }
 
-    /// Milliseconds of a clock that only goes forward.
+    /// Milliseconds of a monotonic clock.
     private static var now: Int64 { Int64(DispatchTime.now().uptimeNanoseconds / 1_000_000) }
 
-    /// What `/metrics` shows of the cluster.
+    /// The cluster's samples for `/metrics`.
     var samples: [MetricSample] {
         let (relay, feeds, published) = counts.withLock { $0 }
         return [

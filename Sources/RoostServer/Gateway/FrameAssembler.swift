@@ -29,7 +29,7 @@ struct FrameAssembler {
     /// Bytes of the message that isn't whole yet.
     var waitingBytes: Int { fragments?.readableBytes ?? 0 }
 
-    /// - Parameter sizeBytesMax: what a message may be.
+    /// - Parameter sizeBytesMax: The largest message.
     mutating func receive(_ frame: ClientFrame, sizeBytesMax: Int = Limits.messageSizeBytes) -> Outcome {
         guard frame.isMasked else { return .violation(.protocolError, "a client's frames must be masked") }
         guard !frame.hasReservedBits else { return .violation(.protocolError, "no extension was agreed on") }

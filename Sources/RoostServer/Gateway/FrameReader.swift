@@ -41,7 +41,7 @@ struct FrameReader {
 
     /// The next frame; nil while it isn't whole.
     ///
-    /// - Parameter sizeBytesMax: what a payload may be.
+    /// - Parameter sizeBytesMax: The largest payload.
     mutating func next(sizeBytesMax: Int) throws(TooLong) -> ClientFrame? {
         var rest = received
         guard let first = rest.readInteger(as: UInt8.self), let second = rest.readInteger(as: UInt8.self) else { return nil }

@@ -9,7 +9,7 @@ final class SocketHandler: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
     typealias OutboundOut = ByteBuffer
 
-    /// What a socket needs of the server around it.
+    /// The services that a socket needs from its server.
     struct Services: Sendable {
         let engine: Engine
         let hub: Hub

@@ -10,7 +10,7 @@ extension SocketSession {
         var pingInterval = TimeAmount.seconds(25)
         /// Silence after which the client is considered gone.
         var idleTimeout = TimeAmount.seconds(60)
-        /// What may be held for the socket.
+        /// The limits of what is held for the socket.
         var budget = SocketBudget.Configuration()
         /// How long a client may leave what was sent unread.
         var unreadTimeout = TimeAmount.seconds(30)

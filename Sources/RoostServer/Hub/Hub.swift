@@ -101,7 +101,7 @@ final class Hub: Delivery {
         }
     }
 
-    /// What the shards count, added up.
+    /// The sums of the shards' counts.
     struct Counts: Sendable {
         var sockets = 0
         var authenticated = 0

@@ -22,8 +22,8 @@ public struct RoostServer: Service {
         /// The database: nil for one SQLite file in the data directory, or a PostgreSQL server, as `postgres://user@host/name`, that all
         /// nodes of a cluster share.
         public var database: String?
-        /// What carries events between the nodes of a cluster, as `nats://host:4222`. Only with a PostgreSQL database; without a bus a node
-        /// finds other nodes' events by comparing positions with the database.
+        /// The bus that carries events between the nodes of a cluster, as `nats://host:4222`. Only with a PostgreSQL database; without a
+        /// bus a node finds other nodes' events by comparing positions with the database.
         public var bus: String?
         /// Starts with a new epoch even though the files of the data directory show data loss. For one start, by an operator who knows what
         /// is lost.
@@ -43,9 +43,9 @@ public struct RoostServer: Service {
         public var channelTypes: URL?
         /// A JWK set (RFC 7517) with further keys that tokens may be signed with, read again when it changes. Nil for none.
         public var tokenKeys: URL?
-        /// What a token's claim `iss` must be; nil when it doesn't matter.
+        /// The required value of a token's claim `iss`; nil for any.
         public var tokenIssuer: String?
-        /// What a token's claim `aud` must hold; nil when it doesn't matter.
+        /// The value that a token's claim `aud` must contain; nil for any.
         public var tokenAudience: String?
         /// The address to listen on. The default serves this machine only.
         public var host = "127.0.0.1"

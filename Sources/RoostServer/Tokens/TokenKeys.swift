@@ -6,7 +6,7 @@ public import RoostAPI
 /// A token without `kid` is signed with the secret of the data directory, one with `kid` by the key of that name, and no others are valid.
 /// Each key has one algorithm; a token whose header names another one, including `none`, is refused before its signature is checked.
 public struct TokenKeys: Sendable {
-    /// What a token says.
+    /// The claims of a token.
     public struct Claims: Codable, Sendable {
         /// The user.
         public var sub: String

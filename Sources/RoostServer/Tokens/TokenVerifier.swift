@@ -9,9 +9,9 @@ final class TokenVerifier: Sendable {
     /// The rules for every token, whoever signed it.
     struct Rules: Sendable {
         var lifetimeSecondsMax = AppOptions.tokenLifetimeSecondsStandard
-        /// What the claim `iss` must be; nil when it doesn't matter.
+        /// The required value of the claim `iss`; nil for any.
         var issuer: String?
-        /// What the claim `aud` must hold; nil when it doesn't matter.
+        /// The value that the claim `aud` must contain; nil for any.
         var audience: String?
     }
 
@@ -89,6 +89,6 @@ struct VerifiedToken: Hashable, Sendable {
     let role: AppRole
     let displayName: String?
     let expiresAt: Timestamp
-    /// What revocations refer to.
+    /// The facts that revocations refer to.
     let identity: TokenIdentity
 }
