@@ -118,7 +118,7 @@ extension Transaction {
         return (due, next)
     }
 
-    /// What an operator should know of effects.
+    /// Returns the state of effects for operators.
     public func effectsState(of kinds: [EffectKind.Name], at now: Timestamp) throws -> EffectsState {
         var state = EffectsState()
         state.deadCount = try first("SELECT COUNT(*) FROM effects WHERE dead_at IS NOT NULL") { $0.int() } ?? 0
@@ -136,7 +136,7 @@ extension Transaction {
     }
 }
 
-/// What an operator should know of effects.
+/// The state of effects for operators.
 public struct EffectsState: Hashable, Sendable {
     /// Effects that failed too often, and aren't retried.
     public var deadCount = 0

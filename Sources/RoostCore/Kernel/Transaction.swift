@@ -38,7 +38,7 @@ extension Transaction {
     }
 }
 
-/// What differs between the engines in statements that both need: words, never values.
+/// The differences between the engines in statements that both need: words, never values.
 public struct Dialect: Sendable {
     /// The type of a text column that is compared and ordered by its bytes.
     public var text: SQL
