@@ -173,7 +173,7 @@ public enum UserMatch: String, Codable, CaseIterable, Sendable, WireEnumeration 
     case all, any
 }
 
-/// What a list of channels is sorted by. Each key has a usual direction, which ``QueryChannels/order`` can turn round.
+/// The sort key of a list of channels. Each has a usual direction, which ``QueryChannels/order`` can reverse.
 public enum ChannelSort: String, Codable, CaseIterable, Sendable, WireEnumeration {
     /// The newest message first; a channel without messages by its creation.
     case lastMessage

@@ -32,7 +32,7 @@ extension JSONBytes {
     }
 }
 
-/// What has been written so far, and which objects and arrays are still open.
+/// The output so far, and the objects and arrays that are still open.
 private final class JSONOutput {
     var json: JSONBytes
     /// The closing byte of each open object or array, outermost first.

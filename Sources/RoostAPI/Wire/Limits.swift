@@ -81,7 +81,7 @@ public enum Limits {
     public static let bodySizeBytes = 1_048_576
     /// JSON values in one message or body. Reading a value costs far more than its bytes do.
     public static let jsonValues = 25_000
-    /// The highest position of a stream: what every JSON library reads exactly (2⁵³ − 1).
+    /// The highest position of a stream: the largest integer that every JSON library reads exactly (2⁵³ − 1).
     public static let seqMax: Seq = 9_007_199_254_740_991
     /// Characters of a page cursor. It may hold a name and an id, each of letters that take several bytes.
     public static let cursorLength = 4096

@@ -49,7 +49,7 @@ extension Permission {
     }
 }
 
-/// What decides about one permission.
+/// The conditions of one permission.
 package struct PermissionRow: Sendable {
     package let rule: Rule
     /// Whether it applies in a deleted channel, for callers who can see one.
@@ -94,7 +94,7 @@ package struct PermissionRow: Sendable {
         case none, `operator`, owner
     }
 
-    /// What else sets a permission apart.
+    /// Further properties of a permission.
     package struct Traits: OptionSet, Sendable {
         package let rawValue: Int
         // derived: init
