@@ -13,7 +13,7 @@ public import RoostAPI
 ///
 /// Two processes must not use one directory at the same time.
 public final class Chat: Sendable {
-    /// Who the chat belongs to.
+    /// The user that the chat belongs to.
     public let user: UserID
     let driver: SyncDriver
     @MainActor private var liveConnection: LiveConnection?

@@ -63,7 +63,7 @@ struct ChannelOrder {
             places.insert(place, at: index(of: place))
             return
         }
-        // What lies between the two places moves by one, and nothing else.
+        // The rows between the two places move by one, and nothing else.
         let to = index(of: place)
         if to <= from {
             var carried = place

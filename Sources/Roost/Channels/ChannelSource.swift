@@ -1,6 +1,6 @@
 import RoostAPI
 
-/// Where a list of channels takes its rows from. One call at a time.
+/// The source of a list of channels. Takes one call at a time.
 @MainActor
 protocol ChannelSource: AnyObject {
     /// The rows to show, in their order. Nil before the first answer.

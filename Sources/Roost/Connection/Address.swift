@@ -1,7 +1,7 @@
 import Foundation
 import NIOCore
 
-/// Where a server's socket is, read off the address that the app gave.
+/// The address of a server's socket, derived from the address that the app gave.
 struct Address: Hashable {
     var isSecure: Bool
     var host: String

@@ -1,13 +1,12 @@
 public import Foundation
 
-/// What carries frames between the client and the server. ``WebSocketTransport`` is the one for apps; tests and simulations bring
-/// others.
+/// Carries frames between the client and the server. ``WebSocketTransport`` is the one for apps; tests and simulations have their own.
 public protocol Transport: Sendable {
     /// Runs one connection, from its opening to its end.
     ///
     /// - Parameters:
     ///   - url: where to connect.
-    ///   - outgoing: what to send, in order. The connection is closed when it ends.
+    ///   - outgoing: The commands, in order. The connection is closed when it ends.
     ///   - receive: Called with every event in order: first `opened`, last `closed`, each exactly once; only `closed` if it never opened.
     ///     Nothing more is read from the network until it returns.
     ///

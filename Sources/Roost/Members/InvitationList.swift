@@ -5,13 +5,13 @@ public import RoostAPI
 public struct InvitationItem: Identifiable, Hashable, Sendable {
     /// There is at most one of an inviter into a channel.
     public struct ID: Hashable, Sendable {
-        /// Where it leads.
+        /// The channel of the invitation.
         public var channelId: ChannelID
-        /// Who invited.
+        /// The user who invited.
         public var inviter: UserID
     }
 
-    /// Who invited, when, and the welcome text.
+    /// The inviter, the time and the welcome text.
     public var invitation: Invitation
     /// The channel's summary; nil until it is known on this device.
     public var channel: Channel?

@@ -13,7 +13,7 @@ struct MemberRoster {
     private var entries: [UserID: MemberEntry] = [:]
     /// The newest row of each member from events: a page may be older.
     private var updates: [UserID: Member] = [:]
-    /// Where the pages so far end. Nil when they hold everybody.
+    /// The last member of the pages so far. Nil when they hold everybody.
     private var end: Member?
     private(set) var nextCursor: String?
 

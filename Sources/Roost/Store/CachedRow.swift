@@ -19,7 +19,7 @@ protocol CachedRow: StreamRow {
     /// Deletes rows about messages of a channel that are concealed from the user or were deleted for good.
     static func forget(messages: ClosedRange<Seq>, in channel: ChannelID, _ database: Database) throws
 
-    /// What live objects must read again when rows of the kind were written. Nothing but the stream's channel unless a kind says otherwise.
+    /// Notes what live objects must read again after rows of the kind were written: by default only the stream's channel.
     static func note(_ rows: [Self], of stream: StreamID, in change: inout StoreChange)
 }
 

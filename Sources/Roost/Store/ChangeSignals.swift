@@ -6,9 +6,9 @@ struct StoreChange: Hashable, Sendable {
     /// Whether everything may have changed.
     var isEverything = false
     var channels: Set<ChannelID> = []
-    /// Those of the channels in which somebody became or stopped being a member, or got another role.
+    /// The channels in which a user became or stopped being a member, or got another role.
     var members: Set<ChannelID> = []
-    /// Those of the channels in which the user's own membership changed.
+    /// The channels in which the user's own membership changed.
     var memberships: Set<ChannelID> = []
     /// Whether something of the user's own changed: invitations, preferences.
     var isOwn = false

@@ -2,7 +2,7 @@ import RoostAPI
 
 /// One change of the cache. Writing it twice is the same as writing it once, but for `count`.
 enum StoreWrite: Hashable, Sendable {
-    /// Forgets everything: what follows belongs to another history.
+    /// Deletes everything: later writes belong to another history.
     case erase(epoch: String)
     case userPosition(Seq)
     case position(ChannelID, Position)

@@ -1,7 +1,7 @@
 import RoostAPI
 
 extension Sync {
-    /// Who a call was made for.
+    /// The purpose of a call.
     enum Purpose: Hashable, Sendable {
         case app(CallToken, CacheEffect)
         case resume

@@ -1,6 +1,6 @@
 import RoostAPI
 
-/// What rows change in the store. It follows from the rows alone, never from the kind of the event that brought them.
+/// Turns rows into writes for the store. They depend on the rows alone, never on the kind of the event that brought them.
 ///
 /// The user's permissions in a channel come for the user alone (`ownCapabilities`), or by role (`capabilities`) if a change of the channel
 /// changed them for all members: see ``Capabilities``. They are deleted when a membership ends.

@@ -72,7 +72,7 @@ extension Sync {
     private func regainsReading(_ rows: Rows, in channel: ChannelID) -> Bool {
         guard saved.channels[channel]?.hasHole == true else { return false }
         if let own = rows.ownCapabilities?[channel.rawValue] { return own.contains(.historyRead) }
-        // What every member may.
+        // The permissions of every member.
         return role == .user && rows.capabilities?[ChannelRole.member.rawValue]?.contains(.historyRead) == true
     }
 

@@ -9,7 +9,7 @@ import RoostAPI
 /// Its parts, each in a file of its own:
 /// - `Sync+Connection`: tokens, connecting, backoff, liveness.
 /// - `Sync+Streams`: events, positions, catching up after a gap or a reconnect.
-/// - `Sync+Rows`: what rows change in the store.
+/// - `Sync+Rows`: the writes for rows.
 /// - `Sync+Calls`: calls and their replies.
 /// - `Sync+History`: older messages, page by page.
 /// - `Sync+Outbox`: messages on their way, one at a time in each channel.

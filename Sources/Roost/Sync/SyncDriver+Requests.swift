@@ -102,7 +102,7 @@ extension SyncDriver {
         if let key { confirmations[key]?.removeValue(forKey: token)?.resume(throwing: CancellationError()) }
     }
 
-    /// What changes for a live object: everything at once, then each change. Nil when this device's files can't be opened.
+    /// Returns the changes for a live object: everything at once, then each change. Nil if this device's files can't be opened.
     func changes(of topic: ChangeSignals.Topic) async -> StoreChanges? {
         do {
             return try await prepare().store.signals.changes(of: topic)

@@ -7,7 +7,7 @@ import RoostAPI
 /// All inputs go through one queue. They are handled in order, and the machine's outputs are performed before the next ones are taken: so
 /// rows are on disk before anybody learns of them. The driver decides nothing by itself.
 actor SyncDriver {
-    /// What surrounds a client. Simulations and tests bring their own.
+    /// The environment of a client. Simulations and tests have their own.
     struct Environment: Sendable {
         var url: URL
         var user: UserID
@@ -38,7 +38,7 @@ actor SyncDriver {
     var tokenFetch: Task<Void, Never>?
     var lastInsert: Task<Void, any Error>?
 
-    // Who waits for what.
+    // The waiting callers.
     var lastToken: CallToken = 0
     var replies: [CallToken: CheckedContinuation<[UInt8], any Error>] = [:]
     var connecting: [CallToken: CheckedContinuation<Void, any Error>] = [:]

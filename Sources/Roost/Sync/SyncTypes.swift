@@ -110,7 +110,7 @@ extension Sync {
         case outbox(OutboxWrite)
         /// The frame that answers a call, or why there is none.
         case reply(CallToken, Result<[UInt8], RoostError>)
-        /// What became of a message of the outbox.
+        /// The outcome of a message of the outbox.
         case settled(MessageKey, Result<Message, RoostError>)
         case status(ConnectionStatus)
         case startTimer(Timer, Duration)
