@@ -1,4 +1,4 @@
-/// What `roost bench` can measure: one part or several together.
+/// A part that `roost bench` can measure, or several together.
 package struct BenchPart {
     let benchmarks: [any Benchmark]
 
@@ -33,7 +33,7 @@ package struct BenchPart {
         .init(BackupBenchmark(messageCount: messages))
     }
 
-    /// What runs in minutes and needs nothing beside this program.
+    /// The parts that run in minutes and need nothing besides this program.
     package static var all: BenchPart {
         BenchPart(of: [.fanout(), .send, .idle(), .start(), .history, .resume, .channels, .effects()])
     }
@@ -41,7 +41,7 @@ package struct BenchPart {
     /// The channels of the other parts have as many members together.
     package static let clusterSocketsMin = 150
 
-    /// What can be measured of a cluster by itself.
+    /// The parts of the cluster benchmark.
     package enum ClusterPart: String, CaseIterable, Sendable {
         case send, fanout, nodes, crossing, idle
     }

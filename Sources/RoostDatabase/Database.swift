@@ -25,7 +25,7 @@ public protocol Database: Sendable {
 
     /// Work that a lane owes its engine between two transactions: with SQLite, a checkpoint if one is due.
     ///
-    /// - Returns: what was done; nil if nothing was due.
+    /// - Returns: The work done; nil if none was due.
     /// - Throws: ``DatabaseFailure`` of the kind `fatal` if it is no longer known what is on disk.
     func maintain(lane: Int) throws -> Maintenance?
 
@@ -41,7 +41,7 @@ public protocol Database: Sendable {
 }
 
 extension Database {
-    /// Who uses a database alone has the machine's clock.
+    /// A database used by one server alone has the machine's clock.
     public func now() -> Timestamp { .system }
 
     public func lookAtClock() throws { _ = try read { try $0.first("SELECT 1") { $0.int() } } }

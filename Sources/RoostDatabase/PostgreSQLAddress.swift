@@ -2,7 +2,7 @@
 import CPostgres
 import Foundation
 
-/// Where a server is and how to speak to it, as libpq takes it from a URL, with what Roost adds where the URL says nothing.
+/// A server's address and connection options, as libpq takes them from a URL, with Roost's defaults for those that the URL leaves out.
 ///
 /// A URL holds a password, and a wrong one holds it in a place where nobody expects it. So no text of this type repeats a part of the URL.
 struct PostgreSQLAddress: Sendable {

@@ -57,7 +57,7 @@ final class PostgreSQLConnection: @unchecked Sendable {  // One thread at a time
 
     private static let versionMin: Int32 = 140_000
 
-    /// What every session needs. A limit that the server, the role or the URL sets stays as it is, but there always is one.
+    /// The settings of every session. A limit set by the server, the role or the URL is kept, but there always is one.
     private static let settings: [SQL] = [
         // An acknowledgement means that the row is on disk.
         """

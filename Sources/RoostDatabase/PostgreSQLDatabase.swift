@@ -80,8 +80,8 @@ public final class PostgreSQLDatabase: Database {
         return found
     }
 
-    /// What keeps a commit through a crash, as the server tells it: `fsync` is the server's own setting, and `off` means that its data can
-    /// be lost and damaged; `synchronous_commit` is as Roost's sessions have it.
+    /// Returns the settings that keep a commit through a crash: `fsync` is the server's own, and `off` means that its data can be lost and
+    /// damaged; `synchronous_commit` is that of Roost's sessions.
     public func durability() throws -> (fsync: String, synchronousCommit: String) {
         let sql: SQL = "SELECT current_setting('fsync'), current_setting('synchronous_commit')"
         return try read { try $0.first(sql) { ($0.string(), $0.string()) } } ?? ("", "")

@@ -58,7 +58,7 @@ final class PostgreSQLTransaction: WriteTransaction {
 
     func each(_ sql: SQL, _ body: (inout RowReader) throws -> Void) throws {
         let result = try run { try connection.ask(sql, isInOperation: $0) }
-        // What returns rows may also write them (RETURNING).
+        // A statement that returns rows may also write them (RETURNING).
         if !sql.text.hasPrefix("SELECT") { operation?.hasWritten = true }
         try result.each(body)
     }

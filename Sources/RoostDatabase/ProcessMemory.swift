@@ -1,7 +1,7 @@
 import CPageVFS
 import Foundation
 
-/// What this process takes of the machine's memory, and keeps of what it doesn't use any more.
+/// The memory that this process uses, and the unused memory that it keeps.
 public enum ProcessMemory {
     /// From now on large blocks go back to the system when they are freed, instead of being kept for the next one by each thread.
     public static func returnEarly() { roost_return_memory() }

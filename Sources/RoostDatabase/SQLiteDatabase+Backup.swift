@@ -23,8 +23,8 @@ extension SQLiteDatabase {
 
     /// Copies the database as it is when this returns into a new file, while operations go on.
     ///
-    /// SQLite's own backup runs on the writer's connection, between two transactions, a few pages at a time: what is written meanwhile goes
-    /// into the copy too, and no reader holds up a checkpoint. A damaged page ends it.
+    /// SQLite's own backup runs on the writer's connection, between two transactions, a few pages at a time: writes made meanwhile are part
+    /// of the copy too, and no reader holds up a checkpoint. A damaged page ends it.
     /// - Throws: ``DatabaseFailure``.
     public func copy(to path: String) throws {
         copying.wait()

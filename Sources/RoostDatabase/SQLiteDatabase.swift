@@ -75,7 +75,7 @@ public final class SQLiteDatabase: Database {
         do {
             try finishStart(start.state, base: base)
         } catch {
-            // What was found stays as it was found, as far as that can be.
+            // The files stay as they were found, as far as possible.
             isClosed.store(true, ordering: .releasing)
             marks.stop()
             throw SQLiteStart.explained(error, files)
@@ -212,7 +212,7 @@ public final class SQLiteDatabase: Database {
 
     /// Writes the log into the database file, as far as no reader is in the way, and has the file on disk.
     ///
-    /// - Throws: a fatal failure, as a commit does whose fsync fails: what the file holds isn't known any more.
+    /// - Throws: A fatal failure, like a commit whose fsync fails: the content of the file is unknown.
     @discardableResult
     private func checkpoint(_ database: GRDB.Database, _ mode: Int32) throws -> Maintenance {
         let connection = database.sqliteConnection

@@ -116,7 +116,7 @@ struct SQLiteStart {
         try lock.syncDirectory()
     }
 
-    /// What SQLite says of a damaged file, as a sentence that tells what to do.
+    /// Returns SQLite's failure for a damaged file as a sentence that says what to do.
     static func explained(_ error: any Error, _ files: DataFiles) -> any Error {
         let failure =
             (error as? DatabaseFailure)

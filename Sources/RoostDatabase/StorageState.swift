@@ -18,7 +18,7 @@ struct StorageState: Equatable {
 
     /// The server whose files these are.
     var server: String
-    /// Changes when data is lost and accepted, and when a backup is restored: what is from before doesn't belong to what is after.
+    /// Changes when data loss is accepted, and when a backup is restored: files from before don't belong to those after.
     var lineage: String
     /// The lineage that the database is being given, or has already.
     var nextLineage: String?

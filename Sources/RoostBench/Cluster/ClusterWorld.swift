@@ -10,7 +10,7 @@ struct ClusterWorld {
     static let channelCount = 50
     /// Of each channel that several nodes share.
     static let membersOfShared = 3
-    /// Who sends into the one hot channel.
+    /// The number of senders in the one hot channel.
     static let hotSenderCount = 16
 
     private let run = String(UInt32.random(in: 0 ... .max), radix: 36)
@@ -29,7 +29,7 @@ struct ClusterWorld {
     var timed: String { "\(run)-timed" }
     let timedMemberCount = 22
 
-    /// Who connects and does nothing, a hundred in each channel.
+    /// Returns an idle user. Each channel has a hundred of them.
     func idleUser(_ number: Int) -> UserID { UserID("\(run)-idle-\(number)") }
     func idleChannel(ofUser number: Int) -> String { "\(run)-idle-\(number / 100)" }
 

@@ -17,7 +17,7 @@ final class Lifeline {
         case kill = "KILL"
     }
 
-    /// What interrupts a terminal's foreground group must not take the shell as well.
+    /// A signal to a terminal's foreground group must not end the shell too.
     private static let script = """
         trap '' INT TERM HUP QUIT
         while read -r word one; do

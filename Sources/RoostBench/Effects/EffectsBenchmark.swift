@@ -4,7 +4,7 @@ import RoostCore
 import RoostServer
 import Synchronization
 
-/// What effects cost, and how late they run:
+/// Measures the cost of effects, and how late they run:
 /// 1. sends into 50 channels, with an effect each and without, on a server where none wait and on one where very many do, by turns;
 /// 2. effects that become due one after another, beside a steady load of sends, where very many others wait;
 /// 3. effects that are all due at once.

@@ -2,7 +2,7 @@ import Foundation
 import RoostAPI
 import RoostCore
 
-/// What sockets make a server hold that try everything to that end, and how late the answers of other users come meanwhile.
+/// Measures how much memory hostile sockets can make a server hold, and how late other users' answers come meanwhile.
 ///
 /// First one socket goes through all scripts, then thousands have them at once, and then thousands on a server with a limit of half a
 /// gigabyte.

@@ -80,7 +80,7 @@ private final class Attack {
     private(set) var counts = HostileSwarm.Counts()
     private var trash = [UInt8](repeating: 0, count: 4096)
 
-    /// What `poll` tells of a peer that has closed, whether or not there is something to read.
+    /// The event of `poll` for a peer that has closed, whether or not there is something to read.
     #if os(Linux)
     private static let closed = Int16(0x2000)
     #else
@@ -145,7 +145,7 @@ private final class Attack {
             sockets[number].opensAt = Clock.now() + 200_000_000
             return
         }
-        // What isn't read must not pile up in the kernel instead of in the server.
+        // Unread bytes must not pile up in the kernel instead of in the server.
         var size: Int32 = 4096
         setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &size, socklen_t(MemoryLayout<Int32>.size))
         _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK)

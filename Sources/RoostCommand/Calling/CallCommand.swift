@@ -80,7 +80,7 @@ extension CallConnection {
     }
 }
 
-/// What `roost call` tells of operations.
+/// The help of `roost call` about operations.
 enum CallHelp {
     /// The operations whose name has a part, each with its summary.
     static func list(_ part: String?) throws -> [String] {

@@ -3,7 +3,7 @@ import NIOCore
 import NIOHTTP1
 import RoostAPI
 
-/// Where calls go, and in whose name.
+/// The server that calls are sent to, and the token they use.
 struct CallServer {
     let isSecure: Bool
     let host: String

@@ -23,7 +23,7 @@ struct ServerOptions: ParsableArguments {
         return url
     }
 
-    /// What makes tokens with the secret of the server's data directory.
+    /// Returns the mint that makes tokens with the secret of the server's data directory.
     func mint() throws -> TokenMint {
         let named = (data ?? Self.environment["ROOST_DATA"]).map {
             TokenMint(directory: URL(filePath: $0, directoryHint: .isDirectory))

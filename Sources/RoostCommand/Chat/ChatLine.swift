@@ -9,7 +9,7 @@ enum ChatLine: Hashable {
     case scrollback(ScrollbackCommand)
     /// A command for the channel and its members.
     case room(RoomCommand)
-    /// No command: what would be one.
+    /// An invalid command, with a hint at a valid one.
     case refused(String)
 
     init(_ line: String) {
@@ -114,7 +114,7 @@ private struct Words {
         return text.isEmpty ? nil : text
     }
 
-    /// What stands after a word, as it was typed.
+    /// Takes the text after a word, as it was typed.
     mutating func takeText(after mark: String) -> String? {
         guard let index = words.firstIndex(of: mark) else { return nil }
         words.removeSubrange(index...)

@@ -1,7 +1,7 @@
 import Foundation
 import Roost
 
-/// Where a chat keeps its cache and its outbox. Two processes must not share one such folder, so that each is held by a lock.
+/// The folder of a chat's cache and outbox. Two processes must not share one, so it is locked.
 struct ClientFiles: ~Copyable {
     /// Nil when everything stays in memory.
     let directory: URL?

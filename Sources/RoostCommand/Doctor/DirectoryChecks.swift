@@ -9,7 +9,7 @@ struct DirectoryChecks {
         let manager = FileManager.default
         var isDirectory: ObjCBool = false
         guard manager.fileExists(atPath: directory.path, isDirectory: &isDirectory) else {
-            // What would be its parent tells of the disk.
+            // Its future parent shows the state of the disk.
             let parent = directory.deletingLastPathComponent()
             return [Finding("data directory", .ok, "\(directory.path) doesn't exist yet: the first roost serve creates it")]
                 + disk(parent)

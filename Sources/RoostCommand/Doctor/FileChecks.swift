@@ -7,7 +7,7 @@ struct FileChecks {
     private typealias File = DataDirectoryExamination.File
 
     let directory: URL
-    /// Where the rows are in a file here. With PostgreSQL only the secret is.
+    /// Whether the database is a file here. With PostgreSQL only the secret is.
     let isDatabaseHere: Bool
 
     private var database: String { directory.appending(path: "roost.sqlite").path }

@@ -8,8 +8,8 @@ extension Members {
         @Argument(help: ArgumentHelp("The ids of the users.", valueName: "user")) var users: [UserID]
         @OptionGroup var options: CallOptions
 
-        /// Makes as many calls as the users need, and prints what was done for each. A call that is refused as a whole ends it: what was done before
-        /// is printed all the same.
+        /// Makes as many calls as the users need, and prints the result for each. A call that is refused as a whole ends it: earlier
+        /// results are printed all the same.
         func run<Call: RoostAPI.Operation>(_ operation: @escaping ([UserID]) -> Call) async throws
         where Call.Response == MemberResults {
             try await options.run { connection in

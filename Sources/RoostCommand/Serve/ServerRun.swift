@@ -36,7 +36,7 @@ struct ServerRun {
             configuration.connectionsMax = connectionsMax
             configuration.acceptsDataLoss = acceptsDataLoss
             let server = try await RoostServer(configuration: configuration, metrics: metrics, logger: logger) { port in
-                // The server begins to serve when this returns: what is to be done with it is done beside it.
+                // The server begins to serve when this returns, so work with it runs in a task of its own.
                 Task {
                     do {
                         try await onRunning(settings.address(port: port), isFirst)

@@ -1,11 +1,11 @@
 import Configuration
 import Foundation
 
-/// Where settings come from, the strongest first: flags, the environment, the configuration file.
+/// The sources of settings, the strongest first: flags, the environment, the configuration file.
 ///
 /// Each source has a reader of its own, so that the one that answered is known.
 struct SettingSources {
-    /// Where a value came from.
+    /// The source of a value.
     enum Origin: Hashable, Sendable, CustomStringConvertible {
         case flag(String)
         case environment(String)

@@ -76,7 +76,7 @@ struct Settings: Sendable {
     var dataDirectory: URL { URL(filePath: text(.data), directoryHint: .isDirectory) }
     var logLevel: Logger.Level { Logger.Level(rawValue: text(.logLevel)) ?? .info }
 
-    /// Where clients on this machine reach the server.
+    /// The address at which clients on this machine reach the server.
     ///
     /// - Parameter port: the one it listens on; it may have been asked for any.
     func address(port: Int) throws -> URL {

@@ -24,7 +24,7 @@ struct ScreenState {
 
     var rows: [Row] = []
     var hasOlder = false
-    /// How far was read when reading stopped: what is newer stands below the marker.
+    /// How far was read when reading stopped: newer messages are below the marker.
     var marker: Seq?
     /// Lines between the bottom of the scrollback and that of the screen; 0 follows new messages.
     var scroll = 0
@@ -54,7 +54,7 @@ struct ScreenState {
         }
     }
 
-    /// The screen of another channel: what is typed and how the connection stands are the same there.
+    /// Returns the screen of another channel, with the same input and connection state.
     func moved(to channel: ChannelID) -> ScreenState {
         var state = ScreenState(channel: channel)
         (state.status, state.nextAttempt, state.editor) = (status, nextAttempt, editor)
