@@ -11,7 +11,7 @@ import RoostAPI
 /// - I5 at rest, each client holds what a fresh one gets.
 /// - I6 what was shown stays.
 /// - I7 the unread count is what its definition says, at each moment.
-/// - I8 a read position never goes back within a stay.
+/// - I8 a read position never goes back within a membership.
 /// - I9 non-members get nothing.
 struct Checker {
     struct Verdict: Hashable, CustomStringConvertible {
