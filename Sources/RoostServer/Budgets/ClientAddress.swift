@@ -11,7 +11,7 @@ struct ClientAddress: Hashable, Sendable, CustomStringConvertible {
         self.init(text)
     }
 
-    /// Reads an address as it stands in a header, without a port.
+    /// Reads an address from a header, without a port.
     init?(_ text: String) {
         guard let bytes = IPAddress.bytes(of: text) else { return nil }
         self.bytes = bytes.count == 4 ? bytes : Array(bytes.prefix(8))

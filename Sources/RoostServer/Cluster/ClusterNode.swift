@@ -7,8 +7,8 @@ import Synchronization
 
 /// One node among several: drives the ``Relay``, publishes this node's commits, and receives those of other nodes.
 ///
-/// Two threads: `roost-relay` runs the relay and hands its steps to the hub; `roost-repair` reads from the database what the relay asks for. Lanes
-/// publish on their own threads, after the commit; a crash between the two is repaired by the other nodes.
+/// Two threads: `roost-relay` runs the relay and hands its steps to the hub; `roost-repair` reads from the database what the relay
+/// requests. Lanes publish on their own threads, after the commit; a crash between the two is repaired by the other nodes.
 final class ClusterNode: Delivery {
     let node: NodeID
     private let hub: Hub

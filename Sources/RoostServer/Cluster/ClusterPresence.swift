@@ -12,7 +12,7 @@ final class ClusterPresence: Presence, Sendable {
     /// The timeouts that an operator may choose. The shortest allows for two late or lost heartbeats.
     static let timeouts: ClosedRange<Duration> = .seconds(2) ... .seconds(60)
     static let timeoutStandard: Duration = .seconds(3)
-    /// How often a node asks again as long as it has watchers, and how long an answering node goes on without being asked.
+    /// How often a node asks again as long as it has watchers, and how long an answering node continues without being asked.
     private static let askAgainMilliseconds: Int64 = 5000
     private static let interestMilliseconds: Int64 = 15_000
     /// How long a watcher's answer waits for the other nodes.

@@ -33,7 +33,7 @@ struct JSONScan {
         }
     }
 
-    /// The keys that lead to the first one that stands twice in its object; nil when there is none.
+    /// The keys that lead to the first duplicate in its object; nil if there is none.
     private(set) var duplicate: [String]?
     /// The keys that lead to the first number that can't be kept exactly.
     private var inexact: [String]?
@@ -254,7 +254,7 @@ struct JSONScan {
         return (try? JSONDecoder().decode(String.self, from: Data("\"\(raw)\"".utf8))) ?? raw
     }
 
-    /// The key of each open object at which the scan stands.
+    /// The scan's current key in each open object.
     private var path: [String] {
         containers.indices.compactMap { index in
             let end = index + 1 < containers.count ? containers[index + 1].firstKey : keys.count

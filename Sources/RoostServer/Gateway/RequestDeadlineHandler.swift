@@ -18,7 +18,7 @@ final class RequestDeadlineHandler: ChannelDuplexHandler, RemovableChannelHandle
     private var isDiscarding = false
     private var context: ChannelHandlerContext?
 
-    /// How long a client that has its last answer may go on sending.
+    /// How long a client that has its last answer may keep sending.
     private static let lingering = TimeAmount.seconds(2)
 
     init(requestTimeout: TimeAmount, idleTimeout: TimeAmount, metrics: ServerMetrics) {

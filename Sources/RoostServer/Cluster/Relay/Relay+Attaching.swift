@@ -65,7 +65,7 @@ extension Relay {
 
     // MARK: What connections ask for
 
-    /// Does what a connection asked for.
+    /// Performs a connection's request.
     mutating func attach(_ notice: Notice) {
         switch notice {
         case .watching(let connection, let user, let channel, let seq):
