@@ -1,6 +1,6 @@
 import RoostAPI
 
-/// A value that stands in one column of a table.
+/// A value in one column of a table.
 protocol ColumnValue {
     /// The value of the next column.
     init(reading row: inout RowReader) throws
@@ -76,7 +76,7 @@ extension InvitationState: ColumnValue {}
 
 // MARK: JSON
 
-/// A value that stands in its column as JSON.
+/// A value stored in its column as JSON.
 protocol JSONColumn: ColumnValue, Codable {}
 
 extension JSONColumn {

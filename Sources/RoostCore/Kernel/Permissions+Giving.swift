@@ -71,7 +71,7 @@ extension Permissions {
         }
     }
 
-    /// Admins stand above all roles of a channel. The app's moderators do what operators do, and have no place of their own.
+    /// Admins are above all roles of a channel. The app's moderators act as operators, and have no rank of their own.
     private static func isAtOrAbove(_ rank: Int, _ subject: Subject) -> Bool {
         switch subject {
         case .outsider(let role): role == .admin
