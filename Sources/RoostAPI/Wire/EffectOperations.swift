@@ -6,7 +6,7 @@ public struct DeadEffect: Codable, Hashable, Sendable {
     public var key: String
     /// The number of attempts.
     public var attempts: Int
-    /// The code of its last error; `timeout` or `never_ended` if it didn't come to an end; the name of an error that has no code.
+    /// The code of its last error; `timeout` or `never_ended` if it didn't end; the name of an error that has no code.
     public var failureCode: String
     /// When it was given up.
     public var deadAt: Timestamp

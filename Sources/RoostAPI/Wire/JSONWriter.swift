@@ -3,8 +3,8 @@
 /// It builds nothing in between, while Foundation's encoder makes a tree of objects first. The most frequent models write themselves
 /// (``WireWritable``). Reading is left to Foundation, which reports invalid input.
 ///
-/// Keys stand in the order in which a value encodes them; there is no white space; floating point values that JSON can't
-/// express throw `EncodingError.invalidValue`.
+/// Keys are in the order in which a value encodes them; there is no white space; floating point values that JSON can't express throw
+/// `EncodingError.invalidValue`.
 public enum JSONWriter {
     /// The JSON text of a value in UTF-8.
     public static func bytes(of value: some Encodable) throws -> [UInt8] {
@@ -15,7 +15,7 @@ public enum JSONWriter {
 }
 
 extension JSONBytes {
-    /// The JSON text of any value: written by itself where it can, else through its `Encodable` half.
+    /// Appends the JSON text of any value: written by itself if it can, otherwise through `Encodable`.
     public mutating func append(_ value: some Encodable) throws {
         if let value = value as? any WireWritable {
             value.write(to: &self)

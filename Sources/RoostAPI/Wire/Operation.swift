@@ -33,7 +33,7 @@ public enum HTTPMethod: String, Sendable {
     case delete = "DELETE"
 }
 
-/// The answer of an operation that has nothing to tell but that it was done.
+/// The answer of an operation without a result.
 public struct Done: Codable, Hashable, Sendable {
     // derived: init
     public init() {}

@@ -1,7 +1,7 @@
 /// The shape of a value on the wire, read off the Swift type that decodes it.
 ///
-/// The OpenAPI document, the reading of path and query parameters and the refusal of unknown fields all come from here, so that
-/// none of them can tell something else than the type does.
+/// The OpenAPI document, the reading of path and query parameters and the refusal of unknown fields all come from here, so that none of
+/// them can differ from the type.
 public indirect enum Schema: Hashable, Sendable {
     case string(format: String? = nil, maxLength: Int? = nil, pattern: String? = nil)
     case integer

@@ -60,7 +60,8 @@ extension Limits {
     }
 }
 
-/// The rules as patterns of the API description, as far as a pattern can tell them. They hold the characters of the Basic Multilingual Plane.
+/// The rules as patterns of the API description, as far as a pattern can express them. They cover the characters of the Basic Multilingual
+/// Plane.
 package enum VisibleText {
     private static let controls = "\\u0000-\\u001f\\u007f-\\u009f\\u2028\\u2029"
     private static let invisible =
