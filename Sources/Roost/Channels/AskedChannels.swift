@@ -55,8 +55,8 @@ final class AskedChannels: ChannelSource {
         for (view, isFollowed) in stored {
             let id = view.channel.channelId
             guard views[id] != nil else {
-                // Another one may belong here now: one that was joined, left or deleted. It is asked for once, since a membership
-                // changes with every reading too.
+                // Another one may belong here now: one that was joined, left or deleted. The server is asked only once, since a membership
+                // also changes with every reading.
                 let asked = AskedState(
                     id: id, isMember: view.membership?.state == .member, isDeleted: view.channel.deletedAt != nil)
                 let concerns = change.memberships.contains(id) || asked.isDeleted
@@ -92,7 +92,7 @@ final class AskedChannels: ChannelSource {
         self.nextCursor = more.nextCursor
     }
 
-    /// A page can be empty and not the last: some more are asked for then.
+    /// A page can be empty and not the last: then a few more are requested.
     private func rows(
         after start: String?, atLeast count: Int
     ) async throws -> (views: [ChannelID: ChannelView], nextCursor: String?) {

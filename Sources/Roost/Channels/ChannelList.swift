@@ -17,7 +17,7 @@ public final class ChannelList {
     public private(set) var totalUnreadCount = 0
     /// Whether ``loadMore()`` would add something.
     public private(set) var hasMore = false
-    /// Whether the device's store, or the server where it is asked, has answered: before that, empty means nothing.
+    /// Whether the device's store has answered, or the server for lists that need it: before that, an empty list means nothing.
     public private(set) var isLoaded = false
     /// Why the server, or a limit, refuses the query; nil once it is answered.
     public private(set) var refusal: RoostError?

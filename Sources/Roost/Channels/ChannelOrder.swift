@@ -1,6 +1,6 @@
 import RoostAPI
 
-/// One channel of a list, as far as its place in the list goes.
+/// A channel's place in a list.
 ///
 /// A class, so that moving one in a list of thousands moves eight bytes for each that it passes.
 final class ChannelPlace: Sendable {
@@ -29,7 +29,7 @@ final class ChannelPlace: Sendable {
     }
 }
 
-/// The channels of a list in their order: all of them, also those whose rows nobody has asked for yet.
+/// The channels of a list in their order: all of them, even those whose rows aren't loaded yet.
 ///
 /// It moves single channels, so that a change costs a look-up and no query, however long the list is.
 struct ChannelOrder {
@@ -50,7 +50,7 @@ struct ChannelOrder {
 
     func holds(_ id: ChannelID) -> Bool { byID[id] != nil }
 
-    /// Puts a channel where it belongs now; nil takes it away.
+    /// Moves a channel to its current place; nil removes it.
     mutating func set(_ place: ChannelPlace?, for id: ChannelID) {
         let old = byID.updateOrRemove(place, for: id)
         unreadCount += (place?.unreadCount ?? 0) - (old?.unreadCount ?? 0)

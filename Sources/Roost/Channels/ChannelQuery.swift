@@ -2,8 +2,8 @@ import Foundation
 import GRDB
 public import RoostAPI
 
-/// Which channels a live list holds, and in which order: the filters and sorts of the operation `channel.query`. Its `limit` and
-/// `cursor` aren't looked at, since a list pages by itself.
+/// Which channels a live list holds, and in which order: the filters and sorts of the operation `channel.query`. Its `limit` and `cursor`
+/// are ignored, since a list pages by itself.
 public typealias ChannelQuery = QueryChannels
 
 extension QueryChannels {

@@ -15,8 +15,7 @@ extension Chat {
     /// - Parameters:
     ///   - query: filters and order; with none, the user's own channels by their newest message. A query outside its limits makes a
     ///     list with a ``ChannelList/refusal``.
-    ///   - pageSize: rows that one page adds: any number of the user's own channels, up to 100 of those that the server is asked
-    ///     for.
+    ///   - pageSize: The rows that one page adds: any number of the user's own channels, up to 100 of those from the server.
     @MainActor public func channels(matching query: ChannelQuery, pageSize: Int = 50) -> ChannelList {
         ChannelList(query, pageSize: pageSize, in: self)
     }

@@ -7,7 +7,7 @@ public import RoostAPI
 /// ``Chat/getChannel(_:)`` has fetched. Only a member's channel follows what happens in it.
 @MainActor @Observable
 public final class LiveChannel: Identifiable {
-    /// The id by which the channel was asked for.
+    /// The id by which the channel was requested.
     public nonisolated let id: ChannelID
     /// The channel with its attributes and counters; nil while it is unknown here.
     public private(set) var channel: Channel?

@@ -19,7 +19,7 @@ extension LiveChannel {
     ///   - states: Members in any of these states; `.muted` and `.banned` need the permission to list them. Nil for all members.
     ///   - roles: only members with one of these roles; at most 10. Nil for all.
     ///   - sort: The earliest member first, the latest first, or by id.
-    ///   - order: the direction of the sort `.userId`; goes with no other (ST-09).
+    ///   - order: The direction of the sort `.userId`; not allowed with others (ST-09).
     ///   - pageSize: members that one page adds, 1 to 100.
     public func members(
         states: [MemberFilter]? = nil, roles: [ChannelRole]? = nil, sort: MemberSort = .firstCreated, order: SortDirection? = nil,

@@ -5,7 +5,7 @@ extension MemberEntry: Identifiable {
     public var id: UserID { member.userId }
 }
 
-/// The rows of a member list, put together from pages of the server and from what events tell. It doesn't matter which comes first.
+/// The rows of a member list, built from pages of the server and from events. It doesn't matter which comes first.
 struct MemberRoster {
     private let sort: MemberSort
     private let order: SortDirection

@@ -24,8 +24,7 @@ extension LiveChannel {
     @discardableResult
     public func send(_ text: String) async throws -> ClientID { try await send(MessageDraft(text: text)) }
 
-    /// Sends a message and waits until the server has it on disk; offline, that may be long. Cancelling ends the waiting, not the
-    /// sending.
+    /// Sends a message and waits until the server has it on disk; offline, that may be long. Cancelling ends the wait, not the sending.
     ///
     /// - Throws: as ``send(_:)-(MessageDraft)``, and the code with which the server refused the message: `not_member`,
     ///   `not_permitted`, `not_found`. The refused message stays in the list until it is retried or discarded.

@@ -30,7 +30,7 @@ final class Store: Sendable {
 
     private var database: DatabaseQueue { queue.withLock { $0 } }
 
-    /// Applies writes in one transaction, then tells the live objects.
+    /// Applies writes in one transaction, then notifies the live objects.
     func write(_ writes: [StoreWrite]) async throws {
         let (user, kinds) = (user, kinds)
         try await database.write { database in

@@ -53,7 +53,7 @@ struct IncomingFrame: Decodable {
 struct IncomingEvent: Decodable {
     var stream: StreamID
     var seq: Seq
-    /// The position that it follows, where that isn't the one before `seq`.
+    /// The position that it follows, if that isn't the one before `seq`.
     var after: Seq?
     var rows: LenientRows
 }

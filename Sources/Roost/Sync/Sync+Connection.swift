@@ -233,7 +233,7 @@ extension Sync {
         emit(.startTimer(.reconnect, delay))
     }
 
-    /// A wait that the server asks for, kept within an hour.
+    /// A wait requested by the server, limited to an hour.
     static func wait(milliseconds: Int64) -> Duration { .milliseconds(min(max(0, milliseconds), 3_600_000)) }
 
     mutating func set(_ new: ConnectionStatus) {

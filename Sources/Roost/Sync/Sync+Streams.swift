@@ -3,7 +3,7 @@ import RoostAPI
 
 /// Events, positions, and catching up.
 ///
-/// Each joined channel has a stream and the user has one; a position in each says up to where it is applied.
+/// Each joined channel has a stream and the user has one; a position in each is the end of the applied part.
 ///
 /// - An event that follows its stream's position is applied with the new position in one transaction. An older one is dropped. One
 ///   further ahead shows a gap.

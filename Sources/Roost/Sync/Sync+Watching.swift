@@ -10,7 +10,7 @@ extension Sync {
         for channel in watched.sorted() { send(WatchChannel(channel: channel, limit: 1), for: .watch(channel)) }
     }
 
-    /// A refusal that may pass is asked for again with the next connection; a final one ends the watch.
+    /// A temporary refusal is retried on the next connection; a final one ends the watch.
     mutating func watchFailed(_ channel: ChannelID, _ error: RoostError) {
         guard !error.isRetryable else { return }
         log(.notice, "\(channel) isn't watched any more: \(error.code.rawValue): \(error.message)")

@@ -54,7 +54,7 @@ extension SyncDriver {
         }
     }
 
-    /// One call at a time: the machine asks for the next token only after this one came, failed or was given up.
+    /// One call at a time: the machine requests the next token only after this one came, failed or was given up.
     private func fetchToken() {
         let provider = environment.token
         tokenFetch = Task {

@@ -56,7 +56,7 @@ struct OutboxItem: Hashable, Sendable {
     var key: MessageKey { MessageKey(channel: operation.channel, clientId: operation.clientId) }
 }
 
-/// A change of the outbox that the machine asks for.
+/// A change of the outbox requested by the machine.
 enum OutboxWrite: Hashable, Sendable {
     case remove(MessageKey)
     case fail(MessageKey, RoostError)
@@ -67,7 +67,7 @@ enum OutboxWrite: Hashable, Sendable {
 typealias CallToken = Int64
 
 extension Sync {
-    /// A wait that the machine asks for. It comes back as ``Input/timer(_:)``.
+    /// A wait requested by the machine. It comes back as ``Input/timer(_:)``.
     enum Timer: Hashable, Sendable {
         case reconnect
         case token

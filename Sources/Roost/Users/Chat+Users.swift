@@ -1,7 +1,7 @@
 public import RoostAPI
 
 extension Chat {
-    /// The user's own profile as the server has it.
+    /// Returns the user's own profile from the server.
     ///
     /// - Throws: `RoostError` as ``call(_:)`` does.
     public func me() async throws -> User { try await call(GetMe()) }
