@@ -82,7 +82,7 @@ public struct FileStatus: Sendable {
     }
 }
 
-/// The first bytes of a SQLite file that Roost looks at before SQLite does.
+/// The first bytes of a SQLite file, which Roost checks before SQLite does.
 struct DatabaseHeader: Equatable {
     static let pageSizeBytes = Int64(ROOST_PAGE_SIZE)
 

@@ -100,7 +100,7 @@ extension WriteTransaction {
 public struct DatabaseFailure: Error, CustomStringConvertible {
     /// How far the failure reaches.
     public enum Kind: Sendable {
-        /// One statement was refused; the transaction stands.
+        /// One statement was refused; the transaction continues.
         case statement
         /// Somebody else held a lock for too long. The transaction is taken back, and can be run again.
         case locked

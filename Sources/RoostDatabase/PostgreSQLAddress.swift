@@ -46,8 +46,8 @@ struct PostgreSQLAddress: Sendable {
         return given
     }
 
-    /// Finds the password that has become something else, because a letter that means something in a URL stands in it as it is. What
-    /// libpq says of such a URL would repeat it.
+    /// Finds a password that was parsed as something else, because it contains an unencoded character with a meaning in URLs. libpq's error
+    /// for such a URL would repeat it.
     private static func check(_ given: [String: String]) throws {
         let ports = given["port"]?.split(separator: ",", omittingEmptySubsequences: true) ?? []
         guard ports.allSatisfy({ (UInt16($0) ?? 0) > 0 }) else {

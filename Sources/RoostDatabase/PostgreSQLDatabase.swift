@@ -10,8 +10,8 @@ import Synchronization
 /// - A connection is made when it is first used, and again after it was lost. Work under way isn't repeated then, since it is unknown
 ///   whether it was committed; its caller gets that as an error, and the next call finds a server that is back.
 /// - A transaction that another one is in the way of is run again, a few times.
-/// - Each session asks for `synchronous_commit` and for limits of its own. ``durability()`` reports whether the server itself was
-///   configured not to sync.
+/// - Each session sets `synchronous_commit` and limits of its own. ``durability()`` reports whether the server itself was configured not to
+///   sync.
 public final class PostgreSQLDatabase: Database {
     public let laneCount: Int
     public let readerCount: Int

@@ -36,7 +36,7 @@ struct PostgreSQLFailure: Error {
 }
 
 extension PostgreSQLFailure {
-    /// - Parameter sqlState: five letters by which the server tells its errors apart. There are none when libpq itself failed.
+    /// - Parameter sqlState: The server's five-letter error code; absent if libpq itself failed.
     init(sqlState: String, severity: String, message: String, isInOperation: Bool) {
         kind = Self.kind(sqlState: sqlState, severity: severity)
         let state = sqlState.isEmpty ? "" : " \(sqlState)"

@@ -166,7 +166,7 @@ final class PostgreSQLPipeline {
         return false
     }
 
-    /// That the connection is gone, in the words of libpq where none are given.
+    /// Returns the failure of a lost connection, with libpq's message if none is given.
     private func lost(_ reason: String? = nil) -> PostgreSQLFailure {
         .lost(reason ?? PQerrorMessage(handle).map { String(cString: $0) } ?? "")
     }

@@ -34,7 +34,7 @@ final class PostgreSQLResult {
     }
 }
 
-/// The row on which a result stands.
+/// The current row of a result.
 private final class PostgreSQLRow: Row {
     private let result: PostgreSQLResult
     private let columnCount: Int32

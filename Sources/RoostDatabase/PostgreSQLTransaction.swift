@@ -7,7 +7,7 @@ import RoostCore
 /// A statement that fails dooms a transaction in PostgreSQL, up to its last savepoint. Savepoints cost as much as a statement each, and
 /// hardly any operation needs one; so a transaction runs up to three ways:
 /// 1. Without savepoints. An operation that throws before it has written anything leaves nothing to undo.
-/// 2. When one throws after it has written, or a statement fails, this run can't go on. It is taken back, and the body run again,
+/// 2. When one throws after it has written, or a statement fails, this run can't continue. It is rolled back, and the body run again,
 ///    carefully: each operation has a savepoint before its first statement, and its answers are awaited before the next begins.
 /// 3. When another transaction was in the way, the run is taken back and the body run again as it was.
 ///
@@ -119,7 +119,7 @@ final class PostgreSQLTransaction: WriteTransaction {
         }
     }
 
-    /// Makes sure that the operation stands, whatever its body made of the failure of a statement.
+    /// Keeps the operation's writes, or throws the failure of a statement, however the body handled it.
     private func keep() throws {
         if let failure = ending?.failure ?? operation?.failure { throw failure }
         guard operation?.hasSavepoint == true else { return }

@@ -21,7 +21,7 @@ extension SQLiteDatabase {
     /// Steps after which the disk is to write them, so that no commit has to wait for much of the copy.
     private static let stepsInWrite = 4
 
-    /// Copies the database as it is when this returns into a new file, while operations go on.
+    /// Copies the database, as it is when this returns, into a new file while operations continue.
     ///
     /// SQLite's own backup runs on the writer's connection, between two transactions, a few pages at a time: writes made meanwhile are part
     /// of the copy too, and no reader holds up a checkpoint. A damaged page ends it.
@@ -105,7 +105,7 @@ extension SQLiteDatabase {
         }
     }
 
-    /// A copy stands on its own, without a log beside it: it is taken out of the mode that needs one.
+    /// A copy is complete without a log: it leaves the mode that needs one.
     public static func seal(copy path: String) throws {
         try SQLiteStart.register(base: nil)
         let queue = try DatabaseQueue(path: SQLiteStart.uri(path, base: nil), configuration: Configuration())

@@ -13,7 +13,7 @@ import Synchronization
 /// - Every page carries a checksum (`CPageVFS`): a damaged one is an error of the operation that needs it, and never an answer.
 /// - Checkpoints are run by ``maintain(lane:)`` and not by SQLite, which would pass over their failures.
 /// - The file, its log and `roost.state` are held against each other at each start ([0031](docs/decisions/0031-files-that-know-each-other.md)).
-/// - Readers are connections of their own and not GRDB's pool, which looks at the schema's version before each read.
+/// - Readers are connections of their own and not GRDB's pool, which checks the schema's version before each read.
 public final class SQLiteDatabase: Database {
     let writer: DatabaseQueue
     /// The readers that nobody uses at the moment, and how many those are.
@@ -43,7 +43,7 @@ public final class SQLiteDatabase: Database {
 
     /// Opens the database in a directory, which is made if it isn't there, and brings its tables up to date.
     ///
-    /// - Parameter acceptsDataLoss: goes on where the files say that something is lost, with a new epoch.
+    /// - Parameter acceptsDataLoss: Starts with a new epoch if the files show data loss.
     /// - Throws: ``DirectoryLock/Held`` if another process has it open; ``DamagedFiles`` if the files don't belong together.
     public convenience init(directory: URL, acceptsDataLoss: Bool = false) throws {
         try self.init(directory: directory, acceptsDataLoss: acceptsDataLoss, base: nil)
@@ -143,7 +143,7 @@ public final class SQLiteDatabase: Database {
         return DatabaseFailure(sqliteCode: sqlite3_extended_errcode(connection), message: message)
     }
 
-    /// The writer's journal mode and its level of `synchronous`, as SQLite itself tells them: `wal` and 2 for FULL.
+    /// Returns the writer's journal mode and its level of `synchronous`, as SQLite reports them: `wal` and 2 for FULL.
     public func durability() throws -> (journalMode: String, synchronous: Int) {
         try writer.writeWithoutTransaction { database in
             let mode = try String.fetchOne(database, sql: "PRAGMA journal_mode") ?? ""

@@ -117,7 +117,7 @@ final class SQLiteTransaction: WriteTransaction {
     }
 }
 
-/// The row on which a statement stands.
+/// The current row of a statement.
 private final class SQLiteRow: RoostCore.Row {
     private let statement: OpaquePointer
 

@@ -8,7 +8,7 @@ import Foundation
 /// a power cut takes, and that is no sign of damage; the other files can't be behind it.
 struct StorageState: Equatable {
     enum Phase: String {
-        /// The first start hasn't come to its end.
+        /// The first start hasn't finished.
         case new
         /// A server is running, or ended without closing the database.
         case open
@@ -34,8 +34,8 @@ struct StorageState: Equatable {
     /// Grows with each writing of the file.
     var sequence: Int64 = 0
 
-    /// The number that stands in the header of the database file, so that a file of another server, or of another lineage, is known before it
-    /// is opened.
+    /// The number in the header of the database file, by which a file of another server, or of another lineage, is recognised before it is
+    /// opened.
     var applicationID: Int32 { Self.applicationID(server: server, lineage: lineage) }
 
     /// The numbers that the database file may have.
@@ -109,7 +109,7 @@ extension StorageState {
 /// The file `roost.state`: two slots, written in turn, so that one is whole whenever the machine fails.
 final class StateFile: Sendable {
     static let slotSizeBytes = 1024
-    /// Slots stand in disk blocks of their own.
+    /// Slots are in disk blocks of their own.
     private static let slotPlaces: [off_t] = [0, 4096]
 
     private let descriptor: Int32

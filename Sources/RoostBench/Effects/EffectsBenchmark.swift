@@ -85,7 +85,7 @@ struct EffectsBenchmark: Benchmark {
 
     // MARK: How late they run
 
-    /// Half of them are asked for long before they are due, half by an operation that has them happen soon.
+    /// Half of them are requested long before they are due, half by an operation that makes them due soon.
     private func measureLateness(_ world: EffectWorld, _ server: InProcessServer, _ scale: BenchScale) async throws -> Histogram {
         let seconds = scale.pick(20, quick: 8, smoke: 1)
         let perSecond = 100

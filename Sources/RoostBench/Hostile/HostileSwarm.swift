@@ -10,7 +10,7 @@ final class HostileSwarm: Sendable {
         let socketCount: Int
         /// Dealt out to the sockets in turn.
         let scripts: [HostileScript]
-        /// How long each socket goes on with a script before it takes the next. Nil where each has one for always, and goes through it once.
+        /// How long each socket runs a script before the next one. Nil if each has one script, and runs it once.
         var turnSeconds: Double?
     }
 

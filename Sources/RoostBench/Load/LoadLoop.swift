@@ -12,7 +12,7 @@ final class LoadLoop {
     /// Called with every frame that came. ``now`` is the time at which it was read.
     var onFrame: (LoadSocket, LoadFrame, UnsafeRawBufferPointer) throws -> Void = { _, _, _ in }
     private(set) var now = Clock.now()
-    /// Whether a call that is refused goes to ``onFrame`` too, instead of ending the benchmark.
+    /// Whether a refused call is passed to ``onFrame`` too, instead of ending the benchmark.
     var takesRefusals = false
     /// Bytes that came since the benchmark set it to 0.
     var receivedBytes = 0

@@ -3,7 +3,7 @@ import RoostAPI
 
 /// A server's frame as the load generator sees it: it counts and doesn't decode.
 enum LoadFrame {
-    /// How many changes it tells: more than one where a node brings in one event what hadn't reached it.
+    /// The number of changes in it: more than one if a node replaces missed events by one.
     case event(count: Int)
     case welcome
     case reply(call: Int, isRefusal: Bool)

@@ -75,7 +75,7 @@ enum Disk {
     }
 }
 
-/// Time that only goes forward, in nanoseconds.
+/// Monotonic time in nanoseconds.
 enum Clock {
     static func now() -> UInt64 { nanoseconds(CLOCK_MONOTONIC) }
 
@@ -112,7 +112,7 @@ enum SystemFile {
     }
 }
 
-/// The benchmark itself can't go on.
+/// The benchmark itself can't continue.
 struct BenchFailure: Error, CustomStringConvertible {
     let description: String
     init(_ reason: String) { description = "The benchmark can't go on: \(reason)." }

@@ -106,7 +106,7 @@ extension Process {
     }
 }
 
-/// A directory for one run, on the disk that is measured. It goes when the run is over.
+/// A directory for one run, on the disk that is measured. It is deleted when the run is over.
 final class RunDirectory {
     let url: URL
 

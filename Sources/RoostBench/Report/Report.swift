@@ -94,7 +94,7 @@ package struct Report: Encodable {
             }
         }
         let widths = rows[0].indices.map { column in rows.map { $0[column].count }.max() ?? 0 }
-        /// Numbers stand at the right of their column, words at the left.
+        /// Numbers are aligned right, words left.
         let numeric: Set = [1, 3, 4]
         let lines = rows.map { row in
             let cells = row.indices.map { column in

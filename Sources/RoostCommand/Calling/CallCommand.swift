@@ -91,7 +91,7 @@ enum CallHelp {
         return Output.table(found.map { [$0.name, $0.summary] })
     }
 
-    /// The operation of a name; throws with the nearest name where there is none.
+    /// Returns the operation of a name; throws with the nearest name if there is none.
     static func operation(_ name: String) throws -> OperationGuide {
         if let operation = OperationGuide.named(name) { return operation }
         let nearest = OperationGuide.all.map(\.name).nearest(to: name).map { " Did you mean \($0)?" } ?? ""

@@ -1,7 +1,7 @@
 import ArgumentParser
 import Roost
 
-/// How much of a list is asked for.
+/// The requested part of a list.
 struct PageOptions: ParsableArguments {
     @Option(help: ArgumentHelp("Rows of a page, 1 to 100.", valueName: "rows")) var limit: Int?
     @Option(help: "Where to go on: the nextCursor of the page before, as --json prints it.") var cursor: String?
@@ -24,7 +24,7 @@ struct PageOptions: ParsableArguments {
         return page
     }
 
-    /// Prints a list: its lines, or the page as JSON. Standard error tells when there is more, or nothing.
+    /// Prints a list: its lines, or the page as JSON. Standard error says if there is more, or nothing.
     func show<Item>(_ page: Page<Item>, with options: CallOptions, none: String, _ lines: ([Item]) -> [String]) throws {
         try options.show(page, page.items.isEmpty ? [] : lines(page.items))
         guard !options.json else { return }

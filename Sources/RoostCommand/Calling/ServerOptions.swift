@@ -11,7 +11,7 @@ struct ServerOptions: ParsableArguments {
 
     private static var environment: [String: String] { ProcessInfo.processInfo.environment }
 
-    /// The token that was given; nil where one has to be made.
+    /// The given token; nil if one has to be made.
     var givenToken: String? { token ?? Self.environment["ROOST_TOKEN"] }
 
     func address() throws -> URL {

@@ -67,7 +67,7 @@ enum ChatLine: Hashable {
 /// A command for the messages that are shown.
 enum ScrollbackCommand: Hashable {
     case older, delete, retry, discard
-    /// Nil when the text to edit is asked for.
+    /// Nil if the new text still has to be entered.
     case edit(String?)
 }
 
@@ -108,7 +108,7 @@ private struct Words {
         words = text.split(whereSeparator: \.isWhitespace).map(String.init)
     }
 
-    /// All that stands there, as it was typed; nil when nothing does.
+    /// Takes the whole rest, as it was typed; nil if there is none.
     mutating func takeText() -> String? {
         words = []
         return text.isEmpty ? nil : text

@@ -2,7 +2,7 @@ import Roost
 
 /// The result of a command for a room: its output, and the user's room afterwards.
 struct RoomAnswer: Sendable {
-    /// One line tells that something was done; several are a list.
+    /// A single line is a confirmation; several are a list.
     var lines: [String]
     /// The channel to go into.
     var enters: ChannelID?

@@ -1,8 +1,8 @@
 import Foundation
 import RoostServer
 
-/// Checks of the files in the data directory: that all pieces are there, that nobody else can open them, that the log is checkpointed, and that
-/// a running server writes to the very files that stand there.
+/// Checks of the files in the data directory: that all pieces are there, that nobody else can open them, that the log is checkpointed, and
+/// that a running server writes to the very files that are there.
 struct FileChecks {
     private typealias File = DataDirectoryExamination.File
 
@@ -89,7 +89,7 @@ struct FileChecks {
 
     // MARK: What a running server has open
 
-    /// Compares what the process that serves from here has open with what stands here now.
+    /// Compares the files that the serving process has open with those that are here now.
     private func openFiles() -> Finding? {
         guard let process = holder() else { return nil }
         let check = "open files of the server"

@@ -12,7 +12,7 @@ struct Announcement {
         return typed.hasSuffix("/roost") || typed == "roost" ? typed : "roost"
     }
 
-    /// The first run: all that a newcomer needs to go on.
+    /// The first run: all that a newcomer needs next.
     var first: [String] {
         let directory = settings.dataDirectory.path
         let secret = SecretFile(directory: settings.dataDirectory).url.path

@@ -7,7 +7,7 @@ import RoostServer
 import ServiceLifecycle
 import UnixSignals
 
-/// One server in this process, from its start to its end, with failures that tell what to do.
+/// One server in this process, from its start to its end, with failures that say what to do.
 struct ServerRun {
     let settings: Settings
     var acceptsDataLoss = false

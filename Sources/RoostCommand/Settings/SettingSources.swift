@@ -77,7 +77,7 @@ struct SettingSources {
         return (environment, warnings)
     }
 
-    /// Whether a variable is one of those with which Kubernetes tells a container of a service.
+    /// Returns whether a variable is one that Kubernetes sets for a service.
     private static func isServiceLink(_ name: String, _ value: String) -> Bool {
         if value.wholeMatch(of: /(tcp|udp|sctp):\/\/[^\/\s]+:[0-9]+/) != nil { return name.contains("_PORT") }
         return name.wholeMatch(of: /ROOST_([A-Z0-9_]+_)?SERVICE_(HOST|PORT(_[A-Z0-9_]+)?)/) != nil
@@ -110,7 +110,7 @@ struct SettingSources {
         }
     }
 
-    /// The value of a setting and where it came from; nil when no source has it.
+    /// Returns the value of a setting and its source; nil if no source has it.
     ///
     /// - Throws: a ``Failure`` that names the setting, the source and the limit of a value that isn't valid.
     func value(of setting: Setting) async throws -> (Setting.Value, Origin)? {

@@ -3,7 +3,7 @@ import Logging
 import RoostAPI
 import RoostServer
 
-/// The settings of one run, each with where it came from: flag before environment before file before default.
+/// The settings of one run, each with its source: flag before environment before file before default.
 struct Settings: Sendable {
     struct Entry: Sendable {
         let setting: Setting
@@ -13,7 +13,7 @@ struct Settings: Sendable {
         /// The value as it may be shown: without a password.
         var shown: Setting.Value {
             guard setting.mayHoldPassword, case .text(let text) = value else { return value }
-            // Whatever stands before the last @ may be one, or a token.
+            // Any text before the last @ may be one, or a token.
             return .text(text.replacing(/:\/\/.*@/) { _ in "://…@" }.replacing(/(password=)[^&]*/) { "\($0.1)…" })
         }
     }
@@ -78,7 +78,7 @@ struct Settings: Sendable {
 
     /// The address at which clients on this machine reach the server.
     ///
-    /// - Parameter port: the one it listens on; it may have been asked for any.
+    /// - Parameter port: The actual port, since the setting may allow any.
     func address(port: Int) throws -> URL {
         let host = text(.host)
         var components = URLComponents()

@@ -69,7 +69,7 @@ struct Keys: AsyncParsableCommand {
 }
 
 extension TokenKeyRing {
-    /// Does something with the keys, with failures that tell what to do.
+    /// Does something with the keys, with failures that say what to do.
     fileprivate func telling<T>(_ body: (TokenKeyRing) async throws -> T) async throws -> T {
         do {
             return try await body(self)

@@ -73,7 +73,7 @@ final class ScreenChat {
 
     // MARK: What they do
 
-    /// Whether to go on.
+    /// Whether to continue.
     private func handle(_ event: Event, terminal: inout RawTerminal) -> Bool {
         switch event {
         case .typed(let bytes):

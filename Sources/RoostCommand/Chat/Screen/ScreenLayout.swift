@@ -1,11 +1,11 @@
 import Foundation
 import Roost
 
-/// The lines of a screen, and where the cursor stands.
+/// The lines of a screen, and the cursor's position.
 struct ScreenFrame: Hashable {
     var lines: [String]
     var cursorColumn: Int
-    /// The scroll that was possible: less than what was asked for when the scrollback is shorter.
+    /// The scroll that was possible: less than requested if the scrollback is shorter.
     var scroll: Int
     /// Whether the oldest message is in view.
     var showsOldest: Bool

@@ -32,7 +32,7 @@ struct ScreenState {
     var status = ConnectionStatus.offline
     /// When the next attempt to connect begins.
     var nextAttempt: Date?
-    /// One line that tells how the last command went.
+    /// One line about the result of the last command.
     var notice: String?
     /// The output of a command, shown over the newest messages until the next key.
     var panel: [String] = []
@@ -45,7 +45,7 @@ struct ScreenState {
     /// The user's messages that the server doesn't have yet.
     var pendingCount: Int { rows.count { $0.state == .pending } }
 
-    /// Tells how a command went: in the status line when it is short, else over the messages, where it stays until the next key.
+    /// Shows the result of a command: in the status line if it is short, otherwise over the messages until the next key.
     mutating func tell(_ lines: [String], width: Int) {
         if let line = lines.first, lines.count == 1, line.columnWidth <= width - StatusLine.connectionWidth {
             notice = line
