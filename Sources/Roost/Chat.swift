@@ -20,10 +20,10 @@ public final class Chat: Sendable {
     @MainActor private var livePreferences: LivePreferences?
 
     /// - Parameters:
-    ///   - url: the server, like `https://chat.example.com`; a path is only needed where a proxy puts the socket somewhere else.
+    ///   - url: The server, like `https://chat.example.com`; a path is only needed where a proxy puts the socket somewhere else.
     ///   - user: The user of the tokens.
-    ///   - configuration: where files go, how long to wait.
-    ///   - token: gives a token for the user. It is called one at a time, again when a token has expired or was refused, and later
+    ///   - configuration: Where files go, how long to wait.
+    ///   - token: Gives a token for the user. It is called one at a time, again when a token has expired or was refused, and later
     ///     again when it
     ///     throws.
     public init(

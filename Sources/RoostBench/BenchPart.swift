@@ -49,10 +49,10 @@ package struct BenchPart {
     /// Nodes on PostgreSQL and NATS. Throws in a build without them.
     ///
     /// - Parameters:
-    ///   - database: the URL of a PostgreSQL database; nil to start a server.
-    ///   - bus: the URL of a NATS server; nil to start one.
-    ///   - seconds: of each measurement; nil for as long as the scale says.
-    ///   - idle: connections that do nothing; nil for as many as the scale says.
+    ///   - database: The URL of a PostgreSQL database; nil to start a server.
+    ///   - bus: The URL of a NATS server; nil to start one.
+    ///   - seconds: Of each measurement; nil for as long as the scale says.
+    ///   - idle: Connections that do nothing; nil for as many as the scale says.
     package static func cluster(
         _ parts: [ClusterPart], database: String?, bus: String?, seconds: Double?, sockets: Int, idle: Int?
     ) throws -> BenchPart {

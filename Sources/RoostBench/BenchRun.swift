@@ -11,7 +11,7 @@ package struct BenchRun {
     private let progress: (String) -> Void
 
     /// - Parameters:
-    ///   - directory: on the disk to measure. Each benchmark makes a directory in it and removes it.
+    ///   - directory: On the disk to measure. Each benchmark makes a directory in it and removes it.
     ///   - progress: Called with a line for the user.
     package init(in directory: String, scale: BenchScale, progress: @escaping (String) -> Void) {
         parent = URL(filePath: directory)

@@ -40,7 +40,7 @@ public struct DataFiles: Sendable {
 
     /// Takes the files away from everybody but their owner.
     ///
-    /// - Returns: a sentence for each that was open to others.
+    /// - Returns: A sentence for each that was open to others.
     func close() throws -> [String] {
         try own.compactMap { path in
             guard let mode = Self.mode(of: path), mode & 0o077 != 0 else { return nil }

@@ -46,7 +46,7 @@ struct FileWatch: Sendable {
         }
     }
 
-    /// - Throws: a failure that names the file.
+    /// - Throws: A failure that names the file.
     func check() throws {
         for file in files {
             guard let status = Self.status(of: file.path) else {

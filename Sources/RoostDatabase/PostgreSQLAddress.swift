@@ -8,7 +8,7 @@ import Foundation
 struct PostgreSQLAddress: Sendable {
     private let parameters: [String: String]
 
-    /// - Throws: a fatal ``DatabaseFailure`` that names the problem, when it isn't the URL of a PostgreSQL database.
+    /// - Throws: A fatal ``DatabaseFailure`` that names the problem, when it isn't the URL of a PostgreSQL database.
     init(url: String) throws {
         guard url.hasPrefix("postgres://") || url.hasPrefix("postgresql://") else {
             throw Self.wrong("it has to begin with postgres:// or postgresql://")

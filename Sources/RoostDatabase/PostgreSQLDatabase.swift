@@ -34,8 +34,8 @@ public final class PostgreSQLDatabase: Database {
     /// - Parameters:
     ///   - url: `postgres://user:password@host:port/database?sslmode=verify-full`, with any other parameter of libpq. No failure repeats
     ///     it.
-    ///   - laneCount: transactions that write at the same time, at least one.
-    ///   - readerCount: transactions that read at the same time, at least one.
+    ///   - laneCount: Transactions that write at the same time, at least one.
+    ///   - readerCount: Transactions that read at the same time, at least one.
     /// - Throws: ``DatabaseFailure``: fatal for a URL or a database that Roost can't use, and of the transaction for a server that can't be
     ///   reached now.
     public init(url: String, laneCount: Int = 4, readerCount: Int = 2) throws {
@@ -70,7 +70,7 @@ public final class PostgreSQLDatabase: Database {
 
     /// Looks at a server and changes nothing in it: its version, and what keeps a commit there.
     ///
-    /// - Throws: as ``init(url:laneCount:readerCount:)``.
+    /// - Throws: As ``init(url:laneCount:readerCount:)``.
     public static func examine(url: String) throws -> (version: String, fsync: String, synchronousCommit: String) {
         let connection = try PostgreSQLConnection(try PostgreSQLAddress(url: url), isLane: false)
         let result = try connection.ask(

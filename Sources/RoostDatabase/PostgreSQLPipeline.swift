@@ -34,7 +34,7 @@ final class PostgreSQLPipeline {
         static let prepared = 1024
     }
 
-    /// - Parameter handle: of a connection that is up, and stays so longer than this.
+    /// - Parameter handle: Of a connection that is up, and stays so longer than this.
     init(_ handle: OpaquePointer) throws {
         self.handle = handle
         guard PQsetnonblocking(handle, 1) == 0, PQenterPipelineMode(handle) == 1 else { throw lost() }

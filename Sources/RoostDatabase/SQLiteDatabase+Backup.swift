@@ -138,7 +138,7 @@ extension SQLiteDatabase {
 
     /// Every page of a database that no server has open, read and compared with its checksum.
     ///
-    /// - Returns: how many there are, and the first damaged one.
+    /// - Returns: How many there are, and the first damaged one.
     public static func examinePages(of path: String) throws -> (pages: Int64, damaged: Int64?) {
         var (pages, damaged, sum): (Int64, Int64, UInt64) = (0, 0, 0)
         let code = roost_read_pages(path, &pages, &damaged, &sum)

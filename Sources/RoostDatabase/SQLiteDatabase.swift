@@ -50,8 +50,8 @@ public final class SQLiteDatabase: Database {
     }
 
     /// - Parameters:
-    ///   - base: the VFS that the files are reached through, nil for the system's. Tests have one that fails.
-    ///   - clock: the machine's unless a simulation has its own.
+    ///   - base: The VFS that the files are reached through, nil for the system's. Tests have one that fails.
+    ///   - clock: The machine's unless a simulation has its own.
     package init(
         directory: URL, acceptsDataLoss: Bool, base: String?, clock: @escaping @Sendable () -> Timestamp = { .system }
     ) throws {
@@ -245,7 +245,7 @@ public final class SQLiteDatabase: Database {
 
     /// Writes the checkpoint's number as the log's last commit: the file has it if all of the log is in the file, and not before.
     ///
-    /// - Returns: false if the disk has no room for it.
+    /// - Returns: False if the disk has no room for it.
     private func setGeneration(_ connection: OpaquePointer?) throws -> Bool {
         let next = checkpoints.withLock { $0.begin() }
         let code = roost_set_generation(connection, next)

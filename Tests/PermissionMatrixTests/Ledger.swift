@@ -33,7 +33,7 @@ struct Line: Sendable {
     let moderator: Outcome
     let admin: Outcome
 
-    /// - Parameter text: a letter for each of stranger, left, invited, member, muted, banned, guide, operator, owner; moderator, admin.
+    /// - Parameter text: A letter for each of stranger, left, invited, member, muted, banned, guide, operator, owner; moderator, admin.
     init(_ text: String) {
         let outcomes = text.compactMap { Self.letters[$0] }
         precondition(outcomes.count == Relation.allCases.count + 2, "A line of the table has another length: \(text)")

@@ -22,7 +22,7 @@ struct Row: Sendable {
     let decisive: Permission?
     let make: @Sendable (Fixture) -> any Handled
 
-    /// - Parameter variant: which way it is, where an operation has several rows.
+    /// - Parameter variant: Which way it is, where an operation has several rows.
     init<O: Handled>(
         _ operation: O.Type, _ right: Right, _ variant: String? = nil, beside others: [Permission] = [],
         decisive: Permission? = nil,

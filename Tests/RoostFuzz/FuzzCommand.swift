@@ -134,7 +134,7 @@ final class Tally: Sendable {
         }
     }
 
-    /// - Returns: how many were found.
+    /// - Returns: How many were found.
     func finish(_ kinds: [FuzzKind]) -> Int {
         let state = state.withLock { $0 }
         for kind in kinds { FuzzCommand.say("\(kind.rawValue): \(state.counts[kind, default: 0])") }

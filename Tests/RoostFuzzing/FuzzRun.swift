@@ -15,7 +15,7 @@ public struct FuzzRun: Sendable {
 
     /// Replays what was found before, and what is worth beginning with.
     ///
-    /// - Returns: how many inputs there were.
+    /// - Returns: How many inputs there were.
     @discardableResult
     public static func replayCorpus() throws -> Int {
         let inputs = try corpus()

@@ -22,7 +22,7 @@ final class AskedChannels: ChannelSource {
         var isDeleted: Bool
     }
 
-    /// - Parameter ask: has ``connected()`` called in a moment, once for all that happens until then.
+    /// - Parameter ask: Has ``connected()`` called in a moment, once for all that happens until then.
     init(_ query: ChannelQuery, pageSize: Int, chat: Chat, ask: @escaping @MainActor () -> Void) {
         self.query = query
         self.pageSize = min(pageSize, Limits.channelPage.most)

@@ -41,14 +41,14 @@ extension LiveChannel {
 
     /// Ends a freeze (SB-21).
     ///
-    /// - Throws: as ``freeze()``.
+    /// - Throws: As ``freeze()``.
     @discardableResult
     public func unfreeze() async throws -> Channel { try await chat.call(UnfreezeChannel(channel: id)) }
 
     /// Silences the channel for its ordinary members (AM-07).
     ///
-    /// - Parameter duration: a part of a second counts as a whole one; nil for ever.
-    /// - Throws: as ``freeze()``; `invalid_argument` for a duration that isn't more than 0.
+    /// - Parameter duration: A part of a second counts as a whole one; nil for ever.
+    /// - Throws: As ``freeze()``; `invalid_argument` for a duration that isn't more than 0.
     @discardableResult
     public func silence(for duration: Duration? = nil) async throws -> Channel {
         try await chat.call(SilenceChannel(channel: id, seconds: duration?.wholeSeconds))
@@ -56,7 +56,7 @@ extension LiveChannel {
 
     /// Ends a silence (AM-07).
     ///
-    /// - Throws: as ``freeze()``.
+    /// - Throws: As ``freeze()``.
     @discardableResult
     public func unsilence() async throws -> Channel { try await chat.call(UnsilenceChannel(channel: id)) }
 
@@ -65,8 +65,8 @@ extension LiveChannel {
     /// - Parameters:
     ///   - messages: 1 to 1000 in each window.
     ///   - window: 1 second to an hour.
-    ///   - duration: how long the limit holds; nil for ever.
-    /// - Throws: as ``freeze()``; `limit_exceeded` and `invalid_argument` for numbers out of their bounds.
+    ///   - duration: How long the limit holds; nil for ever.
+    /// - Throws: As ``freeze()``; `limit_exceeded` and `invalid_argument` for numbers out of their bounds.
     @discardableResult
     public func setRateLimit(messages: Int, per window: Duration, for duration: Duration? = nil) async throws -> Channel {
         try await chat.call(
@@ -75,7 +75,7 @@ extension LiveChannel {
 
     /// Removes the limit (AM-08).
     ///
-    /// - Throws: as ``freeze()``.
+    /// - Throws: As ``freeze()``.
     @discardableResult
     public func removeRateLimit() async throws -> Channel { try await chat.call(RemoveRateLimit(channel: id)) }
 
@@ -83,7 +83,7 @@ extension LiveChannel {
     ///
     /// - Parameters:
     ///   - hidePreviousMessages: Whether the messages so far stay concealed when the channel comes back; they are deleted from this device.
-    ///   - allowAutoUnhide: whether the next message brings the channel back. False archives it.
+    ///   - allowAutoUnhide: Whether the next message brings the channel back. False archives it.
     /// - Throws: `RoostError` with `not_member`, and as ``Chat/call(_:)`` does.
     @discardableResult
     public func hide(hidePreviousMessages: Bool = false, allowAutoUnhide: Bool = true) async throws -> Membership {
@@ -93,7 +93,7 @@ extension LiveChannel {
 
     /// Shows a hidden channel again (SB-28). Showing a visible one changes nothing.
     ///
-    /// - Throws: as ``hide(hidePreviousMessages:allowAutoUnhide:)``.
+    /// - Throws: As ``hide(hidePreviousMessages:allowAutoUnhide:)``.
     @discardableResult
     public func unhide() async throws -> Membership { try await chat.call(UnhideChannel(channel: id)) }
 

@@ -5,7 +5,7 @@ public protocol Transport: Sendable {
     /// Runs one connection, from its opening to its end.
     ///
     /// - Parameters:
-    ///   - url: where to connect.
+    ///   - url: Where to connect.
     ///   - outgoing: The commands, in order. The connection is closed when it ends.
     ///   - receive: Called with every event in order: first `opened`, last `closed`, each exactly once; only `closed` if it never opened.
     ///     Nothing more is read from the network until it returns.

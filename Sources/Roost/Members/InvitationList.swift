@@ -59,7 +59,7 @@ public final class InvitationList {
 
     /// Accepts an invitation, and gives the channel that the user is a member of now (SB-15).
     ///
-    /// - Throws: as ``LiveChannel/acceptInvitation()``.
+    /// - Throws: As ``LiveChannel/acceptInvitation()``.
     @discardableResult
     public func accept(_ invitation: InvitationItem) async throws -> LiveChannel {
         chat.channel(try await chat.call(AcceptInvitation(channel: invitation.invitation.channelId)).channel.channelId)
@@ -67,7 +67,7 @@ public final class InvitationList {
 
     /// Declines an invitation: it takes another to come in (SB-16).
     ///
-    /// - Throws: as ``LiveChannel/declineInvitation()``.
+    /// - Throws: As ``LiveChannel/declineInvitation()``.
     public func decline(_ invitation: InvitationItem) async throws {
         _ = try await chat.call(DeclineInvitation(channel: invitation.invitation.channelId))
     }

@@ -5,7 +5,7 @@ extension LiveChannel {
     /// The channel's messages as a live collection, beginning with the newest page. Each call makes a new one; keep it while it is
     /// shown.
     ///
-    /// - Parameter pageSize: messages that one page adds, 1 to 100.
+    /// - Parameter pageSize: Messages that one page adds, 1 to 100.
     public func messages(pageSize: Int = 30) -> MessageList { MessageList(of: id, pageSize: pageSize, in: chat) }
 
     /// Sends a message. It is on this device's disk when this returns, is shown as pending, and is sent as soon as that is
@@ -26,7 +26,7 @@ extension LiveChannel {
 
     /// Sends a message and waits until the server has it on disk; offline, that may be long. Cancelling ends the wait, not the sending.
     ///
-    /// - Throws: as ``send(_:)-(MessageDraft)``, and the code with which the server refused the message: `not_member`,
+    /// - Throws: As ``send(_:)-(MessageDraft)``, and the code with which the server refused the message: `not_member`,
     ///   `not_permitted`, `not_found`. The refused message stays in the list until it is retried or discarded.
     @discardableResult
     public func sendConfirmed(_ draft: MessageDraft) async throws -> Message {

@@ -12,7 +12,7 @@ final class Outbox: Sendable {
 
     /// Opens the outbox; one that is damaged is renamed and a new one begun, with a line in the log.
     ///
-    /// - Parameter url: the file; nil for an outbox in memory.
+    /// - Parameter url: The file; nil for an outbox in memory.
     init(url: URL?, logger: Logger) throws {
         queue = try DatabaseFile(url: url, isDurable: true, migrator: Self.migrator, logger: logger).open()
     }

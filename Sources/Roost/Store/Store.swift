@@ -18,8 +18,8 @@ final class Store: Sendable {
     /// Opens the cache. One that is damaged or from a newer version is moved aside and replaced.
     ///
     /// - Parameters:
-    ///   - url: the file; nil for a cache in memory.
-    ///   - kinds: the rows that it keeps.
+    ///   - url: The file; nil for a cache in memory.
+    ///   - kinds: The rows that it keeps.
     init(url: URL?, user: UserID, kinds: CachedRowKinds = .standard, logger: Logger) throws {
         self.user = user
         self.kinds = kinds

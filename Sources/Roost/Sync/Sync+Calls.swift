@@ -119,7 +119,7 @@ extension Sync {
         }
     }
 
-    /// - Parameter mayHaveJoined: whether the call may have made the user a member. The streams bring any other membership.
+    /// - Parameter mayHaveJoined: Whether the call may have made the user a member. The streams bring any other membership.
     private mutating func channelArrived(_ view: ChannelView, mayHaveJoined: Bool) {
         let id = view.channel.channelId
         var writes: [StoreWrite] = []

@@ -86,7 +86,7 @@ struct Sync: Sendable {
     /// - Parameters:
     ///   - saved: The state in the store.
     ///   - outbox: The messages still to be sent, in any order.
-    ///   - random: where the jitter of reconnecting comes from.
+    ///   - random: Where the jitter of reconnecting comes from.
     init(
         user: UserID, client: String, settings: Settings = Settings(), saved: SavedState = SavedState(), outbox: [OutboxItem] = [],
         random: any RandomNumberGenerator & Sendable

@@ -9,7 +9,7 @@ struct SyncFiles: Sendable {
 
     /// Opens both, off any actor.
     ///
-    /// - Throws: when the outbox can't be opened. A cache that can't be is replaced by one in memory: it only has to be fetched
+    /// - Throws: When the outbox can't be opened. A cache that can't be is replaced by one in memory: it only has to be fetched
     ///   again.
     @concurrent
     static func open(_ environment: SyncDriver.Environment) async throws -> SyncFiles {

@@ -18,8 +18,8 @@ struct Position: Hashable, Sendable {
     ///
     /// - Parameters:
     ///   - counters: The channel's, as received.
-    ///   - born: messages that came with it and are newer than the cursor was.
-    ///   - purged: messages up to where the cursor was that were deleted for good.
+    ///   - born: Messages that came with it and are newer than the cursor was.
+    ///   - purged: Messages up to where the cursor was that were deleted for good.
     mutating func advance(to seq: Seq, _ counters: ChannelCounters?, born: Int, purged: Int) {
         cursor = seq
         guard let messageCount else { return }

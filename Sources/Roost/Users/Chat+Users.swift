@@ -8,7 +8,7 @@ extension Chat {
 
     /// Several users, in the order of their ids. Unknown ids are left out.
     ///
-    /// - Parameter ids: at most `Limits.usersPerCall`.
+    /// - Parameter ids: At most `Limits.usersPerCall`.
     /// - Throws: `RoostError` as ``call(_:)`` does.
     public func users(_ ids: [UserID]) async throws -> [User] {
         do {

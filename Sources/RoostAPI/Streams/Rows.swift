@@ -13,7 +13,7 @@ public struct Rows: Sendable {
     /// Rows of features, each kind once and none empty, in the order of the kinds' names.
     private var lists: [any RowList] = []
 
-    /// - Parameter rows: lists of rows, each of another kind. An empty one is the same as none.
+    /// - Parameter rows: Lists of rows, each of another kind. An empty one is the same as none.
     package init<each Row: StreamRow>(
         channel: Channel? = nil, counters: ChannelCounters? = nil, ownCapabilities: [String: [Permission]]? = nil,
         capabilities: [String: [Permission]]? = nil, _ rows: repeat [each Row]?

@@ -43,7 +43,7 @@ extension ClusterMeter.Usage {
     ///
     /// - Parameters:
     ///   - name: The subject of the operations, before the colon.
-    ///   - count: how many there were.
+    ///   - count: How many there were.
     ///   - peer: The cost of one of them without Roost.
     func figures(_ name: String, per operation: String, count: Int, peer: PeerSends.Result? = nil) -> [Figure] {
         let count = Double(max(1, count))

@@ -5,7 +5,7 @@ package enum FloorSockets {
     /// Runs the measured process: it prints its port, accepts the sockets, and then makes one round of writes for each byte of its standard
     /// input.
     ///
-    /// - Parameter bytes: of one write.
+    /// - Parameter bytes: Of one write.
     package static func serve(sockets: Int, bytes: Int) throws {
         signal(SIGPIPE, SIG_IGN)
         let (listener, port) = try LoopbackSocket.listen()
@@ -25,7 +25,7 @@ package enum FloorSockets {
 
     /// CPU microseconds that one write to one socket takes.
     ///
-    /// - Parameter roundsAhead: rounds that may be under way: 1 waits for every byte of a round before the next begins.
+    /// - Parameter roundsAhead: Rounds that may be under way: 1 waits for every byte of a round before the next begins.
     static func measure(sockets count: Int, bytes: Int, roundsAhead: Int, seconds: Double) throws -> Double {
         let process = try ChildProcess(
             ["bench", "floor-sockets", "--sockets", "\(count)", "--bytes", "\(bytes)"], errors: .standardError)

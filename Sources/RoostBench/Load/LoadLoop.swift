@@ -43,7 +43,7 @@ final class LoadLoop {
 
     /// Serves the sockets until the condition holds. Throws when that takes too long, or a socket fails.
     ///
-    /// - Parameter first: the first socket to look at; the ones before it must be silent.
+    /// - Parameter first: The first socket to look at; the ones before it must be silent.
     func run(from first: Int = 0, timeout seconds: Double, until isDone: () -> Bool) throws {
         let deadline = Clock.now() + UInt64(seconds * 1e9)
         while !isDone() {

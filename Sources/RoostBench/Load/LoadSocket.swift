@@ -99,7 +99,7 @@ final class LoadSocket {
         return socket
     }
 
-    /// - Parameter token: nil for a socket on which nobody authenticates yet.
+    /// - Parameter token: Nil for a socket on which nobody authenticates yet.
     static func upgradeRequest(token: String?) -> [UInt8] {
         let authorization = token.map { "Authorization: Bearer \($0)\r\n" } ?? ""
         let request = """

@@ -14,9 +14,9 @@ final class BenchServer {
     var identifier: Int32 { process.identifier }
 
     /// - Parameters:
-    ///   - settings: further flags of the server.
-    ///   - program: another build of roost; nil for this one.
-    ///   - name: the log's, for servers that share a directory.
+    ///   - settings: Further flags of the server.
+    ///   - program: Another build of roost; nil for this one.
+    ///   - name: The log's, for servers that share a directory.
     init(directory: URL, program: URL? = nil, settings: [String] = [], name: String = "server") throws {
         self.directory = directory
         let log = directory.appending(path: "\(name).log")

@@ -53,8 +53,8 @@ final class ChildProcess {
     var usage: ProcessUsage { ProcessUsage(of: identifier) }
 
     /// - Parameters:
-    ///   - program: nil for this one.
-    ///   - errors: where what it writes to its standard error goes.
+    ///   - program: Nil for this one.
+    ///   - errors: Where what it writes to its standard error goes.
     init(program: URL? = nil, _ arguments: [String], errors: FileHandle) throws {
         let own = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
         process.executableURL = program ?? URL(filePath: own ?? CommandLine.arguments[0])

@@ -8,7 +8,7 @@ protocol ComparableBenchmark {
 
     /// Starts a server on an empty directory and measures it once.
     ///
-    /// - Returns: one value for each of ``costs``.
+    /// - Returns: One value for each of ``costs``.
     func measure(_ program: URL?, in directory: URL, scale: BenchScale) async throws -> [Double]
 }
 

@@ -14,7 +14,7 @@ struct CallServer {
     /// In whose name a backend asks (SB-12).
     private let actsAs: UserID?
 
-    /// - Parameter url: with the scheme `http` or `https`, or as a chat takes it: `ws`, `wss`, the socket's path at its end.
+    /// - Parameter url: With the scheme `http` or `https`, or as a chat takes it: `ws`, `wss`, the socket's path at its end.
     init(_ url: URL, token: String, actsAs: UserID?) {
         isSecure = url.scheme == "https" || url.scheme == "wss"
         host = url.host(percentEncoded: false) ?? ""

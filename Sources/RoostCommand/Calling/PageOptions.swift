@@ -9,7 +9,7 @@ struct PageOptions: ParsableArguments {
 
     /// Asks for a page, or for all of them as one.
     ///
-    /// - Parameter operation: makes the call for a page from its limit and cursor.
+    /// - Parameter operation: Makes the call for a page from its limit and cursor.
     func read<Call: RoostAPI.Operation, Item>(
         through connection: CallConnection, _ operation: (_ limit: Int?, _ cursor: String?) -> Call
     ) async throws -> Page<Item> where Call.Response == Page<Item> {

@@ -8,8 +8,8 @@ struct ClientFiles: ~Copyable {
     private let lock: Int32
 
     /// - Parameters:
-    ///   - directory: as the user named it; nil for the usual place.
-    ///   - isOptional: whether memory will do when none was named.
+    ///   - directory: As the user named it; nil for the usual place.
+    ///   - isOptional: Whether memory will do when none was named.
     init(user: UserID, url: URL, directory named: String?, isOptional: Bool) throws {
         let environment = ProcessInfo.processInfo.environment
         let state = environment["XDG_STATE_HOME"].map { URL(filePath: $0) } ?? URL.homeDirectory.appending(path: ".local/state")

@@ -13,7 +13,7 @@ struct RoomAnswer: Sendable {
 
 /// The commands for channels and members, the same on a screen and in lines.
 extension Room {
-    /// - Throws: a `RoostError` when the server refuses.
+    /// - Throws: A `RoostError` when the server refuses.
     func carryOut(_ command: RoomCommand) async throws -> RoomAnswer {
         switch command {
         case .join(let id): entered(try await chat.call(JoinChannel(channel: id)))

@@ -6,7 +6,7 @@ struct MetricsCheck {
     /// Connections that were refused, by the limit that was reached.
     private let refused: [String: Double]
 
-    /// - Parameter page: the text of `/metrics`.
+    /// - Parameter page: The text of `/metrics`.
     init(_ page: String) {
         var values: [String: Double] = [:]
         var refused: [String: Double] = [:]

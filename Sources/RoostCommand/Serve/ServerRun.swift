@@ -14,7 +14,7 @@ struct ServerRun {
 
     /// Runs until SIGTERM or SIGINT.
     ///
-    /// - Parameter onRunning: called beside the server once it listens; with whether the data directory is new.
+    /// - Parameter onRunning: Called beside the server once it listens; with whether the data directory is new.
     func run(onRunning: @escaping @Sendable (_ address: URL, _ isFirst: Bool) async throws -> Void) async throws {
         let level = settings.logLevel
         LoggingSystem.bootstrap { label in

@@ -112,7 +112,7 @@ struct SettingSources {
 
     /// Returns the value of a setting and its source; nil if no source has it.
     ///
-    /// - Throws: a ``Failure`` that names the setting, the source and the limit of a value that isn't valid.
+    /// - Throws: A ``Failure`` that names the setting, the source and the limit of a value that isn't valid.
     func value(of setting: Setting) async throws -> (Setting.Value, Origin)? {
         let key = ConfigKey([setting.name])
         for source in sources {

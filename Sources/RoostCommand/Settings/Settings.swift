@@ -24,7 +24,7 @@ struct Settings: Sendable {
 
     /// Reads all sources.
     ///
-    /// - Parameter standardData: the data directory when no source names one.
+    /// - Parameter standardData: The data directory when no source names one.
     static func load(
         _ flags: SettingFlags, standardData: String = "\(Setting.data.standard)",
         environment: [String: String] = ProcessInfo.processInfo.environment

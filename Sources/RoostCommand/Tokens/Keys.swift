@@ -19,7 +19,7 @@ struct Keys: AsyncParsableCommand {
         @Option(help: "The data directory of the server. Default: \(Setting.data.standard). Environment: ROOST_DATA.") var data:
             String?
 
-        /// - Throws: a ``Failure`` where no server has run.
+        /// - Throws: A ``Failure`` where no server has run.
         func ring() throws -> TokenKeyRing {
             let data = data ?? ProcessInfo.processInfo.environment["ROOST_DATA"] ?? "\(Setting.data.standard)"
             let directory = URL(filePath: data, directoryHint: .isDirectory)

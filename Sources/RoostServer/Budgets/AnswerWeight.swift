@@ -25,7 +25,7 @@ enum AnswerWeight {
         }
     }
 
-    /// - Parameter asked: the bytes of the call.
+    /// - Parameter asked: The bytes of the call.
     func weightBytes(asked: Int, of limits: SocketBudget.Configuration) -> Int {
         switch self {
         case .small: max(asked, limits.underWayBytesMax / 256)

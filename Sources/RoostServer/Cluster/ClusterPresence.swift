@@ -164,7 +164,7 @@ final class ClusterPresence: Presence, Sendable {
 
     /// Sends heartbeats and changes, and ends what has timed out. Called often.
     ///
-    /// - Returns: whether a node was lost.
+    /// - Returns: Whether a node was lost.
     func tick(at now: Int64) -> Bool {
         var ready: [@Sendable () -> Void] = []
         var messages: [(BusTopic, Message)] = []

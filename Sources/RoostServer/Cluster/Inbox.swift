@@ -19,7 +19,7 @@ final class Inbox<Element: Sendable>: Sendable {
 
     /// Adds an element unless the inbox is full.
     ///
-    /// - Returns: whether there was room.
+    /// - Returns: Whether there was room.
     func offer(_ element: Element) -> Bool { add(element, sizeMax: sizeMax) }
 
     /// Adds an element even to a full inbox: one that others wait for, or of a kind that is rare.

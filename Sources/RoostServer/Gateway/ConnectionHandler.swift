@@ -15,7 +15,7 @@ struct ConnectionState: Equatable {
     /// Whether the last answer was written to its end.
     private(set) var isOver = false
 
-    /// - Parameter isEnding: whether the connection is for one request from the beginning.
+    /// - Parameter isEnding: Whether the connection is for one request from the beginning.
     init(isEnding: Bool = false) { self.isEnding = isEnding }
 
     mutating func requestBegan() {
@@ -23,10 +23,10 @@ struct ConnectionState: Equatable {
         underWay += 1
     }
 
-    /// - Returns: whether the answer must say that the connection ends.
+    /// - Returns: Whether the answer must say that the connection ends.
     func answerBegan() -> Bool { isEnding }
 
-    /// - Returns: whether the connection is closed once this is written.
+    /// - Returns: Whether the connection is closed once this is written.
     @discardableResult mutating func answerEnded() -> Bool {
         underWay = max(0, underWay - 1)
         isOver = isEnding
@@ -35,7 +35,7 @@ struct ConnectionState: Equatable {
 
     /// The server is shutting down.
     ///
-    /// - Returns: whether the connection is to be closed at once, since it waits for another request.
+    /// - Returns: Whether the connection is to be closed at once, since it waits for another request.
     mutating func drain() -> Bool {
         isEnding = true
         return isUsed && underWay == 0

@@ -168,7 +168,7 @@ struct JSONScan {
         return number.end
     }
 
-    /// - Returns: the place behind the string's last quote.
+    /// - Returns: The place behind the string's last quote.
     private mutating func readString(from start: Int) throws(RoostError) -> Int {
         let isKey = expected == .key || expected == .keyOrEnd
         if !isKey { try beginValue(at: start) }
@@ -195,7 +195,7 @@ struct JSONScan {
         return index + 1
     }
 
-    /// - Returns: the place behind the escape.
+    /// - Returns: The place behind the escape.
     private func readEscape(from start: Int) throws(RoostError) -> Int {
         guard start + 1 < bytes.count else { throw malformed(at: start, "an escape without an end") }
         guard bytes[start + 1] == UInt8(ascii: "u") else {

@@ -266,7 +266,7 @@ struct SocketSession {
 
     /// Adds an event to the output.
     ///
-    /// - Returns: bytes to hand over now, to go out with those that follow; nil for none.
+    /// - Returns: Bytes to hand over now, to go out with those that follow; nil for none.
     mutating func send(event: ByteBuffer) -> ByteBuffer? {
         guard accessRefusal == nil else { return nil }
         switch state {
@@ -282,7 +282,7 @@ struct SocketSession {
 
     /// Adds a reply to the output; the first one of a connection is its welcome.
     ///
-    /// - Returns: bytes to hand over now, to go out with those that follow; nil for none.
+    /// - Returns: Bytes to hand over now, to go out with those that follow; nil for none.
     mutating func send(reply: [UInt8]) -> ByteBuffer? {
         if case .connecting(let caller, let tokenExpiresAt) = state {
             state = .open(caller, tokenExpiresAt: tokenExpiresAt)
@@ -298,7 +298,7 @@ struct SocketSession {
     /// Takes a signal: it goes out with the turn's output, or waits, merged with others, while the client doesn't read. Connections before
     /// their welcome and callers who are shut out get none.
     ///
-    /// - Returns: bytes to hand over now, to go out with those that follow; nil for none.
+    /// - Returns: Bytes to hand over now, to go out with those that follow; nil for none.
     mutating func send(signal: SignalFrame) -> ByteBuffer? {
         guard accessRefusal == nil, isOpen else { return nil }
         guard budget.isUnread else { return put(signal.bytes) }

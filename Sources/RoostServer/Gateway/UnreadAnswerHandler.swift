@@ -19,7 +19,7 @@ final class UnreadAnswerHandler: ChannelOutboundHandler, RemovableChannelHandler
     private var unreadSince: NIODeadline?
     private var isWatching = false
 
-    /// - Parameter unreadTimeout: how long an answer may be left unread under pressure.
+    /// - Parameter unreadTimeout: How long an answer may be left unread under pressure.
     init(ticket: ConnectionTicket, unreadTimeout: TimeAmount) {
         self.ticket = ticket
         self.unreadTimeout = unreadTimeout

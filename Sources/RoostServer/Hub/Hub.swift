@@ -84,7 +84,7 @@ final class Hub: Delivery {
 
     /// Delivers the answer of an operation that only read.
     ///
-    /// - Parameter memory: where the answer is counted until the socket has it.
+    /// - Parameter memory: Where the answer is counted until the socket has it.
     func reply(to address: SocketID, _ payload: [UInt8], isLeaving memory: ByteLedger?) {
         let shard = shards[address.shard]
         loops[address.shard].execute {

@@ -103,7 +103,7 @@ final class ServerMetrics: Sendable {
     /// Counts an HTTP connection that became a socket or ended.
     func connectionLeftHTTP() { openHTTP.wrappingSubtract(1, ordering: .relaxed) }
 
-    /// - Parameter refusal: nil for a token that was accepted.
+    /// - Parameter refusal: Nil for a token that was accepted.
     func authenticated(over transport: Transport, refusal: RoostError? = nil) {
         let result = refusal?.code.rawValue ?? "ok"
         Counter(label: "roost_authentications_total", dimensions: [("transport", transport.rawValue), ("result", result)])
@@ -130,7 +130,7 @@ final class ServerMetrics: Sendable {
         case http, socket
     }
 
-    /// - Parameter code: nil when the connection ended without one.
+    /// - Parameter code: Nil when the connection ended without one.
     func socketClosed(_ code: UInt16?) {
         Counter(label: "roost_socket_closes_total", dimensions: [("code", code.map { String($0) } ?? "none")]).increment()
     }

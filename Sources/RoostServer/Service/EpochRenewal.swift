@@ -3,7 +3,7 @@ import RoostDatabase
 
 /// Gives a PostgreSQL database a new epoch, once all nodes are stopped.
 public enum EpochRenewal {
-    /// - Returns: the new epoch.
+    /// - Returns: The new epoch.
     /// - Throws: A failure that says what is wrong, without a password; ``RoostServer/Unsupported``.
     public static func run(url: String) throws -> String {
         #if Cluster

@@ -22,7 +22,7 @@ final class Threads: Sendable {
 
     /// Waits until all have ended, at most for the given time.
     ///
-    /// - Returns: whether all have ended.
+    /// - Returns: Whether all have ended.
     func wait(atMost time: Duration) -> Bool {
         let nanoseconds = time / .nanoseconds(1)
         return running.wait(timeout: .now() + .nanoseconds(Int(clamping: Int64(nanoseconds.rounded())))) == .success

@@ -23,8 +23,8 @@ final class NodeProcesses: Sendable {
     /// Starts the nodes, one after the other: the first makes the secret that the others use.
     ///
     /// - Parameters:
-    ///   - nats: nil for nodes without a bus.
-    ///   - hasWays: whether each node goes through ``ways``.
+    ///   - nats: Nil for nodes without a bus.
+    ///   - hasWays: Whether each node goes through ``ways``.
     static func start(
         _ count: Int, on postgres: PostgreSQLServer, _ nats: NATSServer?, hasWays: Bool = false
     ) async throws -> NodeProcesses {
@@ -60,7 +60,7 @@ final class NodeProcesses: Sendable {
 
     // MARK: Nodes
 
-    /// - Parameter bus: another way to the bus, for a node that loses it alone.
+    /// - Parameter bus: Another way to the bus, for a node that loses it alone.
     func startNode(_ place: Int, bus: String? = nil, environment: [String: String] = [:]) async throws {
         let arguments =
             ways.isEmpty ? Self.arguments(database, bus ?? nats.url) : Self.arguments(ways[place].database, ways[place].busURL)

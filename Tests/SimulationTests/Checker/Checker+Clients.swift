@@ -8,7 +8,7 @@ import RoostTestSupport
 extension Checker {
     /// A client's store after a transaction that touched these channels.
     ///
-    /// - Parameter isExact: whether the network brought every event, so that each moment has to be exact. Where it dropped some, only
+    /// - Parameter isExact: Whether the network brought every event, so that each moment has to be exact. Where it dropped some, only
     ///   what is at rest has to be.
     mutating func stored(_ store: MemoryStore, by client: String, touching channels: Set<ChannelID>, isExact: Bool) {
         for channel in channels.sorted() {

@@ -116,7 +116,7 @@ struct RelayDatabase {
         return [plain(.user(user), after: seq - 1, seq: seq)]
     }
 
-    /// - Parameter hidesHistory: what was before a joining is hidden from the newcomer.
+    /// - Parameter hidesHistory: What was before a joining is hidden from the newcomer.
     mutating func setMember(
         _ user: UserID, of channel: ChannelID, _ isMember: Bool, hidesHistory: Bool = false
     ) -> [StreamItem] {

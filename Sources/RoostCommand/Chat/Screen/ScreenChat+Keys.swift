@@ -4,7 +4,7 @@ import Roost
 extension ScreenChat {
     /// Does what a key says.
     ///
-    /// - Returns: whether to go on.
+    /// - Returns: Whether to go on.
     func press(_ key: Key) -> Bool {
         state.panel = []
         let page = max(1, RawTerminal.size.height - 4)

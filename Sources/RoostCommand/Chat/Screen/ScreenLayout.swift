@@ -16,7 +16,7 @@ struct ScreenLayout {
     let width: Int
     var calendar = Calendar.current
 
-    /// - Parameter now: for the seconds until the next attempt to connect.
+    /// - Parameter now: For the seconds until the next attempt to connect.
     func frame(of state: ScreenState, height: Int, now: Date) -> ScreenFrame {
         let room = max(1, height - 3)
         let panel = panel(state.panel, height: max(1, room - 1))
