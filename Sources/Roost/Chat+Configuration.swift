@@ -3,21 +3,21 @@ public import Logging
 import RoostAPI
 
 extension Chat {
-    /// What an app may set. Every field has a default.
+    /// An app's settings. Every field has a default.
     public struct Configuration: Sendable {
-        /// Where the client keeps its files, in a folder for each user and server. Nil keeps everything in memory: messages on
-        /// their way are then lost with the process.
+        /// The directory of the client's files, with a folder for each user and server. Nil keeps everything in memory: messages on their
+        /// way are then lost with the process.
         public var directory: URL?
-        /// Where the client tells what goes wrong. Tokens and messages never stand in it.
+        /// The log for failures. It never contains tokens or messages.
         public var logger: Logger = Logger(label: "roost")
         /// The bounds of the wait between two attempts to connect. Each wait is drawn evenly from 0 to a time that doubles between
         /// them.
         public var backoff: ClosedRange<Duration> = .milliseconds(500)...(.seconds(30))
         /// How long a call waits for its answer.
         public var callTimeout: Duration = .seconds(30)
-        /// What carries the frames.
+        /// The transport of the frames.
         public var transport: any Transport = WebSocketTransport()
-        /// What timeouts and waits are measured with.
+        /// The clock of timeouts and waits.
         public var clock: any Clock<Duration> = ContinuousClock()
 
         // derived: init

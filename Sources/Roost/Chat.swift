@@ -13,17 +13,17 @@ public import RoostAPI
 ///
 /// Two processes must not use one directory at the same time.
 public final class Chat: Sendable {
-    /// Who the chat belongs to.
+    /// The user that the chat belongs to.
     public let user: UserID
     let driver: SyncDriver
     @MainActor private var liveConnection: LiveConnection?
     @MainActor private var livePreferences: LivePreferences?
 
     /// - Parameters:
-    ///   - url: the server, like `https://chat.example.com`; a path is only needed where a proxy puts the socket somewhere else.
-    ///   - user: the user whom the tokens are for.
-    ///   - configuration: where files go, how long to wait.
-    ///   - token: gives a token for the user. It is called one at a time, again when a token has expired or was refused, and later
+    ///   - url: The server, like `https://chat.example.com`; a path is only needed where a proxy puts the socket somewhere else.
+    ///   - user: The user of the tokens.
+    ///   - configuration: Where files go, how long to wait.
+    ///   - token: Gives a token for the user. It is called one at a time, again when a token has expired or was refused, and later
     ///     again when it
     ///     throws.
     public init(
@@ -56,14 +56,14 @@ public final class Chat: Sendable {
 
     /// Connects, and returns when the server has welcomed the user and everything that was missed is there.
     ///
-    /// While there is no network, or while the token provider throws, it goes on trying and doesn't return; an app that starts
-    /// offline calls ``start()`` instead.
-    /// - Throws: `RoostError` with `unauthenticated` or `token_expired` when the server refuses the token (trying goes on all the
-    ///   same), `not_connected` when ``disconnect()`` is called meanwhile, `unavailable` when this device's files can't be opened;
+    /// While there is no network, or while the token provider throws, it keeps trying and doesn't return; an app that starts offline calls
+    /// ``start()`` instead.
+    /// - Throws: `RoostError` with `unauthenticated` or `token_expired` when the server refuses the token (the client keeps trying),
+    ///   `not_connected` when ``disconnect()`` is called meanwhile, `unavailable` when this device's files can't be opened;
     ///   `CancellationError`.
     public func connect() async throws { try await driver.connect() }
 
-    /// Begins to connect and returns at once. Live objects show what is on this device.
+    /// Starts connecting and returns at once. Live objects show the data on this device.
     public func start() {
         let driver = driver
         Task {
@@ -75,7 +75,7 @@ public final class Chat: Sendable {
         }
     }
 
-    /// Ends the connection and stays offline until ``connect()`` or ``start()``. What is in the outbox stays there.
+    /// Ends the connection and stays offline until ``connect()`` or ``start()``. The outbox is kept.
     public func disconnect() async { await driver.stop() }
 
     /// Calls any operation of the protocol.

@@ -1,11 +1,11 @@
-/// What `roost bench` can measure: one part or several together.
+/// A part that `roost bench` can measure, or several together.
 package struct BenchPart {
     let benchmarks: [any Benchmark]
 
     private init(_ benchmarks: any Benchmark...) { self.benchmarks = benchmarks }
     private init(of parts: [BenchPart]) { benchmarks = parts.flatMap(\.benchmarks) }
 
-    /// How much a part takes unless it is told otherwise.
+    /// The default size of a part.
     package enum Standard {
         package static let fanoutSockets = 1000
         package static let idleSockets = 10_000
@@ -33,7 +33,7 @@ package struct BenchPart {
         .init(BackupBenchmark(messageCount: messages))
     }
 
-    /// What runs in minutes and needs nothing beside this program.
+    /// The parts that run in minutes and need nothing besides this program.
     package static var all: BenchPart {
         BenchPart(of: [.fanout(), .send, .idle(), .start(), .history, .resume, .channels, .effects()])
     }
@@ -41,7 +41,7 @@ package struct BenchPart {
     /// The channels of the other parts have as many members together.
     package static let clusterSocketsMin = 150
 
-    /// What can be measured of a cluster by itself.
+    /// The parts of the cluster benchmark.
     package enum ClusterPart: String, CaseIterable, Sendable {
         case send, fanout, nodes, crossing, idle
     }
@@ -49,10 +49,10 @@ package struct BenchPart {
     /// Nodes on PostgreSQL and NATS. Throws in a build without them.
     ///
     /// - Parameters:
-    ///   - database: the URL of a PostgreSQL database; nil to start a server.
-    ///   - bus: the URL of a NATS server; nil to start one.
-    ///   - seconds: of each measurement; nil for as long as the scale says.
-    ///   - idle: connections that do nothing; nil for as many as the scale says.
+    ///   - database: The URL of a PostgreSQL database; nil to start a server.
+    ///   - bus: The URL of a NATS server; nil to start one.
+    ///   - seconds: Of each measurement; nil for as long as the scale says.
+    ///   - idle: Connections that do nothing; nil for as many as the scale says.
     package static func cluster(
         _ parts: [ClusterPart], database: String?, bus: String?, seconds: Double?, sockets: Int, idle: Int?
     ) throws -> BenchPart {

@@ -1,7 +1,7 @@
 import Foundation
 import RoostServer
 
-/// One call of `roost bench`: where and for how long it measures, and whom it tells how far it is.
+/// One call of `roost bench`: where and how long it measures, and where it reports progress.
 package struct BenchRun {
     /// Times that two builds are measured each, by turns.
     private static let rounds = 5
@@ -11,8 +11,8 @@ package struct BenchRun {
     private let progress: (String) -> Void
 
     /// - Parameters:
-    ///   - directory: on the disk to measure. Each benchmark makes a directory in it and removes it.
-    ///   - progress: called with a line for whoever waits.
+    ///   - directory: On the disk to measure. Each benchmark makes a directory in it and removes it.
+    ///   - progress: Called with a line for the user.
     package init(in directory: String, scale: BenchScale, progress: @escaping (String) -> Void) {
         parent = URL(filePath: directory)
         self.scale = scale
@@ -45,7 +45,7 @@ package struct BenchRun {
             var values: [[[Double]]] = [[], []]
             let rounds = scale == .smoke ? 1 : Self.rounds
             for round in 1...rounds {
-                // Who comes first changes from round to round.
+                // The order changes from round to round.
                 for index in round.isMultiple(of: 2) ? [1, 0] : [0, 1] {
                     progress("round \(round) of \(rounds), \(index == 0 ? "this build" : "the other") …")
                     let directory = try RunDirectory(in: parent)

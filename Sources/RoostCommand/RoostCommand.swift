@@ -19,7 +19,7 @@ struct RoostCommand: AsyncParsableCommand {
         ])
 }
 
-/// What went wrong, said to whoever typed the command: one line on standard error, and exit code 1.
+/// A failure of a command: one line on standard error, and exit code 1.
 struct Failure: Error, CustomStringConvertible {
     let description: String
     init(_ description: String) { self.description = description }

@@ -40,7 +40,7 @@ public struct DataFiles: Sendable {
 
     /// Takes the files away from everybody but their owner.
     ///
-    /// - Returns: a sentence for each that was open to others.
+    /// - Returns: A sentence for each that was open to others.
     func close() throws -> [String] {
         try own.compactMap { path in
             guard let mode = Self.mode(of: path), mode & 0o077 != 0 else { return nil }
@@ -56,16 +56,16 @@ public struct DataFiles: Sendable {
         Foundation.close(descriptor)
     }
 
-    /// Who may open a file, as the last nine bits of its mode; nil if it isn't there.
+    /// Returns a file's permissions, the last nine bits of its mode; nil if it doesn't exist.
     public static func mode(of path: String) -> Int? { FileStatus(path: path)?.mode }
 
     static func size(of path: String) -> Int64? { FileStatus(path: path)?.sizeBytes }
 }
 
-/// What the kernel tells of a file, or of the file that a link leads to.
+/// The kernel's status of a file, or of the file that a link leads to.
 public struct FileStatus: Sendable {
     public let sizeBytes: Int64
-    /// Who may open it: the last nine bits of its mode.
+    /// Its permissions: the last nine bits of its mode.
     public let mode: Int
     /// The device that it is on, and its number there: no other file has both.
     public let device: UInt64
@@ -82,7 +82,7 @@ public struct FileStatus: Sendable {
     }
 }
 
-/// The first bytes of a SQLite file that Roost looks at before SQLite does.
+/// The first bytes of a SQLite file, which Roost checks before SQLite does.
 struct DatabaseHeader: Equatable {
     static let pageSizeBytes = Int64(ROOST_PAGE_SIZE)
 
@@ -116,7 +116,7 @@ struct DatabaseHeader: Equatable {
 
 /// Roost won't start with the files as they are: one is missing, older, damaged or another server's.
 public struct DamagedFiles: Error, CustomStringConvertible {
-    /// What is wrong, as a sentence.
+    /// The fault, as a sentence.
     public let found: String
     /// Whether `--accept-data-loss` helps.
     public let canBeAccepted: Bool

@@ -25,7 +25,7 @@ public protocol Database: Sendable {
 
     /// Work that a lane owes its engine between two transactions: with SQLite, a checkpoint if one is due.
     ///
-    /// - Returns: what was done; nil if nothing was due.
+    /// - Returns: The work done; nil if none was due.
     /// - Throws: ``DatabaseFailure`` of the kind `fatal` if it is no longer known what is on disk.
     func maintain(lane: Int) throws -> Maintenance?
 
@@ -41,7 +41,7 @@ public protocol Database: Sendable {
 }
 
 extension Database {
-    /// Who uses a database alone has the machine's clock.
+    /// A database used by one server alone has the machine's clock.
     public func now() -> Timestamp { .system }
 
     public func lookAtClock() throws { _ = try read { try $0.first("SELECT 1") { $0.int() } } }
@@ -78,7 +78,7 @@ public protocol WriteTransaction: Transaction {
     /// continued from the database, after a `write` of the lane has thrown.
     var idGenerator: Int64 { get }
 
-    /// The time, read when what came before in the transaction was done: as of after its locks were free.
+    /// Returns the time after the earlier statements of the transaction, and so after its locks were granted.
     func now() throws -> Timestamp
 
     /// Runs one operation; when it throws, what it wrote is undone and the rest of the batch stays.
@@ -100,7 +100,7 @@ extension WriteTransaction {
 public struct DatabaseFailure: Error, CustomStringConvertible {
     /// How far the failure reaches.
     public enum Kind: Sendable {
-        /// One statement was refused; the transaction stands.
+        /// One statement was refused; the transaction continues.
         case statement
         /// Somebody else held a lock for too long. The transaction is taken back, and can be run again.
         case locked
@@ -108,7 +108,7 @@ public struct DatabaseFailure: Error, CustomStringConvertible {
         case transaction
         /// A page that an operation needs is damaged. Others may not need it.
         case damage
-        /// It is no longer known what is on disk: after a failed fsync only starting anew, from what the disk really holds, is safe.
+        /// The state of the disk is unknown: after a failed fsync only a restart, from what the disk really holds, is safe.
         case fatal
     }
 

@@ -3,8 +3,8 @@ import Synchronization
 
 /// Keeps a data directory to one process: two of them writing one SQLite file would damage it.
 ///
-/// The locks are the kernel's (`flock`), so that they end with the process, however that ends. One is on the file `roost.lock`, which tells
-/// whose it is; the other is on the directory itself, and holds if the file is removed.
+/// The locks are the kernel's (`flock`), so that they end with the process, however that ends. One is on the file `roost.lock`, which names
+/// its owner; the other is on the directory itself, and holds even if the file is removed.
 public final class DirectoryLock: Sendable {
     /// Of the directory and of the file; empty when they are given back.
     private let descriptors: Mutex<[Int32]>
@@ -50,7 +50,7 @@ public final class DirectoryLock: Sendable {
     /// Lets others have the directory.
     func release() {
         descriptors.withLock { descriptors in
-            // The file's lock goes last: who waits for the directory waits for that one.
+            // The file's lock is released last: processes that wait for the directory wait for that one.
             for descriptor in descriptors { close(descriptor) }
             descriptors = []
         }

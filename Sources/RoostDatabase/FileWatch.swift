@@ -2,8 +2,8 @@ import Foundation
 
 /// Whether the files that a server has open are still those that the data directory names.
 ///
-/// A file that was removed, replaced or cut short takes what is written to it along: a server that goes on would acknowledge what the next
-/// start doesn't find. Three calls of `stat` take about two microseconds.
+/// Writes to a file that was removed, replaced or cut short are lost: a server that continues would acknowledge commits that the next start
+/// doesn't find. Three calls of `stat` take about two microseconds.
 struct FileWatch: Sendable {
     private struct Identity: Equatable, Sendable {
         var device: UInt64
@@ -46,7 +46,7 @@ struct FileWatch: Sendable {
         }
     }
 
-    /// - Throws: a failure that names the file.
+    /// - Throws: A failure that names the file.
     func check() throws {
         for file in files {
             guard let status = Self.status(of: file.path) else {

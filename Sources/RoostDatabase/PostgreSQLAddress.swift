@@ -2,13 +2,13 @@
 import CPostgres
 import Foundation
 
-/// Where a server is and how to speak to it, as libpq takes it from a URL, with what Roost adds where the URL says nothing.
+/// A server's address and connection options, as libpq takes them from a URL, with Roost's defaults for those that the URL leaves out.
 ///
 /// A URL holds a password, and a wrong one holds it in a place where nobody expects it. So no text of this type repeats a part of the URL.
 struct PostgreSQLAddress: Sendable {
     private let parameters: [String: String]
 
-    /// - Throws: a fatal ``DatabaseFailure`` that names the problem, when it isn't the URL of a PostgreSQL database.
+    /// - Throws: A fatal ``DatabaseFailure`` that names the problem, when it isn't the URL of a PostgreSQL database.
     init(url: String) throws {
         guard url.hasPrefix("postgres://") || url.hasPrefix("postgresql://") else {
             throw Self.wrong("it has to begin with postgres:// or postgresql://")
@@ -20,7 +20,7 @@ struct PostgreSQLAddress: Sendable {
         parameters = Self.standard.merging(given) { _, given in given }
     }
 
-    /// What holds where the URL says nothing.
+    /// The defaults for options that the URL leaves out.
     private static let standard = [
         "fallback_application_name": "roost",
         "connect_timeout": "5",
@@ -46,8 +46,8 @@ struct PostgreSQLAddress: Sendable {
         return given
     }
 
-    /// Finds the password that has become something else, because a letter that means something in a URL stands in it as it is. What
-    /// libpq says of such a URL would repeat it.
+    /// Finds a password that was parsed as something else, because it contains an unencoded character with a meaning in URLs. libpq's error
+    /// for such a URL would repeat it.
     private static func check(_ given: [String: String]) throws {
         let ports = given["port"]?.split(separator: ",", omittingEmptySubsequences: true) ?? []
         guard ports.allSatisfy({ (UInt16($0) ?? 0) > 0 }) else {

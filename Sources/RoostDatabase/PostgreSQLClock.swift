@@ -3,7 +3,7 @@ import RoostAPI
 import RoostCore
 import Synchronization
 
-/// The server's clock as a node knows it: what was read last, and how long ago that was by a clock that only goes forward.
+/// The server's clock as a node knows it: the last reading, and its age by a monotonic clock.
 final class PostgreSQLClock: Sendable {
     private let seen = Mutex<(time: Timestamp, at: ContinuousClock.Instant)?>(nil)
 

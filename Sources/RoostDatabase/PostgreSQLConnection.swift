@@ -20,7 +20,7 @@ final class PostgreSQLConnection: @unchecked Sendable {  // One thread at a time
         }
         do {
             try Self.check(handle, address)
-            // libpq writes the server's notices to standard error where nobody takes them.
+            // By default libpq writes the server's notices to standard error.
             PQsetNoticeReceiver(handle, { _, _ in }, nil)
             let pipeline = try PostgreSQLPipeline(handle)
             for setting in Self.settings + (isLane ? [Self.lockTimeout] : []) { try pipeline.send(setting, isInOperation: false) }
@@ -57,14 +57,14 @@ final class PostgreSQLConnection: @unchecked Sendable {  // One thread at a time
 
     private static let versionMin: Int32 = 140_000
 
-    /// What every session needs. A limit that the server, the role or the URL sets stays as it is, but there always is one.
+    /// The settings of every session. A limit set by the server, the role or the URL is kept, but there always is one.
     private static let settings: [SQL] = [
         // An acknowledgement means that the row is on disk.
         """
         SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') IN ('off', 'local')
         """,
         "SELECT set_config('statement_timeout', '30s', false) WHERE current_setting('statement_timeout') = '0'",
-        // A node that stands still in the middle of a transaction would hold its locks, and all channels behind them, for ever.
+        // A node that hangs in the middle of a transaction would hold its locks, and all channels behind them, for ever.
         """
         SELECT set_config('idle_in_transaction_session_timeout', '15s', false)
         WHERE current_setting('idle_in_transaction_session_timeout') = '0'
@@ -75,14 +75,14 @@ final class PostgreSQLConnection: @unchecked Sendable {  // One thread at a time
         "SELECT set_config('jit', 'off', false)",
     ]
 
-    /// How long a lane waits for a row that another transaction holds: then the engine sets the operations aside that need it, and goes on with
-    /// the others. So that no lock of one channel holds up those that share its lane.
+    /// How long a lane waits for a row that another transaction holds: then the engine sets aside the operations that need it, and
+    /// continues with the others, so that no lock of one channel holds up those that share its lane.
     private static let lockTimeout: SQL = """
         SELECT set_config('lock_timeout', '500ms', false)
         WHERE current_setting('lock_timeout') = '0' OR current_setting('lock_timeout')::INTERVAL > '500ms'::INTERVAL
         """
 
-    /// Takes the first free number by a lock that goes with the session, beginning at another place for each.
+    /// Takes the first free number by a lock that ends with the session, starting at a different place for each.
     private static func takeGeneratorNumber(_ pipeline: PostgreSQLPipeline) throws -> Int64 {
         let result = try pipeline.ask(
             """

@@ -4,7 +4,8 @@ import RoostCore
 extension PostgreSQLDatabase {
     /// Gives the database a new epoch, after it lost commits: a backup was restored, or a standby took over that was behind.
     ///
-    /// - Throws: ``DatabaseFailure`` while nodes are connected, which go on with the old epoch and with positions that aren't there any more.
+    /// - Throws: ``DatabaseFailure`` while nodes are connected, which would continue with the old epoch and with positions that no longer
+    ///   exist.
     public func renewEpoch(to new: String) throws {
         try write(lane: 0) { transaction in
             let connected =

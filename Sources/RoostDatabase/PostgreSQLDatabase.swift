@@ -7,11 +7,11 @@ import Synchronization
 /// Roost's rows in a PostgreSQL database, which several nodes use together.
 ///
 /// - Each lane has a connection of its own, and with it a number for making ids that no other lane of any node has. Readers share a few more.
-/// - A connection is made when it is first used, and again after it was lost. What was under way is not repeated then, for nobody knows
-///   whether it was committed; whoever asked is told so, and the next call finds a server that is back.
+/// - A connection is made when it is first used, and again after it was lost. Work under way isn't repeated then, since it is unknown
+///   whether it was committed; its caller gets that as an error, and the next call finds a server that is back.
 /// - A transaction that another one is in the way of is run again, a few times.
-/// - Each session asks for `synchronous_commit` and for limits of its own. What the server itself was told not to sync, ``durability()``
-///   tells.
+/// - Each session sets `synchronous_commit` and limits of its own. ``durability()`` reports whether the server itself was configured not to
+///   sync.
 public final class PostgreSQLDatabase: Database {
     public let laneCount: Int
     public let readerCount: Int
@@ -32,8 +32,8 @@ public final class PostgreSQLDatabase: Database {
     /// - Parameters:
     ///   - url: `postgres://user:password@host:port/database?sslmode=verify-full`, with any other parameter of libpq. No failure repeats
     ///     it.
-    ///   - laneCount: transactions that write at the same time, at least one.
-    ///   - readerCount: transactions that read at the same time, at least one.
+    ///   - laneCount: Transactions that write at the same time, at least one.
+    ///   - readerCount: Transactions that read at the same time, at least one.
     /// - Throws: ``DatabaseFailure``: fatal for a URL or a database that Roost can't use, and of the transaction for a server that can't be
     ///   reached now.
     public init(url: String, laneCount: Int = 4, readerCount: Int = 2) throws {
@@ -65,7 +65,7 @@ public final class PostgreSQLDatabase: Database {
 
     /// Looks at a server and changes nothing in it: its version, and what keeps a commit there.
     ///
-    /// - Throws: as ``init(url:laneCount:readerCount:)``.
+    /// - Throws: As ``init(url:laneCount:readerCount:)``.
     public static func examine(url: String) throws -> (version: String, fsync: String, synchronousCommit: String) {
         let connection = try PostgreSQLConnection(try PostgreSQLAddress(url: url), isLane: false)
         let result = try connection.ask(
@@ -75,8 +75,8 @@ public final class PostgreSQLDatabase: Database {
         return found
     }
 
-    /// What keeps a commit through a crash, as the server tells it: `fsync` is the server's own setting, and `off` means that its data can
-    /// be lost and damaged; `synchronous_commit` is as Roost's sessions have it.
+    /// Returns the settings that keep a commit through a crash: `fsync` is the server's own, and `off` means that its data can be lost and
+    /// damaged; `synchronous_commit` is that of Roost's sessions.
     public func durability() throws -> (fsync: String, synchronousCommit: String) {
         let sql: SQL = "SELECT current_setting('fsync'), current_setting('synchronous_commit')"
         return try read { try $0.first(sql) { ($0.string(), $0.string()) } } ?? ("", "")

@@ -1,7 +1,7 @@
 #if Cluster
 import CPostgres
 
-/// What a server or the way to it did not do, told apart by what can be done about it.
+/// A failure of a server or of the way to it, classified by what can be done about it.
 struct PostgreSQLFailure: Error {
     enum Kind {
         /// The statement was refused, and with it all that the transaction did since its last savepoint.
@@ -36,7 +36,7 @@ struct PostgreSQLFailure: Error {
 }
 
 extension PostgreSQLFailure {
-    /// - Parameter sqlState: five letters by which the server tells its errors apart. There are none when libpq itself failed.
+    /// - Parameter sqlState: The server's five-letter error code; absent if libpq itself failed.
     init(sqlState: String, severity: String, message: String, isInOperation: Bool) {
         kind = Self.kind(sqlState: sqlState, severity: severity)
         let state = sqlState.isEmpty ? "" : " \(sqlState)"
@@ -62,7 +62,7 @@ extension PostgreSQLFailure {
         return isServerWide ? .transaction : .statement
     }
 
-    /// What a result says of its failure; the values of the statement, which stand in the server's detail, are left out.
+    /// The failure in a result, without the server's detail, which contains values of the statement.
     init(_ result: PostgreSQLResult, isInOperation: Bool) {
         self.init(
             sqlState: result.errorField("C"), severity: result.errorField("V"), message: result.errorField("M"),

@@ -15,7 +15,7 @@ final class PostgreSQLPipeline {
     private let handle: OpaquePointer
     private var statements: [String: PostgreSQLStatement] = [:]
     private var values = PostgreSQLValues()
-    /// What was queued or sent, and has no answer yet, in its order.
+    /// Statements that were queued or sent and have no answer yet, in order.
     private var waiting: [Waiting] = []
     /// How long the server may be silent while an answer is awaited; longer than any statement may take. Nil for no limit.
     var silenceMilliseconds: Int32? = PostgreSQLPipeline.silenceMilliseconds
@@ -34,7 +34,7 @@ final class PostgreSQLPipeline {
         static let prepared = 1024
     }
 
-    /// - Parameter handle: of a connection that is up, and stays so longer than this.
+    /// - Parameter handle: Of a connection that is up, and stays so longer than this.
     init(_ handle: OpaquePointer) throws {
         self.handle = handle
         guard PQsetnonblocking(handle, 1) == 0, PQenterPipelineMode(handle) == 1 else { throw lost() }
@@ -67,7 +67,7 @@ final class PostgreSQLPipeline {
         return statement
     }
 
-    /// Sends what is queued, and doesn't wait for the answers: the next one who asks does.
+    /// Sends the queued statements without waiting for the answers: the next reader of a result does.
     func flush() throws {
         guard PQpipelineSync(handle) == 1 else { throw lost() }
         waiting.append(.sync)
@@ -166,7 +166,7 @@ final class PostgreSQLPipeline {
         return false
     }
 
-    /// That the connection is gone, in the words of libpq where none are given.
+    /// Returns the failure of a lost connection, with libpq's message if none is given.
     private func lost(_ reason: String? = nil) -> PostgreSQLFailure {
         .lost(reason ?? PQerrorMessage(handle).map { String(cString: $0) } ?? "")
     }

@@ -3,7 +3,7 @@ import RoostCore
 
 /// A transaction that reads one snapshot.
 ///
-/// Its beginning goes out with the first statement, and nobody waits for its end: it costs no round trip of its own. A connection that broke
+/// Its `BEGIN` is sent with the first statement, and nobody waits for its end: it costs no round trip of its own. A connection that broke
 /// while nobody used it is found broken by the first statement, which then runs on a new one.
 final class PostgreSQLReading: Transaction {
     private let slot: PostgreSQLSlot

@@ -2,7 +2,7 @@
 import CPostgres
 import RoostCore
 
-/// What the server answered to one statement.
+/// The server's answer to one statement.
 final class PostgreSQLResult {
     fileprivate let handle: OpaquePointer
 
@@ -12,7 +12,7 @@ final class PostgreSQLResult {
 
     var status: ExecStatusType { PQresultStatus(handle) }
     var rowCount: Int32 { PQntuples(handle) }
-    /// What was done, as `COMMIT` or `UPDATE 3`.
+    /// The command's tag, as `COMMIT` or `UPDATE 3`.
     var command: String { PQcmdStatus(handle).map { String(cString: $0) } ?? "" }
     /// The rows that the statement changed; nil for one that doesn't count them, as `CREATE TABLE`.
     var changedRowCount: Int? { PQcmdTuples(handle).flatMap { Int(String(cString: $0)) } }
@@ -34,7 +34,7 @@ final class PostgreSQLResult {
     }
 }
 
-/// The row on which a result stands.
+/// The current row of a result.
 private final class PostgreSQLRow: Row {
     private let result: PostgreSQLResult
     private let columnCount: Int32

@@ -17,7 +17,7 @@ final class PostgreSQLSlot: Sendable {
         self.isLane = isLane
     }
 
-    /// Takes the connection out, or makes one. Whoever takes it gives it back, so that it is used by one thread at a time.
+    /// Takes the connection, or makes one. The caller must return it, so that only one thread uses it at a time.
     func take() throws -> PostgreSQLConnection {
         // One that the server has ended meanwhile had nothing under way, so that nothing is lost with it.
         let (free, isClosed) = state.withLock { ($0.free.take(), $0.isClosed) }
@@ -45,7 +45,7 @@ final class PostgreSQLSlot: Sendable {
         state.withLock { if !$0.isClosed { $0.free = connection } }
     }
 
-    /// Ends the connection: now, or when whoever uses it gives it back.
+    /// Ends the connection: now, or when its user returns it.
     func close() { state.withLock { ($0.free, $0.isClosed) = (nil, true) } }
 }
 #endif

@@ -7,11 +7,11 @@ import RoostCore
 /// A statement that fails dooms a transaction in PostgreSQL, up to its last savepoint. Savepoints cost as much as a statement each, and
 /// hardly any operation needs one; so a transaction runs up to three ways:
 /// 1. Without savepoints. An operation that throws before it has written anything leaves nothing to undo.
-/// 2. When one throws after it has written, or a statement fails, this run can't go on. It is taken back, and the body run again,
+/// 2. When one throws after it has written, or a statement fails, this run can't continue. It is rolled back, and the body run again,
 ///    carefully: each operation has a savepoint before its first statement, and its answers are awaited before the next begins.
 /// 3. When another transaction was in the way, the run is taken back and the body run again as it was.
 ///
-/// ``ending`` says that a run can't be committed. Every statement after that fails, so that the body comes to its end.
+/// ``ending`` says that a run can't be committed. Every statement after that fails, so that the body ends.
 final class PostgreSQLTransaction: WriteTransaction {
     /// Why a run can't be committed.
     enum Ending {
@@ -58,7 +58,7 @@ final class PostgreSQLTransaction: WriteTransaction {
 
     func each(_ sql: SQL, _ body: (inout RowReader) throws -> Void) throws {
         let result = try run { try connection.ask(sql, isInOperation: $0) }
-        // What returns rows may also write them (RETURNING).
+        // A statement that returns rows may also write them (RETURNING).
         if !sql.text.hasPrefix("SELECT") { operation?.hasWritten = true }
         try result.each(body)
     }
@@ -119,7 +119,7 @@ final class PostgreSQLTransaction: WriteTransaction {
         }
     }
 
-    /// Makes sure that the operation stands, whatever its body made of the failure of a statement.
+    /// Keeps the operation's writes, or throws the failure of a statement, however the body handled it.
     private func keep() throws {
         if let failure = ending?.failure ?? operation?.failure { throw failure }
         guard operation?.hasSavepoint == true else { return }
@@ -138,7 +138,7 @@ final class PostgreSQLTransaction: WriteTransaction {
             ending = .needsCare
             throw Ending.needsCare.failure
         }
-        // What is under way comes to its end first: after a failure among it, the server would skip the undoing as well.
+        // Statements under way end first: after a failure among them, the server would skip the rollback too.
         do {
             try noting { try connection.settle() }
         } catch {
@@ -153,7 +153,7 @@ final class PostgreSQLTransaction: WriteTransaction {
 
     // MARK: Beginning and end
 
-    /// Begins. What is sent goes out with the first statement.
+    /// Begins the transaction. The `BEGIN` is sent with the first statement.
     func begin() throws { try noting { try connection.send("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE") } }
 
     /// Commits, and waits until that is on disk.
@@ -192,8 +192,8 @@ extension Dialect {
                 FROM before
                 """
             ],
-            // Longer than a transaction waits for a row, so that all that are under way end meanwhile. Whoever writes queues behind it: it gives
-            // up before they would notice, and tries again.
+            // Longer than a transaction waits for a row, so that all those under way end meanwhile. Writers queue behind it: it gives up
+            // before they would notice, and tries again.
             exclusive: [
                 "SELECT set_config('lock_timeout', '1s', true)",
                 "SELECT pg_advisory_xact_lock(\(AdvisoryLock.kind), \(AdvisoryLock.access))",

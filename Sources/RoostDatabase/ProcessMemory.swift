@@ -1,12 +1,12 @@
 import CPageVFS
 import Foundation
 
-/// What this process takes of the machine's memory, and keeps of what it doesn't use any more.
+/// The memory that this process uses, and the unused memory that it keeps.
 public enum ProcessMemory {
     /// From now on large blocks go back to the system when they are freed, instead of being kept for the next one by each thread.
     public static func returnEarly() { roost_return_memory() }
 
-    /// Gives what is free back to the system now, small blocks too. Takes milliseconds where there is much.
+    /// Returns free memory to the system now, small blocks too. Takes milliseconds if there is much.
     public static func returnUnused() { roost_trim_memory() }
 
     /// Memory of the process that is resident. Nil on systems without `/proc`.

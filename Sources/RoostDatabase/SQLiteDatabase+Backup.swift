@@ -4,7 +4,7 @@ import GRDB
 import GRDBSQLite
 import Synchronization
 
-/// What a copy of the database holds.
+/// The content of a copy of the database.
 public struct DatabaseCopy: Codable, Equatable, Sendable {
     public let pages: Int64
     /// 64 bits over all pages, in hexadecimal.
@@ -21,10 +21,10 @@ extension SQLiteDatabase {
     /// Steps after which the disk is to write them, so that no commit has to wait for much of the copy.
     private static let stepsInWrite = 4
 
-    /// Copies the database as it is when this returns into a new file, while operations go on.
+    /// Copies the database, as it is when this returns, into a new file while operations continue.
     ///
-    /// SQLite's own backup runs on the writer's connection, between two transactions, a few pages at a time: what is written meanwhile goes
-    /// into the copy too, and no reader holds up a checkpoint. A damaged page ends it.
+    /// SQLite's own backup runs on the writer's connection, between two transactions, a few pages at a time: writes made meanwhile are part
+    /// of the copy too, and no reader holds up a checkpoint. A damaged page ends it.
     /// - Throws: ``DatabaseFailure``.
     public func copy(to path: String) throws {
         copying.wait()
@@ -105,7 +105,7 @@ extension SQLiteDatabase {
         }
     }
 
-    /// A copy stands on its own, without a log beside it: it is taken out of the mode that needs one.
+    /// A copy is complete without a log: it leaves the mode that needs one.
     public static func seal(copy path: String) throws {
         try SQLiteStart.register(base: nil)
         let queue = try DatabaseQueue(path: SQLiteStart.uri(path, base: nil), configuration: Configuration())
@@ -138,7 +138,7 @@ extension SQLiteDatabase {
 
     /// Every page of a database that no server has open, read and compared with its checksum.
     ///
-    /// - Returns: how many there are, and the first damaged one.
+    /// - Returns: How many there are, and the first damaged one.
     public static func examinePages(of path: String) throws -> (pages: Int64, damaged: Int64?) {
         var (pages, damaged, sum): (Int64, Int64, UInt64) = (0, 0, 0)
         let code = roost_read_pages(path, &pages, &damaged, &sum)
@@ -150,7 +150,7 @@ extension SQLiteDatabase {
 }
 
 extension DatabaseQueue {
-    /// One step of a backup, and how many there may be in all: a backup begins anew whenever a transaction is taken back.
+    /// One step of a backup, and how many there may be in all: a backup restarts whenever a transaction is rolled back.
     fileprivate func unsafeReentrantStep(_ process: OpaquePointer?, _ pages: Int32) -> (code: Int32, stepsMax: Int) {
         writeWithoutTransaction { _ in
             let code = sqlite3_backup_step(process, pages)

@@ -13,7 +13,7 @@ import Synchronization
 /// - Every page carries a checksum (`CPageVFS`): a damaged one is an error of the operation that needs it, and never an answer.
 /// - Checkpoints are run by ``maintain(lane:)`` and not by SQLite, which would pass over their failures.
 /// - The file, its log and `roost.state` are held against each other at each start ([0031](docs/decisions/0031-files-that-know-each-other.md)).
-/// - Readers are connections of their own and not GRDB's pool, which looks at the schema's version before each read.
+/// - Readers are connections of their own and not GRDB's pool, which checks the schema's version before each read.
 public final class SQLiteDatabase: Database {
     let writer: DatabaseQueue
     private let readers = ReaderPool<DatabaseQueue>()
@@ -33,11 +33,10 @@ public final class SQLiteDatabase: Database {
     public let laneCount = 1
     /// Sentences for the operator on what the start found and did.
     public let notes: [String]
-    /// What is lost, where the server was told to go on: empty otherwise.
+    /// The losses that the server was told to accept; empty otherwise.
     public let losses: [String]
 
-    /// Pages that connections cache together unless the operator says otherwise: 32 MiB, for small machines. What isn't there, the system's
-    /// own cache of the file has.
+    /// The default size of all page caches together: 32 MiB, for small machines. The system caches the file too.
     public static let standardPageCacheBytes = 32 << 20
     /// Frames of the log at which it is written into the database: 16 MB. Off most commits, and the file still small.
     static let checkpointFrames: Int32 = 4000
@@ -45,8 +44,8 @@ public final class SQLiteDatabase: Database {
     /// Opens the database in a directory, which is made if it isn't there, and brings its tables up to date.
     ///
     /// - Parameters:
-    ///   - acceptsDataLoss: goes on where the files say that something is lost, with a new epoch.
-    ///   - pageCacheBytes: pages that its connections cache together.
+    ///   - acceptsDataLoss: Starts with a new epoch if the files show data loss.
+    ///   - pageCacheBytes: The size of the page caches of all connections together.
     /// - Throws: ``DirectoryLock/Held`` if another process has it open; ``DamagedFiles`` if the files don't belong together.
     public convenience init(
         directory: URL, acceptsDataLoss: Bool = false, pageCacheBytes: Int = SQLiteDatabase.standardPageCacheBytes
@@ -55,8 +54,8 @@ public final class SQLiteDatabase: Database {
     }
 
     /// - Parameters:
-    ///   - base: the VFS that the files are reached through, nil for the system's. Tests have one that fails.
-    ///   - clock: the machine's unless a simulation has its own.
+    ///   - base: The VFS that the files are reached through, nil for the system's. Tests have one that fails.
+    ///   - clock: The machine's unless a simulation has its own.
     package init(
         directory: URL, acceptsDataLoss: Bool, pageCacheBytes: Int = SQLiteDatabase.standardPageCacheBytes, base: String?,
         clock: @escaping @Sendable () -> Timestamp = { .system }
@@ -66,7 +65,8 @@ public final class SQLiteDatabase: Database {
             at: directory, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
         lock = try DirectoryLock(directory: directory)
         files = DataFiles(directory: directory)
-        var start = try SQLiteStart(files: files, acceptsDataLoss: acceptsDataLoss, lock: lock, pageCacheBytes: pageCacheBytes, base: base)
+        var start = try SQLiteStart(
+            files: files, acceptsDataLoss: acceptsDataLoss, lock: lock, pageCacheBytes: pageCacheBytes, base: base)
         do {
             writer = try start.open()
             try start.identify()
@@ -81,7 +81,7 @@ public final class SQLiteDatabase: Database {
         do {
             try finishStart(start, base: base)
         } catch {
-            // What was found stays as it was found, as far as that can be.
+            // The files stay as they were found, as far as possible.
             isClosed.store(true, ordering: .releasing)
             marks.stop()
             throw SQLiteStart.explained(error, files)
@@ -101,7 +101,7 @@ public final class SQLiteDatabase: Database {
             let id = state.applicationIDs.last ?? state.applicationID
             guard roost_set_application_id(connection, id) == SQLITE_OK else { throw Self.failure(connection) }
             if roost_has_checksums(connection) == 0 {
-                // Every page is written anew, with room for its checksum.
+                // Every page is rewritten, with room for its checksum.
                 try database.execute(sql: "VACUUM")
             }
             guard try checkpoint(database, SQLITE_CHECKPOINT_TRUNCATE).isComplete else {
@@ -149,12 +149,20 @@ public final class SQLiteDatabase: Database {
         return DatabaseFailure(sqliteCode: sqlite3_extended_errcode(connection), message: message)
     }
 
-    /// The writer's journal mode and its level of `synchronous`, as SQLite itself tells them: `wal` and 2 for FULL.
+    /// Returns the writer's journal mode and its level of `synchronous`, as SQLite reports them: `wal` and 2 for FULL.
     public func durability() throws -> (journalMode: String, synchronous: Int) {
         try writer.writeWithoutTransaction { database in
             let mode = try String.fetchOne(database, sql: "PRAGMA journal_mode") ?? ""
             return (mode, try Int.fetchOne(database, sql: "PRAGMA synchronous") ?? -1)
         }
+    }
+
+    /// The sizes of the page caches in KiB as SQLite itself tells them, the writer's first.
+    package func pageCacheKibibytes() throws -> [Int] {
+        func size(_ connection: DatabaseQueue) throws -> Int {
+            try connection.unsafeRead { -(try Int.fetchOne($0, sql: "PRAGMA cache_size") ?? 0) }
+        }
+        return try [size(writer)] + readers.withReader { first in try readers.withReader { second in try [size(first), size(second)] } }
     }
 
     // MARK: Writing and reading
@@ -214,14 +222,14 @@ public final class SQLiteDatabase: Database {
 
     /// Writes the log into the database file, as far as no reader is in the way, and has the file on disk.
     ///
-    /// - Throws: a fatal failure, as a commit does whose fsync fails: what the file holds isn't known any more.
+    /// - Throws: A fatal failure, like a commit whose fsync fails: the content of the file is unknown.
     @discardableResult
     private func checkpoint(_ database: GRDB.Database, _ mode: Int32) throws -> Maintenance {
         let connection = database.sqliteConnection
         let started = DispatchTime.now()
         var (frames, done): (Int32, Int32) = (0, 0)
         func held() -> Maintenance {
-            // What is in the log stays there until there is room.
+            // The log keeps its content until there is room.
             _ = checkpoints.withLock { $0.end(isComplete: false, frames: logFrames.value) }
             return Maintenance(
                 logFrames: Int(logFrames.value), framesDone: Int(max(0, done)), isComplete: false,
@@ -247,7 +255,7 @@ public final class SQLiteDatabase: Database {
 
     /// Writes the checkpoint's number as the log's last commit: the file has it if all of the log is in the file, and not before.
     ///
-    /// - Returns: false if the disk has no room for it.
+    /// - Returns: False if the disk has no room for it.
     private func setGeneration(_ connection: OpaquePointer?) throws -> Bool {
         let next = checkpoints.withLock { $0.begin() }
         let code = roost_set_generation(connection, next)
@@ -308,7 +316,7 @@ struct Checkpoints {
     }
 
     mutating func isDue(frames: Int32) -> Bool {
-        // The log has begun anew.
+        // The log has restarted.
         if frames < lastFrames { dueAtFrames = SQLiteDatabase.checkpointFrames }
         lastFrames = frames
         return frames >= dueAtFrames

@@ -6,7 +6,7 @@ import RoostCore
 
 /// The start of a database on SQLite, up to its first commit:
 /// 1. Files that others could open are closed to them.
-/// 2. The files are held against each other (``StorageExamination``). What is refused here changes nothing.
+/// 2. The files are compared with each other (``StorageExamination``). A refusal here changes nothing.
 /// 3. SQLite opens the database through the VFS that verifies pages, and reads the log.
 struct SQLiteStart {
     let files: DataFiles
@@ -113,14 +113,14 @@ struct SQLiteStart {
         return writer
     }
 
-    /// What the database becomes part of, once it is open and before its first commit.
+    /// Chooses a new lineage after accepted losses, once the database is open and before its first commit.
     mutating func identify() throws {
         state.nextLineage = losses.isEmpty ? state.nextLineage : UUID().uuidString.lowercased()
         // The log's name in the directory is on disk before anything that relies on it.
         try lock.syncDirectory()
     }
 
-    /// What SQLite says of a damaged file, as a sentence that tells what to do.
+    /// Returns SQLite's failure for a damaged file as a sentence that says what to do.
     static func explained(_ error: any Error, _ files: DataFiles) -> any Error {
         let failure =
             (error as? DatabaseFailure)

@@ -35,7 +35,7 @@ final class SQLiteTransaction: WriteTransaction {
             if progress == .written { _ = try run("RELEASE operation") { _ in } }
             return result
         } catch {
-            // After a failure of the disk SQLite has taken the whole transaction back: what follows would commit on its own.
+            // After a failure of the disk SQLite has rolled back the whole transaction: further statements would commit on their own.
             guard sqlite3_get_autocommit(database.sqliteConnection) == 0 else {
                 if let failure = error as? DatabaseFailure, failure.kind != .statement { throw failure }
                 throw DatabaseFailure(message: "SQLite took the transaction back: \(error)", kind: .transaction)
@@ -117,7 +117,7 @@ final class SQLiteTransaction: WriteTransaction {
     }
 }
 
-/// The row on which a statement stands.
+/// The current row of a statement.
 private final class SQLiteRow: RoostCore.Row {
     private let statement: OpaquePointer
 

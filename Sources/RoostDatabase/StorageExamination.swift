@@ -3,12 +3,12 @@ import Foundation
 
 /// A look at the files of a data directory before SQLite opens them: do they belong together, and is each of them whole?
 ///
-/// SQLite takes a missing log for one that isn't needed, ends at the first damaged frame of one, and takes an empty file for a new database,
-/// all without a word. What a kill at any moment or a power cut leaves behind passes here; see docs/decisions/0031.
+/// SQLite treats a missing log as not needed, stops at the first damaged frame of one, and treats an empty file as a new database, all
+/// silently. The files that a kill at any moment or a power cut leaves behind pass here; see docs/decisions/0031.
 struct StorageExamination {
     let files: DataFiles
     let acceptsDataLoss: Bool
-    /// What the server would have refused, had it not been told to go on.
+    /// The losses that the server accepted because of `--accept-data-loss`.
     private(set) var losses: [String] = []
     /// The log can't be applied to the database that is there.
     private(set) var setsLogAside = false
@@ -85,7 +85,7 @@ struct StorageExamination {
     }
 
     private mutating func examine(hasDatabase: Bool, _ log: roost_log_report) throws {
-        // Killed in its first start: whatever is there was made by it, and nobody was told anything yet.
+        // Killed during its first start: it made all files that are there, and nothing was acknowledged yet.
         if state.phase == .new {
             if hasDatabase { try examineHeader() }
             return
@@ -137,7 +137,7 @@ struct StorageExamination {
                 try refuse("\(files.log) is missing, and the server was killed: what stood in it isn't in \(files.database) yet.")
                 return
             }
-            // The log begins anew after a checkpoint only, which the database tells.
+            // The log only restarts after a checkpoint, which the database records.
             guard header.generation == state.generation else { return }
             guard let known = state.logSalts else { return try examinePast(log) }
             guard log.state == 3, UInt64(log.salts.0) << 32 | UInt64(log.salts.1) == known else {

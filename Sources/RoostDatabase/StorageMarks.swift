@@ -10,11 +10,10 @@ final class StorageMarks: Sendable {
         /// A mark is due that takes in what was committed meanwhile.
         var isPending = false
         var isStopped = false
-        /// The log may begin anew with the next commit, or has: its salts are read at each until they are others.
+        /// The log may restart with the next commit, or has: its salts are read at each commit until they change.
         ///
-        /// It doesn't begin anew while a reader still looks at it. What is committed until then goes behind the frames of the complete
-        /// checkpoint, and stays unmarked: those frames are in the database already, so a log that is cut off there is no loss that could be told
-        /// from the rest.
+        /// It doesn't restart while a reader still uses it. Commits until then go after the frames of the complete checkpoint, and stay
+        /// unmarked: those frames are in the database already, so the loss of a log that is cut off there couldn't be distinguished.
         var awaitsNewLog = true
         var failure: DatabaseFailure?
     }
@@ -47,13 +46,13 @@ final class StorageMarks: Sendable {
     func started() throws {
         try change { state in
             state.phase = .open
-            // The log is empty, and a process that opens an empty log begins it with salts by lot: nothing follows from those of the last one.
+            // The log is empty, and a process that opens an empty log begins it with random salts: the last ones mean nothing.
             state.pastSalts = nil
             if let lineage = state.nextLineage { (state.lineage, state.nextLineage) = (lineage, nil) }
         }
     }
 
-    /// A transaction is on disk, and with it so many frames of the log.
+    /// Records a transaction that is on disk, with this many frames in the log.
     func committed(logFrames: Int32) {
         let isFirst = values.withLock { values in
             if values.awaitsNewLog, let salts = salts() {
@@ -74,7 +73,7 @@ final class StorageMarks: Sendable {
         }
     }
 
-    /// A checkpoint is complete: the log's frames are all in the database, and the next commit may begin it anew.
+    /// Records a complete checkpoint: all frames of the log are in the database, and the next commit may restart it.
     func completed(generation: UInt32) throws {
         values.withLock { $0.awaitsNewLog = true }
         try change { state in
@@ -92,7 +91,7 @@ final class StorageMarks: Sendable {
 
     func stop() {
         values.withLock { $0.isStopped = true }
-        // What has begun comes to its end.
+        // Waits for work that has begun.
         queue.sync {}
     }
 

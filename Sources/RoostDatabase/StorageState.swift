@@ -1,14 +1,14 @@
 import CPageVFS
 import Foundation
 
-/// What the file `roost.state` says of the other files of a data directory, so that a start notices if one of them is missing, older or
+/// The facts in `roost.state` about the other files of a data directory, so that a start notices if one of them is missing, older or
 /// another server's.
 ///
 /// Everything in it is a lower bound of what is on disk: it is written after that, never before. So it can be behind, by a second or by what
 /// a power cut takes, and that is no sign of damage; the other files can't be behind it.
 struct StorageState: Equatable {
     enum Phase: String {
-        /// The first start hasn't come to its end.
+        /// The first start hasn't finished.
         case new
         /// A server is running, or ended without closing the database.
         case open
@@ -18,14 +18,14 @@ struct StorageState: Equatable {
 
     /// The server whose files these are.
     var server: String
-    /// Changes when data is lost and accepted, and when a backup is restored: what is from before doesn't belong to what is after.
+    /// Changes when data loss is accepted, and when a backup is restored: files from before don't belong to those after.
     var lineage: String
     /// The lineage that the database is being given, or has already.
     var nextLineage: String?
     var phase = Phase.new
     /// Checkpoints that were completed: the database file holds this number or a higher one.
     var generation: UInt32 = 0
-    /// The salts of the log; nil while that is empty or unknown. SQLite takes others each time that it begins the log anew.
+    /// The salts of the log; nil while that is empty or unknown. SQLite takes new ones each time it restarts the log.
     var logSalts: UInt64?
     /// The salts of the log that the last complete checkpoint wrote into the database, as long as those of the next aren't known.
     var pastSalts: UInt64?
@@ -34,8 +34,8 @@ struct StorageState: Equatable {
     /// Grows with each writing of the file.
     var sequence: Int64 = 0
 
-    /// The number that stands in the header of the database file, so that a file of another server, or of another lineage, is known before it
-    /// is opened.
+    /// The number in the header of the database file, by which a file of another server, or of another lineage, is recognised before it is
+    /// opened.
     var applicationID: Int32 { Self.applicationID(server: server, lineage: lineage) }
 
     /// The numbers that the database file may have.
@@ -109,7 +109,7 @@ extension StorageState {
 /// The file `roost.state`: two slots, written in turn, so that one is whole whenever the machine fails.
 final class StateFile: Sendable {
     static let slotSizeBytes = 1024
-    /// Slots stand in disk blocks of their own.
+    /// Slots are in disk blocks of their own.
     private static let slotPlaces: [off_t] = [0, 4096]
 
     private let descriptor: Int32
@@ -124,7 +124,7 @@ final class StateFile: Sendable {
 
     deinit { close(descriptor) }
 
-    /// What the file says.
+    /// The content of the file.
     enum Content: Equatable {
         case missing
         /// There is a file, and no slot of it is whole.

@@ -4,7 +4,7 @@ import RoostTestSupport
 import Testing
 
 extension RealClusterTests {
-    /// The bus goes away, or a node between its commit and its word to the others: what the others miss comes from the database.
+    /// The bus fails, or a node between its commit and its message to the others: the database provides the missed events.
     ///
     /// Stated is about two seconds: each node compares its streams with the database every second.
     @Suite struct BusOutageTests {
@@ -64,7 +64,7 @@ extension RealClusterTests {
                     try await ann.call(JoinChannel(channel: Self.general))
                     try await ann.send(Self.general, "told \(round)")
                     try await view.follow(bob, to: try Self.head(nodes))
-                    // From here on the bus hears nothing of this node, which is as if it stopped before each word.
+                    // From here on the bus gets nothing from this node, as if it stopped before each message.
                     proxy.setMode(.swallow)
                     let started = ContinuousClock.now
                     for number in 1...20 { try await ann.send(Self.general, "untold \(round) \(number)") }
@@ -94,14 +94,14 @@ extension RealClusterTests {
                             guard (try? await ann.post(send)) != nil else { return }
                         }
                     }
-                    // The moment of the crash is what this test draws by lot.
+                    // The moment of the crash is random.
                     try await Task.sleep(for: .milliseconds(random.number(30...200)))
                     await nodes.killNode(1)
                     let killed = ContinuousClock.now
                     sending.cancel()
                     await sending.value
                     await ann.close()
-                    // Read anew until bob has it: the database may still be finishing what the node had asked for.
+                    // Read again until bob has it: the database may still be finishing the node's statements.
                     var head = try Self.head(nodes)
                     while view.channels[Self.general]?.position != head {
                         try await view.follow(bob, to: head)

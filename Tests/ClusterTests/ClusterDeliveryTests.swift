@@ -4,7 +4,7 @@ import RoostTestSupport
 import Testing
 
 extension RealClusterTests {
-    /// Who is connected to one node talks with who is connected to another as if there were one.
+    /// Users on different nodes talk with each other as if there were one node.
     @Suite struct ClusterDeliveryTests {
         private static let general: ChannelID = "general"
 
@@ -89,7 +89,7 @@ extension RealClusterTests {
                 let laptop = try await cluster.socket("bob", at: 1)
                 let cat = try await cluster.socket("cat", at: 1)
                 try await phone.call(HideChannel(channel: Self.general, hidePreviousMessages: true))
-                // Who has the event of the hiding has what it hides.
+                // Once a client has the event of the hiding, the floor is in effect.
                 #expect(try await laptop.event(of: .user("bob")).kind == .channelHidden)
                 let tablet = try await cluster.socket("bob", at: 1)
 

@@ -43,7 +43,7 @@ extension RealClusterTests {
             #expect(refused.status == 1)
             #expect(refused.errors.contains("Stop all nodes first"))
             try await server.stop()
-            // What a backup of this moment would hold.
+            // The state that a backup of this moment would hold.
             try postgres.run(sql: ["CREATE DATABASE \(name)_restored TEMPLATE \(name)"])
 
             server = try await TestServer(directory: directory) { [database] in ($0.database, $0.port) = (database, port) }

@@ -4,7 +4,7 @@ import RoostTestSupport
 import Testing
 
 extension RealClusterTests {
-    /// Reading who the members are asks all nodes who is online, as watching does.
+    /// Listing members asks all nodes who is online, as watching does.
     @Suite struct ClusterMemberListTests {
         @Test("R15 SB-63 I13 a list of members, a search and one member tell who is online on other nodes")
         func online() async throws {
@@ -13,7 +13,7 @@ extension RealClusterTests {
                 try await cluster.makeChannel("general", owner: "ann", members: ["bob", "cat"])
                 let ann = try await cluster.socket("ann", at: 0)
                 _ = try await cluster.socket("bob", at: 1)
-                // The first to ask: no node has told of the channel yet.
+                // The first request: no node has reported on the channel yet.
                 let listed = try await ann.call(ListMembers(channel: "general", sort: .userId)).items
                 #expect(listed.map(\.isOnline) == [true, true, false])
                 // The other way round, on a node that wasn't asked before.

@@ -4,11 +4,11 @@ import RoostTestSupport
 import Testing
 
 extension RealClusterTests {
-    /// Who is online and who watches, over all nodes.
+    /// Online users and watchers, over all nodes.
     @Suite struct ClusterOnlineTests {
         private static let general: ChannelID = "general"
 
-        /// What a watcher is told of who is present.
+        /// The presence that a watcher gets.
         private struct Seen: Equatable {
             var online: Int
             var watcherCount: Int
@@ -38,7 +38,7 @@ extension RealClusterTests {
                 let cat = try await cluster.socket("cat", at: 2)
                 #expect(try await Seen(by: bob).watchers == ["bob"])
                 #expect(try await Seen(by: ann) == Seen(3, ["ann", "bob"]))
-                // Somebody who is connected to two nodes is one.
+                // A user who is connected to two nodes counts once.
                 let second = try await cluster.socket("bob", at: 2)
                 try await second.call(WatchChannel(channel: Self.general))
                 #expect(try await Seen(by: ann) == Seen(3, ["ann", "bob"]))

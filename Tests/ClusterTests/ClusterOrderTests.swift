@@ -112,7 +112,7 @@ extension RealClusterTests {
                 let (ann, bob) = (try await cluster.socket("ann", at: 0), try await cluster.socket("bob", at: 1))
                 await cluster.nats.killNow()
                 for round in 0..<10 {
-                    // What the other node writes is a hole here until it is read from the database.
+                    // The other node's writes are a hole here until they are read from the database.
                     try await ann.call(SendMessage(channel: Self.general, clientId: ClientID("ann-\(round)"), text: "hi"))
                     var calls = try await Self.sends(5, to: Self.general, by: bob, from: round * 100)
                     let watch = try await bob.post(WatchChannel(channel: Self.general))
@@ -146,7 +146,7 @@ extension RealClusterTests {
     }
 }
 
-/// What a connection got, in its order, until all of its calls were answered.
+/// The frames that a connection got, in order, until all of its calls were answered.
 struct Answers {
     enum Frame {
         case event(Event, isWatching: Bool)
@@ -158,7 +158,7 @@ struct Answers {
         frames.compactMap { if case .reply(let call, let error, _) = $0 { (call, error) } else { nil } }
     }
 
-    /// Whether the connection was told to watch, of each event of a channel; those between two replies if they are given.
+    /// The `watching` mark of each event of a channel; only of those between two replies if they are given.
     func marks(of channel: ChannelID, between first: Int64? = nil, and last: Int64? = nil) -> [Bool] {
         var marks: [Bool] = []
         var isWithin = first == nil

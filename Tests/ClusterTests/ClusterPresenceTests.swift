@@ -6,7 +6,7 @@ import Testing
 
 @testable import RoostServer
 
-/// Who is present over all nodes, on a clock of its own and a bus that delivers at once.
+/// Presence over all nodes, on a clock of its own and a bus that delivers at once.
 @Suite("Presence over nodes")
 struct ClusterPresenceTests {
     /// Two nodes that hear one another.

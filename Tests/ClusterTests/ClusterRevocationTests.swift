@@ -36,7 +36,7 @@ extension RealClusterTests {
                 let started = ContinuousClock.now
                 try await admin.call(DeactivateUser(user: "bob"))
                 try await admin.call(RevokeUserTokens(user: "cat"))
-                // Nobody has told the other nodes yet: each operation's transaction asks.
+                // The other nodes don't know yet: each operation's transaction asks.
                 for server in cluster.servers.dropFirst() {
                     #expect(try await server.request("GET", "/v1/me", token: token).code == "user_deactivated")
                     let send = #"{"clientId":"\#(server.port)","text":"x"}"#

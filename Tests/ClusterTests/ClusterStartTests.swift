@@ -7,7 +7,7 @@ import Testing
 @testable import RoostServer
 
 extension RealClusterTests {
-    /// What a node does when something isn't there, or isn't right, when it starts.
+    /// Starts of a node when something is missing or wrong.
     @Suite struct ClusterStartTests {
         @Test("I3 nodes that start before the bus serve, and use it when it comes")
         func busComesLater() async throws {

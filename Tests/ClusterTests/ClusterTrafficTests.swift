@@ -41,7 +41,7 @@ extension RealClusterTests {
                     try await cluster.makeChannel(ChannelID("channel-\(number)"), owner: "ann", members: ["bob"])
                 }
                 let bob = try await cluster.socket("bob", at: 1)
-                // Two that each node has for itself, five channels, and bob's own stream; and some of who made the channels.
+                // Two of each node's own, five channels, and bob's own stream; and some of the channels' creator.
                 #expect(try await cluster.nats.subscriptionCount() >= 2 * 2 + 5 + 1)
                 await bob.close()
                 let closed = ContinuousClock.now

@@ -5,7 +5,7 @@ import RoostTestSupport
 import Testing
 
 extension RealClusterTests {
-    /// The database goes away under load and comes back.
+    /// The database fails under load and recovers.
     @Suite struct DatabaseOutageTests {
         private static let general: ChannelID = "general"
         private static let sentCount = 60

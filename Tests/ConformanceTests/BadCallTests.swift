@@ -135,7 +135,7 @@ import Testing
         arguments: ["", "{", "[]", "7", "null", "{}", #"{"call":"x"}"#])
     func malformed(_ frame: String) async throws {
         let server = try await TestServer.shared()
-        // A user of whom no other test of this server makes anything that would be told.
+        // A user for whom no other test of this server causes events.
         let socket = try await server.socket("malformed")
         try await socket.send(text: frame)
         guard case .text(let text) = await socket.next() else { throw Missed("an answer") }

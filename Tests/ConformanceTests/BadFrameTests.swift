@@ -2,7 +2,7 @@ import RoostAPI
 import RoostTestSupport
 import Testing
 
-/// What a client must not send over a socket, each with the close code it gets.
+/// Frames that a client must not send over a socket, each with the close code it gets.
 @Suite struct BadFrameTests {
     struct Case: Sendable, CustomTestStringConvertible {
         let name: String

@@ -3,7 +3,7 @@ import Testing
 
 @testable import RoostServer
 
-/// What is waited for only so long: the closing of the database when the server stops.
+/// Work with a time limit: closing the database during shutdown.
 @Suite struct DeadlineTests {
     @Test("Work that ends in time tells how it went")
     func inTime() async throws {

@@ -20,7 +20,7 @@ import Testing
         #expect(events.map(\.kind) == [.messageNew, .messageUpdated, .messageDeleted])
         #expect(events.map(\.seq) == [2, 3, 4])
         #expect(events.compactMap { $0.rows.messages?.first } == [sent, edited, deleted])
-        // Who isn't a member hears nothing: the next thing that reaches eve is what she asks for.
+        // Non-members get nothing: the next thing that reaches eve is the answer to her own call.
         #expect(try await eve.call(GetMe()).userId == "eve")
         #expect(await eve.events.isEmpty)
         try await server.stop()

@@ -15,7 +15,7 @@ import Testing
         let statuses: [Int]
         /// Headers of the last answer; an empty value is a header that isn't there.
         var headers: [String: String] = [:]
-        /// What the last answer's body holds.
+        /// The body of the last answer.
         var body: String?
         /// The field that the last answer's problem document names.
         var field: String?

@@ -4,7 +4,7 @@ import RoostAPI
 import RoostTestSupport
 import Testing
 
-/// What a client can't do to the server by asking much or reading little.
+/// Protection of the server from clients that ask much or read little.
 @Suite struct LoadLimitTests {
     @Test("I18 10,000 pipelined calls are all carried out once, in order")
     func pipelined() async throws {

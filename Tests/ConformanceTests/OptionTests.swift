@@ -4,7 +4,7 @@ import RoostServer
 import RoostTestSupport
 import Testing
 
-/// What an operator decides: options of the whole app, and channel types and roles of their own.
+/// An operator's settings: options of the whole app, and channel types and roles of their own.
 @Suite struct OptionTests {
     @Test("SB-14 D-11 with the history option off, who joins sees what was written after")
     func history() async throws {

@@ -58,7 +58,7 @@ import Testing
                 for socket in sockets { group.addTask { await code { try await socket.call(UpdateMe(displayName: name)) } } }
                 return try await group.reduce(into: [RoostError.Code?]()) { $0.append($1) }
             }
-            // Whoever has it by then may write it otherwise.
+            // In the second round the owner of the name may change its spelling.
             #expect(codes.count { $0 == nil } == 1 && codes.count { $0 == .alreadyExists } == 7)
         }
         let ids: [ChannelID] = ["scope", "ѕcope", "sсope", "scоpe", "scoрe", "scopе", "ѕсope", "ѕсоpe"]

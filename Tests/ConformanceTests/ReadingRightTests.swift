@@ -139,7 +139,7 @@ struct ReadingRightTests {
 
         try await way.end(room, ann, root, phone)
         _ = (try await phone.frames(), try await laptop.frames())
-        // Whatever may be told, in every kind of event that holds a message. The last of it is an event of ann's own.
+        // Every kind of event with a message. The last one is an event of ann's own.
         let secret = "secret of the room"
         let sender: RawSocket = way.testDescription == "an owner, who hands over" ? ann : root
         let sent = try await sender.call(SendMessage(channel: room, clientId: "1", text: secret))
@@ -193,7 +193,7 @@ struct ReadingRightTests {
             #expect(answers[2].contains(#""result""#) && !answers[2].contains(#""messages""#))
             #expect(answers[7].contains(#""lastMessage""#) == false)
         }
-        // What the app's own devices connect to later is no other way in.
+        // A later connection is no other way in.
         _ = laptop
     }
 
@@ -209,7 +209,7 @@ struct ReadingRightTests {
         let told = try await eve.frames()
         #expect(told == #"{"unwatched":{"channel":"show"}}"#)
         #expect(try await ann.call(WatchChannel(channel: "show")).watcherCount == 1)
-        // Watching goes on where the right comes back and is used anew.
+        // Watching continues if the right comes back and the user watches again.
         try await ann.call(Self.publicity("show", true))
         try await ann.call(SendMessage(channel: "show", clientId: "1", text: "between"))
         #expect(try await eve.frames() == "")

@@ -6,7 +6,7 @@ import Testing
 
 /// Users and tokens that were good and aren't any more, over both transports.
 @Suite struct RevocationTests {
-    /// What a socket gets until it is closed: the events, and the code.
+    /// Returns what a socket gets until it is closed: the events, and the code.
     private static func end(of socket: RawSocket) async throws -> (events: [String], code: UInt16, reason: String) {
         var events: [String] = []
         while true {
@@ -168,7 +168,7 @@ import Testing
         for _ in 0..<10 { _ = try? await bob.post(Resume(after: 0, channels: ["general": 0])) }
         #expect(try await Self.end(of: bob).code == CloseCode.userDeactivated.rawValue)
 
-        // An admin may shut themselves out; whoever has the secret makes another.
+        // An admin may shut themselves out; with the secret one can make another admin's token.
         _ = try await admin.call(DeactivateUser(user: "root"))
         #expect(try await Self.end(of: admin).code == CloseCode.userDeactivated.rawValue)
         let run = try await CommandRun.roost("token second --role admin", on: server)

@@ -11,7 +11,7 @@ import Testing
 
 /// A running server, and a rule that moves a stream outside of its scope.
 @Suite struct ScopeTests {
-    /// What the servers of this process count. An operation that no table lists is counted as `other`.
+    /// The counts of this process's servers. An operation outside the table is counted as `other`.
     private static let registry: PrometheusRegistry = {
         let registry = PrometheusRegistry()
         MetricsSystem.bootstrap(registry)

@@ -78,7 +78,7 @@ import Testing
             try TokenForge.write(Data(text.utf8), to: file)
             #expect(try await Self.failure(directory, file).contains(reason), "\(reason)")
         }
-        // Who may read a secret, and who may change a public key.
+        // The permissions to read a secret and to change a public key.
         try forge.write([oct], to: file, mode: 0o640)
         #expect(try await Self.failure(directory, file).contains("chmod 600"))
         try forge.write([ec], to: file, mode: 0o664)

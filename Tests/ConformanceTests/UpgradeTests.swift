@@ -19,7 +19,7 @@ import Testing
         RawSocket.frame(opcode: 1, try JSONWriter.bytes(of: AuthenticateFrame(token: token)))
     }
 
-    /// What the server sends until a text holds the needle, or until it closes.
+    /// Returns what the server sends until a text contains the needle, or until it closes.
     private static func answer(_ connection: RawConnection, until needle: String) async -> String {
         var bytes: [UInt8] = []
         while let more = await connection.receive(within: .seconds(5)) {

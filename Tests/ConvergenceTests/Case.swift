@@ -13,7 +13,7 @@ struct Case: CustomTestStringConvertible, Sendable {
     let make: @Sendable ([Message]) -> any Handled
     var testDescription: String { "\(name) \(what)" }
 
-    /// - Parameter make: gets the messages of `general`: the first two ann's, the third bob's.
+    /// - Parameter make: Gets the messages of `general`: the first two ann's, the third bob's.
     init(
         _ name: String, _ what: String, as user: UserID, role: AppRole = .user, changesRulesSilently: Bool = false,
         _ make: @escaping @Sendable ([Message]) -> any Handled

@@ -6,7 +6,7 @@ import RoostTestSupport
 
 /// The SDK's own `Sync` with a cache, fed with the bytes that a connection gets: what an app holds.
 ///
-/// It connects whenever it is told to, and resumes by itself. What it calls waits for ``answer(in:)``.
+/// It connects on request, and resumes by itself. Its calls wait for ``answer(in:)``.
 struct Device {
     private var sync: Sync
     private(set) var store: MemoryStore
@@ -62,9 +62,9 @@ struct Device {
 }
 
 extension Device {
-    /// What an app shows of it. Lists of members and of invitations into a channel aren't cached whole.
+    /// The state as an app shows it. Lists of members and of invitations to a channel aren't cached whole.
     ///
-    /// - Parameter deleted: channels whose end nobody is told of by their membership.
+    /// - Parameter deleted: Channels whose end isn't sent with the memberships.
     func view(deleted: Set<ChannelID>) -> View {
         var view = View()
         var total = TotalUnread(unreadCount: 0, unreadChannelCount: 0)

@@ -21,7 +21,7 @@ struct PreparedRoom {
     init() throws {
         let world = try CoreWorld()
         for user in Self.users { try world.user(user) }
-        // Who has no device: nobody is there to be shut out.
+        // A user without a device: there is no connection to shut out.
         try world.user("gus")
         try world.perform(UpdatePreferences(autoAcceptInvitations: false), as: "dan")
         for channel in ["general", "other", "left", "club", "cold"] as [ChannelID] {

@@ -6,7 +6,7 @@ import RoostTestSupport
 /// - A stream's event is applied when it is the next one; an older one is dropped; one further ahead is a gap.
 /// - Rows replace older ones, by the seq or the revision that they carry.
 /// - A membership on the user's stream begins or ends a channel; a deleted channel has ended too.
-/// - What the user may do is as of a channel's seq: told to the user alone, or for all members by their roles, the later of the two holds.
+/// - The user's permissions have a channel's seq: sent to the user alone, or for all members by role, the later of the two wins.
 struct ReferenceClient: Sendable {
     /// A channel that the user is a member of.
     struct Held: Hashable, Sendable {
@@ -18,18 +18,18 @@ struct ReferenceClient: Sendable {
         var messages: [Seq: Message] = [:]
         /// Places of messages that were deleted for good.
         var purged: [Seq: PurgedMessage] = [:]
-        /// Those who left stay in it, as whom they left. Nil until they were fetched.
+        /// Former members stay in it, with their last role. Nil until they were fetched.
         var members: [UserID: Member]?
         var capabilities = Capabilities()
     }
 
-    /// What the user may do in a channel.
+    /// The user's permissions in a channel.
     struct Capabilities: Hashable, Sendable {
-        /// What was told to the user, with the user's and the channel's seq as of which it is so.
+        /// Those sent to the user, with the user's and the channel's seq at which they were valid.
         var own: [Permission] = []
         var userSeq: Seq = 0
         var channelSeq: Seq = 0
-        /// What was told to all by role, with the seq of the change.
+        /// Those sent to all by role, with the seq of the change.
         var byRole: [String: [Permission]] = [:]
         var byRoleSeq: Seq = 0
 

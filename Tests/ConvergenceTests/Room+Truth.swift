@@ -2,7 +2,7 @@ import RoostAPI
 import RoostCore
 import RoostTestSupport
 
-/// What a user sees who fetches everything anew.
+/// The state of a user who fetches everything again.
 extension Room {
     func allMembers(of channel: ChannelID, as user: UserID) throws -> [Member] {
         try all { try world.perform(ListMembers(channel: channel, limit: 100, cursor: $0), as: user) }.map(\.member)
@@ -36,7 +36,7 @@ extension Room {
         return messages
     }
 
-    /// What a user sees who fetches everything now; of each channel the messages from where another one's window starts.
+    /// The state of a user who fetches everything now, with the messages of each channel from where another one's window starts.
     private func fetched(as user: UserID, from starts: [ChannelID: Seq], deleted: Set<ChannelID>) throws -> View {
         var view = View()
         let channels = try all { try world.perform(QueryChannels(hidden: .all, limit: 100, cursor: $0), as: user) }

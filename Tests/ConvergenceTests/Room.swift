@@ -44,7 +44,7 @@ final class Room {
         var client: ReferenceClient
         /// The SDK's client in the same place, where there is one: it gets the same bytes, and catches up by itself.
         var device: Device?
-        /// What the hub knows it by. It stays for a while when the client doesn't hear any more.
+        /// The hub's id for it. It stays for a while after the client stops listening.
         var connection: ConnectionID?
         var isConnected = false
         /// Events that came on this connection.
@@ -87,7 +87,7 @@ final class Room {
 
     // MARK: The hub
 
-    /// Brings what was told since the last time to those who are connected.
+    /// Delivers the notices since the last time to connected clients.
     func deliver() throws {
         let committed = Committed(notices: Array(world.notices.dropFirst(delivered)), answer: .waiting {})
         delivered = world.notices.count
@@ -101,7 +101,7 @@ final class Room {
         for arrival in arrivals(in: bytes) { bring(arrival, to: &seats[index]) }
     }
 
-    /// The events in what is written to a connection. What else is told to it, the end of watching say, changes no state.
+    /// Returns the events in what is written to a connection. Other frames, like the end of a watch, change no state.
     private func arrivals(in bytes: ByteBuffer) -> [Arrival] {
         if let known = decoded[bytes] { return known }
         let texts = ServerFrame.texts(in: bytes).filter { $0.starts(with: #"{"watching":"#.utf8) }
@@ -117,7 +117,7 @@ final class Room {
         return events
     }
 
-    /// What a client does by itself once events are applied.
+    /// The actions of a client after it has applied events.
     private func settle(_ index: Int) throws {
         if seats[index].client.hasGap { try catchUp(index, by: .resume) }
         try answerCalls(index)
@@ -232,7 +232,7 @@ final class Room {
             var hub = hub(for: index, streams, without: id)
             while let place = seats[index].client.channels[id]?.seq {
                 let missed = try missed(.channel(id), after: place, limit: limit)
-                // Who isn't a member at the place any more gets nothing of the channel.
+                // Users who are no longer members at that place get nothing of the channel.
                 let hasLeft = missed.notices.contains { if case .left(user, id, _) = $0 { true } else { false } }
                 if hasLeft { break }
                 for case .event(let event, .channel(_, let readers)) in missed.notices {
@@ -288,7 +288,7 @@ final class Room {
         }
         for id in seats[index].client.channels.keys.sorted() {
             while let place = seats[index].client.channels[id]?.seq {
-                // Who was removed meanwhile learns it from the own stream.
+                // A user removed meanwhile learns it from their own stream.
                 let changes: Changes
                 do {
                     changes = try world.perform(GetChannelChanges(channel: id, after: place, limit: limit), as: user)

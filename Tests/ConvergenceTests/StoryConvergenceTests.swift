@@ -6,7 +6,7 @@ import Testing
 /// Several operations in a row, and for each stretch of them a device of each user that was away just then.
 @Suite("Convergence of whole stories")
 struct StoryConvergenceTests {
-    /// What happens to a channel, told as steps in a ``PreparedRoom``.
+    /// The story of a channel, as steps in a ``PreparedRoom``.
     struct Story: CustomTestStringConvertible, Sendable {
         let testDescription: String
         /// Facts that differ for a known reason.

@@ -69,7 +69,7 @@ extension Channel {
 }
 
 extension ReferenceClient {
-    /// - Parameter deleted: channels whose end nobody is told of by their membership.
+    /// - Parameter deleted: Channels whose end isn't sent with the memberships.
     func view(deleted: Set<ChannelID>) -> View {
         var view = View()
         var total = TotalUnread(unreadCount: 0, unreadChannelCount: 0)

@@ -34,7 +34,7 @@ import Testing
                         .init(user: sender.user, role: .user, expiresAt: Date(timeIntervalSinceNow: 600)))
                     group.addTask { await sender.sendUntilCut(port: server.port, token: token) }
                 }
-                // The moment of the crash is what this test draws by lot; nothing waits on it.
+                // The moment of the crash is random; nothing waits on it.
                 try await Task.sleep(for: moment)
                 await server.killNow()
                 try await group.waitForAll()

@@ -3,7 +3,7 @@ import RoostCore
 import RoostTestSupport
 import Testing
 
-/// What the server tells of permissions beforehand is what its operations then do.
+/// The capabilities that the server sends match what its operations then do.
 @Suite("Capabilities")
 struct CapabilityTests {
     @Test("AM-48 R33 every permission of a channel that an operation names is refused to somebody by its name")
@@ -66,7 +66,7 @@ extension Result<PermissionExplanation, RoostError> {
 }
 
 extension Row {
-    /// Whether a refusal begins with the name of a permission that the operation asks for. What isn't there has no rule, and who is a member
+    /// Whether a refusal begins with the name of a permission that the operation checks. Things that don't exist have no rule, and a member
     /// has no invitation to decline whatever the rules are.
     func names(_ refusal: RoostError) -> Bool {
         guard let rule = refusal.rule else { return refusal.code == .notFound || right == .decline }

@@ -3,12 +3,12 @@ import RoostCore
 import RoostTestSupport
 import Testing
 
-/// What doesn't exist and what may not be known of can't be told apart (RELIABILITY §4, enumeration).
+/// Missing channels and hidden ones can't be distinguished (RELIABILITY §4, enumeration).
 @Suite("Hidden channels")
 struct HiddenChannelTests {
     private static let unknown = #"{"code":"not_found","message":"There is no such channel.","field":"channel"}"#
 
-    /// The rows that a stranger is told `not_found` for in a hidden channel.
+    /// The rows for which a stranger gets `not_found` in a hidden channel.
     private static let hiding = Rows.inChannels.filter { Kind.private.outcome(of: $0) == .refused(.notFound) }
 
     /// The bytes of the answer, refused or not.
@@ -52,7 +52,7 @@ struct HiddenChannelTests {
             try world.perform(CreateChannel(channel: channel, type: type, users: users), as: "ann")
             let message = try world.send("x", to: channel, as: "ann").messageId
             if type != .conversation { try world.perform(LeaveChannel(channel: channel), as: "left") }
-            // Whoever knows the id may try to join, and is told what it takes (D-33, SB-19): only a conversation stays unknown then too.
+            // A user who knows the id may try to join, and learns what it takes (D-33, SB-19): only a conversation stays unknown even then.
             if row.right == .join, type != .conversation { continue }
             for user in ["eve", "left"] as [UserID] {
                 for name in [channel, ChannelID("\(type):\(channel)"), "unknown", ChannelID("\(type):unknown")] {

@@ -13,7 +13,7 @@ extension Kind {
     /// Open to all, all tools of moderation (AM-14).
     static let community = Kind("community", .community, discovery: "everyone", joining: "everyone", open)
 
-    /// A community that only members and admins find; who knows the id joins it (AM-15, D-33).
+    /// A community that only members and admins find; anyone who knows the id can join (AM-15, D-33).
     static let live = Kind("live", .live, discovery: "members", joining: "everyone", unlisted(open))
 
     /// Admins write and moderate, all others read (AM-16).
@@ -195,7 +195,7 @@ extension Kind {
         .delete: Line("k k k k k b k k k  k y"),
     ]) { $1 }
 
-    /// The same for those who know of the channel; who never was invited learns nothing of it but by joining, and the invited see its summary only.
+    /// The same for users who know of the channel; users never invited only learn of it by joining, and the invited only see its summary.
     private static func unlisted(_ lines: [Right: Line]) -> [Right: Line] {
         var lines = lines.mapValues { $0.hidden() }
         lines[.join] = open[.join]
@@ -205,7 +205,7 @@ extension Kind {
 }
 
 extension Line {
-    /// The line of a channel that strangers, and those who left, don't know of.
+    /// The line of a channel that strangers and former members don't know of.
     fileprivate func hidden(fromInvited: Outcome? = nil) -> Line {
         var line = self
         line.replace([.stranger, .left], with: .refused(.notFound))

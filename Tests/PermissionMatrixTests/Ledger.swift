@@ -33,7 +33,7 @@ struct Line: Sendable {
     let moderator: Outcome
     let admin: Outcome
 
-    /// - Parameter text: a letter for each of stranger, left, invited, member, muted, banned, guide, operator, owner; moderator, admin.
+    /// - Parameter text: A letter for each of stranger, left, invited, member, muted, banned, guide, operator, owner; moderator, admin.
     init(_ text: String) {
         let outcomes = text.compactMap { Self.letters[$0] }
         precondition(outcomes.count == Relation.allCases.count + 2, "A line of the table has another length: \(text)")
@@ -86,8 +86,8 @@ struct Kind: Sendable {
     }
 }
 
-/// Who may do what, as the ledger says it (§8.2, §8.3, §8.4, AM-14 to AM-19): a table for ordinary users in an active channel, and what a role in
-/// the app and a state of the channel make of it. Written apart from the rules that it judges.
+/// The ledger's permissions (§8.2, §8.3, §8.4, AM-14 to AM-19): a table for ordinary users in an active channel, and how a role in the app
+/// and a state of the channel change it. Written independently of the rules that it judges.
 enum Ledger {
     private static let insiders: Set<Right> = [.find, .listMembers, .listRestricted, .leave, .readHistory, .delete]
     /// What guests may do where anybody may: look, and go.
@@ -129,7 +129,7 @@ enum Ledger {
     /// A deleted channel is still read, left and deleted again by those who were in it, and by admins; nobody else knows of it any more (AM-34).
     private static func whenDeleted(_ right: Right, _ kind: Kind, _ role: AppRole, _ relation: Relation) -> Outcome {
         guard relation.isInside || (isAdmin(role) && kind.type != .conversation) else {
-            // Whose invitation was withdrawn with the channel is told what they would be told without the deletion (ledger §8.3).
+            // A user whose invitation was withdrawn with the channel gets the same answer as without the deletion (ledger §8.3).
             let isAnswer = right == .accept || right == .decline
             return .refused(relation == .invited && isAnswer ? .notInvited : .notFound)
         }
@@ -156,7 +156,7 @@ enum Ledger {
         }
     }
 
-    /// The grants of the app and those of the channel add up (§8.4). Without either, those in the channel are told what they lack there.
+    /// The grants of the app and those of the channel add up (§8.4). Without either, users in the channel learn what they lack there.
     private static func better(_ ofApp: Outcome, _ ofChannel: Outcome, _ relation: Relation) -> Outcome {
         if ofApp == .allowed || ofChannel == .allowed { return .allowed }
         return relation.isInside ? ofChannel : ofApp
@@ -165,7 +165,7 @@ enum Ledger {
     /// Guests look at what anybody in their place may look at, leave where anybody may, and do nothing else.
     private static func forGuest(_ right: Right, _ line: Line, _ kind: Kind, _ relation: Relation) -> Outcome {
         if ofGuests.contains(right) || line[relation] == .refused(.notFound) { return line[relation] }
-        // What is looked at first is refused first.
+        // The first check is the first refusal.
         let first: Right? =
             switch right {
             case .listRestricted: .listMembers

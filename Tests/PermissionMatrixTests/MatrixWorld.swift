@@ -105,7 +105,7 @@ final class Attempts {
     private let ids: IDGenerator
     private let before: [String]
     private var refusalCount = 0
-    /// Refused operations that wrote or told something, for a sample of them.
+    /// Refused operations that wrote or sent something, for a sample of them.
     private(set) var traces: [String] = []
 
     init(transaction: any WriteTransaction, now: Timestamp, ids: IDGenerator) throws {
@@ -117,7 +117,7 @@ final class Attempts {
 
     private struct Undone: Error {}
 
-    /// What an operation answers, or the refusal that it throws or tells of the one user whom it is about.
+    /// Returns an operation's answer, or the refusal that it throws or returns for its one user.
     func result<O: Handled>(
         of operation: O, as user: UserID, _ role: AppRole
     ) throws -> Result<O.Response, RoostError> {

@@ -1,7 +1,7 @@
 import RoostAPI
 import RoostCore
 
-/// What an operation is made of.
+/// The values that an operation is made from.
 struct Fixture: Sendable {
     var channel: ChannelID
     /// The caller's own message, and somebody else's.
@@ -22,7 +22,7 @@ struct Row: Sendable {
     let decisive: Permission?
     let make: @Sendable (Fixture) -> any Handled
 
-    /// - Parameter variant: which way it is, where an operation has several rows.
+    /// - Parameter variant: Which way it is, where an operation has several rows.
     init<O: Handled>(
         _ operation: O.Type, _ right: Right, _ variant: String? = nil, beside others: [Permission] = [],
         decisive: Permission? = nil,
@@ -38,7 +38,7 @@ struct Row: Sendable {
 }
 
 enum Rows {
-    /// Users whom the operations of the matrix are about: a member, an operator, and one who is in no channel.
+    /// The users that the operations of the matrix are about: a member, an operator, and one who is in no channel.
     static let (target, chief, outsider): (UserID, UserID, UserID) = ("target", "chief", "outsider")
 
     static let inChannels: [Row] = channels + members + invitations + messages + reading

@@ -2,7 +2,7 @@ import Testing
 
 @testable import RoostBench
 
-/// What is counted and how it is told, without a server.
+/// Counting and reporting, without a server.
 @Suite struct ReportTests {
     @Test("A histogram tells the median and the 99th percentile of what it counted, to 3 %")
     func percentiles() {

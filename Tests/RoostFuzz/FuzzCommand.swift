@@ -95,7 +95,7 @@ struct FuzzCommand {
     static func say(_ text: String) { FileHandle.standardOutput.write(Data((text + "\n").utf8)) }
 }
 
-/// What was run and found, and where each kind is: in a file that outlives a crash.
+/// The runs, the findings and the position of each kind, in a file that outlives a crash.
 final class Tally: Sendable {
     private struct State {
         var counts: [FuzzKind: Int] = [:]
@@ -127,14 +127,14 @@ final class Tally: Sendable {
         state.withLock { $0.findings += 1 }
     }
 
-    /// What has been run so far, for whoever watches.
+    /// Returns the runs so far, for the progress output.
     func describe() -> String {
         state.withLock { state in
             FuzzKind.allCases.compactMap { kind in state.counts[kind].map { "\(kind.rawValue) \($0)" } }.joined(separator: ", ")
         }
     }
 
-    /// - Returns: how many were found.
+    /// - Returns: How many were found.
     func finish(_ kinds: [FuzzKind]) -> Int {
         let state = state.withLock { $0 }
         for kind in kinds { FuzzCommand.say("\(kind.rawValue): \(state.counts[kind, default: 0])") }

@@ -1,6 +1,6 @@
 import RoostAPI
 
-/// What is fuzzed. Each kind makes its inputs by a grammar of its own and changes them; what it reads is the server's own code.
+/// The kinds of fuzzing. Each makes its inputs by a grammar of its own and mutates them; the server's own code reads them.
 public enum FuzzKind: String, CaseIterable, Sendable {
     /// Bytes of a connection around the moment in which HTTP becomes a socket, cut anywhere.
     case connection

@@ -30,7 +30,7 @@ public struct FuzzRandom: RandomNumberGenerator {
 
 /// Changes bytes a little, so that most of what made them valid is still there.
 enum Mutation {
-    /// - Parameter words: what is put in and cut at, besides single bytes.
+    /// - Parameter words: What is put in and cut at, besides single bytes.
     static func of(_ bytes: [UInt8], words: [String], _ random: inout FuzzRandom) -> [UInt8] {
         var result = bytes
         for _ in 0...random.below(4) {

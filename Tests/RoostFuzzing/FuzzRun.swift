@@ -15,7 +15,7 @@ public struct FuzzRun: Sendable {
 
     /// Replays what was found before, and what is worth beginning with.
     ///
-    /// - Returns: how many inputs there were.
+    /// - Returns: How many inputs there were.
     @discardableResult
     public static func replayCorpus() throws -> Int {
         let inputs = try corpus()
@@ -84,7 +84,7 @@ public struct FuzzRun: Sendable {
 
     /// Runs batches against one server, as long as there is a next one.
     ///
-    /// What a server sends is read on its tasks, and so are these cases: whoever runs other kinds meanwhile has them on threads of their own.
+    /// Frames of a server are read on tasks, and so are these cases: run other kinds meanwhile on threads of their own.
     public func runWire(
         didRun: @Sendable (Range<Int>) -> Void = { _ in }, next: @Sendable () -> Range<Int>?
     ) async throws {

@@ -38,7 +38,7 @@ enum JSONFuzz {
         return random.chance(4) ? text : Mutation.of(text, words: words, &random)
     }
 
-    /// What is taken is read by Foundation as well, comes out as it went in, and is taken again.
+    /// Accepted JSON is also read by Foundation, comes out as it went in, and is accepted again.
     static func check(_ bytes: [UInt8]) throws {
         guard let value = UntrustedBytes.json(bytes) else { return }
         guard let written = try? JSONWriter.bytes(of: value) else { throw FuzzFinding("JSON that is read can't be written", bytes) }

@@ -8,9 +8,9 @@ public struct CommandRun: Hashable, Sendable {
     public let errors: String
 
     /// - Parameters:
-    ///   - words: the command with its arguments, parted by spaces; a space inside one is written `_`.
-    ///   - token: a token to use; else the command makes one with the server's secret.
-    ///   - input: what it reads on standard input.
+    ///   - words: The command with its arguments, parted by spaces; a space inside one is written `_`.
+    ///   - token: A token to use; else the command makes one with the server's secret.
+    ///   - input: What it reads on standard input.
     public static func roost(
         _ words: String, on server: TestServer, token: String? = nil, input: String = ""
     ) async throws -> CommandRun {

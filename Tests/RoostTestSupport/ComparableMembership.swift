@@ -1,7 +1,7 @@
 public import RoostAPI
 
 extension Membership {
-    /// The membership without the moment at which it was told, which differs between two clients that know the same.
+    /// The membership without the seq at which it was valid, which differs between two clients with the same state.
     public var comparable: Membership {
         var membership = self
         membership.channelSeq = 0

@@ -3,7 +3,7 @@ public import RoostAPI
 public import RoostCore
 public import RoostDatabase
 
-/// The rules with nothing around them: a database in a directory of its own, a clock that a test sets, and all that was told.
+/// The rules on their own: a database in a directory of its own, a clock that a test sets, and all notices.
 ///
 ///     let world = try CoreWorld()
 ///     try world.channel("general", owner: "ann", members: ["bob"])
@@ -19,11 +19,11 @@ public final class CoreWorld {
     public var now = Timestamp(milliseconds: 1_772_368_205_250)
     public var ids = IDGenerator()
     public var presence: any Presence = NobodyPresent()
-    /// What the operator decided.
+    /// The operator's options.
     public var options = AppOptions()
     /// The kinds of rows that streams carry.
     package var rowKinds = StoredRowKinds.standard
-    /// What was told by all operations so far, in the order of their commits.
+    /// The notices of all operations so far, in the order of their commits.
     public private(set) var notices: [Notice] = []
     private var lastClientID = 0
 
@@ -203,7 +203,7 @@ public final class CoreWorld {
 
     // MARK: Looking
 
-    /// The events that were told, with those of one audience only where it is given: those of a channel whoever its readers were.
+    /// Returns the events so far, only those of one audience if it is given: those of a channel whatever their readers.
     public func events(to audience: Audience? = nil) -> [Event] {
         notices.compactMap { notice in
             guard case .event(let event, let receivers) = notice else { return nil }
@@ -216,7 +216,7 @@ public final class CoreWorld {
         }
     }
 
-    /// What an operation told, beside performing it.
+    /// Performs an operation, and returns its notices.
     public func notices(_ body: () throws -> Void) rethrows -> [Notice] {
         let before = notices.count
         try body()

@@ -10,15 +10,15 @@ public struct Misplaced: Handled {
     public static let permission = Permission.streamRead
     public static let summary = "Moves what its scope doesn't name."
 
-    /// What it does. Each of them also moves a stream that it may move first, where there is one.
+    /// The fault. Each of them also moves a stream that it may move first, if there is one.
     public enum Work: String, Codable, Sendable {
         /// Sends to the channel.
         case send
         /// Marks the channel read: a stream of the caller's own.
         case read
-        /// Adds the user `bob`, whom only the request names.
+        /// Adds the user `bob`, who is only named in the request.
         case add
-        /// Deletes the channel, which moves the streams of those whom it finds among the invited.
+        /// Deletes the channel, which moves the streams of the invited users it finds.
         case delete
     }
 

@@ -108,7 +108,7 @@ public final class NATSServer: Sendable {
     }
 }
 
-// What the server counts, from its monitor.
+// Returns the server's counts, from its monitor.
 extension NATSServer {
     /// How many subscriptions its clients have together.
     public func subscriptionCount() async throws -> Int {

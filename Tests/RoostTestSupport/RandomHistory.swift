@@ -1,7 +1,7 @@
 public import RoostAPI
 import RoostCore
 
-/// Several people who do whatever comes to their minds, some of which is refused. A seed repeats it.
+/// Several people who do random things, some of which are refused. A seed repeats it.
 public struct RandomHistory {
     public var random: SeededGenerator
     public private(set) var users: [UserID]
@@ -122,7 +122,7 @@ public struct RandomHistory {
 
     private mutating func createChannel(in world: CoreWorld, by user: UserID, with others: [UserID]) throws {
         let id = ChannelID("channel-\(channels.count)")
-        // The first is open to all; of the others some are groups, of which members hear who is invited.
+        // The first is open to all; some of the others are groups, whose members get invitations.
         let types: [ChannelType] = [.group, .group, .community, .live, .messaging, .conversation, .livestream]
         let type = channels.isEmpty ? .community : random.pick(types)
         var create = CreateChannel(channel: id, type: type, users: others)

@@ -4,7 +4,7 @@ public import RoostAPI
 
 /// A WebSocket client of the tests' own, which shares no code with the server or the SDK beyond the models, and can break every rule.
 public actor RawSocket {
-    /// What the server sent.
+    /// A frame that the server sent.
     public enum Incoming: Equatable, Sendable {
         case text(String)
         case ping

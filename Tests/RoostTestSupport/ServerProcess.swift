@@ -17,9 +17,9 @@ public final class ServerProcess: Sendable {
     /// Starts a server on a free port and waits until it listens.
     ///
     /// - Parameters:
-    ///   - arguments: further ones of `roost serve`: `["--database", url]`.
-    ///   - environment: further variables.
-    ///   - logFile: where it logs.
+    ///   - arguments: Further ones of `roost serve`: `["--database", url]`.
+    ///   - environment: Further variables.
+    ///   - logFile: Where it logs.
     public static func start(
         directory: URL, arguments: [String] = [], environment: [String: String] = [:], logFile: URL? = nil
     ) async throws -> ServerProcess {

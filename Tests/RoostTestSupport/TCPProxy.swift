@@ -74,7 +74,7 @@ public final class TCPProxy: Sendable {
     }
 }
 
-/// What is done with connections, and which there are.
+/// The open connections, and how to treat them.
 private final class ProxyRules: Sendable {
     struct State {
         var targets: [Int]

@@ -56,7 +56,7 @@ private final class ProcessPlace: Sendable {
 enum ExitScript {
     /// Starts the shell.
     ///
-    /// - Returns: what it waits for the end of. It has to be kept as long as the process lives.
+    /// - Returns: What it waits for the end of. It has to be kept as long as the process lives.
     static func start(_ script: String, arguments: [String]) throws -> FileHandle {
         let process = Process()
         let lifeline = Pipe()

@@ -2,7 +2,7 @@ import Foundation
 import Roost
 import Testing
 
-/// What the article calls the app's own.
+/// The part that the article calls the app's own.
 private struct Backend: Sendable {
     func chatToken() async throws -> String { "token" }
 }

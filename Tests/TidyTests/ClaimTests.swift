@@ -16,7 +16,7 @@ struct ClaimTests {
         #expect(wrong == [] && !rows.isEmpty)
     }
 
-    /// What is wrong with a row. In its second cell stand suites in backticks, behind some of them words of titles in quotation marks.
+    /// Returns the faults of a row. Its second cell has suites in backticks, some followed by words of titles in quotation marks.
     private static func faults(in row: String, _ titles: [String: [String]]) -> [String] {
         let cells = row.split(separator: "|").map { $0.trimmingCharacters(in: .whitespaces) }
         guard cells.count == 2 else { return ["\(row) has \(cells.count) cells"] }

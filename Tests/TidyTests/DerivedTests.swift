@@ -1,6 +1,6 @@
 import Testing
 
-/// That what is derived follows from the fields is seen by `scripts/derive --check`; here is what that can't see.
+/// `scripts/derive --check` verifies that derived code follows from the fields; this tests what it can't see.
 @Suite("What is derived")
 struct DerivedTests {
     @Test("X-01 AM-04 a test compares every model that writes itself with its Encodable half")

@@ -2,7 +2,7 @@ import Testing
 
 @Suite("Documentation")
 struct DocumentationTests {
-    /// What a declaration says by its name alone, or what its protocol says for it. Operators have no name here.
+    /// Declarations whose name says it all, or whose protocol documents them. Operators have no name here.
     private static let clear: Set<String> = [
         "validate", "encode", "description", "codingKey", "schema", "schemaExample", "rawValue", "hash", "allCases", "next", "",
     ]

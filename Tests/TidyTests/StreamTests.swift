@@ -3,7 +3,7 @@ import Testing
 
 @Suite("Streams")
 struct StreamTests {
-    /// What holds an operation to its scope stands where heads are written.
+    /// The check that keeps an operation within its scope is where heads are written.
     @Test("The heads of streams are written in one file, and by the steps that make the tables")
     func oneWriter() {
         let writes = /(?:INSERT INTO|UPDATE|DELETE FROM)\s+(?:channel|user)_heads\b/

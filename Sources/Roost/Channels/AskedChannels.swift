@@ -2,8 +2,8 @@ import RoostAPI
 
 /// Channels that only the server can find, page by page: those of others, deleted ones, and those with certain members.
 ///
-/// The pages are kept in memory, and asked for anew after each reconnect. In between, rows of channels that this device follows
-/// come from its store. Who is in them, of which the store knows only a part, is asked for again when somebody comes or goes.
+/// The pages are kept in memory, and requested again after each reconnect. In between, rows of channels that this device follows come from
+/// its store. Lists by members, of whom the store knows only a part, are requested again when a member joins or leaves.
 @MainActor
 final class AskedChannels: ChannelSource {
     private let query: ChannelQuery
@@ -15,14 +15,14 @@ final class AskedChannels: ChannelSource {
     private var isLoaded = false
     private var askedFor: Set<AskedState> = []
 
-    /// What a channel that isn't in the list was when the server was asked because of it.
+    /// The state of a channel outside the list when it last caused a request to the server.
     private struct AskedState: Hashable {
         var id: ChannelID
         var isMember: Bool
         var isDeleted: Bool
     }
 
-    /// - Parameter ask: has ``connected()`` called in a moment, once for all that happens until then.
+    /// - Parameter ask: Has ``connected()`` called in a moment, once for all that happens until then.
     init(_ query: ChannelQuery, pageSize: Int, chat: Chat, ask: @escaping @MainActor () -> Void) {
         self.query = query
         self.pageSize = min(pageSize, Limits.channelPage.max)
@@ -55,8 +55,8 @@ final class AskedChannels: ChannelSource {
         for (view, isFollowed) in stored {
             let id = view.channel.channelId
             guard views[id] != nil else {
-                // Another one may belong here now: one that was joined, left or deleted. It is asked for once, since a membership
-                // changes with every reading too.
+                // Another one may belong here now: one that was joined, left or deleted. The server is asked only once, since a membership
+                // also changes with every reading.
                 let asked = AskedState(
                     id: id, isMember: view.membership?.state == .member, isDeleted: view.channel.deletedAt != nil)
                 let concerns = change.memberships.contains(id) || asked.isDeleted
@@ -68,7 +68,7 @@ final class AskedChannels: ChannelSource {
         if mustAskAgain { ask() }
     }
 
-    /// Whether a row that was in the query still is, as far as that can be told here.
+    /// Returns whether a row that matched the query still does, as far as this device knows.
     private func holds(_ view: ChannelView) -> Bool {
         if view.channel.deletedAt != nil, query.includeDeleted != true { return false }
         let isMember = view.membership?.state == .member
@@ -92,7 +92,7 @@ final class AskedChannels: ChannelSource {
         self.nextCursor = more.nextCursor
     }
 
-    /// A page can be empty and not the last: some more are asked for then.
+    /// A page can be empty and not the last: then a few more are requested.
     private func rows(
         after start: String?, atLeast count: Int
     ) async throws -> (views: [ChannelID: ChannelView], nextCursor: String?) {

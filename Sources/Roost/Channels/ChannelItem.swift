@@ -4,7 +4,7 @@ public import RoostAPI
 public struct ChannelItem: Identifiable, Hashable, Sendable {
     /// The channel with its attributes and counters.
     public var channel: Channel
-    /// What the user is or was in it; nil for who never was a member.
+    /// The user's membership, current or former; nil for a user who never was a member.
     public var membership: Membership?
     /// The user's invitation while it waits for an answer.
     public var invitation: Invitation?
@@ -14,7 +14,7 @@ public struct ChannelItem: Identifiable, Hashable, Sendable {
     public var unreadCount: Int
     /// Whether the user hid the channel (SB-29).
     public var hiddenState: HiddenState
-    /// What the user may do in the channel (AM-48).
+    /// The user's permissions in the channel (AM-48).
     public var ownCapabilities: [Permission]
 
     /// The channel's id.

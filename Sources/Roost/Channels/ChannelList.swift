@@ -3,11 +3,11 @@ public import RoostAPI
 
 /// Channels as a live collection: those that a query holds, in its order (AM-30, R08).
 ///
-/// A list of the user's own channels comes from this device's store. It is complete and right offline too, and follows every event
-/// by moving the one row that it concerns. What only the server can find, it is asked for page by page, and again after each
-/// reconnect: channels of others (`membership` `all` or `notMember`), deleted ones (`includeDeleted`), and channels by their
-/// members (`exactUsers`, `includingUsers`), which are asked for again whenever a member of one of the user's channels comes or
-/// goes. Offline such a list shows what it had.
+/// A list of the user's own channels comes from this device's store. It is complete and right offline too, and follows every event by
+/// moving the one row that it concerns. Lists that only the server can make come from it page by page, and again after each reconnect:
+/// channels of others (`membership` `all` or `notMember`), deleted ones (`includeDeleted`), and channels by their members (`exactUsers`,
+/// `includingUsers`), which are requested again whenever a member of one of the user's channels joins or leaves. Offline such a list shows
+/// its last rows.
 @MainActor @Observable
 public final class ChannelList {
     /// The channels in the order of the query, as many pages as were loaded.
@@ -17,12 +17,12 @@ public final class ChannelList {
     public private(set) var totalUnreadCount = 0
     /// Whether ``loadMore()`` would add something.
     public private(set) var hasMore = false
-    /// Whether the device's store, or the server where it is asked, has answered: before that, empty means nothing.
+    /// Whether the device's store has answered, or the server for lists that need it: before that, an empty list means nothing.
     public private(set) var isLoaded = false
     /// Why the server, or a limit, refuses the query; nil once it is answered.
     public private(set) var refusal: RoostError?
 
-    /// What the list holds.
+    /// The query of the list.
     @ObservationIgnored public let query: ChannelQuery
     @ObservationIgnored private let driver: SyncDriver
     @ObservationIgnored private var source: (any ChannelSource)?
@@ -82,7 +82,7 @@ public final class ChannelList {
             try await turns.take { try await step(source) }
             refusal = nil
         } catch let error as RoostError {
-            // A lost connection is asked again with the next one. What the server refuses for good, the app has to know.
+            // A request lost with its connection is repeated on the next one. The app has to know of a final refusal.
             if !error.isRetryable { refusal = error }
         } catch {
             driver.logReadFailure(error)

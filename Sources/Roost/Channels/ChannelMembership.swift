@@ -1,6 +1,6 @@
 public import RoostAPI
 
-/// What the user is in a channel at this moment (AM-31).
+/// The user's current membership in a channel (AM-31).
 public enum ChannelMembership: Hashable, Sendable {
     /// Neither a member nor invited; or the channel isn't known on this device.
     case none

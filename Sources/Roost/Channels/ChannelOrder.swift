@@ -1,15 +1,15 @@
 import RoostAPI
 
-/// One channel of a list, as far as its place in the list goes.
+/// A channel's place in a list.
 ///
 /// A class, so that moving one in a list of thousands moves eight bytes for each that it passes.
 final class ChannelPlace: Sendable {
     let id: ChannelID
-    /// 0 stands before 1.
+    /// 0 comes before 1.
     let group: Int
-    /// The higher one stands first.
+    /// The higher one comes first.
     let time: Int64
-    /// The lower one stands first. Nil for orders by time, where the highest id stands first.
+    /// The lower one comes first. Nil for orders by time, where the highest id comes first.
     let name: String?
     let unreadCount: Int
 
@@ -29,7 +29,7 @@ final class ChannelPlace: Sendable {
     }
 }
 
-/// The channels of a list in their order: all of them, also those whose rows nobody has asked for yet.
+/// The channels of a list in their order: all of them, even those whose rows aren't loaded yet.
 ///
 /// It moves single channels, so that a change costs a look-up and no query, however long the list is.
 struct ChannelOrder {
@@ -38,7 +38,7 @@ struct ChannelOrder {
     /// The sum over all channels.
     private(set) var unreadCount: Int
 
-    /// Whether the list stands the other way round than its sort usually does.
+    /// Whether the list is in the reverse of its sort's usual direction.
     private let isReversed: Bool
 
     init(_ places: [ChannelPlace] = [], isReversed: Bool = false) {
@@ -50,7 +50,7 @@ struct ChannelOrder {
 
     func holds(_ id: ChannelID) -> Bool { byID[id] != nil }
 
-    /// Puts a channel where it belongs now; nil takes it away.
+    /// Moves a channel to its current place; nil removes it.
     mutating func set(_ place: ChannelPlace?, for id: ChannelID) {
         let old = byID.updateOrRemove(place, for: id)
         unreadCount += (place?.unreadCount ?? 0) - (old?.unreadCount ?? 0)
@@ -63,7 +63,7 @@ struct ChannelOrder {
             places.insert(place, at: index(of: place))
             return
         }
-        // What lies between the two places moves by one, and nothing else.
+        // The rows between the two places move by one, and nothing else.
         let to = index(of: place)
         if to <= from {
             var carried = place

@@ -2,8 +2,8 @@ import Foundation
 import GRDB
 public import RoostAPI
 
-/// Which channels a live list holds, and in which order: the filters and sorts of the operation `channel.query`. Its `limit` and
-/// `cursor` aren't looked at, since a list pages by itself.
+/// Which channels a live list holds, and in which order: the filters and sorts of the operation `channel.query`. Its `limit` and `cursor`
+/// are ignored, since a list pages by itself.
 public typealias ChannelQuery = QueryChannels
 
 extension QueryChannels {
@@ -15,7 +15,7 @@ extension QueryChannels {
         (membership ?? .member) == .member && exactUsers == nil && includingUsers == nil && includeDeleted != true
     }
 
-    /// Whether the list stands the other way round than its sort usually does (ST-09).
+    /// Whether the list is in the reverse of its sort's usual direction (ST-09).
     var isReversed: Bool { effectiveOrder != effectiveSort.usualOrder }
 
     /// The places of the channels in the store that the query holds, or of one of them, in no order.

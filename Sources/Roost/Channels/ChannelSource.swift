@@ -1,6 +1,6 @@
 import RoostAPI
 
-/// Where a list of channels takes its rows from. One call at a time.
+/// The source of a list of channels. Takes one call at a time.
 @MainActor
 protocol ChannelSource: AnyObject {
     /// The rows to show, in their order. Nil before the first answer.
@@ -10,7 +10,7 @@ protocol ChannelSource: AnyObject {
     /// The unread messages of all channels that the query holds.
     var unreadCount: Int { get }
 
-    /// Takes in what was stored.
+    /// Applies a change of the store.
     func follow(_ change: StoreChange) async throws
     /// Takes in that there is a connection, and everything that was missed is stored.
     func connected() async throws

@@ -13,17 +13,16 @@ extension Chat {
     /// it while it is shown.
     ///
     /// - Parameters:
-    ///   - query: filters and order; with none, the user's own channels by their newest message. A query outside its limits makes a
+    ///   - query: Filters and order; with none, the user's own channels by their newest message. A query outside its limits makes a
     ///     list with a ``ChannelList/refusal``.
-    ///   - pageSize: rows that one page adds: any number of the user's own channels, up to 100 of those that the server is asked
-    ///     for.
+    ///   - pageSize: The rows that one page adds: any number of the user's own channels, up to 100 of those from the server.
     @MainActor public func channels(matching query: ChannelQuery, pageSize: Int = 50) -> ChannelList {
         ChannelList(query, pageSize: pageSize, in: self)
     }
 
-    /// Fetches a channel without joining it (AM-27, SB-25). What the user isn't a member of is shown as it was fetched last.
+    /// Fetches a channel without joining it (AM-27, SB-25). A channel that the user isn't a member of is shown as last fetched.
     ///
-    /// - Parameter id: the channel's id, or `type:id` (ST-03). The live object has the channel's own.
+    /// - Parameter id: The channel's id, or `type:id` (ST-03). The live object has the channel's own.
     /// - Throws: `RoostError` with `not_found` for a channel that isn't there, or that the user may not know of, and as
     ///   ``call(_:)`` does.
     @MainActor public func getChannel(_ id: ChannelID) async throws -> LiveChannel {
@@ -42,7 +41,7 @@ extension Chat {
     ///
     /// When the connection is lost before the answer, it is sent again with the same idempotency key once there is a connection, so
     /// that no second channel comes of it (SB-12). A draft without a key gets one.
-    /// - Throws: `RoostError` with `already_exists` (AM-23), `not_found` for an unknown user, `kind_forbids` for what the type
+    /// - Throws: `RoostError` with `already_exists` (AM-23), `not_found` for an unknown user, `kind_forbids` for something that the type
     ///   doesn't allow (AM-19), `member_limit`, `channel_limit`, and as ``call(_:)`` does.
     @MainActor @discardableResult public func createChannel(_ draft: CreateChannel) async throws -> LiveChannel {
         var draft = draft
@@ -53,8 +52,8 @@ extension Chat {
     /// Creates a channel. See ``createChannel(_:)`` for all that one can have.
     ///
     /// - Parameters:
-    ///   - id: unique for ever; the server makes one when it is nil (AM-13).
-    ///   - users: members from the start, beside the user; at most `Limits.membersPerCall` (AM-24).
+    ///   - id: Unique for ever; the server makes one when it is nil (AM-13).
+    ///   - users: Members from the start, beside the user; at most `Limits.membersPerCall` (AM-24).
     @MainActor @discardableResult
     public func createChannel(
         _ id: ChannelID? = nil, type: ChannelType = .community, displayName: String? = nil, tags: [String]? = nil,
@@ -67,7 +66,7 @@ extension Chat {
     /// Gives the conversation with some users, which is created when there is none: the same users always have the same one
     /// (AM-25).
     ///
-    /// - Parameter users: at least one, beside the user; at most `Limits.membersPerCall`.
+    /// - Parameter users: At least one, beside the user; at most `Limits.membersPerCall`.
     /// - Throws: `RoostError` with `invalid_argument` without users (AM-24), `not_found` for an unknown one, and as ``call(_:)``
     ///   does.
     @MainActor @discardableResult

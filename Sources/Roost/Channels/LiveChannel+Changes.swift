@@ -1,15 +1,14 @@
 public import RoostAPI
 
 extension LiveChannel {
-    /// Replaces what is given of the channel's attributes. What is left out stays as it is; an empty text takes a value away
-    /// (AM-37, SB-11).
+    /// Replaces the given attributes of the channel. Absent ones stay unchanged; an empty text removes a value (AM-37, SB-11).
     ///
     /// - Parameters:
-    ///   - metadata: replaces the whole object: the last writer wins (AM-36).
-    ///   - ifMetadataVersion: writes the metadata only if this is still its version.
-    ///   - policy: how the channel differs from its type, in what is given.
-    /// - Throws: `RoostError` with `not_permitted` for who is neither owner nor operator, `conflict_version`, `already_exists` when
-    ///   another channel is the distinct one of the same members, `immutable_field` for what the type has fixed, and as
+    ///   - metadata: Replaces the whole object: the last writer wins (AM-36).
+    ///   - ifMetadataVersion: Writes the metadata only if this is still its version.
+    ///   - policy: The given parts of the channel's differences from its type.
+    /// - Throws: `RoostError` with `not_permitted` unless the caller may change the channel, `conflict_version`, `already_exists` when
+    ///   another channel is the distinct one of the same members, `immutable_field` for something that the type has fixed, and as
     ///   ``Chat/call(_:)`` does.
     @discardableResult
     public func update(
@@ -31,7 +30,7 @@ extension LiveChannel {
 
     /// Deletes the channel for everyone (AM-34). Deleting it again changes nothing.
     ///
-    /// - Throws: `RoostError` with `not_permitted` for who isn't its owner, and as ``Chat/call(_:)`` does.
+    /// - Throws: `RoostError` with `not_permitted` unless the caller may delete it, and as ``Chat/call(_:)`` does.
     public func destroy() async throws { _ = try await chat.call(DeleteChannel(channel: id)) }
 
     /// Freezes the channel: only operators send until it is unfrozen (SB-21). Freezing a frozen one changes nothing.
@@ -42,14 +41,14 @@ extension LiveChannel {
 
     /// Ends a freeze (SB-21).
     ///
-    /// - Throws: as ``freeze()``.
+    /// - Throws: As ``freeze()``.
     @discardableResult
     public func unfreeze() async throws -> Channel { try await chat.call(UnfreezeChannel(channel: id)) }
 
     /// Silences the channel for its ordinary members (AM-07).
     ///
-    /// - Parameter duration: a part of a second counts as a whole one; nil for ever.
-    /// - Throws: as ``freeze()``; `invalid_argument` for a duration that isn't more than 0.
+    /// - Parameter duration: A part of a second counts as a whole one; nil for ever.
+    /// - Throws: As ``freeze()``; `invalid_argument` for a duration that isn't more than 0.
     @discardableResult
     public func silence(for duration: Duration? = nil) async throws -> Channel {
         try await chat.call(SilenceChannel(channel: id, seconds: duration?.wholeSeconds))
@@ -57,7 +56,7 @@ extension LiveChannel {
 
     /// Ends a silence (AM-07).
     ///
-    /// - Throws: as ``freeze()``.
+    /// - Throws: As ``freeze()``.
     @discardableResult
     public func unsilence() async throws -> Channel { try await chat.call(UnsilenceChannel(channel: id)) }
 
@@ -66,8 +65,8 @@ extension LiveChannel {
     /// - Parameters:
     ///   - messages: 1 to 1000 in each window.
     ///   - window: 1 second to an hour.
-    ///   - duration: how long the limit holds; nil for ever.
-    /// - Throws: as ``freeze()``; `limit_exceeded` and `invalid_argument` for numbers out of their bounds.
+    ///   - duration: How long the limit holds; nil for ever.
+    /// - Throws: As ``freeze()``; `limit_exceeded` and `invalid_argument` for numbers out of their bounds.
     @discardableResult
     public func setRateLimit(messages: Int, per window: Duration, for duration: Duration? = nil) async throws -> Channel {
         try await chat.call(
@@ -76,15 +75,15 @@ extension LiveChannel {
 
     /// Removes the limit (AM-08).
     ///
-    /// - Throws: as ``freeze()``.
+    /// - Throws: As ``freeze()``.
     @discardableResult
     public func removeRateLimit() async throws -> Channel { try await chat.call(RemoveRateLimit(channel: id)) }
 
     /// Hides the channel from the user's own lists, on all the user's devices (SB-26, SB-27).
     ///
     /// - Parameters:
-    ///   - hidePreviousMessages: whether the messages so far stay concealed when the channel comes back; they go from this device.
-    ///   - allowAutoUnhide: whether the next message brings the channel back. False archives it.
+    ///   - hidePreviousMessages: Whether the messages so far stay concealed when the channel comes back; they are deleted from this device.
+    ///   - allowAutoUnhide: Whether the next message brings the channel back. False archives it.
     /// - Throws: `RoostError` with `not_member`, and as ``Chat/call(_:)`` does.
     @discardableResult
     public func hide(hidePreviousMessages: Bool = false, allowAutoUnhide: Bool = true) async throws -> Membership {
@@ -94,7 +93,7 @@ extension LiveChannel {
 
     /// Shows a hidden channel again (SB-28). Showing a visible one changes nothing.
     ///
-    /// - Throws: as ``hide(hidePreviousMessages:allowAutoUnhide:)``.
+    /// - Throws: As ``hide(hidePreviousMessages:allowAutoUnhide:)``.
     @discardableResult
     public func unhide() async throws -> Membership { try await chat.call(UnhideChannel(channel: id)) }
 
@@ -107,8 +106,8 @@ extension LiveChannel {
 }
 
 extension Duration {
-    /// Seconds as durations are on the wire: a part of one counts as a whole one. What isn't more than 0 is 0, which every
-    /// operation refuses: -1 would mean for ever there.
+    /// Seconds for durations on the wire, rounded up. A duration that isn't more than 0 becomes 0, which every operation refuses: -1 would
+    /// mean for ever.
     var wholeSeconds: Int {
         guard self > .zero else { return 0 }
         let (seconds, attoseconds) = components

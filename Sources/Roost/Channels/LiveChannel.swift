@@ -7,7 +7,7 @@ public import RoostAPI
 /// ``Chat/getChannel(_:)`` has fetched. Only a member's channel follows what happens in it.
 @MainActor @Observable
 public final class LiveChannel: Identifiable {
-    /// The id by which the channel was asked for.
+    /// The id by which the channel was requested.
     public nonisolated let id: ChannelID
     /// The channel with its attributes and counters; nil while it is unknown here.
     public private(set) var channel: Channel?
@@ -15,7 +15,7 @@ public final class LiveChannel: Identifiable {
     public private(set) var membership: Membership?
     /// The user's invitation while it waits for an answer.
     public private(set) var invitation: Invitation?
-    /// What the user is in the channel at this moment: an app leaves its screen when that becomes `banned` (AM-31).
+    /// The user's current membership in the channel: an app leaves its screen when it becomes `banned` (AM-31).
     public private(set) var currentUserMembership = ChannelMembership.none
     /// The newest message on this device.
     public private(set) var lastMessage: Message?
@@ -23,7 +23,7 @@ public final class LiveChannel: Identifiable {
     public private(set) var unreadCount = 0
     /// Whether the user hid the channel; a new message brings back one that was hidden until then (SB-29).
     public private(set) var hiddenState = HiddenState.unhidden
-    /// What the user may do in the channel, as the server last told (AM-48).
+    /// The user's permissions in the channel, as last received from the server (AM-48).
     public private(set) var ownCapabilities: [Permission] = []
     /// Whether the device's store has been asked: before that, nil means nothing.
     public private(set) var isLoaded = false
@@ -59,8 +59,8 @@ public final class LiveChannel: Identifiable {
 
     /// Whether the user may do something here, without asking the server (AM-48).
     ///
-    /// It is what the server last told, and it tells of every change but one: what a silence or a mute took away comes back by the
-    /// clock, a moment after its end. ``explain(_:)`` asks, and says why not.
+    /// This is what the server last sent, which it does after every change but one: a permission lost to a silence or a mute returns by the
+    /// clock, a moment after its end. ``explain(_:)`` asks the server, and gives the reason.
     public func hasPermission(_ permission: Permission) -> Bool { ownCapabilities.contains(permission) }
 
     /// Every state of the channel from now on, the current one first.
@@ -97,8 +97,8 @@ public final class LiveChannel: Identifiable {
         observers.notify(view)
     }
 
-    /// A silence, a rate limit, a mute and a ban end without an event. When the next of them is over, the channel is shown as it is
-    /// then, and the server is asked what the user may do.
+    /// A silence, a rate limit, a mute and a ban end without an event. When the next of them ends, this shows the channel's new state, and
+    /// asks the server for the user's permissions.
     private func waitForExpiry(in view: ChannelView?, now: Timestamp) {
         expiry = nil
         let ends = [

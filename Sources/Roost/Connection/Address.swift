@@ -1,7 +1,7 @@
 import Foundation
 import NIOCore
 
-/// Where a server's socket is, read off the address that the app gave.
+/// The address of a server's socket, derived from the address that the app gave.
 struct Address: Hashable {
     var isSecure: Bool
     var host: String
@@ -13,7 +13,7 @@ struct Address: Hashable {
         var description: String { "\(url) isn't an address like https://chat.example.com" }
     }
 
-    /// - Parameter url: with the scheme `ws`, `wss`, `http` or `https`. Without a path, the server's usual one is meant.
+    /// - Parameter url: With the scheme `ws`, `wss`, `http` or `https`. Without a path, the server's usual one is meant.
     init(_ url: URL) throws {
         guard let scheme = url.scheme?.lowercased(), let host = url.host(percentEncoded: false), !host.isEmpty else {
             throw InvalidURL(url: url)

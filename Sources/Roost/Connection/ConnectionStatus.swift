@@ -1,7 +1,7 @@
 public import Observation
 public import RoostAPI
 
-/// How the client stands with the server.
+/// The state of the client's connection to the server.
 public enum ConnectionStatus: Hashable, Sendable {
     /// Not started, or disconnected by the app.
     case offline
@@ -10,7 +10,7 @@ public enum ConnectionStatus: Hashable, Sendable {
     case online
     /// The connection was lost or couldn't be made. The next attempt begins after this time, counted from when the status was set.
     case waiting(Duration)
-    /// The server refused the token. The client goes on trying with new tokens; the app has to see why its token provider gives bad
+    /// The server refused the token. The client keeps trying with new tokens; the app has to find out why its token provider returns bad
     /// ones.
     case refused(RoostError)
 }
@@ -18,7 +18,7 @@ public enum ConnectionStatus: Hashable, Sendable {
 /// The connection as a live object.
 @MainActor @Observable
 public final class LiveConnection {
-    /// How the client stands with the server at this moment.
+    /// The current state of the connection to the server.
     public private(set) var status: ConnectionStatus
     @ObservationIgnored private let observers = Observers<ConnectionStatus>()
     @ObservationIgnored private var following: ObservationToken?

@@ -1,30 +1,28 @@
 public import Foundation
 
-/// What carries frames between the client and the server. ``WebSocketTransport`` is the one for apps; tests and simulations bring
-/// others.
+/// Carries frames between the client and the server. ``WebSocketTransport`` is the one for apps; tests and simulations have their own.
 public protocol Transport: Sendable {
     /// Runs one connection, from its opening to its end.
     ///
     /// - Parameters:
-    ///   - url: where to connect.
-    ///   - outgoing: what to send, in order. The connection is closed when it ends.
-    ///   - receive: told all that happens, in order: first `opened`, last `closed`, each exactly once; only `closed` when it never
-    ///     opened.
-    ///     No more is read from the network until it returns.
+    ///   - url: Where to connect.
+    ///   - outgoing: The commands, in order. The connection is closed when it ends.
+    ///   - receive: Called with every event in order: first `opened`, last `closed`, each exactly once; only `closed` if it never opened.
+    ///     Nothing more is read from the network until it returns.
     ///
     /// Cancelling the task ends the connection.
     func run(
         url: URL, outgoing: AsyncStream<TransportCommand>, receive: @escaping @Sendable (TransportEvent) async -> Void) async
 }
 
-/// What a transport is asked to send.
+/// A command to send something.
 public enum TransportCommand: Hashable, Sendable {
     /// A text message in UTF-8.
     case message([UInt8])
     case ping
 }
 
-/// What a transport tells of its connection.
+/// An event of a transport's connection.
 public enum TransportEvent: Hashable, Sendable {
     case opened
     /// A text message in UTF-8, put together if it came in fragments.

@@ -138,10 +138,10 @@ public struct WebSocketTransport: Transport {
 }
 
 extension WebSocketFrame {
-    /// Bytes of one frame's content, a little below what the server takes (`Limits.frameSizeBytes`).
+    /// The most bytes of one frame's content, a little below the server's limit (`Limits.frameSizeBytes`).
     static let contentSizeBytesMax = 60_000
 
-    /// A text message in as many frames as the server's limit asks for.
+    /// Returns a text message in as many frames as the server's limit requires.
     fileprivate static func text(_ bytes: [UInt8]) -> [WebSocketFrame] {
         var frames: [WebSocketFrame] = []
         var rest = bytes[...]

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// A value that changes, and whoever follows it. Slow followers get the newest value and not each in between.
+/// A value that changes, and its followers. Slow followers get the newest value and not each one in between.
 final class Broadcast<Value: Sendable>: Sendable {
     private struct State {
         var value: Value

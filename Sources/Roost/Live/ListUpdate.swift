@@ -10,19 +10,18 @@ public struct ListUpdate<Item: Identifiable & Hashable & Sendable>: Sendable whe
 
     /// The whole list.
     public var items: [Item]
-    /// Indices in ``items`` of what is new.
+    /// Indices in ``items`` of new items.
     public var inserted: [Int]
-    /// Indices in the list before of what is gone.
+    /// Indices in the former list of removed items.
     public var removed: [Int]
-    /// What was there before at another place.
+    /// Items that were at another place.
     public var moved: [Move]
-    /// Indices in ``items`` of what was there before with another content.
+    /// Indices in ``items`` of items whose content changed.
     public var updated: [Int]
 
     /// The difference between two lists: as few moves as can be, in a time that grows hardly faster than the lists.
     ///
-    /// Who follows it takes away what is removed and what moves, then puts in what is inserted and what moves, in the order of the
-    /// new indices.
+    /// To apply an update, first take out removed and moved items, then put in inserted and moved ones, in the order of the new indices.
     public init(from old: [Item], to new: [Item]) {
         items = new
         inserted = []
@@ -68,7 +67,7 @@ public struct ListUpdates<Item: Identifiable & Hashable & Sendable>: AsyncSequen
     public typealias Element = ListUpdate<Item>
     let snapshots: AsyncStream<[Item]>
 
-    /// Each iterator follows from what it has given out itself; use one.
+    /// Each update is the difference from the iterator's last one; use one iterator.
     public func makeAsyncIterator() -> Iterator { Iterator(snapshots: snapshots.makeAsyncIterator()) }
 
     /// Compares each list with the one it gave out before.

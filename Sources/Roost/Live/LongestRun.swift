@@ -1,4 +1,4 @@
-/// What of a reordered list can stay where it is.
+/// Finds the items of a reordered list that can stay in place.
 enum LongestRun {
     /// The indices of a longest increasing part of a list of different numbers (patience sorting).
     static func indices(of numbers: [Int]) -> Set<Int> {

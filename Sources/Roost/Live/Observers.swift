@@ -21,7 +21,7 @@ final class Observers<Value: Sendable> {
         return token
     }
 
-    /// Values as a sequence. Whoever is slow gets the newest and not each in between.
+    /// Values as a sequence. Slow readers get the newest and not each one in between.
     func values(startingWith value: Value?) -> AsyncStream<Value> {
         let (stream, continuation) = AsyncStream.makeStream(of: Value.self, bufferingPolicy: .bufferingNewest(1))
         let token = add(startingWith: value) { continuation.yield($0) }

@@ -8,7 +8,7 @@ struct ReadOrder {
         return lastBegun
     }
 
-    /// Whether what was read may be shown: not when a read that began later is shown already.
+    /// Returns whether a read's result may be shown: not if one that began later is already shown.
     mutating func end(_ number: Int) -> Bool {
         guard number > lastShown else { return false }
         lastShown = number

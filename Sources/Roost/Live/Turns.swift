@@ -1,9 +1,9 @@
-/// Has the asynchronous work of one live object done in the order in which it was asked for, one piece after the other.
+/// Runs the asynchronous work of one live object in the order of the requests, one piece after the other.
 @MainActor
 final class Turns {
     private var last: Task<Void, Never>?
 
-    /// Does the work when all that was asked for before is done.
+    /// Runs the work after all earlier work is done.
     func take<Value: Sendable>(_ work: @escaping @MainActor () async throws -> Value) async throws -> Value {
         let previous = last
         let task = Task {

@@ -29,7 +29,7 @@ extension Invitation: CachedRow {
         }
     }
 
-    /// Those that concern the user come with the user's own stream, and stay.
+    /// Invitations to or by the user belong to the user's own stream, and stay.
     static func forget(_ channel: ChannelID, as user: UserID, in database: Database) throws {
         try database.run(
             "DELETE FROM invitations WHERE channel_id = ?1 AND user_id <> ?2 AND inviter <> ?2", [channel.rawValue, user.rawValue])

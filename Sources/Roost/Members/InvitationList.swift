@@ -5,13 +5,13 @@ public import RoostAPI
 public struct InvitationItem: Identifiable, Hashable, Sendable {
     /// There is at most one of an inviter into a channel.
     public struct ID: Hashable, Sendable {
-        /// Where it leads.
+        /// The channel of the invitation.
         public var channelId: ChannelID
-        /// Who invited.
+        /// The user who invited.
         public var inviter: UserID
     }
 
-    /// Who invited, when, and the welcome text.
+    /// The inviter, the time and the welcome text.
     public var invitation: Invitation
     /// The channel's summary; nil until it is known on this device.
     public var channel: Channel?
@@ -59,7 +59,7 @@ public final class InvitationList {
 
     /// Accepts an invitation, and gives the channel that the user is a member of now (SB-15).
     ///
-    /// - Throws: as ``LiveChannel/acceptInvitation()``.
+    /// - Throws: As ``LiveChannel/acceptInvitation()``.
     @discardableResult
     public func accept(_ invitation: InvitationItem) async throws -> LiveChannel {
         chat.channel(try await chat.call(AcceptInvitation(channel: invitation.invitation.channelId)).channel.channelId)
@@ -67,7 +67,7 @@ public final class InvitationList {
 
     /// Declines an invitation: it takes another to come in (SB-16).
     ///
-    /// - Throws: as ``LiveChannel/declineInvitation()``.
+    /// - Throws: As ``LiveChannel/declineInvitation()``.
     public func decline(_ invitation: InvitationItem) async throws {
         _ = try await chat.call(DeclineInvitation(channel: invitation.invitation.channelId))
     }

@@ -5,7 +5,7 @@ extension LiveChannel {
     ///
     /// - Parameters:
     ///   - users: 1 to 100, each once.
-    ///   - welcome: at most 500 characters, shown to the invited.
+    ///   - welcome: At most 500 characters, shown to the invited.
     /// - Throws: `RoostError` with `not_member` (SB-13), `kind_forbids` for a conversation, `not_permitted`, and as
     ///   ``Chat/call(_:)`` does.
     @discardableResult
@@ -25,10 +25,10 @@ extension LiveChannel {
     @discardableResult
     public func declineInvitation() async throws -> Invitation { try await chat.call(DeclineInvitation(channel: id)) }
 
-    /// Takes invitations back, with a result for each: one's own, or anyone's for who may remove members.
+    /// Withdraws invitations, with a result for each: the user's own, or anyone's if the user may remove members.
     ///
     /// - Parameter users: 1 to 100 invited users, each once.
-    /// - Throws: as ``invite(_:welcome:)``.
+    /// - Throws: As ``invite(_:welcome:)``.
     @discardableResult
     public func withdrawInvitations(of users: [UserID]) async throws -> [MemberResult] {
         try await chat.call(WithdrawInvitations(channel: id, users: users)).results

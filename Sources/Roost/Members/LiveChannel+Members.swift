@@ -16,11 +16,11 @@ extension LiveChannel {
     /// The channel's members as a live collection (AM-39, R15). Each call makes a new one; keep it while it is shown.
     ///
     /// - Parameters:
-    ///   - states: members in any of these states; `.muted` and `.banned` are for who may list them. Nil for all members.
-    ///   - roles: only members with one of these roles; at most 10. Nil for all.
-    ///   - sort: who came first, who came last, or the ids.
-    ///   - order: the direction of the sort `.userId`; goes with no other (ST-09).
-    ///   - pageSize: members that one page adds, 1 to 100.
+    ///   - states: Members in any of these states; `.muted` and `.banned` need the permission to list them. Nil for all members.
+    ///   - roles: Only members with one of these roles; at most 10. Nil for all.
+    ///   - sort: The earliest member first, the latest first, or by id.
+    ///   - order: The direction of the sort `.userId`; not allowed with others (ST-09).
+    ///   - pageSize: Members that one page adds, 1 to 100.
     public func members(
         states: [MemberFilter]? = nil, roles: [ChannelRole]? = nil, sort: MemberSort = .firstCreated, order: SortDirection? = nil,
         pageSize: Int = 30
@@ -34,7 +34,8 @@ extension LiveChannel {
     /// Case and diacritics don't count. The server is asked again, a moment later, when members come or go.
     /// - Parameters:
     ///   - text: 1 to 128 characters.
-    ///   - states: as for ``members(states:roles:sort:order:pageSize:)``; who may not find the banned has a list with a refusal (MN-18).
+    ///   - states: As for ``members(states:roles:sort:order:pageSize:)``; without the permission to search the banned, the list has a
+    ///     refusal (MN-18).
     public func searchMembers(
         _ text: String, states: [MemberFilter]? = nil, roles: [ChannelRole]? = nil, pageSize: Int = 30
     ) -> MemberList {
@@ -45,7 +46,7 @@ extension LiveChannel {
     ///
     /// - Parameters:
     ///   - limit: 1 to 100; 30 when it is nil.
-    ///   - cursor: the `nextCursor` of the page before.
+    ///   - cursor: The `nextCursor` of the page before.
     /// - Throws: `RoostError` with `not_member`, and as ``Chat/call(_:)`` does.
     public func members(limit: Int?, cursor: String? = nil) async throws -> Page<MemberEntry> {
         try await chat.call(ListMembers(channel: id, limit: limit, cursor: cursor))
@@ -55,7 +56,7 @@ extension LiveChannel {
     ///
     /// - Parameters:
     ///   - users: 1 to 100, each once.
-    ///   - hideHistory: whether messages sent before are hidden from them, whatever the app's option says (D-11).
+    ///   - hideHistory: Whether messages sent before are hidden from them, whatever the app's option says (D-11).
     /// - Throws: `RoostError` with `kind_forbids` for a conversation (AM-18), `not_permitted`, and as ``Chat/call(_:)`` does.
     @discardableResult
     public func addMembers(_ users: [UserID], hideHistory: Bool = false) async throws -> [MemberResult] {
@@ -65,7 +66,7 @@ extension LiveChannel {
     /// Ends the membership of users with a lower role than the user's own, with a result for each (AM-40).
     ///
     /// - Parameter users: 1 to 100, each once.
-    /// - Throws: as ``addMembers(_:hideHistory:)``.
+    /// - Throws: As ``addMembers(_:hideHistory:)``.
     @discardableResult
     public func removeMembers(_ users: [UserID]) async throws -> [MemberResult] {
         try await chat.call(RemoveMembers(channel: id, users: users)).results
@@ -74,7 +75,7 @@ extension LiveChannel {
     /// Gives members a role, with a result for each (AM-47, SB-10, R33).
     ///
     /// - Parameters:
-    ///   - role: one that stands below the user's own; an owner may also make another member the owner, and is an operator then.
+    ///   - role: One below the user's own; an owner may also make another member the owner, and becomes an operator then.
     ///   - users: 1 to 100, each once; exactly one where the role is `owner`.
     /// - Throws: `RoostError` with `not_found` for an unknown role, `kind_forbids`, `not_permitted`, and as ``Chat/call(_:)`` does.
     @discardableResult

@@ -30,7 +30,7 @@ extension Member: CachedRow {
     }
 }
 
-/// The user's own. The index of `memberships` is what a list of channels reads: it is narrow, and the JSON stands elsewhere.
+/// The user's own memberships. A list of channels reads the index of `memberships`: it is narrow, and the JSON is stored elsewhere.
 extension Membership: CachedRow {
     static let schema = """
         CREATE TABLE memberships (
@@ -67,7 +67,8 @@ extension Membership: CachedRow {
         }
     }
 
-    /// Whether another one is older than this. Of two with one stamp, the one that counts more is as of a later place of the channel.
+    /// Returns whether another one is older than this. Of two with one stamp, the one with the higher count is from a later position of the
+    /// channel.
     func isNewer(than other: Membership) -> Bool {
         (userSeq, readCount) > (other.userSeq, other.readCount)
     }
@@ -101,7 +102,7 @@ extension Database {
 }
 
 extension StoreWrite {
-    /// Puts the own membership in the place of an older one: an answer may be older than an event that overtook it (I8). What is concealed from
-    /// the user by it goes; when it ends, what the user may do in the channel is forgotten.
+    /// Replaces an older own membership: an answer may be older than an event that overtook it (I8). Messages that it conceals are deleted;
+    /// when it ends, the user's permissions in the channel are too.
     static func membership(_ membership: Membership) -> StoreWrite { .rows(Rows([membership]), of: .channel(membership.channelId)) }
 }

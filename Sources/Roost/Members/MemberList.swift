@@ -3,12 +3,12 @@ public import RoostAPI
 
 /// Members of a channel as a live collection (AM-39, MN-14).
 ///
-/// The pages come from the server, again after each reconnect. In a channel that the user is a member of, who joins, leaves or gets
-/// another role is followed by events; for searches, and for lists of the muted and the banned, the server is asked again in a
-/// moment. Whether somebody is online is as of when their row was fetched.
+/// The pages come from the server, again after each reconnect. In a channel that the user is a member of, events update members who join,
+/// leave or get another role; searches and lists of the muted and the banned are requested again a moment later. `isOnline` is from when
+/// the row was fetched.
 @MainActor @Observable
 public final class MemberList {
-    /// What the server is asked.
+    /// The request to the server.
     enum Question: Hashable, Sendable {
         case list(ListMembers)
         case search(SearchMembers)
@@ -93,7 +93,7 @@ public final class MemberList {
             try await turns.take { try await step(self) }
             refusal = nil
         } catch let error as RoostError {
-            // A lost connection is asked again with the next one. What the server refuses for good, the app has to know.
+            // A request lost with its connection is repeated on the next one. The app has to know of a final refusal.
             if !error.isRetryable { refusal = error }
         } catch {
             chat.driver.logReadFailure(error)
@@ -103,7 +103,7 @@ public final class MemberList {
 
     /// Asks for as many members as are shown.
     private func refresh() async throws {
-        // What the store holds now, the server's answer holds too.
+        // The server's answer includes everything that is in the store now.
         let channel = channel
         seen = try await chat.driver.prepare().store.read { try $0.cursor(of: channel) }
         let count = max(pageSize, roster.count)

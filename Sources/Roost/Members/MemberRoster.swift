@@ -5,15 +5,15 @@ extension MemberEntry: Identifiable {
     public var id: UserID { member.userId }
 }
 
-/// The rows of a member list, put together from pages of the server and from what events tell. It doesn't matter which comes first.
+/// The rows of a member list, built from pages of the server and from events. It doesn't matter which comes first.
 struct MemberRoster {
     private let sort: MemberSort
     private let order: SortDirection
     private let roles: Set<ChannelRole>?
     private var entries: [UserID: MemberEntry] = [:]
-    /// The newest row that events told of each: a page may be older.
+    /// The newest row of each member from events: a page may be older.
     private var updates: [UserID: Member] = [:]
-    /// Where the pages so far end. Nil when they hold everybody.
+    /// The last member of the pages so far. Nil when they hold everybody.
     private var end: Member?
     private(set) var nextCursor: String?
 
@@ -28,10 +28,10 @@ struct MemberRoster {
     /// The rows in their order.
     var sorted: [MemberEntry] { entries.values.sorted { isBefore($0.member, $1.member) } }
 
-    /// Those of whom nothing is known but their ids.
+    /// Users of whom only the id is known.
     var usersWithoutProfile: [UserID] { entries.values.filter { $0.user == nil }.map(\.id).sorted() }
 
-    /// Begins anew with a first page, or goes on with a next one.
+    /// Starts over with a first page, or appends the next one.
     mutating func add(_ page: Page<MemberEntry>, isFirst: Bool) {
         if isFirst { entries = [:] }
         for entry in page.items { entries[entry.id] = entry }
@@ -66,7 +66,7 @@ struct MemberRoster {
         entries[member.userId] = entry
     }
 
-    /// Whether the pages so far reach to where a member stands. Who stands behind comes with a later page.
+    /// Returns whether the pages so far reach a member's place. Members after that come with a later page.
     private func isInPages(_ member: Member) -> Bool {
         guard nextCursor != nil, let end else { return true }
         return !isBefore(end, member)

@@ -5,13 +5,13 @@ extension LiveChannel {
     /// The channel's messages as a live collection, beginning with the newest page. Each call makes a new one; keep it while it is
     /// shown.
     ///
-    /// - Parameter pageSize: messages that one page adds, 1 to 100.
+    /// - Parameter pageSize: Messages that one page adds, 1 to 100.
     public func messages(pageSize: Int = 30) -> MessageList { MessageList(of: id, pageSize: pageSize, in: chat) }
 
     /// Sends a message. It is on this device's disk when this returns, is shown as pending, and is sent as soon as that is
     /// possible, after the ones before it, also after a restart.
     ///
-    /// - Returns: the message's id among the user's own, by which a list tells what becomes of it.
+    /// - Returns: The client id of the message, by which a list shows its state.
     /// - Throws: `RoostError` with the code of a limit that the draft is outside of, `unavailable` when this device can't store it.
     @discardableResult
     public func send(_ draft: MessageDraft) async throws -> ClientID {
@@ -24,10 +24,9 @@ extension LiveChannel {
     @discardableResult
     public func send(_ text: String) async throws -> ClientID { try await send(MessageDraft(text: text)) }
 
-    /// Sends a message and waits until the server has it on disk; offline, that may be long. Cancelling ends the waiting, not the
-    /// sending.
+    /// Sends a message and waits until the server has it on disk; offline, that may be long. Cancelling ends the wait, not the sending.
     ///
-    /// - Throws: as ``send(_:)-(MessageDraft)``, and the code with which the server refused the message: `not_member`,
+    /// - Throws: As ``send(_:)-(MessageDraft)``, and the code with which the server refused the message: `not_member`,
     ///   `not_permitted`, `not_found`. The refused message stays in the list until it is retried or discarded.
     @discardableResult
     public func sendConfirmed(_ draft: MessageDraft) async throws -> Message {
@@ -40,7 +39,7 @@ extension LiveChannel {
         return operation
     }
 
-    /// Replaces what is given of a message's content (SB-58).
+    /// Replaces the given parts of a message's content (SB-58).
     ///
     /// - Throws: `RoostError` with `not_message_owner` for someone else's, `not_found` for a deleted one, and as ``Chat/call(_:)``
     ///   does.
@@ -54,7 +53,7 @@ extension LiveChannel {
                 channel: id, message: message, text: text, customType: customType, data: data, metadata: metadata, tags: tags))
     }
 
-    /// Deletes a message: its place stays, its content goes (SB-59). Deleting it again changes nothing.
+    /// Deletes a message: its place stays, its content is removed (SB-59). Deleting it again changes nothing.
     ///
     /// - Throws: `RoostError` with `not_message_owner` for someone else's, and as ``Chat/call(_:)`` does.
     @discardableResult

@@ -9,7 +9,7 @@ extension Message: CachedRow {
         ) WITHOUT ROWID;
         """
 
-    /// Those that are concealed from the user are left out (SB-14, SB-26), and those that were deleted for good.
+    /// Saves messages, except those concealed from the user (SB-14, SB-26) and those deleted for good.
     static func save(_ rows: [Message], of stream: StreamID, as user: UserID, in database: Database) throws {
         for message in rows {
             try database.run(

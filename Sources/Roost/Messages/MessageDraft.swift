@@ -5,7 +5,7 @@ public import RoostAPI
 ///     try await channel.send("hi")
 ///     try await channel.send(MessageDraft(text: "It's raining.", tags: ["weather"]))
 public struct MessageDraft: MessageCarrying, Hashable, Sendable, ExpressibleByStringLiteral {
-    /// What the message is to say.
+    /// The content of the message.
     public var content: MessageContent  // inline
     /// The app's own id of the message, unique among the user's messages in the channel, for ever. A new one is made when it is
     /// nil.
@@ -18,7 +18,7 @@ public struct MessageDraft: MessageCarrying, Hashable, Sendable, ExpressibleBySt
     }
 
     // derived: flat init
-    /// A draft with what is given. Limits are checked when it is sent.
+    /// Makes a draft. Limits are checked when it is sent.
     public init(
         text: String, customType: String? = nil, data: String? = nil, metadata: JSONValue? = nil, tags: [String]? = nil,
         parentId: MessageID? = nil, clientId: ClientID? = nil

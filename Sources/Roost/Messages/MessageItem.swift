@@ -24,7 +24,7 @@ public struct MessageItem: MessageCarrying, Identifiable, Hashable, Sendable {
     public var sender: UserID
     /// The sender's own id of it.
     public var clientId: ClientID
-    /// What it says; nothing once it is deleted.
+    /// Its content; empty once it is deleted.
     public var content: MessageContent
     /// When the server stored it; while it is on its way, when it was sent by this device's clock.
     public var createdAt: Timestamp
@@ -36,7 +36,7 @@ public struct MessageItem: MessageCarrying, Identifiable, Hashable, Sendable {
     /// The same while the message is pending and when it is sent.
     public var id: ID { ID(sender: sender, clientId: clientId) }
 
-    /// Whether the message was deleted: its place stays, its content is gone.
+    /// Whether the message was deleted: its place stays, its content is removed.
     public var isDeleted: Bool { message?.deletedAt != nil }
 
     init(_ message: Message) {
@@ -57,8 +57,8 @@ public struct MessageItem: MessageCarrying, Identifiable, Hashable, Sendable {
         state = item.failure.map(State.failed) ?? .pending
     }
 
-    /// The channel's messages, then those on their way. One that stands in both is the channel's: its row in the outbox is about to
-    /// go.
+    /// Returns the channel's messages, then those on their way. One that is in both is the channel's: its row in the outbox is about to be
+    /// removed.
     static func merge(_ messages: [Message], pending: [OutboxItem], user: UserID) -> [MessageItem] {
         let sent = messages.map { MessageItem($0) }
         guard !pending.isEmpty else { return sent }

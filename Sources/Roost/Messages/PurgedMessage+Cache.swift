@@ -2,7 +2,7 @@ import Foundation
 import GRDB
 import RoostAPI
 
-/// What was deleted for good is remembered: an older page of messages may still be on its way, and a membership that counts it as unread.
+/// Messages deleted for good are remembered: an older page of messages may still be on its way, and a membership that counts one as unread.
 extension PurgedMessage: CachedRow {
     static let schema = """
         CREATE TABLE purged (
@@ -25,7 +25,7 @@ extension PurgedMessage: CachedRow {
 }
 
 extension Database {
-    /// What of a channel was deleted for good after a seq, as far as the channel is followed.
+    /// Returns the messages of a channel deleted for good after a seq, as far as the channel is followed.
     func purges(in channel: ChannelID, after seq: Seq) throws -> [PurgedMessage] {
         let statement = try cachedStatement(
             sql: """

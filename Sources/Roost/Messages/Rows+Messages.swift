@@ -1,15 +1,15 @@
 import RoostAPI
 
-/// What following a stream asks of the messages that rows bring.
+/// The effects of a row's messages on a followed stream.
 extension Rows {
-    /// How many messages there are that are newer than a position. One that was changed too stands twice among changes.
+    /// Returns the number of messages newer than a position. One that was also changed is twice among the changes.
     func messageCount(after position: Seq) -> Int {
         guard let messages else { return 0 }
         return messages.count == 1
             ? (messages[0].seq > position ? 1 : 0) : Set(messages.lazy.map(\.seq).filter { $0 > position }).count
     }
 
-    /// What the rows mean for how much is unread, which new own messages change too.
+    /// Returns the writes that update the unread count, which new own messages change too.
     func countWrite(in channel: ChannelID, _ own: [Message]) -> [StoreWrite] {
         own.isEmpty && purged == nil ? [] : [.count(channel, own, purged ?? [])]
     }

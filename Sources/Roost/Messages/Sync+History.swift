@@ -3,7 +3,7 @@ import RoostAPI
 
 /// A page of older messages on its way.
 struct HistoryLoad: Hashable, Sendable {
-    /// The beginning of the window when the page was asked for.
+    /// The beginning of the window when the page was requested.
     var before: Seq
     var limit: Int
     var waiting: [CallToken]

@@ -126,7 +126,7 @@ extension Sync {
         }
     }
 
-    /// Nothing is under way without a connection. What was is sent again with the next one.
+    /// Nothing is under way without a connection. Messages that were are sent again on the next one.
     mutating func stopSending() {
         for channel in queues.keys {
             queues[channel]?.inFlight = nil

@@ -4,8 +4,8 @@ import RoostAPI
 
 /// A kind of row as the cache keeps it.
 ///
-/// A kind's conformance stands in the folder of its feature. One that says nothing of its own is kept in a table of the common shape: by channel
-/// and key, the newer row in the place of the older, without what is about messages that are concealed from the user or were deleted for good.
+/// A kind's conformance is in its feature's folder. By default a kind is kept in a table of the common shape: by channel and key, the newer
+/// row replacing the older, without rows about messages that are concealed from the user or were deleted for good.
 protocol CachedRow: StreamRow {
     /// The statements that make the kind's tables and indexes.
     static var schema: String { get }
@@ -16,10 +16,10 @@ protocol CachedRow: StreamRow {
     /// Forgets what belongs to a channel that begins afresh, or isn't followed any more.
     static func forget(_ channel: ChannelID, as user: UserID, in database: Database) throws
 
-    /// Forgets what is about some messages of a channel, which are concealed from the user or were deleted for good.
+    /// Deletes rows about messages of a channel that are concealed from the user or were deleted for good.
     static func forget(messages: ClosedRange<Seq>, in channel: ChannelID, _ database: Database) throws
 
-    /// What live objects must read again when rows of the kind were written. Nothing but the stream's channel unless a kind says otherwise.
+    /// Notes what live objects must read again after rows of the kind were written: by default only the stream's channel.
     static func note(_ rows: [Self], of stream: StreamID, in change: inout StoreChange)
 }
 

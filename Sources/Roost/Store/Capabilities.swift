@@ -1,11 +1,11 @@
 import RoostAPI
 
-/// What the user may do in a channel, as the server told it: to the user alone, or to all members by their roles.
+/// The user's permissions in a channel, as the server sent them: to the user alone, or to all members by role.
 ///
-/// The two come on different streams, between which there is no order. Both say as of which seq of the channel they are, and the
-/// later one holds.
+/// The two come on different streams, between which there is no order. Both have the channel's seq at which they were valid, and the later
+/// one wins.
 struct Capabilities: Codable, Hashable, Sendable {
-    /// What was told to the user alone.
+    /// Permissions sent to the user alone.
     struct Own: Codable, Hashable, Sendable {
         var permissions: [Permission] = []
         /// The user's membership at that moment, by its stamp.
@@ -15,7 +15,7 @@ struct Capabilities: Codable, Hashable, Sendable {
         func isNewer(than other: Own) -> Bool { (userSeq, channelSeq) > (other.userSeq, other.channelSeq) }
     }
 
-    /// What was told to all members.
+    /// Permissions sent to all members.
     struct ByRole: Codable, Hashable, Sendable {
         /// Without the permissions that this version doesn't know.
         var permissions: [String: [Permission]] = [:]
@@ -25,7 +25,7 @@ struct Capabilities: Codable, Hashable, Sendable {
     var own = Own()
     var byRole = ByRole()
 
-    /// What holds for a role. One that was deleted grants what every member has.
+    /// Returns the permissions of a role. A deleted role grants those of every member.
     func now(as role: ChannelRole?) -> [Permission] {
         guard let role, byRole.channelSeq > own.channelSeq else { return own.permissions }
         return byRole.permissions[role.rawValue] ?? byRole.permissions[ChannelRole.member.rawValue] ?? []

@@ -1,14 +1,14 @@
 import RoostAPI
 import Synchronization
 
-/// What was written, as far as live objects care.
+/// The parts of a write that concern live objects.
 struct StoreChange: Hashable, Sendable {
     /// Whether everything may have changed.
     var isEverything = false
     var channels: Set<ChannelID> = []
-    /// Those of the channels in which somebody became or stopped being a member, or got another role.
+    /// The channels in which a user became or stopped being a member, or got another role.
     var members: Set<ChannelID> = []
-    /// Those of the channels in which the user's own membership changed.
+    /// The channels in which the user's own membership changed.
     var memberships: Set<ChannelID> = []
     /// Whether something of the user's own changed: invitations, preferences.
     var isOwn = false
@@ -41,12 +41,12 @@ extension StoreChange {
 
 /// Tells live objects that something they show was written. Changes that nobody has acted on yet are one.
 final class ChangeSignals: Sendable {
-    /// What a live object shows.
+    /// The data that a live object shows.
     enum Topic: Hashable, Sendable {
         case channel(ChannelID)
         /// Every channel.
         case channels
-        /// What is the user's own beside channels.
+        /// The user's own data besides channels.
         case own
 
         func concerns(_ change: StoreChange) -> Bool {

@@ -65,7 +65,7 @@ extension Database {
             ownCapabilities: permissions)
     }
 
-    /// The newest messages of a channel: as many as the limit says, and more where it takes more to reach back to `lowest`.
+    /// Returns the newest messages of a channel: `limit` of them, or more to reach back to `lowest`.
     func messages(of channel: ChannelID, from lowest: Seq? = nil, limit: Int) throws -> CachedMessages {
         let count = try cachedStatement(sql: "SELECT COUNT(*) FROM messages WHERE channel_id = ? AND seq >= ?")
         let reaching = try lowest.flatMap { try Int.fetchOne(count, arguments: [channel.rawValue, $0]) } ?? 0
@@ -73,7 +73,7 @@ extension Database {
         let statement = try cachedStatement(sql: "SELECT json FROM messages WHERE channel_id = ? ORDER BY seq DESC LIMIT ?")
         let rows = try Data.fetchAll(statement, arguments: [channel.rawValue, limit + 1])
         let messages = try rows.prefix(limit).reversed().map { try StoredJSON.decode(Message.self, from: $0) }
-        // What is concealed from the user isn't there to be asked for.
+        // Concealed messages can't be requested.
         let position = try cachedStatement(
             sql: """
                 SELECT window_start FROM positions WHERE channel_id = ?1
@@ -102,7 +102,7 @@ extension Database {
             try cachedStatement(sql: "SELECT cursor FROM positions WHERE channel_id = ?"), arguments: [channel.rawValue])
     }
 
-    /// The user's invitations that wait for an answer, the newest first, each with its channel where that is known here.
+    /// Returns the user's pending invitations, the newest first, each with its channel if that is known here.
     func waitingInvitations() throws -> [(invitation: Invitation, channel: Channel?)] {
         let statement = try cachedStatement(
             sql: """
@@ -114,7 +114,7 @@ extension Database {
         }
     }
 
-    /// The user's preferences; those that hold unless the user says otherwise where none are known.
+    /// Returns the user's preferences; the defaults if none are known.
     func preferences() throws -> Preferences {
         let statement = try cachedStatement(sql: "SELECT json FROM preferences")
         return try Data.fetchOne(statement).map { try StoredJSON.decode(from: $0) } ?? Preferences()

@@ -42,7 +42,7 @@ extension Database {
 
     private func forget(_ channel: ChannelID, as user: UserID, _ kinds: CachedRowKinds) throws {
         try kinds.forget(channel, as: user, in: self)
-        // The counters that come next count, even lower ones: a restored backup goes back.
+        // The next counters replace these, even lower ones: a restored backup goes back.
         try run("UPDATE channels SET seq = 0 WHERE channel_id = ?", [channel.rawValue])
     }
 

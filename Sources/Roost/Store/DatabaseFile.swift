@@ -4,12 +4,12 @@ import Logging
 
 /// A SQLite file that is put aside when it can't be used, so that a damaged one never locks a user out.
 struct DatabaseFile: Sendable {
-    /// Where the file is; nil for a database in memory.
+    /// The file's URL; nil for a database in memory.
     var url: URL?
     /// Whether a commit must have reached the disk before it returns. Of a cache, the last commits may be lost with the power.
     var isDurable: Bool
     var migrator: DatabaseMigrator
-    /// What is done with the file once it has the migrator's schema.
+    /// Called with the database once it has the migrator's schema.
     var prepare: @Sendable (Database) throws -> Void = { _ in }
     var logger: Logger
 

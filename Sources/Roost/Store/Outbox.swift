@@ -12,12 +12,12 @@ final class Outbox: Sendable {
 
     /// Opens the outbox; one that is damaged is renamed and a new one begun, with a line in the log.
     ///
-    /// - Parameter url: the file; nil for an outbox in memory.
+    /// - Parameter url: The file; nil for an outbox in memory.
     init(url: URL?, logger: Logger) throws {
         queue = try DatabaseFile(url: url, isDurable: true, migrator: Self.migrator, logger: logger).open()
     }
 
-    /// Writes a message down. One with the same channel and client id stays as it was, and is returned.
+    /// Stores a message. An existing one with the same channel and client id stays unchanged, and is returned.
     func insert(_ operation: SendMessage, createdAt: Timestamp) async throws -> OutboxItem {
         try await queue.write { database in
             let arguments: StatementArguments = [

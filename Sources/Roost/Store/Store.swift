@@ -4,7 +4,7 @@ import Logging
 import RoostAPI
 import Synchronization
 
-/// The cache: what the client has seen of the server, in a file that can be thrown away and built anew.
+/// The cache: the data that the client has from the server, in a file that can be deleted and rebuilt.
 ///
 /// The writes of one ``Sync/Output/store(_:)`` are one transaction, so that a reader never sees rows without the position that they
 /// belong to. It does not guarantee that the newest transactions survive a power cut: the server has them.
@@ -15,11 +15,11 @@ final class Store: Sendable {
     private let kinds: CachedRowKinds
     let signals = ChangeSignals()
 
-    /// Opens the cache; one that is damaged or from a newer version is put aside and begun anew.
+    /// Opens the cache. One that is damaged or from a newer version is moved aside and replaced.
     ///
     /// - Parameters:
-    ///   - url: the file; nil for a cache in memory.
-    ///   - kinds: the rows that it keeps.
+    ///   - url: The file; nil for a cache in memory.
+    ///   - kinds: The rows that it keeps.
     init(url: URL?, user: UserID, kinds: CachedRowKinds = .standard, logger: Logger) throws {
         self.user = user
         self.kinds = kinds
@@ -30,7 +30,7 @@ final class Store: Sendable {
 
     private var database: DatabaseQueue { queue.withLock { $0 } }
 
-    /// Applies writes in one transaction, then tells the live objects.
+    /// Applies writes in one transaction, then notifies the live objects.
     func write(_ writes: [StoreWrite]) async throws {
         let (user, kinds) = (user, kinds)
         try await database.write { database in
@@ -43,12 +43,12 @@ final class Store: Sendable {
         try await database.read(query)
     }
 
-    /// What the cache holds of the streams.
+    /// Returns the positions of the streams in the cache.
     func savedState() async throws -> SavedState {
         try await read { try $0.savedState() }
     }
 
-    /// Begins anew after a write failed because the file is damaged. After any other failure the file stays as it is.
+    /// Replaces the file after a write failed because it is damaged. After any other failure the file stays unchanged.
     func recover(from error: any Error) throws {
         guard let error = error as? DatabaseError, DatabaseFile.meansDamage(error) else { return }
         try queue.withLock { queue in

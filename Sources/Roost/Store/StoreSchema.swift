@@ -2,7 +2,7 @@ import GRDB
 import RoostAPI
 
 extension Store {
-    /// What tells one format of the cache from another. The tables themselves follow from ``schema(_:)``.
+    /// Identifies the format of the cache. The tables themselves follow from ``schema(_:)``.
     static var migrator: DatabaseMigrator {
         var migrator = DatabaseMigrator()
         for earlier in ["1", "2", "3", "4", "5"] { migrator.registerMigration(earlier) { _ in } }
@@ -10,15 +10,15 @@ extension Store {
         return migrator
     }
 
-    /// Makes the tables unless they are there as this version has them.
+    /// Makes the tables unless they already match this version.
     ///
-    /// A cache is never carried over to another schema, be it that a kind of rows came or that a column did: it is dropped, and fetched again.
+    /// A cache is never migrated to another schema, whether a kind of rows or a column was added: it is dropped, and fetched again.
     static func prepare(_ database: Database, _ kinds: CachedRowKinds) throws {
         guard try String.fetchOne(database, sql: "SELECT sql FROM cache_schema") != schema(kinds) else { return }
         try makeTables(in: database, kinds)
     }
 
-    /// Drops what is cached, and makes the tables anew.
+    /// Drops the cached data, and makes the tables again.
     static func makeTables(in database: Database, _ kinds: CachedRowKinds) throws {
         let tables = try String.fetchAll(
             database,
@@ -33,8 +33,9 @@ extension Store {
         try database.execute(sql: "INSERT INTO cache_schema (sql) VALUES (?)", arguments: [schema])
     }
 
-    /// The schema. Models are kept as JSON; beside it stand only the columns that are searched, sorted or changed on their own. Rows of features
-    /// bring tables of their own. It ends with the permissions, by whose names capabilities are kept: a version that knows others fetches them.
+    /// The schema. Models are kept as JSON; besides it there are only the columns that are searched, sorted or changed on their own. Rows
+    /// of features have tables of their own. It ends with the names of permissions, which stored capabilities use: a version with other
+    /// permissions fetches again.
     static func schema(_ kinds: CachedRowKinds) -> String {
         streams + channels + kinds.schema + "\n-- Permissions: \(Permission.allCases.map(\.rawValue).joined(separator: " "))"
     }
@@ -48,7 +49,7 @@ extension Store {
         ) WITHOUT ROWID;
         """
 
-    /// A list of channels reads every row of `channels`: they are narrow, and the JSON stands elsewhere.
+    /// A list of channels reads every row of `channels`: they are narrow, and the JSON is stored elsewhere.
     private static let channels = """
         CREATE TABLE channels (
             channel_id TEXT PRIMARY KEY NOT NULL, seq INTEGER NOT NULL, member_count INTEGER NOT NULL,

@@ -2,7 +2,7 @@ import RoostAPI
 
 /// One change of the cache. Writing it twice is the same as writing it once, but for `count`.
 enum StoreWrite: Hashable, Sendable {
-    /// Forgets everything: what follows belongs to another history.
+    /// Deletes everything: later writes belong to another history.
     case erase(epoch: String)
     case userPosition(Seq)
     case position(ChannelID, Position)
@@ -17,7 +17,7 @@ enum StoreWrite: Hashable, Sendable {
     case rows(Rows, of: StreamID)
     /// Counts own new messages as read, and unread ones that were deleted for good (``Unread/bringUp(_:as:with:_:)``).
     case count(ChannelID, [Message], [PurgedMessage] = [])
-    /// Replaces what the user may do in a channel, unless something newer was told.
+    /// Replaces the user's permissions in a channel, unless newer ones are stored.
     case capabilities(ChannelID, Capabilities.Own)
     /// The same for all members, by role.
     case roleCapabilities(ChannelID, Capabilities.ByRole)

@@ -13,10 +13,10 @@ struct IncomingFrame: Decodable {
     var unwatched: UnwatchedFrame.Unwatched?
     var event: IncomingEvent?
 
-    /// What the client needs of the server's welcome.
+    /// The part of the server's welcome that the client needs.
     struct Welcome: Decodable, Hashable {
         var user: UserID
-        /// What the user is in the app; nil for a role that this version doesn't know.
+        /// The user's role in the app; nil for a role that this version doesn't know.
         var role: AppRole?
         var epoch: String
         var pingIntervalSeconds: Int
@@ -53,7 +53,7 @@ struct IncomingFrame: Decodable {
 struct IncomingEvent: Decodable {
     var stream: StreamID
     var seq: Seq
-    /// The position that it follows, where that isn't the one before `seq`.
+    /// The position that it follows, if that isn't the one before `seq`.
     var after: Seq?
     var rows: LenientRows
 }

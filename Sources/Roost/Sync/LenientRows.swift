@@ -3,7 +3,7 @@ import RoostAPI
 /// Rows of which those that can't be read are left out and described.
 struct LenientRows: Decodable {
     var rows = Rows()
-    /// What was wrong with each row that was left out.
+    /// The problem of each row that was left out.
     var problems: [String] = []
 
     init(from decoder: any Decoder) throws {

@@ -1,7 +1,7 @@
 import RoostAPI
 
 extension Sync {
-    /// Who a call was made for.
+    /// The purpose of a call.
     enum Purpose: Hashable, Sendable {
         case app(CallToken, CacheEffect)
         case resume
@@ -10,7 +10,7 @@ extension Sync {
         case history(ChannelID)
     }
 
-    /// What of a reply to the app concerns the cache.
+    /// A reply's effect on the cache.
     enum CacheEffect: Hashable, Sendable {
         case nothing
         /// A channel that the user is a member of by it, and that is followed from now on.
@@ -55,7 +55,7 @@ extension Sync {
         emit(.reply(token, .failure(RoostError(.notConnected, "The call was cancelled."))))
     }
 
-    /// Writes a call and remembers whom its reply is for.
+    /// Sends a call and remembers the purpose of its reply.
     mutating func send(_ operation: any Operation, for purpose: Purpose) {
         lastCall += 1
         do {
@@ -119,12 +119,12 @@ extension Sync {
         }
     }
 
-    /// - Parameter mayHaveJoined: whether the call may have made the user a member. Of any other membership the streams tell.
+    /// - Parameter mayHaveJoined: Whether the call may have made the user a member. The streams bring any other membership.
     private mutating func channelArrived(_ view: ChannelView, mayHaveJoined: Bool) {
         let id = view.channel.channelId
         var writes: [StoreWrite] = []
         if let cursor = saved.channels[id]?.cursor {
-            // Its stream knows better, unless the answer is as new: what ends with time, like a silence, no event tells.
+            // Its stream is newer, unless the answer is as new: no event reports an end by time, like a silence's.
             guard view.channel.counters.seq >= cursor else { return }
         } else if let membership = view.membership, membership.state == .member {
             // While catching up, the answer to the resume or a held event brings the channel anyway, at the moment that fits the

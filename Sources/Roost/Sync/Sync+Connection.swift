@@ -19,7 +19,7 @@ extension Sync {
 
     /// A token first, unless the one in hand was never refused; then a connection.
     mutating func beginConnecting() {
-        // A refusal stays visible while the next attempt is under way: it is what an app has to act on.
+        // A refusal stays visible while the next attempt is under way: an app has to act on it.
         if case .refused = status {} else { set(.connecting) }
         guard token == nil else { return open() }
         phase = .fetchingToken
@@ -63,7 +63,7 @@ extension Sync {
     // MARK: One connection
 
     mutating func transport(_ event: TransportEvent, of number: Int64) {
-        // What an abandoned connection still tells concerns nobody.
+        // Events of an abandoned connection are ignored.
         guard number == connection, phase != .idle, phase != .waiting, phase != .fetchingToken else { return }
         silentTicks = 0
         switch event {
@@ -158,7 +158,7 @@ extension Sync {
         beginConnecting()
     }
 
-    /// No token lets a deactivated user in, so that nothing is tried until the app connects anew.
+    /// No token lets a deactivated user in, so nothing is tried until the app connects again.
     private mutating func shutOut(_ error: RoostError) {
         token = nil
         endConnection(error)
@@ -203,7 +203,7 @@ extension Sync {
         wait()
     }
 
-    /// Ends what depends on the connection. What is in the outbox stays there.
+    /// Ends what depends on the connection. The outbox is kept.
     private mutating func endConnection(_ error: RoostError) {
         switch phase {
         case .idle, .waiting, .fetchingToken: break
@@ -233,11 +233,11 @@ extension Sync {
         emit(.startTimer(.reconnect, delay))
     }
 
-    /// A wait that the server asks for, kept within an hour.
+    /// A wait requested by the server, limited to an hour.
     static func wait(milliseconds: Int64) -> Duration { .milliseconds(min(max(0, milliseconds), 3_600_000)) }
 
     mutating func set(_ new: ConnectionStatus) {
-        // The same refusal again is news to whoever began to connect in between.
+        // The same refusal again is news to a caller that began to connect in between.
         if case .refused = new {} else if status == new { return }
         status = new
         emit(.status(new))

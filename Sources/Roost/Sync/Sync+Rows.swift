@@ -1,9 +1,9 @@
 import RoostAPI
 
-/// What rows change in the store. It follows from the rows alone, never from the kind of the event that brought them.
+/// Turns rows into writes for the store. They depend on the rows alone, never on the kind of the event that brought them.
 ///
-/// What the user may do in a channel is told to the user alone (`ownCapabilities`), or by role (`capabilities`), where a change of
-/// the channel changed it for all its members: see ``Capabilities``. When a membership ends, it is forgotten.
+/// The user's permissions in a channel come for the user alone (`ownCapabilities`), or by role (`capabilities`) if a change of the channel
+/// changed them for all members: see ``Capabilities``. They are deleted when a membership ends.
 extension Sync {
     mutating func writes(for changes: IncomingChanges) -> [StoreWrite] {
         guard case .channel(let channel) = changes.stream else { return [] }
@@ -34,7 +34,7 @@ extension Sync {
         return writes + capabilityWrites(rows)
     }
 
-    /// What a channel's own rows change in the store: everything but the position.
+    /// Returns the writes of a channel's own rows: everything but the position.
     mutating func channelWrites(_ rows: Rows, of channel: ChannelID) -> [StoreWrite] {
         var writes: [StoreWrite] = []
         if let row = rows.channel { writes.append(.channel(row)) }
@@ -47,7 +47,7 @@ extension Sync {
         if !kept.isEmptyOfFeatures { writes.append(.rows(kept, of: .channel(channel))) }
         // A page of history on its way may have been read before this change: it is applied once more after the page.
         loads[channel]?.overtaken.append(own.rows(aboutMessagesBefore: windowStart))
-        // Admins, moderators and backends may do what they may whatever the channel's state.
+        // Only for ordinary users: the permissions of admins, moderators and backends don't depend on the channel's state.
         if let capabilities = rows.capabilities, role == .user, let seq = saved.channels[channel]?.cursor {
             writes.append(.roleCapabilities(channel, Capabilities.ByRole(permissions: capabilities, channelSeq: seq)))
         }
@@ -61,7 +61,7 @@ extension Sync {
         if !own.isEmptyOfFeatures { writes.append(.rows(own, of: .user(user))) }
         for membership in rows.memberships ?? [] {
             if membership.state == .member, let channel = rows.channel, channel.channelId == membership.channelId {
-                // A stay that began after where this client stands is another one: its leaving before was told with it.
+                // A membership that began after this client's cursor is a new one, so the earlier leave is applied first.
                 if let cursor = saved.channels[channel.channelId]?.cursor, cursor < membership.joinedSeq {
                     writes += membershipWrites(membership.left)
                 }

@@ -3,14 +3,14 @@ import RoostAPI
 
 /// Events, positions, and catching up.
 ///
-/// Each joined channel has a stream and the user has one; a position in each says up to where it is applied.
+/// Each joined channel has a stream and the user has one; a position in each is the end of the applied part.
 ///
 /// - An event that follows its stream's position is applied with the new position in one transaction. An older one is dropped. One
 ///   further ahead shows a gap.
 /// - After a gap, as after a reconnect, `stream.resume` brings every stream up to one moment. Events are held meanwhile and
 ///   applied afterwards in the order in which they came. All streams together, because a membership (in the user's stream) counts
 ///   messages (in a channel's): both must be brought to the same moment, or the unread count is off by the messages between.
-/// - What is stored follows from the rows alone, never from the kind of the event.
+/// - The writes depend on the rows alone, never on the kind of the event.
 extension Sync {
     mutating func receive(_ event: IncomingEvent) {
         for problem in event.rows.problems {
@@ -25,7 +25,7 @@ extension Sync {
     }
 
     private mutating func apply(_ event: IncomingEvent) {
-        // An event of a channel that isn't ours comes just before we are told that it is, or just after that it isn't any more.
+        // An event of a channel that isn't followed may come just before the membership begins here, or just after it ended.
         guard let position = cursor(of: event.stream), event.seq > position else { return }
         guard event.after ?? event.seq &- 1 <= position else {
             log(.notice, "Events of \(event.stream) are missing between \(position) and \(event.seq).")
@@ -67,11 +67,12 @@ extension Sync {
         saved.channels[channel]?.hasHole == true && (born > 0 || regainsReading(rows, in: channel))
     }
 
-    /// Whether the user may read a channel again that has a hole. A change of the type or of a role isn't told: then it shows with the next message.
+    /// Returns whether the user may again read a channel that has a hole. A change of the type or of a role has no event here: then it
+    /// shows with the next message.
     private func regainsReading(_ rows: Rows, in channel: ChannelID) -> Bool {
         guard saved.channels[channel]?.hasHole == true else { return false }
         if let own = rows.ownCapabilities?[channel.rawValue] { return own.contains(.historyRead) }
-        // What every member may.
+        // The permissions of every member.
         return role == .user && rows.capabilities?[ChannelRole.member.rawValue]?.contains(.historyRead) == true
     }
 
@@ -153,13 +154,13 @@ extension Sync {
         renewWatches()
     }
 
-    /// Another epoch: what is cached belongs to a history that the server doesn't have any more. The outbox stays.
+    /// Drops the cache in another epoch, since it belongs to a history that the server no longer has. The outbox stays.
     mutating func startAfresh(epoch: String) {
         saved = SavedState(epoch: epoch)
         emit(.store([.erase(epoch: epoch)]))
     }
 
-    /// Asks to store, and then takes from the outbox what has become part of the channel: never before it is stored.
+    /// Requests writes, and then removes messages from the outbox that are now part of the channel: never before those are stored.
     private mutating func store(_ writes: [StoreWrite], own messages: [Message] = []) {
         emit(.store(writes))
         for message in messages { arrived(message) }

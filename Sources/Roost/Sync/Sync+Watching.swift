@@ -1,7 +1,7 @@
 import Logging
 import RoostAPI
 
-/// A watch ends with its connection: what the app watched is watched again once the next one has caught up.
+/// A watch ends with its connection: the app's watches begin again once the next one has caught up.
 extension Sync {
     mutating func renewWatches() {
         guard mustRenewWatches else { return }
@@ -10,7 +10,7 @@ extension Sync {
         for channel in watched.sorted() { send(WatchChannel(channel: channel, limit: 1), for: .watch(channel)) }
     }
 
-    /// A refusal that may pass is asked for again with the next connection; a final one ends the watch.
+    /// A temporary refusal is retried on the next connection; a final one ends the watch.
     mutating func watchFailed(_ channel: ChannelID, _ error: RoostError) {
         guard !error.isRetryable else { return }
         log(.notice, "\(channel) isn't watched any more: \(error.code.rawValue): \(error.message)")

@@ -9,16 +9,15 @@ import RoostAPI
 /// Its parts, each in a file of its own:
 /// - `Sync+Connection`: tokens, connecting, backoff, liveness.
 /// - `Sync+Streams`: events, positions, catching up after a gap or a reconnect.
-/// - `Sync+Rows`: what rows change in the store.
+/// - `Sync+Rows`: the writes for rows.
 /// - `Sync+Calls`: calls and their replies.
 /// - `Sync+History`: older messages, page by page.
 /// - `Sync+Outbox`: messages on their way, one at a time in each channel.
 /// - `Sync+Watching`: watching again after a reconnect.
 ///
-/// It does not guarantee that what it asks to be stored is stored: a driver whose store fails must say so with
-/// ``Input/storeFailed(_:_:)``.
+/// It does not guarantee that requested writes are stored: a driver whose store fails must report it with ``Input/storeFailed(_:_:)``.
 struct Sync: Sendable {
-    /// What an app may set.
+    /// An app's settings.
     struct Settings: Sendable {
         /// The first and the longest wait between two attempts to connect. Each is drawn evenly from 0 to a bound that doubles.
         var backoff: ClosedRange<Duration> = .milliseconds(500)...(.seconds(30))
@@ -30,7 +29,7 @@ struct Sync: Sendable {
         var heldEventsMax = 10_000
         /// Times that the server may answer a message with `internal_error` before it counts as refused.
         var internalErrorsMax = 8
-        /// The rows that are read of what the server tells.
+        /// The kinds of rows that are read from the server's frames.
         var rowKinds = RowKinds.standard
     }
 
@@ -39,7 +38,7 @@ struct Sync: Sendable {
     }
 
     let user: UserID
-    /// What the user is in the app, as the server's welcome says.
+    /// The user's role in the app, from the server's welcome.
     var role: AppRole?
     let client: String
     let settings: Settings
@@ -85,9 +84,9 @@ struct Sync: Sendable {
     private(set) var outputs: [Output] = []
 
     /// - Parameters:
-    ///   - saved: what the store holds.
-    ///   - outbox: what is still to be sent, in any order.
-    ///   - random: where the jitter of reconnecting comes from.
+    ///   - saved: The state in the store.
+    ///   - outbox: The messages still to be sent, in any order.
+    ///   - random: Where the jitter of reconnecting comes from.
     init(
         user: UserID, client: String, settings: Settings = Settings(), saved: SavedState = SavedState(), outbox: [OutboxItem] = [],
         random: any RandomNumberGenerator & Sendable

@@ -1,7 +1,7 @@
 import Logging
 import RoostAPI
 
-/// Doing what the machine asks for.
+/// Performs the machine's outputs.
 extension SyncDriver {
     func perform(_ outputs: [Sync.Output]) async {
         var writes: [StoreWrite] = []
@@ -22,7 +22,7 @@ extension SyncDriver {
         if !writes.isEmpty, !hasFailed { _ = await store(writes) }
     }
 
-    /// Whether the rows are stored. Where not, the machine is told what is.
+    /// Returns whether the rows are stored. If writing fails, the machine gets the state that is.
     private func store(_ writes: [StoreWrite]) async -> Bool {
         guard let files = try? await prepare() else { return false }
         do {
@@ -54,7 +54,7 @@ extension SyncDriver {
         }
     }
 
-    /// One call at a time: the machine asks for the next token only after this one came, failed or was given up.
+    /// One call at a time: the machine requests the next token only after this one came, failed or was given up.
     private func fetchToken() {
         let provider = environment.token
         tokenFetch = Task {
@@ -108,7 +108,7 @@ extension SyncDriver {
         do {
             try await files.outbox.apply(write)
         } catch {
-            // The row stays as it was. After a restart it is sent once more with the same client id, which stores nothing twice.
+            // The row stays unchanged. After a restart it is sent once more with the same client id, which stores nothing twice.
             environment.logger.error("The outbox couldn't be written.", metadata: ["error": "\(error)"])
         }
         files.store.signals.signal(StoreChange(channels: [write.key.channel]))

@@ -1,7 +1,7 @@
 import Logging
 import RoostAPI
 
-/// What the app asks for.
+/// The app's requests.
 extension SyncDriver {
     /// Begins to connect, and returns when everything that was missed is there.
     func connect() async throws {
@@ -102,7 +102,7 @@ extension SyncDriver {
         if let key { confirmations[key]?.removeValue(forKey: token)?.resume(throwing: CancellationError()) }
     }
 
-    /// What changes for a live object: everything at once, then each change. Nil when this device's files can't be opened.
+    /// Returns the changes for a live object: everything at once, then each change. Nil if this device's files can't be opened.
     func changes(of topic: ChangeSignals.Topic) async -> StoreChanges? {
         do {
             return try await prepare().store.signals.changes(of: topic)
@@ -114,7 +114,7 @@ extension SyncDriver {
 }
 
 extension SyncDriver {
-    /// A live object keeps what it shows when the store can't be read.
+    /// A live object keeps showing its last data if the store can't be read.
     nonisolated func logReadFailure(_ error: any Error) {
         environment.logger.error("The store couldn't be read.", metadata: ["error": "\(error)"])
     }

@@ -4,10 +4,10 @@ import RoostAPI
 
 /// Runs a ``Sync`` machine with a real clock, store, transport and token provider.
 ///
-/// All that happens goes through one queue of inputs. They are handled in order, and what the machine asks for is done before the
-/// next ones are taken: so rows are on disk before anybody is told of them. It decides nothing by itself.
+/// All inputs go through one queue. They are handled in order, and the machine's outputs are performed before the next ones are taken: so
+/// rows are on disk before anybody learns of them. The driver decides nothing by itself.
 actor SyncDriver {
-    /// What surrounds a client. Simulations and tests bring their own.
+    /// The environment of a client. Simulations and tests have their own.
     struct Environment: Sendable {
         var url: URL
         var user: UserID
@@ -30,7 +30,7 @@ actor SyncDriver {
     var inputs: [Sync.Input] = []
     var isDraining = false
 
-    // Under way: each entry is removed by whoever finishes it.
+    // Work under way: each entry is removed where it finishes.
     var preparation: Task<SyncFiles, any Error>?
     var timers: [Sync.Timer: Task<Void, Never>] = [:]
     var outgoing: AsyncStream<TransportCommand>.Continuation?
@@ -38,7 +38,7 @@ actor SyncDriver {
     var tokenFetch: Task<Void, Never>?
     var lastInsert: Task<Void, any Error>?
 
-    // Who waits for what.
+    // The waiting callers.
     var lastToken: CallToken = 0
     var replies: [CallToken: CheckedContinuation<[UInt8], any Error>] = [:]
     var connecting: [CallToken: CheckedContinuation<Void, any Error>] = [:]

@@ -9,7 +9,7 @@ struct SyncFiles: Sendable {
 
     /// Opens both, off any actor.
     ///
-    /// - Throws: when the outbox can't be opened. A cache that can't be is replaced by one in memory: it only has to be fetched
+    /// - Throws: When the outbox can't be opened. A cache that can't be is replaced by one in memory: it only has to be fetched
     ///   again.
     @concurrent
     static func open(_ environment: SyncDriver.Environment) async throws -> SyncFiles {
@@ -29,7 +29,7 @@ struct SyncFiles: Sendable {
 
     /// A folder for each user and server, so that no account sees another's messages or sends them.
     ///
-    /// File systems limit a name to 255 bytes, and some don't tell upper from lower case, so the name is a readable beginning and a
+    /// File systems limit a name to 255 bytes, and some don't distinguish upper from lower case, so the name is a readable beginning and a
     /// hash.
     static func folderName(of user: UserID, at url: URL) -> String {
         let whole = "\(user.rawValue)@\(url.host() ?? ""):\(url.port ?? 0)"

@@ -7,7 +7,8 @@ struct Position: Hashable, Sendable {
     var cursor: Seq
     /// Cached messages are contiguous from this seq up to the cursor. 0 when there are no older ones.
     var windowStart: Seq
-    /// Messages that the channel had at the cursor, told to this client or not. Nil where that isn't followed, as in an ephemeral channel.
+    /// The number of messages that the channel had at the cursor, received by this client or not. Nil if that isn't followed, as in an
+    /// ephemeral channel.
     var messageCount: Int?
     /// Whether messages were sent that this client wasn't given, since the user might not read. The window ends before them: as soon as the
     /// user reads again, the channel is fetched afresh.
@@ -16,9 +17,9 @@ struct Position: Hashable, Sendable {
     /// Moves the cursor.
     ///
     /// - Parameters:
-    ///   - counters: the channel's, as they were told.
-    ///   - born: messages that came with it and are newer than the cursor was.
-    ///   - purged: messages up to where the cursor was that were deleted for good.
+    ///   - counters: The channel's, as received.
+    ///   - born: Messages that came with it and are newer than the cursor was.
+    ///   - purged: Messages up to where the cursor was that were deleted for good.
     mutating func advance(to seq: Seq, _ counters: ChannelCounters?, born: Int, purged: Int) {
         cursor = seq
         guard let messageCount else { return }
@@ -30,7 +31,7 @@ struct Position: Hashable, Sendable {
     }
 }
 
-/// What the machine starts from: the positions that the store holds.
+/// The machine's initial state: the positions in the store.
 struct SavedState: Hashable, Sendable {
     var epoch: String?
     var userCursor: Seq = 0
@@ -55,7 +56,7 @@ struct OutboxItem: Hashable, Sendable {
     var key: MessageKey { MessageKey(channel: operation.channel, clientId: operation.clientId) }
 }
 
-/// A change of the outbox that the machine asks for.
+/// A change of the outbox requested by the machine.
 enum OutboxWrite: Hashable, Sendable {
     case remove(MessageKey)
     case fail(MessageKey, RoostError)
@@ -66,7 +67,7 @@ enum OutboxWrite: Hashable, Sendable {
 typealias CallToken = Int64
 
 extension Sync {
-    /// A wait that the machine asks for. It comes back as ``Input/timer(_:)``.
+    /// A wait requested by the machine. It comes back as ``Input/timer(_:)``.
     enum Timer: Hashable, Sendable {
         case reconnect
         case token
@@ -82,17 +83,17 @@ extension Sync {
         case stop
         case token(String)
         case tokenFailed(String)
-        /// What a connection told; the number is that of the ``Output/open(_:)`` that began it.
+        /// An event of a connection; the number is that of the ``Output/open(_:)`` that began it.
         case transport(Int64, TransportEvent)
         case timer(Timer)
         case call(CallToken, any Operation)
         case cancel(CallToken)
         case loadOlder(CallToken, ChannelID, limit: Int)
-        /// A message that stands in the outbox on disk.
+        /// A message that is in the outbox on disk.
         case enqueued(OutboxItem)
         case retry(MessageKey)
         case discard(MessageKey)
-        /// Rows couldn't be stored. What is stored after all comes with it.
+        /// Rows couldn't be stored. Carries the state that is stored.
         case storeFailed(SavedState, String)
     }
 
@@ -109,7 +110,7 @@ extension Sync {
         case outbox(OutboxWrite)
         /// The frame that answers a call, or why there is none.
         case reply(CallToken, Result<[UInt8], RoostError>)
-        /// What became of a message of the outbox.
+        /// The outcome of a message of the outbox.
         case settled(MessageKey, Result<Message, RoostError>)
         case status(ConnectionStatus)
         case startTimer(Timer, Duration)

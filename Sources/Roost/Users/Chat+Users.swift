@@ -1,14 +1,14 @@
 public import RoostAPI
 
 extension Chat {
-    /// The user's own profile as the server has it.
+    /// Returns the user's own profile from the server.
     ///
     /// - Throws: `RoostError` as ``call(_:)`` does.
     public func me() async throws -> User { try await call(GetMe()) }
 
     /// Several users, in the order of their ids. Unknown ids are left out.
     ///
-    /// - Parameter ids: at most `Limits.usersPerCall`.
+    /// - Parameter ids: At most `Limits.usersPerCall`.
     /// - Throws: `RoostError` as ``call(_:)`` does.
     public func users(_ ids: [UserID]) async throws -> [User] {
         do {
@@ -30,7 +30,7 @@ extension Chat {
         try await call(UpdatePreferences(autoAcceptInvitations: accepts))
     }
 
-    /// Replaces what is given of the user's own profile. What is left out stays as it is.
+    /// Replaces the given fields of the user's own profile. Absent fields stay unchanged.
     ///
     /// - Throws: `RoostError` as ``call(_:)`` does.
     @discardableResult

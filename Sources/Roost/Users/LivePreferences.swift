@@ -1,7 +1,7 @@
 public import Observation
 public import RoostAPI
 
-/// What the user decided for themselves as a live object, the same on all of the user's devices.
+/// The user's preferences as a live object, the same on all of the user's devices.
 @MainActor @Observable
 public final class LivePreferences {
     /// Whether invitations make the user a member at once, without asking (SB-18). True until the user says otherwise.

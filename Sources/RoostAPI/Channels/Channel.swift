@@ -2,7 +2,7 @@
 public struct Channel: Hashable, Sendable {  // wire: nil is null
     public var channelId: ChannelID
     public var type: ChannelType
-    /// Whether it is the one channel of its set of members (SB-05). Ends when somebody is invited or leaves.
+    /// Whether it is the one channel of its set of members (SB-05). Ends when a user is invited or leaves.
     public var isDistinct: Bool = false
     /// Whether everyone finds and joins it without an invitation (SB-03).
     public var isPublic: Bool = false
@@ -21,11 +21,11 @@ public struct Channel: Hashable, Sendable {  // wire: nil is null
     public var metadata: JSONValue?
     /// Grows with each write of the metadata: 0 before the first.
     public var metadataVersion: Int = 0
-    /// Who wrote the metadata last.
+    /// The user who last wrote the metadata.
     public var metadataUpdatedBy: UserID?
     /// For search and filters (AM-06).
     public var tags: [String] = []
-    /// How the channel differs from its type; `null` where it doesn't.
+    /// The channel's differences from its type; `null` for none.
     public var policy: PolicyChanges?
     /// Whether ordinary members can't send until it is unfrozen (SB-21).
     public var isFrozen: Bool = false
@@ -125,14 +125,15 @@ extension Channel: WireWritable {
     }
 }
 
-/// What changes with every durable change of a channel, apart from its attributes: so that a message doesn't carry 100 kB of metadata.
+/// The values that change with every durable change of a channel, apart from its attributes: so that a message doesn't carry 100 kB of
+/// metadata.
 public struct ChannelCounters: Codable, Hashable, Sendable {
     /// The seq of the newest durable change.
     public var seq: Seq
     public var memberCount: Int
     /// Messages that the channel has, deleted ones included.
     public var messageCount: Int
-    /// The ordinal of the newest message that counts: how many such were ever sent (``Unread/counts(_:)``). It never falls.
+    /// The ordinal of the newest counting message: the number of such messages ever sent (``Unread/counts(_:)``). It never falls.
     public var ordinal: Int
     /// When the newest durable change was made (AM-10).
     public var lastActivity: Timestamp
@@ -254,15 +255,15 @@ extension Channel: Codable {
     }
 }
 
-/// A channel together with what it is to the caller: one row of a channel list.
+/// A channel as the caller sees it: one row of a channel list.
 public struct ChannelView: Codable, Hashable, Sendable {
     public var channel: Channel
     /// Absent when the caller isn't and never was a member.
     public var membership: Membership?
-    /// The caller's invitation while it waits for an answer.
+    /// The caller's pending invitation.
     public var invitation: Invitation?
     public var lastMessage: Message?
-    /// What the caller may do in the channel now (ledger §8.4), in the order of `Permission.allCases`.
+    /// The caller's current permissions in the channel (ledger §8.4), in the order of `Permission.allCases`.
     public var ownCapabilities: [Permission] = []
 
     // derived: init

@@ -1,9 +1,9 @@
 /// Creates a new channel. The caller becomes its owner and first member (D-17); a service token's channel has no owner until one is named.
 ///
-/// Where the type is distinct by itself, as a conversation is, or `isDistinct` asks for it: a channel with the same members is answered instead
-/// of a new one, and nothing is changed (AM-25, SB-05).
-/// - Throws: `already_exists` when the id is taken (AM-23), `not_found` for an unknown user among `users`, `kind_forbids` for what the type
-///   doesn't allow (AM-19), `member_limit`, `channel_limit`, `key_reused`.
+/// If the type is distinct, like a conversation, or `isDistinct` is set, an existing channel with the same members is returned unchanged
+/// instead of a new one (AM-25, SB-05).
+/// - Throws: `already_exists` when the id is taken (AM-23), `not_found` for an unknown user among `users`, `kind_forbids` for something
+///   that the type doesn't allow (AM-19), `member_limit`, `channel_limit`, `key_reused`.
 public struct CreateChannel: Operation, ChannelAttributes {
     public typealias Response = ChannelView
     public static let name = "channel.create"
@@ -25,7 +25,7 @@ public struct CreateChannel: Operation, ChannelAttributes {
     public var metadata: JSONValue?
     /// Members from the start, beside the caller, or invited, as the type says (AM-24, SB-07). Required for a conversation.
     public var users: [UserID]?
-    /// Those of the users who become operators (SB-10). They need not stand among `users`.
+    /// The users who become operators (SB-10). They needn't be among `users`.
     public var operators: [UserID]?
     public var isDistinct: Bool?
     /// Whether everyone finds and joins it. As the type says when left out.
@@ -34,7 +34,7 @@ public struct CreateChannel: Operation, ChannelAttributes {
     public var isEphemeral: Bool?
     /// How the channel differs from its type.
     public var policy: PolicyChanges?
-    /// Sent again with the same key within 24 hours, by the same caller: the channel that the first call created is answered (SB-12).
+    /// A repeat with the same key within 24 hours, by the same caller, gets the channel that the first call created (SB-12).
     public var idempotencyKey: String?
 
     // derived: init
@@ -91,10 +91,10 @@ public struct GetChannel: Operation {
     public func validate() throws(RoostError) { try channel.validate(field: "channel") }
 }
 
-/// Replaces what is given of a channel's attributes. What is left out stays as it is; an empty text takes a value away (AM-37, SB-11).
+/// Replaces the given attributes of a channel. Absent ones stay unchanged; an empty text removes a value (AM-37, SB-11).
 ///
-/// - Throws: `conflict_version` when `ifMetadataVersion` isn't the metadata's version; `already_exists` when another channel is the distinct one
-///   of the same members; `immutable_field` for what the type has fixed.
+/// - Throws: `conflict_version` when `ifMetadataVersion` isn't the metadata's version; `already_exists` when another channel is the
+///   distinct one of the same members; `immutable_field` for something that the type has fixed.
 public struct UpdateChannel: Operation, ChannelAttributes {
     public typealias Response = Channel
     public static let name = "channel.update"
@@ -112,11 +112,11 @@ public struct UpdateChannel: Operation, ChannelAttributes {
     public var tags: [String]?
     /// Replaces the whole object: the last writer wins (AM-36).
     public var metadata: JSONValue?
-    /// Writes the metadata only if this is still its version: for who doesn't want to overwrite what they haven't seen.
+    /// Writes the metadata only if this is still its version, so as not to overwrite changes that the caller hasn't seen.
     public var ifMetadataVersion: Int?
     public var isDistinct: Bool?
     public var isPublic: Bool?
-    /// Changes how the channel differs from its type, in what is given.
+    /// Changes the given parts of the channel's differences from its type.
     public var policy: PolicyChanges?
 
     // derived: init
@@ -164,7 +164,7 @@ public struct DeleteChannel: Operation {
     public func validate() throws(RoostError) { try channel.validate(field: "channel") }
 }
 
-/// What a channel can be given when it is created, and later.
+/// The attributes that a channel can be given at its creation, and later.
 protocol ChannelAttributes {
     var displayName: String? { get }
     var avatarFileId: String? { get }

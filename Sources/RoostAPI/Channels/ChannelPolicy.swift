@@ -1,16 +1,16 @@
-/// What a channel's type decides: who finds, joins, reads, writes and moderates, and which limits hold (ledger §8.2).
+/// The rules of a channel's type: who finds, joins, reads, writes and moderates, and which limits hold (ledger §8.2).
 ///
 /// No code asks for a type by name; it asks the policy. It is sent to clients as the `config` of a watched channel (ST-05) and by
-/// `type.list`. A channel may differ from its type where the policy isn't fixed: see ``PolicyChanges``.
+/// `type.list`. A channel may differ from its type in everything that isn't fixed: see ``PolicyChanges``.
 public struct ChannelPolicy: Codable, Hashable, Sendable {
     /// Who may do something in the channels of a type.
     public enum Audience: String, Codable, CaseIterable, Sendable, WireEnumeration {
         case everyone
-        /// Members, who holds an invitation, and admins. For joining.
+        /// Members, users with an invitation, and admins. For joining.
         case invited
         /// Members and admins.
         case members
-        /// Members alone: admins neither see nor do it (AM-17).
+        /// Only members: admins neither see it nor do it (AM-17).
         case membersOnly
         /// Members whose role grants it, the app's moderators and admins.
         case operators
@@ -22,13 +22,13 @@ public struct ChannelPolicy: Codable, Hashable, Sendable {
 
     /// How the users named at a channel's creation come in (ledger §8.6).
     public enum Entry: String, Codable, CaseIterable, Sendable, WireEnumeration {
-        /// They are members at once (AM-24).
+        /// They become members at once (AM-24).
         case added
-        /// They are invited, which makes members of all who accept automatically (SB-07, SB-18).
+        /// They are invited; those who accept automatically become members (SB-07, SB-18).
         case invited
     }
 
-    /// Who learns of an invitation and of how it ends, beside the two whom it concerns (D-36, ledger §8.10.7).
+    /// Who learns of an invitation and its outcome, besides inviter and invited (D-36, ledger §8.10.7).
     public enum InvitationAudience: String, Codable, CaseIterable, Sendable, WireEnumeration {
         case members
         case concerned
@@ -69,9 +69,9 @@ public struct ChannelPolicy: Codable, Hashable, Sendable {
     public var distinct: Distinctness
     /// Whether a channel may be created whose messages aren't stored (SB-04).
     public var allowsEphemeral: Bool
-    /// Members at most, unless a channel sets another number; never above `Limits.membersPerChannel`.
+    /// The most members, unless a channel sets another number; never above `Limits.membersPerChannel`.
     public var maxMembers: Int
-    /// What no channel of the type may have otherwise.
+    /// The rules in which no channel may differ from the type.
     public var fixed: [PolicyName]
 
     /// The policy of a preset; nil for an operator's own type and for one that doesn't exist.
@@ -87,7 +87,7 @@ extension ChannelPolicy {
         fixed = try values.decode([PolicyName].self, forKey: PolicyKnob.Key(stringValue: "fixed"))
     }
 
-    /// Any policy, for what is about to be replaced.
+    /// The values of rules that aren't given; ``init(from:)`` replaces all of them.
     static let base = presets[0]
 }
 

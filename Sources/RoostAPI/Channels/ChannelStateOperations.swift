@@ -51,7 +51,7 @@ public struct SilenceChannel: Operation {
     }
 }
 
-/// Ends a silence (AM-07). Ending one that isn't there changes nothing.
+/// Ends a silence (AM-07). Does nothing if there is none.
 public struct UnsilenceChannel: Operation {
     public typealias Response = Channel
     public static let name = "channel.unsilence"
@@ -66,9 +66,9 @@ public struct UnsilenceChannel: Operation {
     public func validate() throws(RoostError) { try channel.validate(field: "channel") }
 }
 
-/// Sets a channel's rate limit: how many messages of a window of time are delivered (AM-08, X-07).
+/// Sets a channel's rate limit: how many messages are delivered per window of time (AM-08, X-07).
 ///
-/// It is state that every observer sees; delivering by it comes with the moderation tools.
+/// So far it is only state that every observer sees; the moderation tools will enforce it.
 public struct SetRateLimit: Operation {
     public typealias Response = Channel
     public static let name = "channel.setRateLimit"
@@ -107,7 +107,7 @@ public struct SetRateLimit: Operation {
     }
 }
 
-/// Removes a channel's rate limit. Removing one that isn't there changes nothing.
+/// Removes a channel's rate limit. Does nothing if there is none.
 public struct RemoveRateLimit: Operation {
     public typealias Response = Channel
     public static let name = "channel.removeRateLimit"

@@ -1,13 +1,13 @@
 /// The name of a channel's policy. Types are rows of a table, not subclasses: see ``ChannelPolicy``.
 ///
-/// Beside the presets an operator has types of their own: 1 to 64 characters of `a-z`, `0-9`, `-` and `_`.
+/// Besides the presets an operator can have types of their own: 1 to 64 characters of `a-z`, `0-9`, `-` and `_`.
 public struct ChannelType: WireString {
     public let rawValue: String
     public init(rawValue: String) { self.rawValue = rawValue }
 
     /// An open channel that anyone may find and join: the default kind (AM-14).
     public static let community = ChannelType(rawValue: "community")
-    /// As `community`, but found by its members only; who knows the id may join (AM-15, D-33).
+    /// Like `community`, but found by its members only; anyone who knows the id may join (AM-15, D-33).
     public static let live = ChannelType(rawValue: "live")
     /// Admins write, everyone reads along (AM-16).
     public static let broadcast = ChannelType(rawValue: "broadcast")
@@ -26,6 +26,6 @@ public struct ChannelType: WireString {
     public static var schema: Schema { .string(maxLength: Limits.typeNameLength, pattern: Limits.namePattern) }
     public static var schemaExample: ChannelType { .community }
 
-    /// Throws `invalid_argument` with the field's name when the text can't be a type's name.
+    /// Throws `invalid_argument` with the field's name if the text can't be a type's name.
     public func validate(field: String) throws(RoostError) { try Limits.check(name: rawValue, field: field) }
 }

@@ -1,10 +1,9 @@
 import Foundation
 
-/// How names are found by a part of them and put in order, the same in the server's queries and in the lists of the SDK (MN-14,
-///
+/// The keys by which names are searched and sorted, the same in the server's queries and in the SDK's lists (MN-14, X-21).
 package enum NameKey {
-    /// A name as it is compared, without regard to case, diacritics and width: each letter written in one way, since a database
-    /// compares bytes; and short enough to stand in a cursor.
+    /// Returns a name's key, without regard to case, diacritics and width: each letter has one form, since a database compares bytes; and
+    /// the key is short enough for a cursor.
     package static func of(_ name: String?) -> String {
         guard let name else { return "" }
         let folded = name.folding(options: [.caseInsensitive, .diacriticInsensitive, .widthInsensitive], locale: nil)
@@ -21,10 +20,10 @@ package enum NameKey {
         return key.trimmingCharacters(in: .whitespacesAndNewlines)
     }
 
-    /// Bytes of a key: four for each character of the longest name.
+    /// The most bytes of a key: four for each character of the longest name.
     private static let sizeBytes = Limits.displayNameLength * 4
 
-    /// Whether a name's key holds a part's key: one of one or two letters at the beginning of a word, a longer one in any place.
+    /// Returns whether a name's key contains a part's key: one of one or two letters at the beginning of a word, a longer one anywhere.
     package static func holds(_ part: String, in key: String) -> Bool {
         part.count > 2 ? key.range(of: part, options: .literal) != nil : words(of: key).contains { $0.hasPrefix(part) }
     }
@@ -33,7 +32,7 @@ package enum NameKey {
 }
 
 extension String {
-    /// The text with letters that Unicode doesn't take apart, such as `ø`, in the basic letters that people type for them.
+    /// The text with basic letters in place of those that Unicode doesn't decompose, such as `ø`.
     fileprivate var plainLetters: String {
         guard unicodeScalars.contains(where: { Self.plain[$0] != nil }) else { return self }
         var result = ""

@@ -1,12 +1,12 @@
-/// What differs from a policy: for one channel from its type, or for an operator's own type from the one that it is based on.
-/// What is left out stays.
+/// Differences from a policy: a channel's from its type, or an operator's own type's from the one that it is based on. Absent rules stay
+/// unchanged.
 ///
-/// It has a property for each of a policy's, which is nil until it is given:
+/// It has a property for each of a policy's, which is nil until it is set:
 ///
 ///     create.policy = PolicyChanges(send: .operators)
 @dynamicMemberLookup
 public struct PolicyChanges: Hashable, Sendable {
-    /// What is given. What isn't stands as in the first preset, so that equal changes are equal values.
+    /// The given values. All others are those of the first preset, so that equal changes are equal values.
     private var values = ChannelPolicy.base
     private var given: Set<PolicyName> = []
 
@@ -26,7 +26,7 @@ public struct PolicyChanges: Hashable, Sendable {
         (self.allowsEphemeral, self.maxMembers) = (allowsEphemeral, maxMembers)
     }
 
-    /// What is given for one of the things that a policy decides; nil when it stays as it is.
+    /// The given value of a rule; nil if it stays unchanged.
     public subscript<Value: PolicyValue>(dynamicMember path: WritableKeyPath<ChannelPolicy, Value>) -> Value? {
         get { PolicyKnob.named(path).map(given.contains) == true ? values[keyPath: path] : nil }
         set {
@@ -36,12 +36,12 @@ public struct PolicyChanges: Hashable, Sendable {
         }
     }
 
-    /// What makes a channel public: everyone finds and joins it (SB-03).
+    /// The changes that make a channel public: everyone finds and joins it (SB-03).
     public static let isPublic = PolicyChanges(discovery: .everyone, join: .everyone)
-    /// What makes a channel private: members find it, and an invitation is the way in (SB-03).
+    /// The changes that make a channel private: only members find it, and joining takes an invitation (SB-03).
     public static let isPrivate = PolicyChanges(discovery: .members, join: .invited)
 
-    /// The names of what is given.
+    /// The names of the given rules.
     public var names: [PolicyName] { PolicyName.allCases.filter(given.contains) }
 
     /// Throws when a number is outside its limits.
@@ -53,7 +53,7 @@ public struct PolicyChanges: Hashable, Sendable {
         }
     }
 
-    /// Throws `immutable_field` when a channel of a type may not differ in this, and `invalid_argument` when only types decide it.
+    /// Throws `immutable_field` if a channel of a type may not differ in this, and `invalid_argument` if only types decide it.
     public func validate(forChannelOf policy: ChannelPolicy, field: String) throws(RoostError) {
         for name in names {
             if name.knob.isDecidedByType {
@@ -67,7 +67,7 @@ public struct PolicyChanges: Hashable, Sendable {
         }
     }
 
-    /// These changes, and others over them.
+    /// Returns these changes with newer ones applied.
     public func merging(_ newer: PolicyChanges) -> PolicyChanges {
         var merged = self
         merged.values = merged.values.applying(newer)
@@ -81,7 +81,7 @@ public struct PolicyChanges: Hashable, Sendable {
 }
 
 extension ChannelPolicy {
-    /// The policy with changes applied.
+    /// Returns the policy with changes applied.
     public func applying(_ changes: PolicyChanges) -> ChannelPolicy {
         var policy = self
         changes.apply(to: &policy)

@@ -1,12 +1,12 @@
-/// The names of what a policy decides.
+/// The names of a policy's rules.
 public enum PolicyName: String, Codable, CaseIterable, Sendable, WireEnumeration {
     case create, discovery, join, leave, add, invite, remove, read, send, update, updatePolicy, moderate, delete
     case usersAtCreation, invitationAudience, distinct, allowsEphemeral, maxMembers
 }
 
 extension PolicyName {
-    /// The table: for each name the property of ``ChannelPolicy`` that it stands for. Reading, writing, changing and comparing policies go
-    /// through it, so that what a policy decides is named here and as a property, and in no other list.
+    /// The table: the property of ``ChannelPolicy`` for each name. Reading, writing, changing and comparing policies go through it, so a
+    /// new rule is a property, a name, a row here and a parameter of ``PolicyChanges``.
     private var row: PolicyKnob {
         switch self {
         case .create: PolicyKnob(self, \.create, isDecidedByType: true)
@@ -19,7 +19,7 @@ extension PolicyName {
         case .read: PolicyKnob(self, \.read)
         case .send: PolicyKnob(self, \.send)
         case .update: PolicyKnob(self, \.update)
-        // A policy that was written before this existed leaves it to those whom it leaves changes of attributes to.
+        // A policy stored before this rule existed gives it to operators, or to nobody if nobody may change attributes.
         case .updatePolicy:
             PolicyKnob(self, \.updatePolicy, isDecidedByType: true, whenAbsent: { $0.update == .nobody ? .nobody : .operators })
         case .moderate: PolicyKnob(self, \.moderate)
@@ -47,16 +47,16 @@ extension ChannelPolicy.Distinctness: PolicyValue {}
 extension Bool: PolicyValue {}
 extension Int: PolicyValue {}
 
-/// One of the things that a policy decides, whatever the type of its values.
+/// One rule of a policy, whatever the type of its values.
 package struct PolicyKnob: Sendable {
     package let name: PolicyName
-    /// Whether only a type decides it, not a channel: what matters at its creation, whom pending invitations were told to, and who may change all
-    /// this.
+    /// Whether only a type decides it, not a channel: rules about a channel's creation, about who learns of invitations, and about who may
+    /// change the policy.
     package let isDecidedByType: Bool
     package let path: any PartialKeyPath<ChannelPolicy> & Sendable
     let copy: @Sendable (_ from: ChannelPolicy, _ to: inout ChannelPolicy) -> Void
     let decode: @Sendable (KeyedDecodingContainer<Key>, _ to: inout ChannelPolicy) throws -> Void
-    /// Tells whether it was there.
+    /// Returns whether the value was present.
     let decodeIfPresent: @Sendable (KeyedDecodingContainer<Key>, _ to: inout ChannelPolicy) throws -> Bool
     let encode: @Sendable (_ from: ChannelPolicy, inout KeyedEncodingContainer<Key>) throws -> Void
     let write: @Sendable (_ from: ChannelPolicy, inout JSONBytes) -> Void
@@ -90,7 +90,7 @@ package struct PolicyKnob: Sendable {
         }
     }
 
-    /// The name of what a property of a policy decides.
+    /// Returns the name of a policy's property.
     static func named(_ path: PartialKeyPath<ChannelPolicy>) -> PolicyName? { PolicyName.allCases.first { $0.knob.path == path } }
 
     struct Key: CodingKey {

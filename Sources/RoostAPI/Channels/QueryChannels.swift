@@ -1,10 +1,10 @@
-/// Channels by filters, sorted and paged: the caller's own, or all that the caller may find (R09, AM-32, AM-33, SB-23, ST-09).
+/// Returns channels by filters, sorted and paged: the caller's own, or all that the caller may find (R09, AM-32, AM-33, SB-23, ST-09).
 ///
-/// All filters that are given hold together. A page is a keyset: it begins after the row on which the page before ended, so that rows which
-/// move in between are neither skipped nor shown twice unless they move across that place; a live list follows the events for those.
+/// All given filters apply together. Pages use a keyset: each begins after the last row of the page before, so that rows that move in
+/// between are neither skipped nor shown twice unless they move across that place; a live list follows the events for those.
 ///
-/// With `membership` other than `member`, a page can hold fewer rows than asked for, even none, and yet have a `nextCursor`: the query has then
-/// come as far as one call goes.
+/// With `membership` other than `member`, a page can hold fewer rows than requested, even none, and still have a `nextCursor`: one call
+/// only searches so far.
 /// - Throws: `invalid_argument` for a cursor of another query, and for filters and sorts that need a membership.
 public struct QueryChannels: Operation {
     public typealias Response = Page<ChannelView>
@@ -26,8 +26,8 @@ public struct QueryChannels: Operation {
     public var excludingTags: [String]?
     /// Only these custom types, at most 20.
     public var customTypes: [String]?
-    /// Only channels whose name holds this, without regard to case and diacritics; 1 to 128 characters. One or two letters match the beginning of a
-    /// word.
+    /// Only channels whose name contains this, without regard to case and diacritics; 1 to 128 characters. One or two letters match the
+    /// beginning of a word.
     public var nameContains: String?
     /// Only public, or only private channels.
     public var isPublic: Bool?
@@ -128,7 +128,7 @@ public struct QueryChannels: Operation {
         try validateMembership()
     }
 
-    /// What concerns the caller's own row needs one.
+    /// Filters on the caller's own row need a membership.
     private func validateMembership() throws(RoostError) {
         guard (membership ?? .member) != .member else { return }
         let needing: [(String, Bool)] = [
@@ -141,19 +141,19 @@ public struct QueryChannels: Operation {
         }
     }
 
-    /// The sort that holds when none is asked for.
+    /// The sort, or the default one.
     public var effectiveSort: ChannelSort { sort ?? ((membership ?? .member) == .member ? .lastMessage : .created) }
-    /// The direction that holds when none is asked for: that of the sort.
+    /// The direction, or the sort's usual one.
     public var effectiveOrder: SortDirection { order ?? effectiveSort.usualOrder }
 }
 
-/// Which channels a query looks at (AM-33).
+/// The channels that a query searches (AM-33).
 public enum MembershipFilter: String, Codable, CaseIterable, Sendable, WireEnumeration {
     /// The caller's own.
     case member
     /// All that the caller may find.
     case all
-    /// Those that the caller may find and isn't a member of.
+    /// All that the caller may find and isn't a member of.
     case notMember
 }
 
@@ -168,12 +168,12 @@ public enum HiddenFilter: String, Codable, CaseIterable, Sendable, WireEnumerati
     case all
 }
 
-/// Whether all of some users count, or one is enough (SB-32).
+/// Whether all users have to match, or one is enough (SB-32).
 public enum UserMatch: String, Codable, CaseIterable, Sendable, WireEnumeration {
     case all, any
 }
 
-/// What a list of channels is sorted by. Each key has a usual direction, which ``QueryChannels/order`` can turn round.
+/// The sort key of a list of channels. Each has a usual direction, which ``QueryChannels/order`` can reverse.
 public enum ChannelSort: String, Codable, CaseIterable, Sendable, WireEnumeration {
     /// The newest message first; a channel without messages by its creation.
     case lastMessage
@@ -186,7 +186,7 @@ public enum ChannelSort: String, Codable, CaseIterable, Sendable, WireEnumeratio
     /// Channels with unread messages first, among each the newest message first.
     case unreadFirst
 
-    /// The direction in which the key sorts unless another is asked for.
+    /// The direction in which the key sorts by default.
     public var usualOrder: SortDirection { self == .name ? .ascending : .descending }
 }
 

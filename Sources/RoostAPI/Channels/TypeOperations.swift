@@ -12,8 +12,8 @@ public struct ListChannelTypes: Operation {
     public func validate() throws(RoostError) {}
 }
 
-/// Creates a channel type of one's own, or replaces one. It holds at once for all channels of the type; connected clients learn what they may do
-/// by it with the next state of a channel that they get.
+/// Creates or replaces a channel type of the app's own. It applies at once to all channels of the type; connected clients learn their new
+/// capabilities with the next state of a channel that they get.
 ///
 /// - Throws: `immutable_field` for the name of a preset, `not_found` with the field `basedOn`, `limit_exceeded` for the 51st type.
 public struct PutChannelType: Operation {
@@ -25,7 +25,7 @@ public struct PutChannelType: Operation {
     public static let summary = "Create or replace a channel type of one's own. For admins."
 
     public var type: ChannelType
-    /// The preset whose policy holds where `policy` says nothing; `community` when left out.
+    /// The preset that provides the rules absent from `policy`; `community` when left out.
     public var basedOn: ChannelType?
     public var policy: PolicyChanges?
 
@@ -43,7 +43,7 @@ public struct PutChannelType: Operation {
     }
 }
 
-/// Deletes a channel type of one's own. Deleting one that isn't there changes nothing.
+/// Deletes a channel type of the app's own. Does nothing if it doesn't exist.
 ///
 /// - Throws: `immutable_field` for a preset, and for a type that channels have.
 public struct DeleteChannelType: Operation {

@@ -4,24 +4,24 @@ public struct ChannelRole: WireString {
     public init(rawValue: String) { self.rawValue = rawValue }
 
     public static let member = ChannelRole(rawValue: "member")
-    /// Who keeps order in a channel (SB-22).
+    /// The moderator of a channel (SB-22).
     public static let `operator` = ChannelRole(rawValue: "operator")
-    /// Who created the channel (D-17).
+    /// The creator of a channel (D-17), or a later owner.
     public static let owner = ChannelRole(rawValue: "owner")
 
     public static var schema: Schema { .string(maxLength: Limits.typeNameLength, pattern: Limits.namePattern) }
     public static var schemaExample: ChannelRole { .member }
 
-    /// Throws `invalid_argument` with the field's name when the text can't be a role's name.
+    /// Throws `invalid_argument` with the field's name if the text can't be a role's name.
     public func validate(field: String) throws(RoostError) { try Limits.check(name: rawValue, field: field) }
 }
 
-/// What a role may do in a channel beyond what the channel's type gives to all its members.
+/// A role's permissions in a channel beyond those that the channel's type gives to all members.
 public struct RoleDefinition: Codable, Hashable, Sendable {
     public var role: ChannelRole
     /// A member may remove members of a lower rank, and give roles up to their own: 0 for members, 50 for operators, 100 for owners.
     public var rank: Int
-    /// What is granted where the type leaves it to operators. In the order of `Permission.allCases`.
+    /// The permissions granted where the type leaves them to operators. In the order of `Permission.allCases`.
     public var permissions: [Permission]
 
     // derived: init

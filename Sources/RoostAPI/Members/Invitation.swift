@@ -1,17 +1,17 @@
-/// An invitation of one user into one channel (ledger §8.3). There is at most one for each pair: inviting again begins it anew.
+/// An invitation of one user to one channel (ledger §8.3). There is one for each inviter, user and channel: inviting again renews it.
 public struct Invitation: Codable, Hashable, Sendable {
     public var channelId: ChannelID
-    /// Who is invited.
+    /// The invited user.
     public var userId: UserID
-    /// Who invited.
+    /// The user who invited.
     public var inviter: UserID
-    /// What the inviter wrote to it (EM-24).
+    /// The inviter's text (EM-24).
     public var welcome: String?
     public var state: InvitationState
     public var invitedAt: Timestamp
     /// When it was accepted, declined or withdrawn.
     public var endedAt: Timestamp?
-    /// Grows with each change of the invitation: of two versions the one with the higher is newer.
+    /// Grows with each change of the invitation: of two versions the higher one is newer.
     public var revision: Int
 
     // derived: init
@@ -46,12 +46,12 @@ extension Invitation: WireWritable {
     }
 }
 
-/// What became of an invitation.
+/// The state of an invitation.
 public enum InvitationState: String, Codable, CaseIterable, Sendable, WireEnumeration {
     case pending, accepted, declined, withdrawn
 }
 
-/// An invitation with the channel that it leads to, as far as the invited may see it: its summary, no messages.
+/// An invitation with its channel, as far as the invited user may see it: a summary without messages.
 public struct InvitationEntry: Codable, Hashable, Sendable {
     public var invitation: Invitation
     public var channel: Channel

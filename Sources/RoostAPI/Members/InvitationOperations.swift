@@ -1,7 +1,7 @@
-/// Invites users, with a result for each (SB-13, EM-24, AM-42). Who accepts invitations automatically (SB-18) is a member at once.
+/// Invites users, with a result for each (SB-13, EM-24, AM-42). Users who accept invitations automatically (SB-18) become members at once.
 ///
 /// A user who can't be invited is reported and the others are invited: `already_member`, `already_invited`, `auto_declined`; refused for
-/// `not_found`, `banned`, `member_limit` and `limit_exceeded`. A distinct channel isn't distinct any more once somebody new is invited (SB-05).
+/// `not_found`, `banned`, `member_limit` and `limit_exceeded`. A distinct channel is no longer distinct once a new user is invited (SB-05).
 /// - Throws: `not_member` (SB-13), `kind_forbids` for a conversation, `not_permitted`.
 public struct InviteMembers: Operation {
     public typealias Response = MemberResults
@@ -33,7 +33,7 @@ public struct InviteMembers: Operation {
 
 /// Accepts the caller's invitation and makes the caller a member (SB-15, EM-25). Accepting again as a member changes nothing.
 ///
-/// - Throws: `not_invited`; `member_limit` and `channel_limit`, which are looked at again.
+/// - Throws: `not_invited`; `member_limit` and `channel_limit`, which are checked again.
 public struct AcceptInvitation: Operation {
     public typealias Response = ChannelView
     public static let name = "invitation.accept"
@@ -48,7 +48,7 @@ public struct AcceptInvitation: Operation {
     public func validate() throws(RoostError) { try channel.validate(field: "channel") }
 }
 
-/// Declines the caller's invitation: it takes another to come in (SB-16, EM-26).
+/// Declines the caller's invitation: joining then takes another one (SB-16, EM-26).
 ///
 /// - Throws: `not_invited`, also the second time (ledger §8.3).
 public struct DeclineInvitation: Operation {
@@ -65,7 +65,7 @@ public struct DeclineInvitation: Operation {
     public func validate() throws(RoostError) { try channel.validate(field: "channel") }
 }
 
-/// Takes invitations back: one's own, or anyone's for who may remove members. The answer tells of each.
+/// Withdraws invitations: the caller's own, or anyone's if the caller may remove members. The answer has a result for each.
 public struct WithdrawInvitations: Operation {
     public typealias Response = MemberResults
     public static let name = "invitation.withdraw"
@@ -90,7 +90,7 @@ public struct WithdrawInvitations: Operation {
     }
 }
 
-/// The invitations into a channel that nobody has answered yet, the newest first. For its members.
+/// Returns the pending invitations to a channel, the newest first. For its members.
 public struct ListInvitations: Operation {
     public typealias Response = Page<Invitation>
     public static let name = "invitation.list"
@@ -118,7 +118,7 @@ public struct ListInvitations: Operation {
     }
 }
 
-/// The caller's own invitations that wait for an answer, the newest first, each with its channel's summary.
+/// Returns the caller's own pending invitations, the newest first, each with its channel's summary.
 public struct ListMyInvitations: Operation {
     public typealias Response = Page<InvitationEntry>
     public static let name = "invitation.mine"

@@ -4,14 +4,14 @@ extension Member: StreamRow {
     package var stamp: Int64 { changeSeq }
 }
 
-/// Only on the stream of the member, and in the member's own changes.
+/// Only on the member's own stream, and in the member's own changes.
 extension Membership: StreamRow {
     package static let kind = "memberships"
     package var key: String { channelId.rawValue }
     package var stamp: Int64 { userSeq }
 }
 
-/// On the streams of who was invited and who invited, and on the channel's where its members hear of invitations.
+/// On the streams of inviter and invited, and on the channel's if its members get invitations.
 extension Invitation: StreamRow {
     package static let kind = "invitations"
     /// Identifiers hold no line breaks.
@@ -20,19 +20,19 @@ extension Invitation: StreamRow {
 }
 
 extension Rows {
-    /// Members of the channel whose stream it is that changed; nil for none.
+    /// Changed members of the stream's channel; nil for none.
     public var members: [Member]? {
         get { self[Member.self] }
         set { self[Member.self] = newValue }
     }
 
-    /// The caller's own memberships that changed; nil for none.
+    /// The caller's own changed memberships; nil for none.
     public var memberships: [Membership]? {
         get { self[Membership.self] }
         set { self[Membership.self] = newValue }
     }
 
-    /// Invitations that changed; nil for none.
+    /// Changed invitations; nil for none.
     public var invitations: [Invitation]? {
         get { self[Invitation.self] }
         set { self[Invitation.self] = newValue }

@@ -1,11 +1,11 @@
-/// What a user is in one channel, as every other member sees it.
+/// A user's membership in one channel, as every other member sees it.
 public struct Member: Codable, Hashable, Sendable {
     public var userId: UserID
     public var role: ChannelRole
     public var state: MembershipState
     /// When the user last became a member.
     public var joinedAt: Timestamp
-    /// The channel's seq at which the present stay began: what orders members by when they came, since clocks don't.
+    /// The channel's seq at which the current membership began. It orders members by when they joined, which clocks can't.
     public var joinedSeq: Seq
     /// The seq of the newest change of this row in the channel's stream.
     public var changeSeq: Seq
@@ -35,41 +35,41 @@ extension Member: WireWritable {
     }
 }
 
-/// Where a user stands towards a channel (ledger §8.3). An invitation is a row of its own: see ``Invitation``.
+/// A user's state in a channel (ledger §8.3). An invitation is a row of its own: see ``Invitation``.
 public enum MembershipState: String, Codable, CaseIterable, Sendable, WireEnumeration {
     case member
-    /// Was a member and isn't any more. Such rows stay, so that who was away learns of it.
+    /// Was a member and no longer is. Such rows are kept, so that clients that were offline learn of it.
     case none
 }
 
-/// The caller's own membership in one channel, with what nobody else sees: how far they have read, whether they hid the channel.
+/// The caller's own membership in one channel, with fields that nobody else sees: how far they have read, whether they hid the channel.
 public struct Membership: Codable, Hashable, Sendable {
     public var channelId: ChannelID
     public var role: ChannelRole
     public var state: MembershipState
     public var joinedAt: Timestamp
-    /// The channel's seq at which this stay began. Who followed the channel before, and not up to here, begins it anew.
+    /// The channel's seq at which the current membership began. A client whose position is before this seq must fetch the channel again.
     public var joinedSeq: Seq
     /// The channel's seq up to which the caller has read.
     public var readSeq: Seq
-    /// The messages of the channel that don't count as unread for the caller: those up to `readSeq`, and after it the caller's own and what was
+    /// The number of counting messages that aren't unread for the caller: those up to `readSeq`, and after it the caller's own and those
     /// deleted for good.
     public var readCount: Int
     public var lastReadAt: Timestamp?
-    /// Messages up to this seq are not for the caller: sent before joining where history is hidden, or concealed by hiding (SB-14, SB-26).
+    /// Messages up to this seq are hidden from the caller: sent before joining if history is hidden, or concealed by hiding (SB-14, SB-26).
     public var historyFloor: Seq = 0
-    /// As the caller left it. Whether the channel is hidden now: ``Membership/visibility(in:)``.
+    /// The state that the caller set. Whether the channel is hidden now: ``Membership/visibility(in:)``.
     public var hiddenState: HiddenState = .unhidden
-    /// The channel's `ordinal` when it was hidden: a message after that which counts brings it back, where that is allowed.
+    /// The channel's `ordinal` when it was hidden: a later counting message brings it back, if that is allowed.
     public var hiddenOrdinal: Int = 0
     /// Until when the caller may not send here.
     public var mutedUntil: Timestamp?
     /// Until when the caller is banned from the channel (AM-31).
     public var bannedUntil: Timestamp?
-    /// The channel's seq at which this was so. `readCount` holds the caller's own messages up to it, so that it doesn't matter whether an
-    /// event of the channel or one of the user's stream comes first.
+    /// The channel's seq at which this row was valid. `readCount` includes the caller's own messages up to it, so it doesn't matter whether
+    /// an event of the channel or of the user's stream comes first.
     public var channelSeq: Seq
-    /// The seq of this row's newest change in the caller's own stream: of two versions the one with the higher is newer.
+    /// The seq of this row's newest change in the caller's own stream: of two versions the higher one is newer.
     public var userSeq: Seq
 
     // derived: init
@@ -95,7 +95,7 @@ public struct Membership: Codable, Hashable, Sendable {
         self.userSeq = userSeq
     }
 
-    /// Whether the channel is hidden as of some counters: a newer message brings back one that was hidden until then (SB-27, D-32).
+    /// Returns whether the channel is hidden at these counters: a newer message brings back one that was hidden until then (SB-27, D-32).
     public func visibility(in counters: ChannelCounters) -> HiddenState {
         hiddenState == .hiddenAllowAutoUnhide && counters.ordinal > hiddenOrdinal ? .unhidden : hiddenState
     }
@@ -133,16 +133,16 @@ public enum HiddenState: String, Codable, CaseIterable, Sendable, WireEnumeratio
     case hiddenPreventAutoUnhide
 }
 
-/// A row of a member list: the member, who that is, and whether they are connected (SB-22, R15).
+/// A row of a member list: the member, the user, and whether they are connected (SB-22, R15).
 public struct MemberEntry: Codable, Hashable, Sendable {
     public var member: Member
     /// Nil for a user who doesn't exist any more.
     public var user: User?
     /// Whether the user has a connection at this moment.
     public var isOnline: Bool
-    /// Until when the member may not send. Only for who may list the muted.
+    /// Until when the member may not send. Only for callers with `member.listMuted`.
     public var mutedUntil: Timestamp?
-    /// Until when the user is banned. Only for who may list the banned.
+    /// Until when the user is banned. Only for callers with `member.listBanned`.
     public var bannedUntil: Timestamp?
 
     // derived: init

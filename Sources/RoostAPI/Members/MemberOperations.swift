@@ -1,4 +1,4 @@
-/// Joins a channel. Joining one that the caller is a member of changes nothing and answers the same (AM-26). Who is invited accepts by it.
+/// Joins a channel. Joining one that the caller is a member of changes nothing and answers the same (AM-26). Joining accepts an invitation.
 ///
 /// - Throws: `invite_required` for a private channel, `banned` with the end of the ban, `member_limit`, `channel_limit`, `kind_forbids`.
 public struct JoinChannel: Operation {
@@ -15,11 +15,11 @@ public struct JoinChannel: Operation {
     public func validate() throws(RoostError) { try channel.validate(field: "channel") }
 }
 
-/// Leaves a channel (AM-41). Leaving one that the caller isn't a member of changes nothing. A distinct channel isn't distinct any more
-/// after it (SB-05).
+/// Leaves a channel (AM-41). Leaving one that the caller isn't a member of changes nothing. A distinct channel is no longer distinct
+/// afterwards (SB-05).
 ///
-/// - Throws: `kind_forbids` for a conversation (AM-18); `not_found` for a channel that the caller may not know of, as a private one is to who
-///   has left it.
+/// - Throws: `kind_forbids` for a conversation (AM-18); `not_found` for a channel that the caller may not know of, like a private one after
+///   leaving it.
 public struct LeaveChannel: Operation {
     public typealias Response = Done
     public static let name = "member.leave"
@@ -34,7 +34,7 @@ public struct LeaveChannel: Operation {
     public func validate() throws(RoostError) { try channel.validate(field: "channel") }
 }
 
-/// Makes users members at once, without asking them (AM-40). One change of the channel for all of them; the answer tells of each.
+/// Makes users members at once, without asking them (AM-40). One change of the channel for all of them; the answer has a result for each.
 ///
 /// A user who can't be added is reported and the others are added: `already_member`, `not_found`, `banned`, `member_limit`, `channel_limit`.
 /// - Throws: `kind_forbids` for a conversation (AM-18), `not_permitted`.
@@ -65,7 +65,7 @@ public struct AddMembers: Operation {
     }
 }
 
-/// Ends the membership of users with a lower role than the caller's (AM-40, R13). The answer tells of each.
+/// Ends the membership of users with a lower role than the caller's (AM-40, R13). The answer has a result for each.
 ///
 /// - Throws: `kind_forbids` for a conversation (AM-18), `not_permitted`.
 public struct RemoveMembers: Operation {
@@ -126,16 +126,16 @@ public struct SetMemberRole: Operation {
     }
 }
 
-/// What an operation on several users did for each of them, in the order in which they were given.
+/// The results of an operation on several users, in the order given.
 public struct MemberResults: Codable, Hashable, Sendable {
     public var results: [MemberResult]
     // derived: init
     public init(results: [MemberResult]) { self.results = results }
 }
 
-/// What was done for one user.
+/// The result for one user.
 public struct MemberResult: Codable, Hashable, Sendable {
-    /// What became of it. Those that begin with `already` or `not` changed nothing.
+    /// The outcome. Those that begin with `already` or `not` changed nothing.
     public enum Outcome: String, Codable, CaseIterable, Sendable, WireEnumeration {
         case added, removed, changed, invited, withdrawn
         case alreadyMember = "already_member"
@@ -143,7 +143,7 @@ public struct MemberResult: Codable, Hashable, Sendable {
         case unchanged
         case notMember = "not_member"
         case notInvited = "not_invited"
-        /// Declined for the user, who is a member of as many channels as one may be.
+        /// Declined for the user, who is at the limit of channels.
         case autoDeclined = "auto_declined"
         /// See `error`.
         case refused

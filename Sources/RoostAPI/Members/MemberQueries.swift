@@ -1,27 +1,27 @@
-/// Which members a list holds. Several states together give those in any of them (MN-15, D-21).
+/// The members that a list holds. Several states together give members in any of them (MN-15, D-21).
 public enum MemberFilter: String, Codable, CaseIterable, Sendable, WireEnumeration {
     case member
-    /// Members who may not send at this moment. For who may list the muted (D-28).
+    /// Members who may not send at this moment. For callers with `member.listMuted` (D-28).
     case muted
-    /// Users who are banned at this moment. For who may list the banned (D-28, MN-18).
+    /// Users who are banned at this moment. For callers with `member.listBanned` (D-28, MN-18).
     case banned
 }
 
 /// The order of a member list.
 public enum MemberSort: String, Codable, CaseIterable, Sendable, WireEnumeration {
-    /// Who came first stands first (AM-39).
+    /// The earliest member first (AM-39).
     case firstCreated
     case lastCreated
     /// In the order of the ids.
     case userId
 
-    /// The direction in which the key sorts unless another is asked for.
+    /// The direction in which the key sorts by default.
     public var usualOrder: SortDirection { self == .lastCreated ? .descending : .ascending }
 }
 
 /// The members of a channel, paged (AM-39, AM-42, SB-22, EM-21).
 ///
-/// - Throws: `not_permitted` for states that the caller may not list (D-28), `kind_forbids` for those where the type has no such tools.
+/// - Throws: `not_permitted` for states that the caller may not list (D-28), `kind_forbids` for states that the type doesn't have.
 public struct ListMembers: Operation {
     public typealias Response = Page<MemberEntry>
     public static let name = "member.list"
@@ -68,15 +68,15 @@ public struct ListMembers: Operation {
         try Limits.check(cursor, length: Limits.cursorLength, field: "cursor")
     }
 
-    /// The direction that holds when none is asked for: that of the sort.
+    /// The direction, or the sort's usual one.
     public var effectiveOrder: SortDirection { order ?? (sort ?? .firstCreated).usualOrder }
 }
 
 /// The members whose name or id matches a text, the newest membership first (MN-14, MN-15).
 ///
 /// Case and diacritics don't count. A text of one or two letters matches the beginning of a word of the name, a longer one any part of it;
-/// either matches the beginning of the id. A page can hold fewer rows than asked for, even none, and yet have a `nextCursor`: the search has then
-/// come as far as one call goes.
+/// either matches the beginning of the id. A page can hold fewer rows than requested, even none, and still have a `nextCursor`: one call
+/// only searches so far.
 /// - Throws: `not_permitted` for the state `banned` without the right to search it (MN-18), `kind_forbids` where the type has no such tools.
 public struct SearchMembers: Operation {
     public typealias Response = Page<MemberEntry>
@@ -120,7 +120,7 @@ public struct SearchMembers: Operation {
     }
 }
 
-/// One member of a channel: also how somebody finds out whether they are in it (EM-20).
+/// Returns one member of a channel; also tells a user whether they are a member (EM-20).
 ///
 /// - Throws: `not_found` with the field `user` for non-members.
 public struct GetMember: Operation {

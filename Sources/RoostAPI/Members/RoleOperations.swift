@@ -12,7 +12,7 @@ public struct ListRoles: Operation {
     public func validate() throws(RoostError) {}
 }
 
-/// Creates a role of one's own, or replaces one. It holds at once for all who have it.
+/// Creates or replaces a role of the app's own. It applies at once to all members who have it.
 ///
 /// - Throws: `immutable_field` for `owner`, `operator` and `member`, `limit_exceeded` for the 26th role.
 public struct PutRole: Operation {
@@ -24,9 +24,9 @@ public struct PutRole: Operation {
     public static let summary = "Create or replace a role of one's own. For admins."
 
     public var role: ChannelRole
-    /// 0 to 99: above whom the role stands. An operator has 50.
+    /// 0 to 99; higher ranks are above lower ones. An operator has 50.
     public var rank: Int
-    /// Out of those that a role can grant: `Permission.grantable`.
+    /// Some of `Permission.grantable`.
     public var permissions: [Permission]
 
     // derived: init
@@ -48,7 +48,7 @@ public struct PutRole: Operation {
     }
 }
 
-/// Deletes a role of one's own. Who has it is an ordinary member from then on. Deleting one that isn't there changes nothing.
+/// Deletes a role of the app's own. Its members become ordinary members. Does nothing if it doesn't exist.
 ///
 /// - Throws: `immutable_field` for a built-in role.
 public struct DeleteRole: Operation {

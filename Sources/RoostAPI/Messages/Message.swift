@@ -9,7 +9,7 @@ public struct Message: MessageCarrying, Hashable, Sendable {
     public var sender: UserID
     /// The sender's own id of the message.
     public var clientId: ClientID
-    /// What the sender gave, as last edited; nothing of it once the message is deleted.
+    /// The sender's content, as last edited; emptied once the message is deleted.
     public var content: MessageContent  // inline
     public var createdAt: Timestamp
     public var editedAt: Timestamp?

@@ -1,4 +1,4 @@
-/// What a sender gives of a message, and what stands in it: a draft, the operation that sends it and the stored message have the same.
+/// The content of a message: the same in a draft, the operation that sends it and the stored message.
 public struct MessageContent: Codable, Hashable, Sendable {
     /// 1 to `Limits.messageTextLength` characters; empty once the message is deleted.
     public var text: String
@@ -6,7 +6,7 @@ public struct MessageContent: Codable, Hashable, Sendable {
     public var customType: String?
     /// The app's own payload (SB-34).
     public var data: String?
-    /// The app's own data, not looked into (MN-05).
+    /// The app's own data, which isn't parsed (MN-05).
     public var metadata: JSONValue?
     /// At most 5.
     public var tags: [String]?
@@ -27,10 +27,10 @@ public struct MessageContent: Codable, Hashable, Sendable {
     }
 }
 
-/// What has a message's content. The content's fields read as its own: `message.text`.
+/// A value with a message's content. The content's fields read as its own: `message.text`.
 @dynamicMemberLookup
 public protocol MessageCarrying {
-    /// What the message says.
+    /// The message's content.
     var content: MessageContent { get set }
 }
 
@@ -43,7 +43,7 @@ extension MessageCarrying {
 }
 
 extension MessageContent {
-    /// What stays when the message is deleted: which one it answers.
+    /// The content after deletion: only the message that it answers.
     public var emptied: MessageContent { MessageContent(text: "", parentId: parentId) }
 
     /// Throws when something in it is outside its limits.

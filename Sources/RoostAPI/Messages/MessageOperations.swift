@@ -119,7 +119,7 @@ public struct MessagePage: Codable, Hashable, Sendable {
     public var messages: [Message]
     public var hasOlder: Bool
     public var hasNewer: Bool
-    /// The channel's seq as of this answer: a message list that begins with this page follows the stream from here.
+    /// The channel's seq at this answer: a message list that begins with this page follows the stream from here.
     public var seq: Seq
 
     // derived: init
@@ -143,7 +143,7 @@ extension MessagePage: WireWritable {
     }
 }
 
-/// Replaces what is given of a message's content. The author may, and an operator may edit any (SB-58).
+/// Replaces the given parts of a message's content. The author may edit it, and an operator may edit any (SB-58).
 ///
 /// An edit that changes nothing makes no event and answers with the message as it is.
 /// - Throws: `not_message_owner` for someone else's, `not_found` for one that is deleted.
@@ -179,7 +179,7 @@ public struct EditMessage: Operation {
 
     public func validate() throws(RoostError) {
         try channel.validate(field: "channel")
-        // Whatever it takes the place of, what is given is held to the limits of a new message.
+        // The given parts must be within the limits of a new message.
         var content = MessageContent(text: "any")
         content.apply(self)
         try content.validate()
@@ -187,7 +187,7 @@ public struct EditMessage: Operation {
 }
 
 extension MessageContent {
-    /// Takes over what an edit gives.
+    /// Applies an edit.
     public mutating func apply(_ edit: EditMessage) {
         text = edit.text ?? text
         customType = edit.customType ?? customType
@@ -197,8 +197,8 @@ extension MessageContent {
     }
 }
 
-/// Deletes a message: its place stays, its content goes. The author may, and an operator may delete any (SB-59).
-/// Deleting it again changes nothing.
+/// Deletes a message: its place stays, its content is removed. The author may delete it, and an operator may delete any (SB-59). Deleting
+/// it again changes nothing.
 public struct DeleteMessage: Operation {
     public typealias Response = Message
     public static let name = "message.delete"

@@ -1,12 +1,12 @@
-/// A place in a channel's order at which a message stood that was deleted for good.
+/// The place in a channel's order of a message that was deleted for good.
 ///
-/// It has nothing of the message, not even whose it was, so that everybody who follows the channel may have it.
+/// It contains nothing of the message, not even its sender, so that everybody who follows the channel may have it.
 public struct PurgedMessage: Codable, Hashable, Sendable {
     /// The message's place in the channel's one order.
     public var seq: Seq
     /// The seq at which the message was deleted for good.
     public var changeSeq: Seq
-    /// Whether the message counted (``Unread/counts(_:)``). If it did, it is unread for nobody any more.
+    /// Whether the message counted (``Unread/counts(_:)``). If so, it is no longer unread for anybody.
     public var counts: Bool
 
     // derived: init

@@ -8,7 +8,7 @@ public struct MarkRead: Operation {
     public static let summary = "Mark a channel as read up to a seq, or all of it."
 
     public var channel: ChannelID
-    /// The seq of the newest message seen; all of the channel when left out. One that is ahead of the channel means all.
+    /// The seq of the newest message seen; all of the channel when left out. A seq ahead of the channel means all.
     public var seq: Seq?
 
     // derived: init
@@ -52,7 +52,7 @@ public struct GetTotalUnread: Operation {
     public func validate() throws(RoostError) {}
 }
 
-/// How much of one channel the caller hasn't read.
+/// The caller's unread messages in one channel.
 public struct UnreadCount: Codable, Hashable, Sendable {
     public var channelId: ChannelID
     public var unreadCount: Int
@@ -67,7 +67,7 @@ public struct UnreadCount: Codable, Hashable, Sendable {
     }
 }
 
-/// How much the caller hasn't read over all joined channels.
+/// The caller's unread messages over all joined channels.
 public struct TotalUnread: Codable, Hashable, Sendable {
     public var unreadCount: Int
     /// Channels with at least one unread message.

@@ -1,19 +1,19 @@
-/// Rows as they are after a change: what an event carries, and what an answer to `changes` carries.
+/// Rows after a change, as an event or an answer to `changes` carries them.
 ///
-/// What is the channel's own, and what may be done in it, stands by name. All else stands by its kind (``StreamRow``).
+/// The channel's own rows and capabilities have properties. All others are stored by kind (``StreamRow``).
 public struct Rows: Sendable {
-    /// The whole channel, where one of its attributes changed.
+    /// The whole channel, if one of its attributes changed.
     public var channel: Channel?
-    /// The channel's counters, where only they changed.
+    /// The channel's counters, if only they changed.
     public var counters: ChannelCounters?
-    /// What the caller may do, by channel id: where that may have changed for the caller.
+    /// The caller's permissions by channel id, if they may have changed.
     public var ownCapabilities: [String: [Permission]]?
-    /// What members may do, by role: where a change of the channel changed that for all of them.
+    /// The members' permissions by role, if a change of the channel changed them.
     public var capabilities: [String: [Permission]]?
     /// Rows of features, each kind once and none empty, in the order of the kinds' names.
     private var lists: [any RowList] = []
 
-    /// - Parameter rows: lists of rows, each of another kind. An empty one is the same as none.
+    /// - Parameter rows: Lists of rows, each of another kind. An empty one is the same as none.
     package init<each Row: StreamRow>(
         channel: Channel? = nil, counters: ChannelCounters? = nil, ownCapabilities: [String: [Permission]]? = nil,
         capabilities: [String: [Permission]]? = nil, _ rows: repeat [each Row]?
@@ -25,7 +25,7 @@ public struct Rows: Sendable {
         repeat self[(each Row).self] = each rows
     }
 
-    /// The rows of one kind, to be added to where there may be none yet.
+    /// The rows of one kind, for adding to them when there may be none yet.
     package subscript<Row: StreamRow>(_ kind: Row.Type, default rows: @autoclosure () -> [Row]) -> [Row] {
         get { self[kind] ?? rows() }
         set { self[kind] = newValue }
@@ -53,32 +53,32 @@ public struct Rows: Sendable {
     }
 }
 
-// MARK: What holds for rows of every kind
+// MARK: Rows of every kind
 
 extension Rows {
     /// Whether there are no rows of features.
     package var isEmptyOfFeatures: Bool { lists.isEmpty }
 
-    /// How many rows of features there are.
+    /// The number of rows of features.
     package var count: Int { lists.reduce(0) { $0 + $1.count } }
 
     /// The smallest seq of a message that one of the rows is about.
     package var oldestMessage: Seq? { lists.lazy.compactMap(\.oldestMessage).min() }
 
-    /// The messages of which the rows say that they were deleted for good.
+    /// The seqs of messages that the rows report as deleted for good.
     package var purgedMessages: [Seq] { lists.flatMap(\.purgedMessages) }
 
-    /// How many rows are about messages up to a seq.
+    /// Returns the number of rows about messages up to a seq.
     package func count(aboutMessagesUpTo seq: Seq) -> Int { lists.reduce(0) { $0 + $1.count(aboutMessagesUpTo: seq) } }
 
-    /// Without the rows that are about messages before a seq.
+    /// Returns the rows without those about messages before a seq.
     package func withoutRows(aboutMessagesBefore seq: Seq) -> Rows {
         var rows = self
         rows.lists = filteredLists { message in message.map { $0 >= seq } ?? true }
         return rows
     }
 
-    /// The rows that are about messages before a seq, and nothing else.
+    /// Returns only the rows about messages before a seq.
     package func rows(aboutMessagesBefore seq: Seq) -> Rows {
         var rows = Rows()
         rows.lists = filteredLists { message in message.map { $0 < seq } ?? false }
@@ -89,14 +89,14 @@ extension Rows {
         lists.compactMap { $0.filtered(isKept) }
     }
 
-    /// Rows of features alone.
+    /// Only the rows of features.
     package var ofFeatures: Rows {
         var rows = Rows()
         rows.lists = lists
         return rows
     }
 
-    /// Adds rows of features behind those of the same kind.
+    /// Appends rows of features to those of the same kind.
     package mutating func append(_ others: Rows) {
         for list in others.lists { list.append(to: &self) }
     }

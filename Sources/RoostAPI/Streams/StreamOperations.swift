@@ -51,16 +51,16 @@ public struct GetMyChanges: Operation {
     }
 }
 
-/// Rows of one stream that changed after a position, and the position to which they bring a client up.
+/// Rows of one stream that changed after a position, and the position that they bring a client to.
 public struct Changes: Codable, Hashable, Sendable {
     public var stream: StreamID
     public var rows: Rows
-    /// After the rows are applied, the client stands here.
+    /// The client's position after the rows are applied.
     public var seq: Seq
-    /// Whether changes after `seq` exist: ask again with it.
+    /// Whether there are changes after `seq`: ask again with it.
     public var hasMore: Bool
-    /// Set where too much was missed to send each message: the rows hold the channel and its newest messages. The client forgets the
-    /// messages of this channel that it had, and is then in the state of a fresh client.
+    /// Set if too much was missed to send each message: the rows hold the channel and its newest messages. The client drops its messages of
+    /// this channel, and is then in the state of a fresh client.
     public var isFresh: Bool?
     /// Set for an ephemeral channel: messages may have been sent in between, and are gone (SB-04).
     public var isIncomplete: Bool?
@@ -90,10 +90,10 @@ extension Changes: WireWritable {
     }
 }
 
-/// Everything that a client missed, over all its streams, in one answer.
+/// Returns everything that a client missed, over all its streams, in one answer.
 ///
-/// The client names its positions; the server answers with what changed after them. A channel that the caller joined elsewhere comes
-/// with the user's stream; one that isn't named here is fresh to the client and comes with its newest messages.
+/// The client sends its positions; the server answers with the changes after them. A channel that the caller joined elsewhere comes with
+/// the user's stream; one that isn't listed here is new to the client and comes with its newest messages.
 public struct Resume: Operation {
     public typealias Response = Resumption
     public static let name = "stream.resume"
@@ -103,7 +103,7 @@ public struct Resume: Operation {
     public static let isReadOnly = true
     public static let summary = "Everything that a client missed since its positions, over all its streams."
 
-    /// The position in the caller's own stream; 0 for a client that has nothing.
+    /// The position in the caller's own stream; 0 for a client without data.
     public var after: Seq
     /// The position in each channel that the client holds.
     public var channels: [String: Seq]
@@ -130,7 +130,7 @@ public struct Resume: Operation {
 public struct Resumption: Codable, Hashable, Sendable {
     /// The caller's own stream: memberships that changed, the caller's profile.
     public var user: Changes
-    /// The channels in which something changed, and those that are fresh to the client. Channels without changes aren't listed.
+    /// The channels in which something changed, and those that are new to the client. Channels without changes aren't listed.
     public var channels: [Changes]
     /// Whether more is to come: ask again with the new positions.
     public var hasMore: Bool

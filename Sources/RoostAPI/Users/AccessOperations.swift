@@ -1,6 +1,6 @@
-/// Shuts a user out: every request and socket of theirs is refused as `user_deactivated`, whatever token it has.
+/// Deactivates a user: all their requests and sockets are refused as `user_deactivated`, with any token.
 ///
-/// Memberships, messages and counters stay, and others go on writing to channels that the user is in. Deactivating a deactivated user changes
+/// Memberships, messages and counters stay, and others can still write to the user's channels. Deactivating a deactivated user changes
 /// nothing.
 public struct DeactivateUser: Operation {
     public typealias Response = User
@@ -31,10 +31,10 @@ public struct ReactivateUser: Operation {
     public func validate() throws(RoostError) { try user.validate(field: "user") }
 }
 
-/// From when on a user's tokens are good.
+/// The moment from which a user's tokens are valid.
 public struct TokenRevocation: Codable, Hashable, Sendable {
     public var userId: UserID
-    /// Tokens of the user that were issued before this moment are refused, and tokens that don't say when.
+    /// Tokens of the user issued before this moment are refused, and so are tokens without a time of issue.
     public var before: Timestamp
 
     // derived: init
@@ -56,7 +56,7 @@ public struct RevokeUserTokens: Operation {
     public static let summary = "Revoke a user's tokens issued before a moment. For admins."
 
     public var user: UserID
-    /// Not later than now, which it is when left out.
+    /// Now when left out, and not later.
     public var before: Timestamp?
 
     // derived: init
@@ -71,7 +71,7 @@ public struct RevokeUserTokens: Operation {
 /// A single token that is refused.
 public struct RevokedToken: Codable, Hashable, Sendable {
     public var tokenId: String
-    /// Until when that is remembered: the token's own end, or the longest that it can be valid.
+    /// Until when the revocation is kept: the token's own end, or the longest that it can be valid.
     public var expiresAt: Timestamp
 
     // derived: init
@@ -81,7 +81,7 @@ public struct RevokedToken: Codable, Hashable, Sendable {
     }
 }
 
-/// Revokes a single token by its claim `jti`. Sockets that hold it are closed. Revoking it twice is revoking it once.
+/// Revokes a single token by its claim `jti`. Sockets that hold it are closed. Revoking it again changes nothing.
 public struct RevokeToken: Operation {
     public typealias Response = RevokedToken
     public static let name = "token.revoke"
@@ -91,7 +91,8 @@ public struct RevokeToken: Operation {
     public static let summary = "Revoke one token by its jti. For admins."
 
     public var tokenId: String
-    /// When the token ends, its claim `exp`; the longest lifetime of a token from now when left out. The server forgets the revocation then.
+    /// When the token ends, its claim `exp`; the longest lifetime of a token from now when left out. The server deletes the revocation
+    /// then.
     public var expiresAt: Timestamp?
 
     // derived: init

@@ -1,6 +1,6 @@
-/// What a user decides for themselves and nobody else sees.
+/// A user's own settings, which nobody else sees.
 public struct Preferences: Codable, Hashable, Sendable {
-    /// Whether invitations make the user a member at once, without asking (SB-18). True until the user says otherwise.
+    /// Whether invitations make the user a member at once, without asking (SB-18). True unless the user changes it.
     public var autoAcceptInvitations: Bool = true
     // derived: init
     public init(autoAcceptInvitations: Bool = true) { self.autoAcceptInvitations = autoAcceptInvitations }
@@ -29,7 +29,7 @@ public struct GetPreferences: Operation {
     public func validate() throws(RoostError) {}
 }
 
-/// Replaces what is given of the caller's own preferences.
+/// Replaces the given fields of the caller's own preferences.
 public struct UpdatePreferences: Operation {
     public typealias Response = Preferences
     public static let name = "preferences.update"

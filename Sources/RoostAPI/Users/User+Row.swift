@@ -4,7 +4,7 @@ extension User: StreamRow {
     package var stamp: Int64 { version }
 }
 
-/// Only on the stream of that user. They have no version: what comes later holds.
+/// Only on the stream of that user. They have no version: the later one wins.
 extension Preferences: StreamRow {
     package static let kind = "preferences"
     package static let isSingle = true
@@ -13,13 +13,13 @@ extension Preferences: StreamRow {
 }
 
 extension Rows {
-    /// Profiles that changed: on a user's own stream the user's; nil for none.
+    /// Changed profiles: on a user's own stream only the user's; nil for none.
     public var users: [User]? {
         get { self[User.self] }
         set { self[User.self] = newValue }
     }
 
-    /// The caller's own preferences, where they changed; nil otherwise.
+    /// The caller's own preferences, if they changed; nil otherwise.
     public var preferences: Preferences? {
         get { self[Preferences.self]?.last }
         set { self[Preferences.self] = newValue.map { [$0] } }

@@ -7,9 +7,9 @@ public struct User: Codable, Hashable, Sendable {
     public var metadata: JSONValue?
     public var createdAt: Timestamp
     public var updatedAt: Timestamp
-    /// Counts the changes of the profile: of two rows of one user, the one with the greater version is newer. Times don't tell.
+    /// Counts the changes of the profile: of two rows of one user, the one with the higher version is newer. Times can't tell.
     public var version: Int64 = 1
-    /// Since when the user is shut out; absent for an active user. Only admins are told.
+    /// Since when the user is deactivated; absent for an active user. Only admins see it.
     public var deactivatedAt: Timestamp?
 
     // derived: init
@@ -57,15 +57,15 @@ extension User: WireWritable {
     }
 }
 
-/// What a user is in the whole app (ledger §8.4). It comes from the token, and is another axis than the roles in a channel (AM-22, D-39).
+/// A user's role in the whole app (ledger §8.4). It comes from the token, and is independent of the roles in a channel (AM-22, D-39).
 public enum AppRole: String, Codable, CaseIterable, Sendable, WireEnumeration {
     case user
-    /// Reads what a type shows to everyone, and nothing else: neither joins nor writes.
+    /// Only reads what a type shows to everyone: neither joins nor writes.
     case guest
-    /// Keeps order in every channel, as an operator does there.
+    /// Moderates every channel, like an operator there.
     case moderator
     /// The app's console: sees and may do everything that no channel type forbids to all.
     case admin
-    /// The app's own backend (SB-12): may do what an admin may, also in the name of a user.
+    /// The app's own backend (SB-12): may do what an admin may, and act in the name of a user.
     case service
 }

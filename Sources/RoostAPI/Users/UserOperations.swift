@@ -1,4 +1,4 @@
-/// Creates a user, or replaces what is given of one that exists. What is left out stays as it is.
+/// Creates a user, or replaces the given fields of an existing one. Absent fields stay unchanged.
 public struct UpsertUser: Operation {
     public typealias Response = User
     public static let name = "user.upsert"
@@ -42,7 +42,7 @@ public struct GetUser: Operation {
     public func validate() throws(RoostError) { try user.validate(field: "user") }
 }
 
-/// Several users at once. Unknown ids are left out of the answer.
+/// Returns several users at once. Unknown ids are left out of the answer.
 public struct GetUsers: Operation {
     public typealias Response = [User]
     public static let name = "user.getMany"
@@ -76,7 +76,7 @@ public struct GetMe: Operation {
     public func validate() throws(RoostError) {}
 }
 
-/// Replaces what is given of the caller's own profile. What is left out stays as it is.
+/// Replaces the given fields of the caller's own profile. Absent fields stay unchanged.
 public struct UpdateMe: Operation {
     public typealias Response = User
     public static let name = "user.updateMe"

@@ -1,7 +1,7 @@
-/// Watches a channel on this connection, and answers with its state (ST-01, ST-05). Watching again answers anew.
+/// Watches a channel on this connection, and answers with its state (ST-01, ST-05). Watching again answers with the current state.
 ///
 /// A member gets the channel's durable events without watching; a watched channel's events are marked `watching: true`.
-/// - Throws: `not_connected` over HTTP, where there is no connection that could watch (ST-02).
+/// - Throws: `not_connected` over HTTP, which has no connection that could watch (ST-02).
 public struct WatchChannel: Operation {
     public typealias Response = WatchedChannel
     public static let name = "channel.watch"
@@ -11,7 +11,7 @@ public struct WatchChannel: Operation {
     public static let summary = "Watch a channel on this connection, and get its state. Only over a WebSocket."
 
     public var channel: ChannelID
-    /// Messages in the answer, the newest: 1 to 100, 30 when left out.
+    /// The number of newest messages in the answer: 1 to 100, 30 when left out.
     public var limit: Int?
 
     // derived: init
@@ -26,7 +26,7 @@ public struct WatchChannel: Operation {
     }
 }
 
-/// Stops watching a channel on this connection. Stopping what isn't watched changes nothing (ST-10).
+/// Stops watching a channel on this connection. Does nothing if it isn't watched (ST-10).
 public struct UnwatchChannel: Operation {
     public typealias Response = Done
     public static let name = "channel.unwatch"
@@ -43,7 +43,7 @@ public struct UnwatchChannel: Operation {
 
 /// A channel's state, as the answer to a watch gives it (ST-05).
 public struct WatchedChannel: Codable, Hashable, Sendable {
-    /// What the channel's type allows.
+    /// The policy of the channel.
     public var config: ChannelPolicy
     public var channel: Channel
     /// The caller's membership; absent when the caller isn't and never was a member.
@@ -59,7 +59,7 @@ public struct WatchedChannel: Codable, Hashable, Sendable {
     /// How far those members have read (D-22).
     public var read: [String: ReadState]
     public var messages: MessagePage
-    /// What the caller may do in the channel now, in the order of `Permission.allCases`.
+    /// The caller's current permissions in the channel, in the order of `Permission.allCases`.
     public var ownCapabilities: [Permission]
 
     // derived: init

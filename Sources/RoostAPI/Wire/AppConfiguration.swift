@@ -1,18 +1,19 @@
-/// What an operator decides for the whole app.
+/// An operator's options for the whole app.
 public struct AppOptions: Codable, Hashable, Sendable {
-    /// Channels that one user may be a member of: 1 to 20,000.
+    /// The most channels that one user may be a member of: 1 to 20,000.
     public var channelsPerUser: Int = 2000
-    /// Whether who joins sees what was written before (SB-14, D-11).
+    /// Whether new members see earlier messages (SB-14, D-11).
     public var showsHistoryToNewMembers: Bool = true
-    /// Seconds for which a token may be good at most: from its `iat` to its `exp`, or from now where it doesn't say when it was issued.
+    /// The most seconds that a token may be valid: from its `iat` to its `exp`, or from now if it has no `iat`.
     public var tokenLifetimeSecondsMax: Int = AppOptions.tokenLifetimeSecondsStandard  // wire: may be absent
     /// Whether a new name may look like another one in the app.
     public var confusableNames: ConfusableNames = .allowed  // wire: may be absent
 
-    /// What becomes of a name or id that can be taken for another one: a Cyrillic `а` for an `a`, say.
+    /// How to treat a name or id that can be mistaken for another one: a Cyrillic `а` for an `a`, say.
     public enum ConfusableNames: String, Codable, CaseIterable, Sendable, WireEnumeration {
         case allowed
-        /// `already_exists`, for ids and names of users and ids of channels among all, for names of channels among those that everyone finds.
+        /// Refused with `already_exists`: ids and names of users and ids of channels among all of them, names of channels among those that
+        /// everyone finds.
         case refused
     }
 
@@ -54,10 +55,10 @@ public struct AppOptions: Codable, Hashable, Sendable {
     }
 }
 
-/// What a client should know before it composes anything: every limit and option that holds (ledger §8.7).
+/// The limits and options that a client should know before it composes anything (ledger §8.7).
 public struct AppConfiguration: Codable, Hashable, Sendable {
     public var options: AppOptions
-    /// Each limit by its name, in the unit that docs/protocol.md tells.
+    /// Each limit by its name, in the unit given in docs/protocol.md.
     public var limits: [String: Int]
     public var roles: [RoleDefinition]
 

@@ -1,12 +1,12 @@
-/// Something that was to happen later and failed so often that it isn't tried any more. What it carries isn't shown.
+/// A scheduled effect that failed so often that it isn't retried. Its payload isn't shown.
 public struct DeadEffect: Codable, Hashable, Sendable {
-    /// What was to happen: `idempotencyKeys.expire`.
+    /// The kind of the effect: `idempotencyKeys.expire`.
     public var kind: String
-    /// What it is about: of one kind and key there is one at most. Empty for a kind of which there is only one.
+    /// Its subject: there is at most one effect of a kind and key. Empty for a kind with only one effect.
     public var key: String
-    /// How often it was tried.
+    /// The number of attempts.
     public var attempts: Int
-    /// The code of its last error; `timeout` or `never_ended` if it didn't come to an end; the name of an error that has no code.
+    /// The code of its last error; `timeout` or `never_ended` if it didn't end; the name of an error that has no code.
     public var failureCode: String
     /// When it was given up.
     public var deadAt: Timestamp
@@ -21,7 +21,7 @@ public struct DeadEffect: Codable, Hashable, Sendable {
     }
 }
 
-/// Effects that failed too often, those that were given up last first.
+/// Returns effects that failed too often, the latest first.
 public struct ListDeadEffects: Operation {
     public typealias Response = Page<DeadEffect>
     public static let name = "effect.listDead"
@@ -46,10 +46,10 @@ public struct ListDeadEffects: Operation {
     }
 }
 
-/// Has a dead effect happen now, with as many attempts before it as a new one. One that isn't dead waits already, and stays as it is: so a
-/// retry can be repeated.
+/// Makes a dead effect due now, with as many attempts as a new one. One that isn't dead is waiting already, and stays unchanged: so a retry
+/// can be repeated.
 ///
-/// - Throws: `not_found` for an effect that isn't there: it was never asked for, or has happened.
+/// - Throws: `not_found` for an effect that doesn't exist: it was never requested, or has run.
 public struct RetryEffect: Operation {
     public typealias Response = Done
     public static let name = "effect.retry"

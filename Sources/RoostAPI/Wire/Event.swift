@@ -1,8 +1,8 @@
 /// The stream that an event belongs to. Each has a counter of its own, and every durable change takes the next value.
 public enum StreamID: Hashable, Sendable, Codable, SchemaDescribed, CustomStringConvertible {
-    /// What every member of the channel learns.
+    /// Changes for every member of the channel.
     case channel(ChannelID)
-    /// What concerns one user only.
+    /// Changes for one user only.
     case user(UserID)
 
     /// `channel:general` or `user:ann`
@@ -44,10 +44,10 @@ extension StreamID: WireWritable {
     public func write(to json: inout JSONBytes) { json.string(description) }
 }
 
-/// A committed change, as clients see it: which stream, which position in it, and the rows as they are after the change.
+/// A committed change, as clients see it: its stream, its position there, and the rows after the change.
 ///
 /// Applying an event is an upsert of its rows, so applying one twice changes nothing. On a stream an event follows the one before it
-/// without a hole; a client that sees one skipped asks for the changes after its own position. Between two streams there is no order.
+/// without a hole; a client that finds one missing asks for the changes after its own position. There is no order between two streams.
 public struct Event: Codable, Hashable, Sendable {
     /// What happened (ledger §4).
     public enum Kind: String, Codable, CaseIterable, Sendable, WireEnumeration {
@@ -63,15 +63,15 @@ public struct Event: Codable, Hashable, Sendable {
         case channelUnsilenced = "channel.unsilenced"
         case channelRateLimitChanged = "channel.rateLimitChanged"
         case channelDeleted = "channel.deleted"
-        /// To all devices of who hid or showed it.
+        /// To all devices of the user who hid or unhid it.
         case channelHidden = "channel.hidden"
         case channelUnhidden = "channel.unhidden"
         case memberJoined = "member.joined"
         case memberLeft = "member.left"
-        /// To who was removed; the others get `member.left`.
+        /// To the removed user; the others get `member.left`.
         case memberRemoved = "member.removed"
         case memberRoleChanged = "member.roleChanged"
-        /// To all devices of who invited.
+        /// To all devices of the inviter.
         case invitationSent = "invitation.sent"
         case invitationReceived = "invitation.received"
         case invitationAccepted = "invitation.accepted"
@@ -87,9 +87,9 @@ public struct Event: Codable, Hashable, Sendable {
     public var kind: Kind  // wire: "event"
     public var stream: StreamID
     public var seq: Seq
-    /// The position that the event follows, where that isn't the one before `seq`.
+    /// The position that the event follows, if that isn't the one before `seq`.
     public var after: Seq?
-    /// Who did it. Nil for several changes in one event.
+    /// The user who made the change. Nil for several changes in one event.
     public var actor: Optional<UserID>
     public var rows: Rows
 
@@ -118,7 +118,7 @@ extension Event: WireWritable {
     }
 
     // derived: writeMembers(to:)
-    /// The members without the braces, for who puts others beside them.
+    /// Writes the members without the braces, for callers that add members of their own.
     public func writeMembers(to json: inout JSONBytes) {
         json.member("event", kind)
         json.member("stream", stream)

@@ -10,7 +10,7 @@ public struct ExplainPermission: Operation {
     public var channel: ChannelID
     /// Named `message.send` and so on.
     public var permission: Permission
-    /// Somebody else whose standing is asked for. Only for admins.
+    /// Another user to ask about. Only for admins.
     public var user: UserID?
 
     // derived: init
@@ -30,7 +30,7 @@ public struct ExplainPermission: Operation {
 public struct PermissionExplanation: Codable, Hashable, Sendable {
     public var permission: Permission
     public var isAllowed: Bool
-    /// The refusal that the operation would give: its code, its rule, and until when where it ends.
+    /// The refusal that the operation would give: its code, its rule, and its end if it has one.
     public var refusal: RoostError?
 
     // derived: init

@@ -1,6 +1,6 @@
-/// The first frame that a client sends, unless the upgrade request carried an Authorization header: who it is.
+/// The first frame of a client, which identifies it, unless the upgrade request had an Authorization header.
 public struct AuthenticateFrame: Codable, Hashable, Sendable {
-    /// What an `authenticate` frame holds.
+    /// The content of an `authenticate` frame.
     public struct Credentials: Codable, Hashable, Sendable {
         /// The signed token. It travels here or in the Authorization header, never in the URL.
         public var token: String
@@ -18,14 +18,14 @@ public struct AuthenticateFrame: Codable, Hashable, Sendable {
 
 /// The server's answer to an authentication that succeeded.
 public struct WelcomeFrame: Codable, Hashable, Sendable {
-    /// What a `welcome` frame holds.
+    /// The content of a `welcome` frame.
     public struct Welcome: Codable, Hashable, Sendable {
         public var user: UserID
         /// The user's role in the app.
         public var role: AppRole
         /// The number of this connection, for logs.
         public var connection: Int64
-        /// Changes when a backup is restored. A client with another epoch throws its cache away and starts afresh.
+        /// Changes when a backup is restored. A client with another epoch discards its cache and starts over.
         public var epoch: String
         /// The server's version.
         public var version: String
@@ -33,7 +33,7 @@ public struct WelcomeFrame: Codable, Hashable, Sendable {
         public var now: Timestamp
         /// When the token ends; the socket is then closed with `CloseCode.tokenExpired`.
         public var tokenExpiresAt: Timestamp
-        /// How often the server pings, in seconds. A client that hears nothing for twice that long should connect anew.
+        /// How often the server pings, in seconds. A client that hears nothing for twice that long should reconnect.
         public var pingIntervalSeconds: Int
 
         // derived: init
@@ -78,9 +78,9 @@ public struct CallFrame<Call: Operation>: Encodable, Sendable {
     }
 }
 
-/// The server closes this socket in a moment, and says when to come back.
+/// Announces that the server is about to close this socket, and when to reconnect.
 public struct ClosingFrame: Codable, Hashable, Sendable {
-    /// What a `closing` frame holds.
+    /// The content of a `closing` frame.
     public struct Closing: Codable, Hashable, Sendable {
         public var reason: String
         public var retryAfterMilliseconds: Int64
@@ -95,9 +95,9 @@ public struct ClosingFrame: Codable, Hashable, Sendable {
     public init(closing: Closing) { self.closing = closing }
 }
 
-/// A watch has ended on this connection, since its user may not read the channel any more.
+/// Announces that a watch has ended on this connection, since its user may no longer read the channel.
 public struct UnwatchedFrame: Codable, Hashable, Sendable {
-    /// What an `unwatched` frame holds.
+    /// The content of an `unwatched` frame.
     public struct Unwatched: Codable, Hashable, Sendable {
         public var channel: ChannelID
         // derived: init
@@ -128,24 +128,24 @@ extension UnwatchedFrame: WireWritable {
 
 /// The codes with which Roost closes a WebSocket, beside those of RFC 6455.
 public enum CloseCode: UInt16, CaseIterable, Sendable {
-    /// The server stops; come back as the `closing` frame said (RFC 6455's registry: service restart).
+    /// The server is shutting down; reconnect as the `closing` frame said (RFC 6455's registry: service restart).
     case restart = 1012
     /// No token, or an invalid one. Get another before connecting again.
     case unauthenticated = 4001
-    /// The token has expired. Get another and connect anew.
+    /// The token has expired. Get another and reconnect.
     case tokenExpired = 4002
     /// No token within the time allowed.
     case authenticationTimeout = 4003
-    /// The token was revoked. Get another and connect anew.
+    /// The token was revoked. Get another and reconnect.
     case tokenRevoked = 4004
-    /// The user is deactivated: no token lets them in until an admin reactivates them. Don't connect anew by yourself.
+    /// The user is deactivated: no token works until an admin reactivates them. Don't reconnect automatically.
     case userDeactivated = 4005
-    /// The client didn't read what was sent. Connect anew and resume: nothing is lost.
+    /// The client left too much unread. Reconnect and resume: nothing is lost.
     case resume = 4008
-    /// The server can't take the connection now: it has too much to do, or stops. Come back later.
+    /// The server can't take the connection now: it is overloaded or shutting down. Reconnect later.
     case tryAgainLater = 4029
 
-    /// What happened and what a client does then, in a few words.
+    /// The meaning of the code and what a client does then, in a few words.
     public var meaning: String {
         switch self {
         case .restart: "The server restarts. Connect anew when the closing frame said, and resume."

@@ -1,9 +1,9 @@
 import Foundation
 
-/// A string chosen by a caller that names something of Roost for its whole life.
+/// A string chosen by a caller that identifies something in Roost for its whole life.
 ///
-/// 1 to 128 characters without control characters, `/` or `,` (ledger §8.6), in Unicode's normalization form C: so that two ids that look
-/// the same to Swift, which compares letters, are the same to a database, which compares bytes. Operations hold callers to this with
+/// 1 to 128 characters without control characters, `/` or `,` (ledger §8.6), in Unicode's normalization form C: so that two ids that are
+/// equal in Swift, which compares characters, are equal in a database, which compares bytes. Operations check this with
 /// ``Identifier/validate(field:)``.
 public protocol Identifier: WireString, CodingKeyRepresentable {}
 
@@ -16,7 +16,7 @@ extension Identifier {
     }
     public static var schemaExample: Self { Self(rawValue: "example") }
 
-    /// Throws `invalid_argument` with the field's name when the string isn't a valid identifier.
+    /// Throws `invalid_argument` with the field's name if the string isn't a valid identifier.
     public func validate(field: String) throws(RoostError) {
         guard !rawValue.isEmpty else {
             throw .invalidArgument(field, "must not be empty")
@@ -35,7 +35,7 @@ extension Identifier {
     private var isASCII: Bool { rawValue.utf8.allSatisfy { $0 < 0x80 } }
 
     private var hasForbiddenCharacters: Bool {
-        // Most ids are ASCII, where looking at bytes is enough.
+        // Most ids are ASCII, for which checking bytes is enough.
         if isASCII {
             return rawValue.utf8.contains { $0 < 0x20 || $0 == 0x7F || $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: ",") }
         }

@@ -1,11 +1,11 @@
-/// JSON text under construction: the primitives that everything on the wire is written with.
+/// JSON text under construction, with the primitives that write everything on the wire.
 ///
 /// A value type, so that writing to it costs no check for exclusive access: a delivery to a thousand sockets begins here.
 public struct JSONBytes: Sendable {
     public private(set) var bytes: [UInt8] = []
     /// Whether a value has been written since the innermost object or array was opened, and a comma is due before the next.
     var needsComma = false
-    /// Whether something was to be written that JSON can't express.
+    /// Whether a value couldn't be expressed in JSON.
     private(set) var isUnwritable = false
 
     public init(capacity: Int = 256) { bytes.reserveCapacity(capacity) }
@@ -27,7 +27,7 @@ public struct JSONBytes: Sendable {
         needsComma = true
     }
 
-    /// Puts a comma where one is due. Called before each element of an array and each key of an object.
+    /// Writes a comma if one is due. Called before each element of an array and each key of an object.
     public mutating func separate() {
         if needsComma { bytes.append(UInt8(ascii: ",")) }
         needsComma = true
@@ -138,9 +138,9 @@ public struct JSONBytes: Sendable {
     }
 }
 
-/// A model that is on the wire so often that it writes itself, past `Codable`: eight times faster (see docs/performance.md).
+/// A model that is on the wire so often that it writes itself, without `Codable`: eight times faster (see docs/performance.md).
 ///
-/// The bytes are those that its `Encodable` half would give; a test holds the two together.
+/// The bytes are the same as those of its `Encodable` conformance; a test compares the two.
 public protocol WireWritable: Encodable {
     func write(to json: inout JSONBytes)
 }

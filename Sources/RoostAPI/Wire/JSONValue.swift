@@ -1,4 +1,4 @@
-/// Any JSON value: what an app keeps in `metadata`, which Roost stores and hands out without looking inside.
+/// Any JSON value: what an app keeps in `metadata`, which Roost stores and returns without interpreting it.
 ///
 /// Whole numbers keep all their digits up to 64 bits; other numbers are doubles. The order of an object's keys isn't kept: keys are
 /// written sorted, so that equal values have equal bytes.

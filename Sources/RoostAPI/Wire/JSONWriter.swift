@@ -1,10 +1,10 @@
 /// Writes any `Encodable` value as JSON, straight into bytes.
 ///
-/// Nothing is built in between, where Foundation's encoder makes a tree of objects first. What is on the wire most often writes itself
-/// (``WireWritable``). Reading is left to Foundation, which knows how to refuse what clients send.
+/// It builds nothing in between, while Foundation's encoder makes a tree of objects first. The most frequent models write themselves
+/// (``WireWritable``). Reading is left to Foundation, which reports invalid input.
 ///
-/// Keys stand in the order in which a value encodes them; there is no white space; floating point values that JSON can't
-/// express throw `EncodingError.invalidValue`.
+/// Keys are in the order in which a value encodes them; there is no white space; floating point values that JSON can't express throw
+/// `EncodingError.invalidValue`.
 public enum JSONWriter {
     /// The JSON text of a value in UTF-8.
     public static func bytes(of value: some Encodable) throws -> [UInt8] {
@@ -15,7 +15,7 @@ public enum JSONWriter {
 }
 
 extension JSONBytes {
-    /// The JSON text of any value: written by itself where it can, else through its `Encodable` half.
+    /// Appends the JSON text of any value: written by itself if it can, otherwise through `Encodable`.
     public mutating func append(_ value: some Encodable) throws {
         if let value = value as? any WireWritable {
             value.write(to: &self)
@@ -32,7 +32,7 @@ extension JSONBytes {
     }
 }
 
-/// What has been written so far, and which objects and arrays are still open.
+/// The output so far, and the objects and arrays that are still open.
 private final class JSONOutput {
     var json: JSONBytes
     /// The closing byte of each open object or array, outermost first.
@@ -45,8 +45,8 @@ private final class JSONOutput {
         closers.append(closer)
     }
 
-    /// Closes what was opened deeper than the given depth. A container can't tell when its last value was written; whoever writes next
-    /// at a lower depth does.
+    /// Closes what was opened deeper than the given depth. A container doesn't know when its last value was written; the next write at a
+    /// lower depth closes it.
     func close(to depth: Int) {
         while closers.count > depth, let closer = closers.popLast() { json.close(closer) }
     }
@@ -73,7 +73,7 @@ private struct JSONEncoding: Encoder {
     }
 }
 
-/// What the three kinds of containers share: writing one value where the output stands.
+/// The common part of the three kinds of containers: writing one value at the current place.
 private protocol JSONContainer {
     var output: JSONOutput { get }
     var depth: Int { get }

@@ -1,4 +1,4 @@
-/// Every limit of the protocol, in one place (ledger §8.7). The unit stands in the name or in the comment.
+/// Every limit of the protocol, in one place (ledger §8.7). The unit is in the name or in the comment.
 public enum Limits {
     /// Characters of a channel, user or client id.
     public static let identifierLength = 128
@@ -24,7 +24,7 @@ public enum Limits {
     public static let membersPerCall = 100
     /// Users fetched by one call.
     public static let usersPerCall = 100
-    /// Channels that one user may be a member of: an app's option goes up to this.
+    /// The most channels that an app's option may allow per user.
     public static let channelsPerUserMax = 20_000
     /// Members of a group or a conversation where nothing sets another number (SB-01).
     public static let membersPerGroup = 100
@@ -46,11 +46,11 @@ public enum Limits {
     /// The rate limit of a channel (AM-08).
     public static let rateLimitMessages = 1000
     public static let rateLimitWindowSeconds = 3600
-    /// Seconds that a mute, a silence or a rate limit lasts at most, where it isn't for ever: a hundred years.
+    /// The most seconds of a mute, a silence or a rate limit that isn't for ever: a hundred years.
     public static let durationSeconds = 3_155_760_000
     /// Hours for which an idempotency key is kept (SB-12).
     public static let idempotencyKeyHours = 24
-    /// Seconds that a token may be good: an app's option goes up to these ten years.
+    /// The most seconds that an app's option may allow for a token: ten years.
     public static let tokenLifetimeSecondsMax = 3650 * 86_400
     /// Single tokens whose revocation is remembered at one time.
     public static let revokedTokens = 100_000
@@ -81,15 +81,15 @@ public enum Limits {
     public static let bodySizeBytes = 1_048_576
     /// JSON values in one message or body. Reading a value costs far more than its bytes do.
     public static let jsonValues = 25_000
-    /// The highest position of a stream: what every JSON library reads exactly (2⁵³ − 1).
+    /// The highest position of a stream: the largest integer that every JSON library reads exactly (2⁵³ − 1).
     public static let seqMax: Seq = 9_007_199_254_740_991
     /// Characters of a page cursor. It may hold a name and an id, each of letters that take several bytes.
     public static let cursorLength = 4096
 }
 
 extension Limits {
-    /// Throws `limit_exceeded` when the text has more characters than the limit, and `invalid_argument` when it holds U+0000, which not every
-    /// database can store. Also bounds the bytes, so that no pile of combining marks on one character goes past it.
+    /// Throws `limit_exceeded` when the text has more characters than the limit, and `invalid_argument` when it holds U+0000, which not
+    /// every database can store. Also bounds the bytes, so that a pile of combining marks on one character can't exceed it.
     public static func check(_ text: String?, length: Int, field: String) throws(RoostError) {
         guard let text else { return }
         guard !text.utf8.contains(0) else { throw .invalidArgument(field, "must not contain the character U+0000") }
@@ -100,7 +100,7 @@ extension Limits {
         }
     }
 
-    /// Throws when there are too many tags, one stands twice, or one is empty or too long.
+    /// Throws if there are too many tags, or if one is a duplicate, empty or too long.
     public static func check(tags: [String]?, count: Int) throws(RoostError) {
         guard let tags else { return }
         guard tags.count <= count else { throw .limitExceeded("tags", limit: count, unit: "tags") }
@@ -123,7 +123,7 @@ extension Limits {
         }
     }
 
-    /// The size of a page: the default when none is asked for; throws when it is outside 1 to the most.
+    /// Returns the size of a page, or the default if none is given; throws if it is outside 1 to the most.
     public static func page(_ limit: Int?, _ bounds: (standard: Int, max: Int)) throws(RoostError) -> Int {
         guard let limit else { return bounds.standard }
         guard limit >= 1 else { throw .invalidArgument("limit", "must be 1 or more") }

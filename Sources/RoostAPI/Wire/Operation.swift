@@ -1,14 +1,14 @@
 /// Something a client can ask for: one value, with its route, its answer and the permission it needs.
 ///
-/// The HTTP routes, the socket's calls, the SDK's calls, the OpenAPI document and the permission matrix all come from the table of
-/// these types. What an operation does is one function in `RoostCore`, in the folder of the same name.
+/// The HTTP routes, the socket's calls, the SDK's calls, the OpenAPI document and the permission matrix all come from the table of these
+/// types. An operation's behaviour is one function in `RoostCore`, in the folder of the same name.
 public protocol Operation: Codable, Hashable, Sendable {
     associatedtype Response: Codable & Hashable & Sendable
 
     /// The name of the operation in a socket call: `message.send`.
     static var name: String { get }
     static var method: HTTPMethod { get }
-    /// The path, with the fields that stand in it in braces: `/v1/channels/{channel}/messages`.
+    /// The path, with its fields in braces: `/v1/channels/{channel}/messages`.
     static var path: String { get }
     static var permission: Permission { get }
     /// One sentence for the API description.
@@ -24,7 +24,7 @@ extension Operation {
     public static var isReadOnly: Bool { method == .get }
 }
 
-/// The answer of an operation that has nothing to tell but that it was done.
+/// The answer of an operation without a result.
 public struct Done: Codable, Hashable, Sendable {
     // derived: init
     public init() {}

@@ -1,4 +1,4 @@
-/// What a caller may be allowed to do (ledger §8.4). The table says who may: ``row``. No handler decides by itself.
+/// Something that a caller may be allowed to do (ledger §8.4). The table decides who has it: ``row``. No handler decides by itself.
 public enum Permission: String, Codable, CaseIterable, Sendable, WireEnumeration {
     case configRead = "config.read"
     case configManage = "config.manage"
@@ -39,9 +39,9 @@ public enum Permission: String, Codable, CaseIterable, Sendable, WireEnumeration
     case historyRead = "history.read"
     case readingMark = "reading.mark"
 
-    /// Those that concern a channel: what `ownCapabilities` tells of.
+    /// The permissions that concern a channel, which `ownCapabilities` lists.
     public static let ofChannel: [Permission] = allCases.filter(\.row.concernsChannel)
 
-    /// Those that a role can grant: what a type may leave to its operators.
+    /// The permissions that a role can grant: those that a type may leave to its operators.
     public static let grantable: [Permission] = allCases.filter { $0.row.grantedBy != .none }
 }

@@ -1,7 +1,8 @@
 /// The table of permissions: a row for each, and nothing beside it.
 ///
-/// What a row says holds on top of the channel's policy, which names an audience for most permissions. A field has no default, so that a new
-/// permission can't leave one out. The server's rules read it (`Permissions` in `RoostCore`); clients are told what it comes to.
+/// The conditions of a permission, in addition to the channel's policy, which names an audience for most permissions. A field has no
+/// default, so that a new permission can't leave one out. The server's rules read it (`Permissions` in `RoostCore`); clients get the
+/// result.
 extension Permission {
     package var row: PermissionRow {
         switch self {
@@ -48,10 +49,10 @@ extension Permission {
     }
 }
 
-/// What decides about one permission.
+/// The conditions of one permission.
 package struct PermissionRow: Sendable {
     package let rule: Rule
-    /// Whether it holds in a deleted channel, for those who can see one.
+    /// Whether it applies in a deleted channel, for callers who can see one.
     package let whenDeleted: Bool
     /// Whether guests have it, as far as the rule gives it to everyone: they look, and change nothing but their own name and where they are.
     package let forGuests: Bool
@@ -69,13 +70,13 @@ package struct PermissionRow: Sendable {
         self.traits = traits
     }
 
-    /// Who has a permission at all.
+    /// The callers who can have a permission at all.
     package enum Rule: Sendable {
         /// Any authenticated user.
         case anyone
         /// The app's admins and backends.
         case admins
-        /// Those whom a type lets create channels.
+        /// Callers whom a type allows to create channels.
         case creators
         /// The audience that the channel's policy names for it.
         case policy(any KeyPath<ChannelPolicy, ChannelPolicy.Audience> & Sendable)
@@ -93,7 +94,7 @@ package struct PermissionRow: Sendable {
         case none, `operator`, owner
     }
 
-    /// What else sets a permission apart.
+    /// Further properties of a permission.
     package struct Traits: OptionSet, Sendable {
         package let rawValue: Int
         // derived: init
@@ -109,9 +110,10 @@ package struct PermissionRow: Sendable {
         package static let banned = Traits(rawValue: 1 << 3)
         /// Non-members have it where the policy names the members: it changes nothing for them, so that leaving can be repeated.
         package static let outside = Traits(rawValue: 1 << 4)
-        /// Whoever knows the id of a channel that can be joined is told what that takes, even if they can't find it (D-33, SB-19).
+        /// A caller who knows the id of a channel that can be joined learns what joining takes, even if they can't find the channel (D-33,
+        /// SB-19).
         package static let byID = Traits(rawValue: 1 << 5)
-        /// Whoever was invited once is told that there is no invitation, and not that there is no channel.
+        /// A formerly invited caller gets `not_invited` instead of `not_found`.
         package static let afterwards = Traits(rawValue: 1 << 6)
         /// Its refusal by the policy has a code of its own, `send_not_allowed`.
         package static let sending = Traits(rawValue: 1 << 7)

@@ -1,4 +1,4 @@
-/// A refusal: what was refused, by which code, and what would have been allowed.
+/// A refusal: what was refused, its code, and what would have been allowed.
 ///
 /// Over HTTP it is an `application/problem+json` document (RFC 9457), on a socket the `error` of a reply. Codes are stable; messages are
 /// for people and may change.
@@ -65,7 +65,7 @@ public struct RoostError: Error, Codable, Hashable, Sendable {
         self.retryAfterMilliseconds = retryAfterMilliseconds
     }
 
-    /// A field that can't be what it is: `channel must not be empty.`
+    /// An invalid value of a field: `channel must not be empty.`
     public static func invalidArgument(_ field: String, _ reason: String) -> RoostError {
         RoostError(.invalidArgument, "\(field) \(reason).", field: field)
     }
@@ -75,7 +75,7 @@ public struct RoostError: Error, Codable, Hashable, Sendable {
         RoostError(.limitExceeded, "\(field) has a limit of \(limit) \(unit).", field: field, limit: Int64(limit))
     }
 
-    /// The same answer for what doesn't exist and for what the caller may not know of.
+    /// The same answer for something that doesn't exist and something that the caller may not know of.
     public static func notFound(_ what: String) -> RoostError {
         RoostError(.notFound, "There is no such \(what).", field: what)
     }

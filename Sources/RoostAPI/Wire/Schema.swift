@@ -1,7 +1,7 @@
 /// The shape of a value on the wire, read off the Swift type that decodes it.
 ///
-/// The OpenAPI document, the reading of path and query parameters and the refusal of unknown fields all come from here, so that
-/// none of them can tell something else than the type does.
+/// The OpenAPI document, the reading of path and query parameters and the refusal of unknown fields all come from here, so that none of
+/// them can differ from the type.
 public indirect enum Schema: Hashable, Sendable {
     case string(format: String? = nil, maxLength: Int? = nil, pattern: String? = nil)
     case integer
@@ -32,7 +32,7 @@ public indirect enum Schema: Hashable, Sendable {
         if case .object(_, let fields) = self { fields } else { [] }
     }
 
-    /// The shape of a type, learnt by having it decode itself from a decoder that notes what is asked for.
+    /// The shape of a type, found by having it decode itself from a decoder that records the requests.
     ///
     /// - Throws: `DecodingError` when the type insists on particular values; such a type describes itself with ``SchemaDescribed``.
     public static func of<T: Decodable>(_ type: T.Type) throws -> Schema {
@@ -61,7 +61,7 @@ extension WireEnumeration {
     }
 }
 
-/// Notes what a type asks of its decoder, and answers with empty values.
+/// Records what a type requests of its decoder, and answers with empty values.
 private final class SchemaRecorder: Decoder {
     let name: String
     let codingPath: [any CodingKey] = []

@@ -10,7 +10,7 @@ public struct Timestamp: Hashable, Comparable, Codable, Sendable, SchemaDescribe
 
     public static func < (left: Self, right: Self) -> Bool { left.milliseconds < right.milliseconds }
 
-    /// The end of what has no end: the last moment of the year 9999.
+    /// The end of things without an end: the last moment of the year 9999.
     public static let forever = Timestamp(milliseconds: 253_402_300_799_999)
 
     /// This moment and some seconds; for ever for −1 and for nothing given, as durations are on the wire (D-07).

@@ -1,7 +1,7 @@
 import Foundation
 
-/// Which characters ids and names can't have: those that nobody sees, and those that change the direction of the text around them. With
-/// either, two texts look the same, or one reads as what it isn't.
+/// The characters that ids and names can't have: invisible ones, and those that change the direction of the text around them. With either,
+/// two texts can look the same, or one can read as another.
 
 extension Identifier {
     /// Throws `invalid_argument` with the field's name when the string isn't fit for something new.
@@ -27,8 +27,8 @@ extension Identifier {
 extension Limits {
     /// Throws unless a text can be the display name of a user or a channel; an empty one takes the name away.
     ///
-    /// Joiners (U+200C, U+200D), variation selectors and the tags of flags are part of how some languages and emoji are written, and allowed
-    /// where they stand between visible characters.
+    /// Joiners (U+200C, U+200D), variation selectors and the tags of flags are part of how some languages and emoji are written, and
+    /// allowed between visible characters.
     public static func check(displayName: String?, field: String = "displayName") throws(RoostError) {
         guard let displayName else { return }
         try check(displayName, length: displayNameLength, field: field)
@@ -50,7 +50,7 @@ extension Limits {
         }
     }
 
-    /// A name as it comes in a token, without what a display name can't have: nobody is locked out because of their name.
+    /// Returns a name from a token without the characters that a display name can't have: nobody is locked out because of their name.
     package static func displayName(fromClaim name: String?) -> String? {
         guard let name else { return nil }
         var kept = String.UnicodeScalarView()
@@ -60,7 +60,8 @@ extension Limits {
     }
 }
 
-/// The rules as patterns of the API description, as far as a pattern can tell them. They hold the characters of the Basic Multilingual Plane.
+/// The rules as patterns of the API description, as far as a pattern can express them. They cover the characters of the Basic Multilingual
+/// Plane.
 package enum VisibleText {
     private static let controls = "\\u0000-\\u001f\\u007f-\\u009f\\u2028\\u2029"
     private static let invisible =

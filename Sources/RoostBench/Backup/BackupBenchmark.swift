@@ -3,9 +3,9 @@ import RoostAPI
 import RoostCore
 import RoostServer
 
-/// What senders notice of a backup, and whether what is restored from it is what was there.
+/// Measures what senders notice of a backup, and checks that the restored database equals the original.
 ///
-/// Senders go on at one pace, with a backup and without one by turns. The floor is the time without.
+/// Senders keep one pace, with a backup and without one by turns. The floor is the time without.
 struct BackupBenchmark: Benchmark {
     static let name = "backup"
     var messageCount = 1_000_000

@@ -1,7 +1,7 @@
 import Foundation
 import GRDBSQLite
 
-/// Two databases that no server has open, row by row: with SQLite alone, which knows nothing of the rules that wrote them.
+/// Compares two databases that no server has open, row by row: with SQLite alone, without the rules that wrote them.
 final class DatabaseComparison {
     private var connection: OpaquePointer?
 
@@ -19,7 +19,7 @@ final class DatabaseComparison {
         var (rows, different) = (0, 0)
         for table in Set(try tables(of: "main")).union(try tables(of: "restored")).sorted() {
             let name = Self.quoted(table)
-            // What is restored is another server's: it has an epoch of its own.
+            // A restored database belongs to another server: it has an epoch of its own.
             let kept = table == "settings" ? "WHERE name <> 'epoch'" : ""
             rows += try number("SELECT COUNT(*) FROM main.\(name)")
             for (left, right) in [("main", "restored"), ("restored", "main")] {

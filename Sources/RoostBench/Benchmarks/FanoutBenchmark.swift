@@ -2,7 +2,7 @@ import Foundation
 import RoostAPI
 import RoostCore
 
-/// What it costs to bring a message to every member's socket: at saturation, where messages share writes, and one message alone.
+/// Measures the delivery of a message to every member's socket: at saturation, where messages share writes, and for one message alone.
 ///
 /// The floor writes the same bytes to as many plain sockets from a process that does nothing else: in writes that hold as many messages
 /// as the server's did, and in writes of one message.

@@ -2,7 +2,7 @@ import Foundation
 import RoostAPI
 import RoostCore
 
-/// What a page of history costs. The floor is SQLite alone, which steps through the same rows and looks at their columns.
+/// Measures a page of history. The floor is SQLite alone, which steps through the same rows and reads their columns.
 struct HistoryBenchmark: Benchmark {
     static let name = "history"
     private let pageSize = 50

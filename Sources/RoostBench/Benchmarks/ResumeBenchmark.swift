@@ -2,7 +2,7 @@ import Foundation
 import RoostAPI
 import RoostCore
 
-/// What it takes to come back: a member of 1,000 channels missed 500 messages, one in every other channel.
+/// Measures a resume: a member of 1,000 channels missed 500 messages, one in every other channel.
 struct ResumeBenchmark: Benchmark {
     static let name = "resume"
 
@@ -34,7 +34,7 @@ struct ResumeBenchmark: Benchmark {
         let before = server.usage
         for round in 1...rounds {
             let start = Clock.now()
-            // A client that was away keeps its positions, so that every round asks for the same.
+            // An offline client keeps its positions, so every round requests the same.
             try loop.sockets[0].call(Resume(after: held.user, channels: held.channels))
             try loop.run(timeout: 30) { answered == round }
             times.record(answeredAt - start)
@@ -54,7 +54,7 @@ struct ResumeBenchmark: Benchmark {
         ]
     }
 
-    /// Makes the channels, notes where the reader stands, and lets the writer go on.
+    /// Makes the channels, notes the reader's positions, and lets the writer continue.
     private func fill(
         _ directory: URL, _ channels: [ChannelID], missed: Int, reader: UserID, writer: UserID
     ) throws -> (

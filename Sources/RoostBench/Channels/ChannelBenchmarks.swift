@@ -2,7 +2,7 @@ import Foundation
 import RoostAPI
 import RoostCore
 
-/// What a channel of very many members costs beside one of ten: the floor of each figure is the small channel in the same run.
+/// Measures a channel of very many members against one of ten: the floor of each figure is the small channel in the same run.
 struct LargeChannelBenchmark: Benchmark {
     static let name = "large channel"
     private let big = ChannelID("big")
@@ -81,7 +81,7 @@ struct LargeChannelBenchmark: Benchmark {
     }
 }
 
-/// What a list of 10,000 channels costs the server: its first page, and the sum of what is unread in them.
+/// Measures the server's list of 10,000 channels: its first page, and the sum of their unread messages.
 struct ChannelListBenchmark: Benchmark {
     static let name = "channel list"
     private let user = UserID("reader")

@@ -2,7 +2,7 @@ import Foundation
 import Roost
 import RoostAPI
 
-/// What a list of 10,000 channels costs an app: its first rows out of the store, without a connection, and 1,000 messages that come in.
+/// Measures an app's list of 10,000 channels: its first rows from the store, without a connection, and 1,000 incoming messages.
 ///
 /// The SDK is in this process. Its CPU time is this process's, in which little else happens: one bare socket writes the messages.
 struct ClientListBenchmark: Benchmark {

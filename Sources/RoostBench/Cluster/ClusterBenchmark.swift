@@ -48,7 +48,7 @@ struct ClusterBenchmark: Benchmark {
     }
 }
 
-/// What the parts of the benchmark have in common.
+/// The common part of the benchmark's parts.
 struct ClusterRun {
     let world: ClusterWorld
     let services: ClusterServices

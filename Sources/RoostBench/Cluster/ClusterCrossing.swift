@@ -35,7 +35,7 @@ extension ClusterRun {
                 Figure("\(title): another node adds, p99 of the differences", arrivals.added.p99 / 1000, "ms"),
             ]
             if let quietFrom, let quietTo, let after {
-                // What the nodes tell one another besides is taken off, as it was in the quiet seconds.
+                // Other traffic between the nodes is subtracted, as measured in the quiet seconds.
                 let share = arrivals.seconds / quietSeconds
                 let count = Double(arrivals.count)
                 let sent = (after.sent - quietTo.sent - (quietTo.sent - quietFrom.sent) * share) / count

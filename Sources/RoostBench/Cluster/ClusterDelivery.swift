@@ -1,7 +1,7 @@
 #if Cluster
 import Foundation
 
-/// What delivery costs: to many sockets of one node, and on nodes that have the members of each channel between them.
+/// Measures delivery: to many sockets of one node, and on nodes that share the members of each channel.
 extension ClusterRun {
     // MARK: To many sockets
 

@@ -3,10 +3,10 @@ import Foundation
 import RoostAPI
 import RoostDatabase
 
-/// What connections take while nothing happens on them: of the node, and of NATS, where the node subscribes to each user and each channel.
+/// Measures the memory of idle connections: in the node, and in NATS, where the node subscribes to each user and each channel.
 ///
-/// Each connection is of a user of its own, who is a member of one channel of a hundred. So most of its channels have all their members on one
-/// node, which is the least that subscriptions can come to; each further channel that a node needs is one more.
+/// Each connection has a user of its own, who is a member of one channel of a hundred. So most channels have all their members on one node,
+/// which gives the fewest subscriptions; each further channel that a node needs is one more.
 extension ClusterRun {
     func idle(connections: Int) async throws -> [Figure] {
         try OpenFiles.require(sockets: connections)
@@ -20,7 +20,7 @@ extension ClusterRun {
             let start = Clock.now()
             let (_, connecting) = try meter.measure { try loop.connect(port: node.port, tokens: tokens) }
             let connectSeconds = Double(Clock.now() - start) / 1e9
-            // What connecting set going comes to its end.
+            // Work begun by connecting ends.
             try loop.run(for: 5)
             let (_, resting) = try meter.measure { try loop.run(for: seconds) }
             let count = Double(connections)

@@ -39,12 +39,12 @@ struct ClusterMeter {
 }
 
 extension ClusterMeter.Usage {
-    /// What one operation cost whom.
+    /// The cost of one operation for each process.
     ///
     /// - Parameters:
-    ///   - name: what the operations are of, before the colon.
-    ///   - count: how many there were.
-    ///   - peer: what one of them costs without Roost.
+    ///   - name: The subject of the operations, before the colon.
+    ///   - count: How many there were.
+    ///   - peer: The cost of one of them without Roost.
     func figures(_ name: String, per operation: String, count: Int, peer: PeerSends.Result? = nil) -> [Figure] {
         let count = Double(max(1, count))
         var figures: [Figure] = []

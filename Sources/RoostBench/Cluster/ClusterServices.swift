@@ -4,7 +4,7 @@ import RoostDatabase
 
 /// A PostgreSQL server and a NATS server: the benchmark's own, in its directory and on free ports, or those that it was given.
 ///
-/// Only of its own can it tell the CPU time and the count of messages.
+/// It only knows the CPU time and the count of messages of its own servers.
 final class ClusterServices {
     let databaseURL: String
     let busURL: String
@@ -37,14 +37,14 @@ final class ClusterServices {
 
     func end() {
         bus?.end()
-        // The directory goes, so that nothing needs to be brought to its end in order.
+        // The directory is deleted, so nothing needs an orderly end.
         database?.end(by: SIGQUIT, after: 10)
         lifeline.release()
     }
 
     // MARK: PostgreSQL
 
-    /// Its settings are those that it comes with, but for where it listens.
+    /// Its settings are the defaults, except for its address.
     private static func startDatabase(in directory: URL, port: UInt16, _ lifeline: Lifeline) throws -> ChildProcess {
         let programs = try ServerPrograms.postgreSQL()
         let data = directory.appending(path: "postgresql")
@@ -102,7 +102,7 @@ final class ClusterServices {
         let sent: Double
     }
 
-    /// What the server counts. Nil for a server that was given.
+    /// Returns the server's own counts. Nil for an external server.
     func busMessages() -> BusMessages? {
         guard let counts = busCounts, let received = counts["in_msgs"] as? Double, let sent = counts["out_msgs"] as? Double else {
             return nil

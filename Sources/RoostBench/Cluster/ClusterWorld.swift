@@ -10,7 +10,7 @@ struct ClusterWorld {
     static let channelCount = 50
     /// Of each channel that several nodes share.
     static let membersOfShared = 3
-    /// Who sends into the one hot channel.
+    /// The number of senders in the one hot channel.
     static let hotSenderCount = 16
 
     private let run = String(UInt32.random(in: 0 ... .max), radix: 36)
@@ -22,14 +22,14 @@ struct ClusterWorld {
     var hot: String { "\(run)-hot" }
     /// All users are its members.
     var wide: String { "\(run)-wide" }
-    /// Another channel for each count of nodes, since a client's own ids begin anew with each connection.
+    /// Returns another channel for each count of nodes, since a client's own ids start over with each connection.
     func shared(_ number: Int, nodeCount: Int) -> String { "\(run)-shared-\(nodeCount)-\(number)" }
     func memberOfShared(_ number: Int, _ place: Int) -> Int { number * Self.membersOfShared + place }
-    /// The one in which arrival is timed, and who is in it.
+    /// The channel in which arrival is timed, and the number of its members.
     var timed: String { "\(run)-timed" }
     let timedMemberCount = 22
 
-    /// Who connects and does nothing, a hundred in each channel.
+    /// Returns an idle user. Each channel has a hundred of them.
     func idleUser(_ number: Int) -> UserID { UserID("\(run)-idle-\(number)") }
     func idleChannel(ofUser number: Int) -> String { "\(run)-idle-\(number / 100)" }
 

@@ -3,8 +3,8 @@ import Foundation
 
 /// Ends processes and removes a directory when this process is gone without having done so, also by SIGKILL.
 ///
-/// A shell stands beside it and reads from a pipe that only this process holds. Each process that is to be looked after is told to it;
-/// when the pipe ends without a last word, it ends them, by their numbers.
+/// A shell reads from a pipe that only this process holds. It gets the number of each process to look after; when the pipe ends without a
+/// last word, it ends those processes.
 final class Lifeline {
     private let process = Process()
     private let pipe = Pipe()
@@ -13,11 +13,11 @@ final class Lifeline {
     enum Ending: String {
         /// PostgreSQL ends at once, all its processes and its shared memory with it.
         case quit = "QUIT"
-        /// What holds nothing beside its memory. To a Swift program SIGQUIT is a crash to report on.
+        /// For a process that holds nothing but memory. To a Swift program SIGQUIT is a crash to report.
         case kill = "KILL"
     }
 
-    /// What interrupts a terminal's foreground group must not take the shell as well.
+    /// A signal to a terminal's foreground group must not end the shell too.
     private static let script = """
         trap '' INT TERM HUP QUIT
         while read -r word one; do

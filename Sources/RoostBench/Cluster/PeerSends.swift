@@ -3,11 +3,11 @@ import Foundation
 import RoostAPI
 import RoostDatabase
 
-/// What PostgreSQL does without Roost: `pgbench` runs the statements of a send, batched as a node had them.
+/// Measures PostgreSQL without Roost: `pgbench` runs the statements of a send, batched like a node's.
 ///
 /// It makes the same round trips as a lane does. A transaction locks the heads of its channels. Each message then has two: one reads the
-/// channel as the sender stands to it, behind the last message's two updates, which are sent along; one inserts. Every statement is
-/// prepared, and planned once. As many connections as the node had lanes at work write at the same time, each into channels of its own.
+/// channel as the sender sees it, after the last message's two updates, which are sent along; one inserts. Every statement is prepared, and
+/// planned once. As many connections as the node had lanes at work write at the same time, each into channels of its own.
 struct PeerSends {
     struct Result {
         let messagesPerSecond: Double

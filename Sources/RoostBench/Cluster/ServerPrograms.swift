@@ -26,7 +26,7 @@ enum ServerPrograms {
         return program
     }
 
-    /// What a command has to be, so that it doesn't run as root, which PostgreSQL refuses.
+    /// Returns a command that doesn't run as root, which PostgreSQL refuses.
     static func asOrdinaryUser(_ program: URL, _ arguments: [String]) throws -> (program: URL, arguments: [String]) {
         guard let account = ordinaryAccount else { return (program, arguments) }
         guard let setpriv = find("setpriv") else {

@@ -4,7 +4,7 @@ import RoostCore
 import RoostServer
 import Synchronization
 
-/// People in channels of their own, and two kinds of effects: one that waits, and one that tells how late it runs.
+/// People in channels of their own, and two kinds of effects: one that waits, and one that measures how late it runs.
 final class EffectWorld: Sendable {
     static let waiting = EffectKind.Name(rawValue: "bench.waiting")
     static let timed = EffectKind.Name(rawValue: "bench.timed")
@@ -52,7 +52,7 @@ final class EffectWorld: Sendable {
         }
     }
 
-    /// Takes away what sends have asked for since: all that is due within the hour.
+    /// Deletes the effects that sends have requested since: all that are due within the hour.
     static func forgetNew(_ server: InProcessServer) async throws {
         try await server.perform { context in
             let soon = Timestamp(milliseconds: context.now.milliseconds + 3_600_000)
@@ -62,7 +62,7 @@ final class EffectWorld: Sendable {
 
     // MARK: Load
 
-    /// Sends as fast as it goes, from all senders at once.
+    /// Sends as fast as possible, from all senders at once.
     ///
     /// - Returns: CPU microseconds of this process per send.
     func sends(to server: InProcessServer, _ count: Int, withEffect: Bool) async throws -> Double {

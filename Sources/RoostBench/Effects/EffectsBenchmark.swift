@@ -4,7 +4,7 @@ import RoostCore
 import RoostServer
 import Synchronization
 
-/// What effects cost, and how late they run:
+/// Measures the cost of effects, and how late they run:
 /// 1. sends into 50 channels, with an effect each and without, on a server where none wait and on one where very many do, by turns;
 /// 2. effects that become due one after another, beside a steady load of sends, where very many others wait;
 /// 3. effects that are all due at once.
@@ -68,7 +68,7 @@ struct EffectsBenchmark: Benchmark {
         for (server, withEffect) in kinds { _ = try await world.sends(to: server, count / 4, withEffect: withEffect) }
         let batches = BatchCounter(port: empty.port)
         for round in 0..<scale.pick(9, quick: 5, smoke: 1) {
-            // Who comes first changes from round to round.
+            // The order changes from round to round.
             for step in kinds.indices {
                 let index = (step + round) % kinds.count
                 let (server, withEffect) = kinds[index]
@@ -85,7 +85,7 @@ struct EffectsBenchmark: Benchmark {
 
     // MARK: How late they run
 
-    /// Half of them are asked for long before they are due, half by an operation that has them happen soon.
+    /// Half of them are requested long before they are due, half by an operation that makes them due soon.
     private func measureLateness(_ world: EffectWorld, _ server: InProcessServer, _ scale: BenchScale) async throws -> Histogram {
         let seconds = scale.pick(20, quick: 8, smoke: 1)
         let perSecond = 100

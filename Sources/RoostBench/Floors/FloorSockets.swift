@@ -2,16 +2,16 @@ import Foundation
 
 /// The floor of fan-out: writes the same bytes to plain sockets, with nothing else around it.
 package enum FloorSockets {
-    /// What the process that is measured does: it prints its port, accepts the sockets, and then makes one round of writes for each byte of its
-    /// standard input.
+    /// Runs the measured process: it prints its port, accepts the sockets, and then makes one round of writes for each byte of its standard
+    /// input.
     ///
-    /// - Parameter bytes: of one write.
+    /// - Parameter bytes: Of one write.
     package static func serve(sockets: Int, bytes: Int) throws {
         signal(SIGPIPE, SIG_IGN)
         let (listener, port) = try LoopbackSocket.listen()
         FileHandle.standardOutput.write(Data("\(port)\n".utf8))
         let accepted = (0..<sockets).map { _ in accept(listener, nil, nil) }
-        // As the server does: each write goes out at once, and isn't put together with the next.
+        // Like the server: each write is sent at once, and not combined with the next.
         var on: Int32 = 1
         for socket in accepted {
             setsockopt(socket, Int32(IPPROTO_TCP), TCP_NODELAY, &on, socklen_t(MemoryLayout<Int32>.size))
@@ -25,7 +25,7 @@ package enum FloorSockets {
 
     /// CPU microseconds that one write to one socket takes.
     ///
-    /// - Parameter roundsAhead: rounds that may be under way: 1 waits for every byte of a round before the next begins.
+    /// - Parameter roundsAhead: Rounds that may be under way: 1 waits for every byte of a round before the next begins.
     static func measure(sockets count: Int, bytes: Int, roundsAhead: Int, seconds: Double) throws -> Double {
         let process = try ChildProcess(
             ["bench", "floor-sockets", "--sockets", "\(count)", "--bytes", "\(bytes)"], errors: .standardError)

@@ -2,7 +2,7 @@ import Foundation
 import RoostAPI
 import RoostCore
 
-/// What sockets make a server hold that try everything to that end, and how late the answers of other users come meanwhile.
+/// Measures how much memory hostile sockets can make a server hold, and how late other users' answers come meanwhile.
 ///
 /// First one socket goes through all scripts, then thousands have them at once, and then thousands on a server with a limit of half a
 /// gigabyte.
@@ -93,7 +93,7 @@ struct HostileBenchmark: Benchmark {
         let load = PacedLoad(
             channels: honest.map { "channel-of-\($0.rawValue)" }, sendsPerSecond: scale.pick(200, quick: 200, smoke: 100),
             pagesPerSecond: 50)
-        // They are there once for everybody, and made for whoever asks first.
+        // They exist once for everybody, and are made on the first request.
         for path in ["/openapi.json", "/asyncapi.json"] { _ = LoopbackSocket.get(path, port: server.port) }
         var warm = PacedLoad.Result()
         try load.run(loop, into: &warm, seconds: scale.pick(5, quick: 2, smoke: 0.2))
@@ -120,7 +120,7 @@ struct HostileBenchmark: Benchmark {
     }
 }
 
-/// What an attack did.
+/// The result of an attack.
 private struct Attacked {
     var without = PacedLoad.Result()
     var with = PacedLoad.Result()

@@ -1,7 +1,7 @@
 import Foundation
 import RoostAPI
 
-/// A way of making a server keep memory: what a socket sends, and that it doesn't read.
+/// A way of making a server hold memory: the bytes that a socket sends, without reading.
 enum HostileScript: CaseIterable, Sendable {
     // Nobody authenticates.
     /// A connection, and nothing else.
@@ -54,7 +54,7 @@ enum HostileScript: CaseIterable, Sendable {
         }
     }
 
-    /// What a connection begins with.
+    /// Returns the first bytes of a connection.
     func opening(token: String) -> [UInt8] {
         switch self {
         case .silence, .requests, .descriptions: []
@@ -70,7 +70,7 @@ enum HostileScript: CaseIterable, Sendable {
         }
     }
 
-    /// What follows, once or again and again.
+    /// Returns the following bytes, sent once or repeatedly.
     func rest(token: String) -> [UInt8] {
         switch self {
         case .silence, .events: []

@@ -1,7 +1,7 @@
 import Foundation
 import Synchronization
 
-/// Hostile sockets, on a thread of their own until they are told to end. One that the server closes comes back.
+/// Hostile sockets, on a thread of their own until they are stopped. One that the server closes reconnects.
 final class HostileSwarm: Sendable {
     struct Plan: Sendable {
         let port: UInt16
@@ -10,7 +10,7 @@ final class HostileSwarm: Sendable {
         let socketCount: Int
         /// Dealt out to the sockets in turn.
         let scripts: [HostileScript]
-        /// How long each socket goes on with a script before it takes the next. Nil where each has one for always, and goes through it once.
+        /// How long each socket runs a script before the next one. Nil if each has one script, and runs it once.
         var turnSeconds: Double?
     }
 
@@ -80,7 +80,7 @@ private final class Attack {
     private(set) var counts = HostileSwarm.Counts()
     private var trash = [UInt8](repeating: 0, count: 4096)
 
-    /// What `poll` tells of a peer that has closed, whether or not there is something to read.
+    /// The event of `poll` for a peer that has closed, whether or not there is something to read.
     #if os(Linux)
     private static let closed = Int16(0x2000)
     #else
@@ -103,7 +103,7 @@ private final class Attack {
         // The same bytes for all that send the same: they are this process's memory, not what is measured, but there is no need to waste it.
         let key = "\(script) \(script == .requests ? user : 0)"
         let rest = shared[key] ?? script.rest(token: token)
-        // Its messages are told apart by their ids, and are new ones each time.
+        // Its messages have different ids, new ones each time.
         if script != .sends { shared[key] = rest }
         return Socket(script: script, opening: script.opening(token: token), rest: rest)
     }
@@ -145,7 +145,7 @@ private final class Attack {
             sockets[number].opensAt = Clock.now() + 200_000_000
             return
         }
-        // What isn't read must not pile up in the kernel instead of in the server.
+        // Unread bytes must not pile up in the kernel instead of in the server.
         var size: Int32 = 4096
         setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &size, socklen_t(MemoryLayout<Int32>.size))
         _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK)

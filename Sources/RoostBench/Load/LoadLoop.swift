@@ -12,7 +12,7 @@ final class LoadLoop {
     /// Called with every frame that came. ``now`` is the time at which it was read.
     var onFrame: (LoadSocket, LoadFrame, UnsafeRawBufferPointer) throws -> Void = { _, _, _ in }
     private(set) var now = Clock.now()
-    /// Whether a call that is refused goes to ``onFrame`` too, instead of ending the benchmark.
+    /// Whether a refused call is passed to ``onFrame`` too, instead of ending the benchmark.
     var takesRefusals = false
     /// Bytes that came since the benchmark set it to 0.
     var receivedBytes = 0
@@ -43,7 +43,7 @@ final class LoadLoop {
 
     /// Serves the sockets until the condition holds. Throws when that takes too long, or a socket fails.
     ///
-    /// - Parameter first: the first socket to look at; the ones before it must be silent.
+    /// - Parameter first: The first socket to look at; the ones before it must be silent.
     func run(from first: Int = 0, timeout seconds: Double, until isDone: () -> Bool) throws {
         let deadline = Clock.now() + UInt64(seconds * 1e9)
         while !isDone() {

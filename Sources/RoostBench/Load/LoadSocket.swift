@@ -1,9 +1,9 @@
 import Foundation
 import RoostAPI
 
-/// What a server sends, as far as the load generator looks into it: it counts and doesn't decode.
+/// A server's frame as the load generator sees it: it counts and doesn't decode.
 enum LoadFrame {
-    /// How many changes it tells: more than one where a node brings in one event what hadn't reached it.
+    /// The number of changes in it: more than one if a node replaces missed events by one.
     case event(count: Int)
     case welcome
     case reply(call: Int, isRefusal: Bool)
@@ -70,7 +70,7 @@ final class LoadSocket {
     /// Which of the benchmark's sockets it is.
     let number: Int
     fileprivate(set) var stage: Stage
-    /// Changes that events told of, since the benchmark set it to 0.
+    /// Changes in events, since the benchmark set it to 0.
     var eventCount = 0
     /// Calls that were made, which is also the number of the newest.
     private(set) var callCount = 0
@@ -99,7 +99,7 @@ final class LoadSocket {
         return socket
     }
 
-    /// - Parameter token: nil for a socket on which nobody authenticates yet.
+    /// - Parameter token: Nil for a socket on which nobody authenticates yet.
     static func upgradeRequest(token: String?) -> [UInt8] {
         let authorization = token.map { "Authorization: Bearer \($0)\r\n" } ?? ""
         let request = """

@@ -14,9 +14,9 @@ final class BenchServer {
     var identifier: Int32 { process.identifier }
 
     /// - Parameters:
-    ///   - settings: further flags of the server.
-    ///   - program: another build of roost; nil for this one.
-    ///   - name: the log's, for servers that share a directory.
+    ///   - settings: Further flags of the server.
+    ///   - program: Another build of roost; nil for this one.
+    ///   - name: The log's, for servers that share a directory.
     init(directory: URL, program: URL? = nil, settings: [String] = [], name: String = "server") throws {
         self.directory = directory
         let log = directory.appending(path: "\(name).log")
@@ -47,7 +47,7 @@ final class BenchServer {
     func end() { process.end() }
 }
 
-/// What a server tells of itself.
+/// A server's own metrics.
 enum ServerMetrics {
     /// The value of a counter or gauge of /metrics; nil when the server doesn't tell it.
     static func value(of name: String, port: UInt16) -> Double? {

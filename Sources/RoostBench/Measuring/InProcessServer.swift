@@ -5,12 +5,12 @@ import RoostAPI
 import RoostCore
 import RoostServer
 
-/// A server in this process, which takes work without a socket between: what is measured is the engine and what it drives.
+/// A server in this process, which takes work without a socket: this measures the engine and the parts it drives.
 ///
 /// Its CPU time is this process's, so that as little as possible should happen in it besides.
 final class InProcessServer: Sendable {
     let port: UInt16
-    /// What all servers of this process count.
+    /// The counts of all servers of this process.
     private static let metrics: PrometheusRegistry = {
         let metrics = PrometheusRegistry()
         MetricsSystem.bootstrap(metrics)

@@ -28,7 +28,7 @@ struct Machine: Encodable, CustomStringConvertible {
     }
 }
 
-/// What the disk itself costs.
+/// The cost of the disk itself.
 enum Disk {
     /// Appends 4 KiB to a file and calls fsync, again and again for about a second.
     static func fsyncs(in directory: URL, seconds: Double = 1) throws -> Histogram {
@@ -75,7 +75,7 @@ enum Disk {
     }
 }
 
-/// Time that only goes forward, in nanoseconds.
+/// Monotonic time in nanoseconds.
 enum Clock {
     static func now() -> UInt64 { nanoseconds(CLOCK_MONOTONIC) }
 
@@ -112,7 +112,7 @@ enum SystemFile {
     }
 }
 
-/// The benchmark itself can't go on.
+/// The benchmark itself can't continue.
 struct BenchFailure: Error, CustomStringConvertible {
     let description: String
     init(_ reason: String) { description = "The benchmark can't go on: \(reason)." }

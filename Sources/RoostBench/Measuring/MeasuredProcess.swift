@@ -26,7 +26,7 @@ struct ProcessUsage {
 
 /// The most memory that a process had resident at one time, as the kernel keeps it.
 enum PeakMemory {
-    /// Begins anew with what is resident now.
+    /// Starts over with what is resident now.
     static func reset(_ process: Int32) throws {
         let file = open("/proc/\(process)/clear_refs", O_WRONLY | O_CLOEXEC)
         defer { close(file) }
@@ -53,8 +53,8 @@ final class ChildProcess {
     var usage: ProcessUsage { ProcessUsage(of: identifier) }
 
     /// - Parameters:
-    ///   - program: nil for this one.
-    ///   - errors: where what it writes to its standard error goes.
+    ///   - program: Nil for this one.
+    ///   - errors: Where what it writes to its standard error goes.
     init(program: URL? = nil, _ arguments: [String], errors: FileHandle) throws {
         let own = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
         process.executableURL = program ?? URL(filePath: own ?? CommandLine.arguments[0])
@@ -65,7 +65,7 @@ final class ChildProcess {
         try process.runHearingSignals()
     }
 
-    /// What it ended with; nil while it runs.
+    /// Its exit status; nil while it runs.
     var status: Int32? { process.isRunning ? nil : process.terminationStatus }
 
     /// The first line that it writes.
@@ -106,7 +106,7 @@ extension Process {
     }
 }
 
-/// A directory for one run, on the disk that is measured. It goes when the run is over.
+/// A directory for one run, on the disk that is measured. It is deleted when the run is over.
 final class RunDirectory {
     let url: URL
 

@@ -70,12 +70,12 @@ struct Seed {
     }
 }
 
-/// What the benchmarks' users write.
+/// The text of the benchmarks' messages.
 enum SampleText {
     /// 100 bytes, about as long as people's messages are.
     static let message = String(
         "The quick brown fox jumps over the lazy dog, and then both of them go home to have their dinner again".prefix(100))
 
-    /// What an effect carries: which message it is about.
+    /// An effect's payload: the message it is about.
     static let effect = #"{"channel":"channel-17","message":"7254210384203776123"}"#
 }

@@ -8,7 +8,7 @@ protocol ComparableBenchmark {
 
     /// Starts a server on an empty directory and measures it once.
     ///
-    /// - Returns: one value for each of ``costs``.
+    /// - Returns: One value for each of ``costs``.
     func measure(_ program: URL?, in directory: URL, scale: BenchScale) async throws -> [Double]
 }
 
@@ -53,7 +53,7 @@ package struct ComparisonReport: Encodable {
     let machine: Machine
     let costs: [ComparedCost]
 
-    /// What the figures are of.
+    /// The machine of the figures.
     package var machineDescription: String { machine.description }
 
     /// The rows of a table, its head first.
@@ -100,7 +100,7 @@ struct ComparedServer {
             let expected = start + part.count
             try loop.run(timeout: 60) { answered >= expected }
         }
-        // What the joining told the others isn't measured.
+        // The events of joining aren't measured.
         try loop.run(for: 0.2)
     }
 

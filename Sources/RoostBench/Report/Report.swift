@@ -2,7 +2,7 @@ import Foundation
 
 /// One measured number, beside the floor of the same run and what it ought to be.
 struct Figure: Encodable {
-    /// What a figure ought to be.
+    /// The goal of a figure.
     enum Goal {
         case atMost(Double)
         case atLeast(Double)
@@ -94,7 +94,7 @@ package struct Report: Encodable {
             }
         }
         let widths = rows[0].indices.map { column in rows.map { $0[column].count }.max() ?? 0 }
-        /// Numbers stand at the right of their column, words at the left.
+        /// Numbers are aligned right, words left.
         let numeric: Set = [1, 3, 4]
         let lines = rows.map { row in
             let cells = row.indices.map { column in

@@ -2,7 +2,7 @@ public import ArgumentParser
 import Foundation
 public import RoostAPI
 
-// What stands on a command line is read as what it is in the protocol. Whether an id is valid, the operation says.
+// Arguments of the command line are read as their types in the protocol. The operation checks whether an id is valid.
 extension ChannelID: ExpressibleByArgument {}
 extension UserID: ExpressibleByArgument {}
 extension ChannelType: ExpressibleByArgument {}

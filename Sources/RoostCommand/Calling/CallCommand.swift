@@ -80,7 +80,7 @@ extension CallConnection {
     }
 }
 
-/// What `roost call` tells of operations.
+/// The help of `roost call` about operations.
 enum CallHelp {
     /// The operations whose name has a part, each with its summary.
     static func list(_ part: String?) throws -> [String] {
@@ -91,7 +91,7 @@ enum CallHelp {
         return Output.table(found.map { [$0.name, $0.summary] })
     }
 
-    /// The operation of a name; throws with the nearest name where there is none.
+    /// Returns the operation of a name; throws with the nearest name if there is none.
     static func operation(_ name: String) throws -> OperationGuide {
         if let operation = OperationGuide.named(name) { return operation }
         let nearest = OperationGuide.all.map(\.name).nearest(to: name).map { " Did you mean \($0)?" } ?? ""
@@ -118,7 +118,7 @@ enum CallHelp {
     }
 }
 
-/// What a shell offers while a call is typed.
+/// A shell's completions while a call is typed.
 enum CallCompletions {
     static func operations(_ words: [String], _ prefix: String) -> [String] {
         OperationGuide.all.map(\.name).filter { $0.hasPrefix(prefix) }

@@ -61,7 +61,7 @@ struct CallFields {
         case .object(_, let fields):
             return .object(try put(text, at: names, into: inner, fields, parent: path))
         case .map(let element):
-            // What stands before the `=` is one key, whatever is in it.
+            // The text before the `=` is one key, whatever is in it.
             let key = names.joined(separator: ".")
             inner[key] = try value(text, at: [], of: element, over: inner[key], path: path + [key])
             return .object(inner)

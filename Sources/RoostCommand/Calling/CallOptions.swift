@@ -2,7 +2,7 @@ import ArgumentParser
 import Foundation
 import Roost
 
-/// Who asks which server: the options of every command that makes calls.
+/// The caller and the server: the options of every command that makes calls.
 struct AskingOptions: ParsableArguments {
     @Option(
         name: .customLong("as"),
@@ -29,7 +29,7 @@ struct AskingOptions: ParsableArguments {
             guard !admin else {
                 throw Failure("--admin makes an admin's token from the data directory; a given token is used as it is.")
             }
-            // What isn't a token at all, the server refuses.
+            // The server refuses text that isn't a token at all.
             guard let user, let owner = TokenOwner(token), owner.user != user else {
                 return CallServer(url, token: token, actsAs: nil)
             }
@@ -46,7 +46,7 @@ struct AskingOptions: ParsableArguments {
 
 }
 
-/// Who asks which server, and how the answer is printed: the options of the commands for scripts.
+/// The caller, the server, and how the answer is printed: the options of the commands for scripts.
 struct CallOptions: ParsableArguments {
     @OptionGroup var asking: AskingOptions
     @Flag(help: "Print JSON: the answer as the protocol has it.") var json = false
@@ -66,7 +66,7 @@ struct CallOptions: ParsableArguments {
 }
 
 extension RoostError {
-    /// The refusal as one line: what the server says, its code, and until when it holds where that ends.
+    /// The refusal as one line: the server's message, its code, and its end if it has one.
     var summaryLine: String {
         let end = until.map { $0 == .forever ? ", for ever" : ", until \(MessageTime.moment(of: $0.date))" } ?? ""
         return "\(message.safe()) (\(code.rawValue)\(end))"

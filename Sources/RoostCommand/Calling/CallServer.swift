@@ -3,18 +3,18 @@ import NIOCore
 import NIOHTTP1
 import RoostAPI
 
-/// Where calls go, and in whose name.
+/// The server that calls are sent to, and the token they use.
 struct CallServer {
     let isSecure: Bool
     let host: String
     let port: Int
-    /// What a proxy wants before the server's own paths.
+    /// A proxy's prefix for the server's paths.
     private let prefix: String
     private let token: String
     /// In whose name a backend asks (SB-12).
     private let actsAs: UserID?
 
-    /// - Parameter url: with the scheme `http` or `https`, or as a chat takes it: `ws`, `wss`, the socket's path at its end.
+    /// - Parameter url: With the scheme `http` or `https`, or as a chat takes it: `ws`, `wss`, the socket's path at its end.
     init(_ url: URL, token: String, actsAs: UserID?) {
         isSecure = url.scheme == "https" || url.scheme == "wss"
         host = url.host(percentEncoded: false) ?? ""

@@ -11,7 +11,7 @@ protocol ChannelCommand: AsyncParsableCommand {
     func lines(of answer: Call.Response) -> [String]
 }
 
-/// Which channel, and who asks.
+/// The channel, and the caller.
 struct ChannelTarget: ParsableArguments {
     @Argument(help: "The channel's id.") var channel: ChannelID
     @OptionGroup var options: CallOptions

@@ -1,7 +1,7 @@
 import ArgumentParser
 import Roost
 
-/// How much of a list is asked for.
+/// The requested part of a list.
 struct PageOptions: ParsableArguments {
     @Option(help: ArgumentHelp("Rows of a page, 1 to 100.", valueName: "rows")) var limit: Int?
     @Option(help: "Where to go on: the nextCursor of the page before, as --json prints it.") var cursor: String?
@@ -9,11 +9,11 @@ struct PageOptions: ParsableArguments {
 
     /// Asks for a page, or for all of them as one.
     ///
-    /// - Parameter operation: makes the call for a page from its limit and cursor.
+    /// - Parameter operation: Makes the call for a page from its limit and cursor.
     func read<Call: RoostAPI.Operation, Item>(
         through connection: CallConnection, _ operation: (_ limit: Int?, _ cursor: String?) -> Call
     ) async throws -> Page<Item> where Call.Response == Page<Item> {
-        // Who wants all of them wants them in as few answers as possible.
+        // With `--all`, as few answers as possible.
         let limit = limit ?? (all ? Limits.memberPage.max : nil)
         var page = try await connection.call(operation(limit, cursor))
         while all, let cursor = page.nextCursor {
@@ -24,7 +24,7 @@ struct PageOptions: ParsableArguments {
         return page
     }
 
-    /// Prints a list: its lines, or the page as JSON. Standard error tells when there is more, or nothing.
+    /// Prints a list: its lines, or the page as JSON. Standard error says if there is more, or nothing.
     func show<Item>(_ page: Page<Item>, with options: CallOptions, none: String, _ lines: ([Item]) -> [String]) throws {
         try options.show(page, page.items.isEmpty ? [] : lines(page.items))
         guard !options.json else { return }

@@ -11,7 +11,7 @@ struct ServerOptions: ParsableArguments {
 
     private static var environment: [String: String] { ProcessInfo.processInfo.environment }
 
-    /// The token that was given; nil where one has to be made.
+    /// The given token; nil if one has to be made.
     var givenToken: String? { token ?? Self.environment["ROOST_TOKEN"] }
 
     func address() throws -> URL {
@@ -23,7 +23,7 @@ struct ServerOptions: ParsableArguments {
         return url
     }
 
-    /// What makes tokens with the secret of the server's data directory.
+    /// Returns the mint that makes tokens with the secret of the server's data directory.
     func mint() throws -> TokenMint {
         let named = (data ?? Self.environment["ROOST_DATA"]).map {
             TokenMint(directory: URL(filePath: $0, directoryHint: .isDirectory))

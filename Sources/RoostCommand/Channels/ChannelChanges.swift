@@ -77,7 +77,7 @@ extension Channels {
     }
 }
 
-/// What a channel can be given when it is made, and later.
+/// The attributes that a channel can be given at its creation, and later.
 struct ChannelAttributes: ParsableArguments {
     @Option(help: "The name that people see.") var name: String?
     @Option(help: "A tag. Give it again for more.") var tag: [String] = []

@@ -28,7 +28,7 @@ enum ChannelText {
 
     static func details(_ channel: Channel) -> [String] { lines(attributes(channel), states(of: channel)) }
 
-    /// What is unusual about a channel, in words.
+    /// Returns a channel's unusual states, in words.
     private static func states(of view: ChannelView) -> [String] {
         var states = states(of: view.channel)
         switch view.hiddenState {
@@ -81,7 +81,7 @@ enum ChannelText {
         return Output.table(all.map { [$0.0, $0.1] })
     }
 
-    /// Every type with the parts of its policy that decide who comes in and who writes.
+    /// Returns every type with the parts of its policy about joining and writing.
     static func types(_ policies: [ChannelPolicy]) -> [String] {
         let rows = policies.map { policy in
             [

@@ -1,7 +1,7 @@
 import ArgumentParser
 import Roost
 
-/// `roost channels`: asks for channels and changes them, for scripts and for people.
+/// `roost channels`: shows and changes channels, for scripts and for people.
 struct Channels: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "List, create and change channels.",

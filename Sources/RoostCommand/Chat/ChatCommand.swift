@@ -38,7 +38,7 @@ struct ChatCommand: AsyncParsableCommand {
         let files = try ClientFiles(user: user, url: url, directory: store, isOptional: isPlain)
         defer { withExtendedLifetime(files) {} }
 
-        // A screen has a place of its own for what goes wrong; lines of a log would be written across it.
+        // A screen has a place of its own for failures; log lines would be written across it.
         var logger = Logger(label: "roost.chat", factory: StandardErrorLog.init(label:))
         logger.logLevel = isPlain ? .error : .critical
         let chat = Chat(

@@ -9,7 +9,7 @@ enum ChatHelp {
     struct Command: Hashable {
         let name: ChatCommandName
         var aliases: [String] = []
-        /// What stands after the name.
+        /// The text after the name.
         var arguments = ""
         let what: String
         /// Whether it works with lines too, not only on a screen.
@@ -43,13 +43,13 @@ enum ChatHelp {
 
     static func command(_ name: String) -> Command? { commands.first { $0.name.rawValue == name || $0.aliases.contains(name) } }
 
-    /// What /help shows on a screen.
+    /// The output of /help on a screen.
     static let screenLines =
         table(commands.filter { $0.name != .help && $0.name != .discard }) + [
             "PageUp, PageDown, ↑, ↓ scroll; Ctrl-U, -W, -K delete; Ctrl-L redraws"
         ]
 
-    /// What /help shows where there is no screen.
+    /// The output of /help without a screen.
     static let plainLines = table(commands.filter { $0.isForLines && $0.name != .help })
 
     private static func table(_ commands: [Command]) -> [String] {

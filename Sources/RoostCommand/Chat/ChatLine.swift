@@ -1,15 +1,15 @@
 import Foundation
 import Roost
 
-/// What a typed line means: a message, or a command.
+/// A typed line: a message, or a command.
 enum ChatLine: Hashable {
     case message(String)
     case quit, help
     /// For the messages that are shown.
     case scrollback(ScrollbackCommand)
-    /// For the channel and who is in it.
+    /// A command for the channel and its members.
     case room(RoomCommand)
-    /// No command: what would be one.
+    /// An invalid command, with a hint at a valid one.
     case refused(String)
 
     init(_ line: String) {
@@ -67,7 +67,7 @@ enum ChatLine: Hashable {
 /// A command for the messages that are shown.
 enum ScrollbackCommand: Hashable {
     case older, delete, retry, discard
-    /// Nil when the text to edit is asked for.
+    /// Nil if the new text still has to be entered.
     case edit(String?)
 }
 
@@ -108,13 +108,13 @@ private struct Words {
         words = text.split(whereSeparator: \.isWhitespace).map(String.init)
     }
 
-    /// All that stands there, as it was typed; nil when nothing does.
+    /// Takes the whole rest, as it was typed; nil if there is none.
     mutating func takeText() -> String? {
         words = []
         return text.isEmpty ? nil : text
     }
 
-    /// What stands after a word, as it was typed.
+    /// Takes the text after a word, as it was typed.
     mutating func takeText(after mark: String) -> String? {
         guard let index = words.firstIndex(of: mark) else { return nil }
         words.removeSubrange(index...)

@@ -1,15 +1,15 @@
 import Foundation
 import Roost
 
-/// Where a chat keeps its cache and its outbox. Two processes must not share one such folder, so that each is held by a lock.
+/// The folder of a chat's cache and outbox. Two processes must not share one, so it is locked.
 struct ClientFiles: ~Copyable {
     /// Nil when everything stays in memory.
     let directory: URL?
     private let lock: Int32
 
     /// - Parameters:
-    ///   - directory: as the user named it; nil for the usual place.
-    ///   - isOptional: whether memory will do when none was named.
+    ///   - directory: As the user named it; nil for the usual place.
+    ///   - isOptional: Whether memory will do when none was named.
     init(user: UserID, url: URL, directory named: String?, isOptional: Bool) throws {
         let environment = ProcessInfo.processInfo.environment
         let state = environment["XDG_STATE_HOME"].map { URL(filePath: $0) } ?? URL.homeDirectory.appending(path: ".local/state")

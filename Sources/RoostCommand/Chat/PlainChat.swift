@@ -8,7 +8,7 @@ final class PlainChat {
     private var list: MessageList
     private var printing: Task<Void, Never>?
     private var lastPrinted: Seq = 0
-    /// What was sent and isn't on the server's disk yet.
+    /// Sent messages that aren't on the server's disk yet.
     private var waiting: Set<ClientID> = []
     private var refusals = 0
 
@@ -37,7 +37,7 @@ final class PlainChat {
         if refusals > 0 { throw Failure("\(refusals) of the lines were refused.") }
     }
 
-    /// Whether to go on.
+    /// Whether to continue.
     private func handle(_ line: String) async throws -> Bool {
         switch ChatLine(line) {
         case .message(let text): await send(text)
@@ -46,7 +46,7 @@ final class PlainChat {
         case .scrollback: refuse("that works on a screen only")
         case .refused(let reason): refuse(reason)
         case .room(let command):
-            // What was typed first is done first.
+            // Input is handled in order.
             await settle()
             try await carryOut(command)
         }
@@ -111,7 +111,7 @@ final class PlainChat {
     }
 
     private func show(_ items: [MessageItem], of list: MessageList) async {
-        // A list that was left may still have had something to tell.
+        // A list that was left may still have had updates.
         guard list === self.list else { return }
         for item in items where item.sender == room.chat.user && waiting.contains(item.clientId) {
             switch item.state {
@@ -127,7 +127,7 @@ final class PlainChat {
         let room = room
         guard messages.contains(where: { $0.seq > lastPrinted }) else { return }
         _ = await room.learnNames(of: messages.filter { $0.seq > lastPrinted }.map(\.sender))
-        // While names were asked for, another pass may have printed some of these, or the channel may have been left.
+        // While names were fetched, another pass may have printed some of these, or the channel may have been left.
         for message in messages where message.seq > lastPrinted && room === self.room {
             lastPrinted = message.seq
             guard message.deletedAt == nil else { continue }

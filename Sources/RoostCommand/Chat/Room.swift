@@ -23,7 +23,7 @@ final class Room {
 
     /// Joins the channel, or makes it.
     ///
-    /// - Returns: whether it had to be made.
+    /// - Returns: Whether it had to be made.
     func enter() async throws -> Bool {
         do {
             try await channel.join()
@@ -40,12 +40,12 @@ final class Room {
         }
     }
 
-    /// What a person is called: their display name where it is known, else their id.
+    /// Returns a user's name: their display name if it is known, otherwise their id.
     func name(of user: UserID) -> String { names[user] ?? user.rawValue.safe() }
 
     /// Fetches the names that aren't known yet. Without a connection, ids have to do.
     ///
-    /// - Returns: whether there is something new.
+    /// - Returns: Whether there is something new.
     func learnNames(of users: some Sequence<UserID>) async -> Bool {
         let unknown = Set(users).filter { names[$0] == nil }.sorted().prefix(Limits.usersPerCall)
         guard !unknown.isEmpty, let found = try? await chat.users(Array(unknown)) else { return false }

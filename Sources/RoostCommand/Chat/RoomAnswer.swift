@@ -1,8 +1,8 @@
 import Roost
 
-/// What a command for a room did: what to tell, and where the user is then.
+/// The result of a command for a room: its output, and the user's room afterwards.
 struct RoomAnswer: Sendable {
-    /// One line tells that something was done; several are a list.
+    /// A single line is a confirmation; several are a list.
     var lines: [String]
     /// The channel to go into.
     var enters: ChannelID?
@@ -13,7 +13,7 @@ struct RoomAnswer: Sendable {
 
 /// The commands for channels and members, the same on a screen and in lines.
 extension Room {
-    /// - Throws: a `RoostError` when the server refuses.
+    /// - Throws: A `RoostError` when the server refuses.
     func carryOut(_ command: RoomCommand) async throws -> RoomAnswer {
         switch command {
         case .join(let id): entered(try await chat.call(JoinChannel(channel: id)))
@@ -43,7 +43,7 @@ extension Room {
         }
     }
 
-    /// What somebody is told who isn't a member any more.
+    /// The text for a former member.
     var absence: String { "you aren't a member of #\(name) any more; /list tells your channels, /join ID goes into one" }
 
     private var name: String { channel.id.rawValue.safe() }

@@ -1,6 +1,6 @@
 import RoostServer
 
-/// Checks of the servers that a cluster stands on, where the settings name them.
+/// Checks of the servers behind a cluster, if the settings name them.
 struct ClusterChecks {
     let settings: Settings
 

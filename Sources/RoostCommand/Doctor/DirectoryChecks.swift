@@ -9,7 +9,7 @@ struct DirectoryChecks {
         let manager = FileManager.default
         var isDirectory: ObjCBool = false
         guard manager.fileExists(atPath: directory.path, isDirectory: &isDirectory) else {
-            // What would be its parent tells of the disk.
+            // Its future parent shows the state of the disk.
             let parent = directory.deletingLastPathComponent()
             return [Finding("data directory", .ok, "\(directory.path) doesn't exist yet: the first roost serve creates it")]
                 + disk(parent)
@@ -46,7 +46,7 @@ struct DirectoryChecks {
         let file = SecretFile(directory: directory)
         let path = file.url.path
         guard FileManager.default.fileExists(atPath: path) else {
-            // Where one belongs to a database, its absence is told with the files.
+            // If one belongs to a database, its absence is reported with the files.
             let isFirst = !FileManager.default.fileExists(atPath: directory.appending(path: "roost.sqlite").path)
             return isFirst ? Finding("secret", .ok, "none yet: the first roost serve creates it") : nil
         }

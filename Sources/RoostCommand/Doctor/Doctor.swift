@@ -2,7 +2,7 @@ import ArgumentParser
 import Foundation
 import RoostServer
 
-/// `roost doctor`: looks at everything that must be right for a server to run well here.
+/// `roost doctor`: checks everything that must be right for a server to run well here.
 struct Doctor: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Check this machine, the data directory and the running server.",

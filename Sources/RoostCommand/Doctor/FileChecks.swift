@@ -1,13 +1,13 @@
 import Foundation
 import RoostServer
 
-/// Checks of the files in the data directory: that all pieces are there, that nobody else can open them, that the log is checkpointed, and that
-/// a running server writes to the very files that stand there.
+/// Checks of the files in the data directory: that all pieces are there, that nobody else can open them, that the log is checkpointed, and
+/// that a running server writes to the very files that are there.
 struct FileChecks {
     private typealias File = DataDirectoryExamination.File
 
     let directory: URL
-    /// Where the rows are in a file here. With PostgreSQL only the secret is.
+    /// Whether the database is a file here. With PostgreSQL only the secret is.
     let isDatabaseHere: Bool
 
     private var database: String { directory.appending(path: "roost.sqlite").path }
@@ -42,7 +42,7 @@ struct FileChecks {
                 "database file", .fail, "\(secret) is missing beside a database",
                 advice: "Put it back from a backup: a new one ends every token that was given out")
         case (let size?, true):
-            // The files of a server that runs change under the eyes of whoever compares them.
+            // A running server's files change while they are compared.
             if holder() == nil, let refusal = DataDirectoryExamination(directory: directory).refusal() {
                 return Finding(
                     "database file", .fail, "no server would start: \(refusal.safe())", advice: "See docs/operations/backup.md")
@@ -89,7 +89,7 @@ struct FileChecks {
 
     // MARK: What a running server has open
 
-    /// Compares what the process that serves from here has open with what stands here now.
+    /// Compares the files that the serving process has open with those that are here now.
     private func openFiles() -> Finding? {
         guard let process = holder() else { return nil }
         let check = "open files of the server"

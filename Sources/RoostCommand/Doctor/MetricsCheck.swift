@@ -1,12 +1,12 @@
 import Foundation
 
-/// What a running server's `/metrics` say: whether it had to turn anything away, and how near its limits it is.
+/// Checks a running server's `/metrics`: whether it had to refuse anything, and how near its limits it is.
 struct MetricsCheck {
     private let values: [String: Double]
     /// Connections that were refused, by the limit that was reached.
     private let refused: [String: Double]
 
-    /// - Parameter page: the text of `/metrics`.
+    /// - Parameter page: The text of `/metrics`.
     init(_ page: String) {
         var values: [String: Double] = [:]
         var refused: [String: Double] = [:]
@@ -62,7 +62,7 @@ struct MetricsCheck {
         return Finding("effects", .ok, "none failed for good, none is late")
     }
 
-    /// What is due waits for milliseconds in a server that is well.
+    /// In a healthy server due effects wait for milliseconds.
     private static let lateSecondsMax = 60.0
 
     private func connections() -> Finding? {

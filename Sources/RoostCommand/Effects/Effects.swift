@@ -1,7 +1,7 @@
 import ArgumentParser
 import Roost
 
-/// `roost effects`: what a server was to do later and has given up.
+/// `roost effects`: effects that a server has given up.
 struct Effects: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "List background work that the server gave up on, and retry it.",

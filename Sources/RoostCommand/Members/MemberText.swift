@@ -20,7 +20,7 @@ enum MemberText {
         }
     }
 
-    /// What was done for each user, a line each.
+    /// Returns the result for each user, one line each.
     static func lines(of results: MemberResults) -> [String] {
         Output.table(results.results.map { [$0.userId.rawValue.safe(), text(of: $0)] })
     }

@@ -1,7 +1,7 @@
 import ArgumentParser
 import Roost
 
-/// `roost members`: who is in a channel, and who comes and goes.
+/// `roost members`: lists, invites, adds and removes members of a channel.
 struct Members: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "List, invite, add and remove members.",

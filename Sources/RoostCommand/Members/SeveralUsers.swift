@@ -2,14 +2,14 @@ import ArgumentParser
 import Roost
 
 extension Members {
-    /// A channel and the users for whom something is done there.
+    /// A channel and the users that a command concerns there.
     struct Users: ParsableArguments {
         @Argument(help: "The channel's id.") var channel: ChannelID
         @Argument(help: ArgumentHelp("The ids of the users.", valueName: "user")) var users: [UserID]
         @OptionGroup var options: CallOptions
 
-        /// Makes as many calls as the users need, and prints what was done for each. A call that is refused as a whole ends it: what was done before
-        /// is printed all the same.
+        /// Makes as many calls as the users need, and prints the result for each. A call that is refused as a whole ends it: earlier
+        /// results are printed all the same.
         func run<Call: RoostAPI.Operation>(_ operation: @escaping ([UserID]) -> Call) async throws
         where Call.Response == MemberResults {
             try await options.run { connection in

@@ -1,18 +1,18 @@
 import Foundation
 import RoostServer
 
-/// What a server says on standard output when it listens.
+/// A server's message on standard output when it listens.
 struct Announcement {
     let settings: Settings
     let address: URL
 
-    /// What to type to run this program again, as it was typed.
+    /// The command that runs this program again, as it was typed.
     static var program: String {
         let typed = CommandLine.arguments.first ?? "roost"
         return typed.hasSuffix("/roost") || typed == "roost" ? typed : "roost"
     }
 
-    /// The first run: all that a newcomer needs to go on.
+    /// The first run: all that a newcomer needs next.
     var first: [String] {
         let directory = settings.dataDirectory.path
         let secret = SecretFile(directory: settings.dataDirectory).url.path
@@ -29,7 +29,7 @@ struct Announcement {
 
     var later: [String] { ["Roost \(RoostVersion.current) listens on \(address), data in \(settings.dataDirectory.path)."] }
 
-    /// What must be added to roost chat so that it finds this server.
+    /// The options with which roost chat finds this server.
     var options: String {
         // A chat looks into the usual directories by itself.
         let isFound = TokenMint.usual()?.directory.path == settings.dataDirectory.path

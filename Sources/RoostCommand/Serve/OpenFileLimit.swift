@@ -12,7 +12,7 @@ enum OpenFileLimit {
     private static let resource = RLIMIT_NOFILE
     #endif
 
-    /// What the process may have open now, and what it may raise that to.
+    /// The process's current limit of open files, and what it may raise that to.
     static var current: (soft: Int, hard: Int) {
         var limit = rlimit()
         guard getrlimit(resource, &limit) == 0 else { return (0, 0) }
@@ -21,7 +21,7 @@ enum OpenFileLimit {
 
     /// Raises the limit as far as this process may: the soft limit is a relic of programs that used `select`.
     ///
-    /// - Returns: how many connections there can be: at most those asked for.
+    /// - Returns: The possible number of connections, at most the requested one.
     static func raise(for connectionsMax: Int, logger: Logger) -> Int {
         var limit = rlimit()
         if getrlimit(resource, &limit) == 0, limit.rlim_cur < limit.rlim_max {

@@ -7,14 +7,14 @@ import RoostServer
 import ServiceLifecycle
 import UnixSignals
 
-/// One server in this process, from its start to its end, with failures that tell what to do.
+/// One server in this process, from its start to its end, with failures that say what to do.
 struct ServerRun {
     let settings: Settings
     var acceptsDataLoss = false
 
     /// Runs until SIGTERM or SIGINT.
     ///
-    /// - Parameter onRunning: called beside the server once it listens; with whether the data directory is new.
+    /// - Parameter onRunning: Called beside the server once it listens; with whether the data directory is new.
     func run(onRunning: @escaping @Sendable (_ address: URL, _ isFirst: Bool) async throws -> Void) async throws {
         let level = settings.logLevel
         LoggingSystem.bootstrap { label in
@@ -36,7 +36,7 @@ struct ServerRun {
             configuration.connectionsMax = connectionsMax
             configuration.acceptsDataLoss = acceptsDataLoss
             let server = try await RoostServer(configuration: configuration, metrics: metrics, logger: logger) { port in
-                // The server begins to serve when this returns: what is to be done with it is done beside it.
+                // The server begins to serve when this returns, so work with it runs in a task of its own.
                 Task {
                     do {
                         try await onRunning(settings.address(port: port), isFirst)
@@ -45,7 +45,7 @@ struct ServerRun {
                     }
                 }
             }
-            // The failure is told below, once: the group would log it too.
+            // The failure is reported below, once: the group would log it too.
             var quiet = logger
             quiet.logLevel = .critical
             let group = ServiceGroup(
@@ -58,7 +58,7 @@ struct ServerRun {
         }
     }
 
-    /// The first signal has the server go in good order. Whoever sends another doesn't want to wait: what was acknowledged is on disk.
+    /// The first signal shuts the server down in good order. A second one ends it at once: everything acknowledged is on disk.
     private static func endAtSecondSignal(logger: Logger) async {
         var count = 0
         for await signal in await UnixSignalsSequence(trapping: .sigterm, .sigint) {

@@ -1,7 +1,7 @@
 import Foundation
 import Logging
 
-/// Log lines on standard error. What clients sent can stand in them, so that control characters are taken out: nobody forges a line.
+/// Log lines on standard error. They can contain text from clients, so control characters are removed: nobody forges a line.
 struct StandardErrorLog: LogHandler {
     var metadata: Logger.Metadata = [:]
     var logLevel = Logger.Level.info

@@ -1,7 +1,7 @@
 import ArgumentParser
 import Foundation
 
-/// `roost config`: what the settings are and why.
+/// `roost config`: shows the settings and where they come from.
 struct Config: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Show the settings.", subcommands: [Show.self], defaultSubcommand: Show.self)

@@ -4,7 +4,7 @@ import RoostServer
 
 /// One thing an operator can set: by a flag, by the environment or in the configuration file, under one name.
 struct Setting: Sendable {
-    /// What a valid value is.
+    /// The kind of valid values.
     enum Kind: Sendable {
         case text
         /// Origins of web pages, or `none`.
@@ -143,7 +143,8 @@ extension Setting {
         data, database, bus, busPrefix, lanes, lockTimeout, presenceTimeout, host, port, allowOrigin, logLevel, drainWindow,
         connectionsMax,
         unauthenticatedConnectionsPerAddress, connectionsPerUser, requestsPerUser, memoryBudget, memoryLimit, pageCache,
-        trustedProxies, pingInterval, idleTimeout, authenticationTimeout, eventLoops, tokenKeys, tokenIssuer, tokenAudience, tokenLifetimeMax, channelTypes, channelsPerUser,
+        trustedProxies, pingInterval, idleTimeout, authenticationTimeout, eventLoops, tokenKeys, tokenIssuer, tokenAudience,
+        tokenLifetimeMax, channelTypes, channelsPerUser,
         historyForNewMembers, confusableNames,
     ]
 

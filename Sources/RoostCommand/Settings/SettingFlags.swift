@@ -36,7 +36,7 @@ struct SettingFlags: ParsableArguments {
     @Option(help: Setting.historyForNewMembers.flagHelp) var historyForNewMembers: String?
     @Option(help: Setting.confusableNames.flagHelp) var confusableNames: String?
 
-    /// What was given, by the name of the setting.
+    /// The given values, by the name of the setting.
     var given: [String: String] {
         let values = [
             (Setting.data, data), (.database, database), (.bus, bus), (.lanes, lanes),

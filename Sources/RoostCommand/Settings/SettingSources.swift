@@ -1,11 +1,11 @@
 import Configuration
 import Foundation
 
-/// Where settings come from, the strongest first: flags, the environment, the configuration file.
+/// The sources of settings, the strongest first: flags, the environment, the configuration file.
 ///
 /// Each source has a reader of its own, so that the one that answered is known.
 struct SettingSources {
-    /// Where a value came from.
+    /// The source of a value.
     enum Origin: Hashable, Sendable, CustomStringConvertible {
         case flag(String)
         case environment(String)
@@ -34,7 +34,7 @@ struct SettingSources {
         "ROOST_CONFIG", "ROOST_TOKEN", "ROOST_URL", "ROOST_BINARY", "ROOST_CRASHES", "ROOST_SEED",
     ]
 
-    /// What an operator should know of the environment: variables that look like settings and aren't.
+    /// Warnings about the environment: variables that look like settings and aren't.
     let warnings: [String]
 
     init(flags: [String: String], environment: [String: String]) {
@@ -77,7 +77,7 @@ struct SettingSources {
         return (environment, warnings)
     }
 
-    /// Whether a variable is one of those with which Kubernetes tells a container of a service.
+    /// Returns whether a variable is one that Kubernetes sets for a service.
     private static func isServiceLink(_ name: String, _ value: String) -> Bool {
         if value.wholeMatch(of: /(tcp|udp|sctp):\/\/[^\/\s]+:[0-9]+/) != nil { return name.contains("_PORT") }
         return name.wholeMatch(of: /ROOST_([A-Z0-9_]+_)?SERVICE_(HOST|PORT(_[A-Z0-9_]+)?)/) != nil
@@ -110,9 +110,9 @@ struct SettingSources {
         }
     }
 
-    /// The value of a setting and where it came from; nil when no source has it.
+    /// Returns the value of a setting and its source; nil if no source has it.
     ///
-    /// - Throws: a ``Failure`` that names the setting, the source and the limit of a value that isn't valid.
+    /// - Throws: A ``Failure`` that names the setting, the source and the limit of a value that isn't valid.
     func value(of setting: Setting) async throws -> (Setting.Value, Origin)? {
         let key = ConfigKey([setting.name])
         for source in sources {

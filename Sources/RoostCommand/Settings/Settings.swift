@@ -3,7 +3,7 @@ import Logging
 import RoostAPI
 import RoostServer
 
-/// The settings of one run, each with where it came from: flag before environment before file before default.
+/// The settings of one run, each with its source: flag before environment before file before default.
 struct Settings: Sendable {
     struct Entry: Sendable {
         let setting: Setting
@@ -13,18 +13,18 @@ struct Settings: Sendable {
         /// The value as it may be shown: without a password.
         var shown: Setting.Value {
             guard setting.mayHoldPassword, case .text(let text) = value else { return value }
-            // Whatever stands before the last @ may be one, or a token.
+            // Any text before the last @ may be one, or a token.
             return .text(text.replacing(/:\/\/.*@/) { _ in "://…@" }.replacing(/(password=)[^&]*/) { "\($0.1)…" })
         }
     }
 
     private let entries: [Entry]
-    /// What an operator should know of the sources: variables that look like settings and aren't.
+    /// Warnings about the sources: variables that look like settings and aren't.
     let warnings: [String]
 
     /// Reads all sources.
     ///
-    /// - Parameter standardData: the data directory when no source names one.
+    /// - Parameter standardData: The data directory when no source names one.
     static func load(
         _ flags: SettingFlags, standardData: String = "\(Setting.data.standard)",
         environment: [String: String] = ProcessInfo.processInfo.environment
@@ -76,9 +76,9 @@ struct Settings: Sendable {
     var dataDirectory: URL { URL(filePath: text(.data), directoryHint: .isDirectory) }
     var logLevel: Logger.Level { Logger.Level(rawValue: text(.logLevel)) ?? .info }
 
-    /// Where clients on this machine reach the server.
+    /// The address at which clients on this machine reach the server.
     ///
-    /// - Parameter port: the one it listens on; it may have been asked for any.
+    /// - Parameter port: The actual port, since the setting may allow any.
     func address(port: Int) throws -> URL {
         let host = text(.host)
         var components = URLComponents()
@@ -89,7 +89,7 @@ struct Settings: Sendable {
         return url
     }
 
-    /// What the server is made with.
+    /// The server's configuration.
     var server: RoostServer.Configuration {
         var configuration = RoostServer.Configuration(dataDirectory: dataDirectory)
         if text(.database) != "sqlite" { configuration.database = text(.database) }

@@ -1,6 +1,6 @@
 import Foundation
 
-/// Standard output and standard error. Everything is written at once, so that whoever reads through a pipe sees it.
+/// Standard output and standard error. Everything is written at once, so that a reader of a pipe sees it.
 enum Output {
     static func line(_ text: String) { write(text + "\n", to: STDOUT_FILENO) }
     static func lines(_ lines: [String]) { write(lines.map { $0 + "\n" }.joined(), to: STDOUT_FILENO) }
@@ -20,7 +20,7 @@ enum Output {
             rows.map { $0.indices.contains(column) ? $0[column].columnWidth : 0 }.max() ?? 0
         }
         return rows.map { row in
-            // Nothing stands after the last text of a line, not even spaces.
+            // A line has nothing after its last text, not even spaces.
             let row = row.dropLast(row.reversed().prefix(while: \.isEmpty).count)
             let cells = row.enumerated().map { column, cell in column == row.count - 1 ? cell : cell.padded(to: widths[column]) }
             return cells.joined(separator: "  ")

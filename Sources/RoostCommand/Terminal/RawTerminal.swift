@@ -30,7 +30,7 @@ struct RawTerminal: ~Copyable {
         return (max(20, Int(size.ws_col)), max(5, Int(size.ws_row)))
     }
 
-    /// Forgets what is shown, so that everything is written anew.
+    /// Forgets what is shown, so that everything is written again.
     mutating func invalidate() { shown = [] }
 
     /// Writes the lines that have changed.

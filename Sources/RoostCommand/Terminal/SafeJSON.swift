@@ -1,8 +1,8 @@
 extension String {
-    /// JSON text with everything that a terminal obeys or that can't be seen written as `\uXXXX`: control characters, those that turn the reading
-    /// direction round, invisible ones. It means the same to whoever reads it as JSON.
+    /// JSON text with everything that a terminal obeys or that can't be seen written as `\uXXXX`: control characters, those that turn the
+    /// reading direction round, invisible ones. It is the same JSON value.
     ///
-    /// Such characters only stand inside of strings, where the escape is valid; line ends between the values stay.
+    /// Such characters only occur inside strings, where the escape is valid; line ends between the values stay.
     var escapingInvisibleJSON: String {
         guard unicodeScalars.contains(where: \.isInvisible) else { return self }
         var result = ""

@@ -2,7 +2,7 @@ extension String {
     /// The text without anything that a terminal obeys or that turns the reading direction round: control characters, escape sequences'
     /// beginnings, bidirectional overrides, invisible formatting. What others write must not be able to move the cursor or forge a line.
     ///
-    /// - Parameter keepsNewlines: for texts that are shown over several lines.
+    /// - Parameter keepsNewlines: For texts that are shown over several lines.
     func safe(keepsNewlines: Bool = false) -> String {
         var result = String.UnicodeScalarView()
         for scalar in unicodeScalars {

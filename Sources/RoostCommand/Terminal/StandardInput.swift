@@ -5,7 +5,7 @@ import Foundation
 enum StandardInput {
     private static let queue = DispatchQueue(label: "standard input")
 
-    /// The next line without its end; nil at the end of the input. The next is read when it is asked for, so that nothing piles up.
+    /// The next line without its end; nil at the end of the input. Each is read on request, so that nothing piles up.
     static func nextLine() async -> String? {
         await withCheckedContinuation { continuation in
             queue.async { continuation.resume(returning: readLine(strippingNewline: true)) }

@@ -19,7 +19,7 @@ struct Keys: AsyncParsableCommand {
         @Option(help: "The data directory of the server. Default: \(Setting.data.standard). Environment: ROOST_DATA.") var data:
             String?
 
-        /// - Throws: a ``Failure`` where no server has run.
+        /// - Throws: A ``Failure`` where no server has run.
         func ring() throws -> TokenKeyRing {
             let data = data ?? ProcessInfo.processInfo.environment["ROOST_DATA"] ?? "\(Setting.data.standard)"
             let directory = URL(filePath: data, directoryHint: .isDirectory)
@@ -69,7 +69,7 @@ struct Keys: AsyncParsableCommand {
 }
 
 extension TokenKeyRing {
-    /// Does something with the keys, with failures that tell what to do.
+    /// Does something with the keys, with failures that say what to do.
     fileprivate func telling<T>(_ body: (TokenKeyRing) async throws -> T) async throws -> T {
         do {
             return try await body(self)

@@ -42,7 +42,7 @@ struct Token: AsyncParsableCommand {
                 expiresAt: Timestamp(milliseconds: Int64(expiresAt.timeIntervalSince1970 * 1000))))
     }
 
-    /// What the directory's server takes, as far as its settings can be known from here.
+    /// Returns the server's limit, as far as its settings can be known from here.
     private static func lifetimeSecondsMax(data: String) async -> Int {
         guard let flags = try? SettingFlags.parse(["--data", data]), let settings = try? await Settings.load(flags) else {
             return AppOptions.tokenLifetimeSecondsStandard
@@ -66,7 +66,7 @@ struct Token: AsyncParsableCommand {
 }
 
 extension AppRole {
-    /// What a token with the role is for.
+    /// The purpose of a token with the role.
     var purpose: String {
         switch self {
         case .user: "people"

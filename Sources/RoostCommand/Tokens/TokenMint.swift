@@ -6,7 +6,7 @@ import RoostServer
 struct TokenMint: Sendable {
     let directory: URL
 
-    /// - Throws: a ``Failure`` for an invalid user or name, and for a directory in which no server has run.
+    /// - Throws: A ``Failure`` for an invalid user or name, and for a directory in which no server has run.
     func token(
         for user: UserID, role: AppRole = .user, displayName: String? = nil,
         expiresAt: Date = Date(timeIntervalSinceNow: 3600), id: String? = nil
@@ -30,7 +30,7 @@ struct TokenMint: Sendable {
         }
     }
 
-    /// - Throws: a ``Failure`` for a directory in which no server has run.
+    /// - Throws: A ``Failure`` for a directory in which no server has run.
     func secretFile() throws -> SecretFile {
         let file = SecretFile(directory: directory)
         guard access(file.url.path, F_OK) == 0 || errno == EACCES else {

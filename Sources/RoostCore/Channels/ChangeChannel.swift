@@ -30,7 +30,7 @@ extension UpdateChannel: Handled {
             .channelName, id: access.channelId.rawValue,
             before: NameSkeletons.names(ofChannelFoundBy: discovery, before.displayName).map(\.text),
             after: NameSkeletons.names(ofChannelFoundBy: access.policy.discovery, after.displayName))
-        // One who writes only metadata tells only of metadata (AM-35).
+        // An update of metadata alone sends `channel.metadataUpdated` (AM-35).
         var onlyMetadata = before
         onlyMetadata.metadata = after.metadata
         let isMetadata = try !StoredJSON.isSame(before.metadata, after.metadata)
@@ -71,7 +71,7 @@ extension UpdateChannel: Handled {
         try context.transaction.indexTags(of: access.channelId, before: before.tags, after: after.tags)
     }
 
-    /// The key that a distinct channel has, by the members that it has now (SB-11).
+    /// Returns the key of a distinct channel for its current members (SB-11).
     private func newDistinctness(of after: inout Channel, in context: Context, _ access: ChannelAccess) throws -> String? {
         let stored: String?? = try context.transaction.first(
             "SELECT distinct_key FROM channels WHERE channel_id = \(access.channelId)"
@@ -87,7 +87,7 @@ extension UpdateChannel: Handled {
         guard access.counters.memberCount <= Limits.membersPerGroup else {
             throw RoostError.limitExceeded("isDistinct", limit: Limits.membersPerGroup, unit: "members of a distinct channel")
         }
-        // Who is asked belongs to the set, as when the channel is created with them.
+        // Invited users belong to the set, as when the channel is created with them.
         let key = DistinctKey.of(access.type, members: try context.transaction.membersAndInvited(of: access.channelId))
         guard try context.transaction.distinctChannel(key) == nil else {
             throw RoostError(.alreadyExists, "These members have a distinct channel already.", field: "isDistinct")
@@ -95,9 +95,9 @@ extension UpdateChannel: Handled {
         return key
     }
 
-    /// Applies what is to differ from the type from now on.
+    /// Applies the request's differences from the type.
     ///
-    /// - Returns: whether something of it is new.
+    /// - Returns: Whether the policy changed.
     private func newPolicy(of after: inout Channel, in context: Context, _ access: inout ChannelAccess) throws -> Bool {
         guard let typePolicy = try context.transaction.policy(of: access.type) else {
             throw DamagedDatabase(what: "the channel type \(access.type)")
@@ -107,7 +107,7 @@ extension UpdateChannel: Handled {
             let changes = isPublic ? PolicyChanges.isPublic : .isPrivate
             try changes.validate(forChannelOf: typePolicy, field: "isPublic")
             access.policy = access.policy.applying(changes)
-            // It takes the place of what was said of discovery and joining before.
+            // It replaces the channel's own discovery and joining.
             after.policy?.discovery = nil
             after.policy?.join = nil
         }
@@ -124,7 +124,7 @@ extension UpdateChannel: Handled {
 }
 
 extension DeleteChannel: Handled {
-    /// Who is invited learns that there is nothing left to accept.
+    /// Invited users learn that there is nothing left to accept.
     public func scope(for caller: Caller) -> Scope { .channel(channel).findingUsers }
 
     public func handle(in context: inout Context) throws -> Done {
@@ -144,10 +144,10 @@ extension DeleteChannel: Handled {
             """)
         try context.moveStream(of: id, to: access.counters)
         try context.endStream(of: id)
-        // Another channel may have its name now; its id stays taken.
+        // Another channel may take its name now; its id stays taken.
         try context.transaction.perform(
             "DELETE FROM name_skeletons WHERE kind = \(NameSkeletons.Kind.channelName) AND id = \(id)")
-        // Nothing is written per member: that the channel is deleted ends all its memberships.
+        // Nothing is written per member: the deletion ends all memberships.
         try context.tell(.channelDeleted, in: access, seq: seq, Rows(channel: try context.channel(id)))
         context.tell(.destroyed(id))
         return Done()

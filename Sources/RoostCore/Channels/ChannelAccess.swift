@@ -1,12 +1,12 @@
 import RoostAPI
 
-/// A channel as one caller stands to it: what the permission table asks about, and the numbers that a change moves on.
+/// A channel as one caller sees it: the facts for the permission table, and the counters that a change advances.
 ///
 /// It is one indexed read, and leaves out the attributes, so that a message doesn't fetch 100 kB of metadata. Three things take another
-/// look-up, and only where they are there: an invitation of who isn't a member, a type and a role that the operator defined.
+/// look-up, and only if they exist: a non-member's invitation, and a type or role that the operator defined.
 struct ChannelAccess {
     let channelId: ChannelID
-    /// The type's policy, with what the channel has otherwise. It names the type.
+    /// The type's policy, with the channel's own differences. It names the type.
     var policy: ChannelPolicy
     var isDistinct: Bool
     let isEphemeral: Bool
@@ -15,16 +15,16 @@ struct ChannelAccess {
     let deletedAt: Timestamp?
     /// The counters as they are now.
     var counters: ChannelCounters
-    /// The last place at which a message was deleted for good; 0 for none.
+    /// The last seq at which a message was deleted for good; 0 for none.
     let purgedSeq: Seq
-    /// The caller's row, when there is or was one.
+    /// The caller's row, if there is or was one.
     var own: OwnMember?
-    /// The caller's invitation while it waits for an answer.
+    /// The caller's pending invitation.
     var invitation: Invitation?
-    /// Whether an invitation of the caller was declined or withdrawn. Looked up for who answers one that isn't there any more.
+    /// Whether an invitation of the caller was declined or withdrawn. Looked up when an invitation that has ended is answered.
     var hadInvitation = false
 
-    /// The caller's row among the members, and what it comes to.
+    /// The caller's row among the members, and what follows from it.
     struct OwnMember {
         /// As it is stored, also in a deleted channel, which has no members any more.
         var row: Membership
@@ -32,7 +32,7 @@ struct ChannelAccess {
         var lastSentSeq: Seq
         /// What the role may do.
         var definition: RoleDefinition
-        /// The channel's seq at which what others see of the row changed last.
+        /// The channel's seq at which the visible part of the row last changed.
         var changeSeq: Seq
     }
 
@@ -41,7 +41,7 @@ struct ChannelAccess {
     /// Whether the caller was a member when the channel was deleted.
     var wasMember: Bool { own?.row.state == .member }
     var role: ChannelRole? { wasMember ? own?.row.role : nil }
-    /// Messages up to this seq are not for the caller.
+    /// The seq up to which messages are hidden from the caller.
     var historyFloor: Seq { wasMember ? own?.row.historyFloor ?? 0 : 0 }
 
     /// The caller's membership as the caller sees it. A deleted channel has no members.
@@ -52,13 +52,13 @@ struct ChannelAccess {
         return row
     }
 
-    /// The caller's row, for rules that have asked for a permission which only members hold.
+    /// Returns the caller's row, for rules that have checked a permission that only members hold.
     func requireOwn() throws -> OwnMember {
         guard let own else { throw ImpossibleState("A member of \(channelId) has no row there.") }
         return own
     }
 
-    /// What the permission table is asked about.
+    /// The facts for the permission table.
     var facts: Permissions.Facts {
         Permissions.Facts(
             policy: policy, isDeleted: deletedAt != nil, isFrozen: isFrozen, silencedUntil: silencedUntil,
@@ -71,7 +71,7 @@ struct ChannelAccess {
 }
 
 extension Transaction {
-    /// A channel as a user stands to it, by its id or as `type:id` (ST-03); nil when there is no such channel.
+    /// Returns a channel as a user sees it, by its id or as `type:id` (ST-03); nil if there is no such channel.
     func access(to channel: ChannelID, of user: UserID) throws -> ChannelAccess? {
         if let access = try accessByID(channel, of: user) { return access }
         guard let alias = channel.alias, let access = try accessByID(alias.channel, of: user), access.type == alias.type else {
@@ -80,7 +80,7 @@ extension Transaction {
         return access
     }
 
-    /// A channel as a user stands to it, with what only some permissions ask about.
+    /// Returns a channel as a user sees it, with the facts that only some permissions need.
     func access(to channel: ChannelID, of user: UserID, for permission: Permission) throws -> ChannelAccess? {
         guard var access = try access(to: channel, of: user) else { return nil }
         if permission.row.traits.contains(.afterwards), !access.isMember, access.invitation == nil {
@@ -101,7 +101,7 @@ extension Transaction {
         return access
     }
 
-    /// What holds in a channel: its type's policy, and over it what is the channel's own.
+    /// Returns a channel's effective policy: its type's, with the channel's own differences.
     func effectivePolicy(of type: ChannelType, _ own: OwnPolicy) throws -> ChannelPolicy {
         guard var policy = try policy(of: type) else { throw DamagedDatabase(what: "the channel type \(type)") }
         policy.discovery = own.discovery
@@ -111,7 +111,7 @@ extension Transaction {
     }
 }
 
-/// What a channel has of its own policy. Who finds and who joins it stand in columns of their own, since queries look at them.
+/// A channel's own differences from its type's policy. Discovery and joining have columns of their own, since queries use them.
 struct OwnPolicy {
     var discovery: ChannelPolicy.Audience
     var join: ChannelPolicy.Audience
@@ -129,7 +129,7 @@ extension OwnPolicy {
 }
 
 extension ChannelAccess {
-    /// The statement that every operation in a channel begins with, up to the user: its text is put together once.
+    /// The statement that every operation in a channel begins with, up to the user. Its text is built once.
     fileprivate static let selection: SQL = """
         SELECT \(Row.columns), \(OwnMember.columns(of: "m", purgedSeq: "h.purged_seq"))
         FROM channels c
@@ -137,7 +137,7 @@ extension ChannelAccess {
         LEFT JOIN members m ON m.channel_id = c.channel_id AND m.user_id =
         """
 
-    /// What the one statement reads of the channel. The policy is put together from it and from the type's.
+    /// The channel's columns of that statement. The policy is built from them and from the type's.
     fileprivate struct Row {
         let type: ChannelType
         let policy: OwnPolicy  // inline
@@ -171,14 +171,14 @@ extension ChannelAccess.Row {
 }
 
 extension ChannelAccess.OwnMember {
-    /// The columns of ``init(of:at:readingIfThere:)``, which stand last in a statement. See ``Membership/columns(of:purgedSeq:)``.
+    /// The columns of ``init(of:at:readingIfThere:)``, which come last in a statement. See ``Membership/columns(of:purgedSeq:)``.
     static func columns(of members: SQL, purgedSeq: SQL) -> SQL {
         "\(Membership.columns(of: members, purgedSeq: purgedSeq)), \(members).last_sent_seq, \(members).change_seq"
     }
 
     /// Nil where there is no row. ``lookUpRole(in:)`` is called next.
     ///
-    /// - Parameter seq: the newest seq of the channel.
+    /// - Parameter seq: The newest seq of the channel.
     init?(of channel: ChannelID, at seq: Seq, readingIfThere row: inout RowReader) throws {
         guard let membership = try Membership(of: channel, at: seq, readingIfThere: &row) else { return nil }
         let role = membership.role

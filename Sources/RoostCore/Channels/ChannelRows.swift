@@ -20,10 +20,10 @@ extension Channel {
             updatedAt: row.value(), deletedAt: row.value())
     }
 
-    /// The columns in which ``init(reading:now:)`` expects them.
+    /// The columns that ``init(reading:now:)`` reads, in its order.
     static let columnsWithEntry: SQL = "\(columns), c.discovery, c.joining"
 
-    /// Who finds and joins it decides whether it is public; `isMuted` and `isRateLimited` are computed from the times at which they end
+    /// Discovery and joining decide whether it is public; `isMuted` and `isRateLimited` are computed from the times at which they end
     /// (AM-07, AM-08).
     init(reading row: inout RowReader, now: Timestamp) throws {
         try self.init(reading: &row)
@@ -32,7 +32,7 @@ extension Channel {
         updateTimedStates(now: now)
     }
 
-    /// Sets what follows from the clock.
+    /// Sets the fields that depend on the clock.
     mutating func updateTimedStates(now: Timestamp) {
         isMuted = mutedUntil.map { $0 > now } ?? false
         isRateLimited = rateLimitedUntil.map { $0 > now } ?? false
@@ -40,7 +40,7 @@ extension Channel {
 }
 
 extension Context {
-    /// A whole channel, of which the rules know that it is there.
+    /// Returns a whole channel, which must exist.
     func channel(_ id: ChannelID) throws -> Channel {
         let now = now
         let sql: SQL = """
@@ -52,7 +52,7 @@ extension Context {
         return channel
     }
 
-    /// A channel with what it is to the caller; the newest message only where the caller may read it.
+    /// Returns a channel as the caller sees it; the newest message only if the caller may read it.
     func view(of access: ChannelAccess) throws -> ChannelView {
         let mayRead = refusal(of: .historyRead, in: access) == nil
         return ChannelView(

@@ -1,6 +1,7 @@
 public import RoostAPI
 
-/// The states of a whole channel: frozen, silenced, rate-limited. Each change is an attribute's, and tells by role what members may do by it.
+/// The states of a whole channel: frozen, silenced, rate-limited. Each change is a change of an attribute, and sends the
+/// members' new capabilities by role.
 
 extension FreezeChannel: Handled {
     public func scope(for caller: Caller) -> Scope { .channel(channel) }
@@ -61,7 +62,7 @@ extension RemoveRateLimit: Handled {
 }
 
 extension Context {
-    /// Changes a channel's state, and tells it. A change to what is there already changes nothing.
+    /// Changes a channel's state, and sends the change. Setting the current state changes nothing.
     fileprivate mutating func change(
         _ id: ChannelID, _ permission: Permission, _ kind: Event.Kind, _ apply: (inout Channel) -> Void
     ) throws -> Channel {

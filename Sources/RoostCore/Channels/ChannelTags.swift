@@ -1,7 +1,7 @@
 import RoostAPI
 
 extension Transaction {
-    /// Has a channel found by its tags, in the place of those by which it was found before.
+    /// Indexes a channel by its tags, in place of its former ones.
     func indexTags(of channel: ChannelID, before: [String], after: [String]) throws {
         for tag in Set(before).subtracting(after).sorted() {
             try perform("DELETE FROM channel_tags WHERE tag = \(tag) AND channel_id = \(channel)")

@@ -67,14 +67,14 @@ extension Transaction {
 }
 
 extension ChannelID {
-    /// What the id names when it is written as `type:id` (ST-03). A channel whose own id has that form is found first.
+    /// The type and channel that the id names when it is written as `type:id` (ST-03). A channel whose own id has that form is found first.
     var alias: (type: ChannelType, channel: ChannelID)? {
         guard let colon = rawValue.utf8.firstIndex(of: UInt8(ascii: ":")) else { return nil }
         let rest = rawValue[rawValue.utf8.index(after: colon)...]
         return rest.isEmpty ? nil : (ChannelType(rawValue: String(rawValue[..<colon])), ChannelID(String(rest)))
     }
 
-    /// The id without anything that could be the name of a type before it: equal for all names by which one channel can be called.
+    /// The id without prefixes that could be names of types: equal for all names of one channel.
     var withoutTypes: ChannelID {
         var id = self
         while let alias = id.alias { id = alias.channel }

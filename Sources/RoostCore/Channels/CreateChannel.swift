@@ -1,7 +1,7 @@
 public import RoostAPI
 
 extension CreateChannel: Handled {
-    /// An id that the server makes is nobody else's: there is nothing to lock yet. One that the caller chose is looked up under its other name too.
+    /// An id that the server makes is new: there is nothing to lock yet. One that the caller chose is looked up under its other name too.
     public func scope(for caller: Caller) -> Scope {
         let users = Set(users ?? []).union(operators ?? []).union([caller.user])
         guard let channel else { return Scope(users: users) }
@@ -11,7 +11,7 @@ extension CreateChannel: Handled {
     }
 
     public func handle(in context: inout Context) throws -> ChannelView {
-        // A request that leaves the type out is the same as one that names the type which then holds.
+        // A request without a type is the same as one that names the default type.
         var typed = self
         typed.type = effectiveType
         return try typed.create(in: &context)
@@ -42,7 +42,7 @@ extension CreateChannel: Handled {
         return try context.viewCreated(id)
     }
 
-    /// What the request comes to under the type's rules.
+    /// The result of applying the type's rules to the request.
     private struct Plan {
         var policy: ChannelPolicy
         var distinctKey: String?
@@ -50,13 +50,13 @@ extension CreateChannel: Handled {
         var owner: Newcomer?
         /// Members from the start.
         var members: [Newcomer] = []
-        /// Users who have to be asked, with the roles that they get then.
+        /// Users who are invited, with the roles that they get by accepting.
         var invited: [(user: UserID, role: ChannelRole)] = []
     }
 
     // MARK: Checking
 
-    /// What holds in the channel: the type's policy, and what the request has otherwise.
+    /// Returns the channel's policy: the type's, with the request's differences.
     private func policy(over typePolicy: ChannelPolicy) throws -> ChannelPolicy {
         var policy = typePolicy
         for (changes, field) in [(isPublic.map { $0 ? PolicyChanges.isPublic : .isPrivate }, "isPublic"), (self.policy, "policy")] {
@@ -85,7 +85,7 @@ extension CreateChannel: Handled {
         return plan
     }
 
-    /// Puts a user among the members or among those who have to be asked (SB-07, SB-18, AM-24).
+    /// Adds a user to the members or to the invited (SB-07, SB-18, AM-24).
     private func place(_ user: UserID, in plan: inout Plan, _ context: Context) throws {
         guard let acceptsAutomatically = try context.transaction.acceptsInvitationsAutomatically(user) else {
             throw RoostError(.notFound, "There is no such user: \(user).", field: "users")
@@ -96,7 +96,7 @@ extension CreateChannel: Handled {
             try requireRoom(for: user, in: context)
             plan.members.append(newcomer)
         } else if acceptsAutomatically {
-            // Who has no room is left out: an invitation would be declined for them (X-20).
+            // Users at their limit of channels are left out: an invitation would be declined for them (X-20).
             guard try context.transaction.hasRoomForChannel(user, max: context.options.channelsPerUser) else { return }
             newcomer.invitation = .immediate(from: context.caller.user)
             plan.members.append(newcomer)
@@ -115,7 +115,7 @@ extension CreateChannel: Handled {
         }
     }
 
-    /// The name of the set of members, for a channel that is to be the one of it (AM-25, SB-05, D-14).
+    /// Returns the key of the set of members, for a distinct channel (AM-25, SB-05, D-14).
     private func distinctKey(_ policy: ChannelPolicy, others: [UserID], in context: Context) throws -> String? {
         switch policy.distinct {
         case .always:
@@ -135,10 +135,11 @@ extension CreateChannel: Handled {
 
     private func forbidden(_ field: String, _ reason: String) -> RoostError {
         RoostError(
-            .kindForbids, "Channels of the type \(effectiveType) \(reason).", field: field, rule: "\(field): channels of \(effectiveType) \(reason)")
+            .kindForbids, "Channels of the type \(effectiveType) \(reason).", field: field,
+            rule: "\(field): channels of \(effectiveType) \(reason)")
     }
 
-    /// `general` of the type `messaging` and `messaging:general` are one name (ST-03): a channel can't take what another answers to.
+    /// `general` of the type `messaging` and `messaging:general` are one name (ST-03): a channel can't take another one's name.
     private func refuseTakenAlias(of id: ChannelID, in transaction: any Transaction) throws {
         if let alias = id.alias, try transaction.policy(of: alias.type) != nil {
             guard alias.type == effectiveType else {
@@ -151,10 +152,10 @@ extension CreateChannel: Handled {
 
     // MARK: Writing
 
-    /// The channel and its first members are one change: the stream begins with it.
+    /// Inserts the channel and its first members as one change, with which the stream begins.
     private func insert(_ id: ChannelID, _ plan: Plan, in context: inout Context) throws {
         let now = context.now
-        // What a channel has of its own; discovery and joining stand apart from the rest, see `OwnPolicy`.
+        // The channel's own policy; discovery and joining have their own columns, see `OwnPolicy`.
         let created = try context.transaction.execute(
             """
             INSERT INTO channels (channel_id, type, is_distinct, distinct_key, discovery, joining, policy, is_ephemeral, display_name,
@@ -183,7 +184,7 @@ extension CreateChannel: Handled {
         var access = try context.accessCreated(id)
         try context.addFounders([plan.owner].compactMap { $0 } + plan.members, to: &access)
         if !plan.invited.isEmpty {
-            // Those who are asked belong to the set that the channel was made for.
+            // Invited users belong to the set that the channel was made for.
             access.isDistinct = false
             try context.invite(plan.invited, welcome: nil, to: &access)
         }
@@ -214,7 +215,7 @@ extension Context {
         }
     }
 
-    /// A channel as its creator sees it, also where it was there before, or where the creator is a backend that isn't in it.
+    /// Returns a channel as its creator sees it, even if it existed before, or if the creator is a backend that isn't a member.
     func viewCreated(_ id: ChannelID) throws -> ChannelView { try view(of: try accessCreated(id)) }
 
     fileprivate func accessCreated(_ id: ChannelID) throws -> ChannelAccess {
@@ -226,7 +227,7 @@ extension Context {
 }
 
 extension Transaction {
-    /// Takes the names that a channel answers to. False when another channel has one of them, made at the same moment on another node, say.
+    /// Takes a channel's names. Returns false if another channel has one of them, made at the same moment on another node, say.
     fileprivate func takeNames(of channel: ChannelID, _ type: ChannelType) throws -> Bool {
         try execute(
             """

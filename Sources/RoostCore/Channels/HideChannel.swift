@@ -1,6 +1,6 @@
 public import RoostAPI
 
-/// Hiding a channel from one's own lists: a row of one's own, told to one's own devices (SB-26 to SB-29). Nobody else learns of it.
+/// Hiding a channel from the caller's own lists: a change of the caller's row, sent only to the caller's devices (SB-26 to SB-29).
 
 extension HideChannel: Handled {
     public func scope(for caller: Caller) -> Scope { .channel(channel, user: caller.user) }
@@ -11,7 +11,7 @@ extension HideChannel: Handled {
         own.row.hiddenState = allowAutoUnhide ?? true ? .hiddenAllowAutoUnhide : .hiddenPreventAutoUnhide
         own.row.hiddenOrdinal = access.counters.ordinal
         if hidePreviousMessages ?? false {
-            // What is concealed is read, so that it isn't counted when the channel comes back.
+            // Concealed messages count as read, so that they aren't unread when the channel comes back.
             own.row.historyFloor = max(own.row.historyFloor, access.counters.seq)
             own.row.readSeq = access.counters.seq
             own.row.readCount = access.counters.ordinal
@@ -33,7 +33,7 @@ extension UnhideChannel: Handled {
 }
 
 extension Context {
-    /// Writes what the caller did with the own membership. The same again changes nothing.
+    /// Writes a change of the caller's membership. Repeating it changes nothing.
     fileprivate mutating func write(
         _ own: ChannelAccess.OwnMember, in access: inout ChannelAccess, _ kind: Event.Kind
     ) throws -> Membership {

@@ -5,24 +5,24 @@ extension EffectKind.Name {
 }
 
 extension EffectKind {
-    /// Forgets idempotency keys that were kept for ``Limits/idempotencyKeyHours``, and comes again when the next one is old enough.
+    /// Deletes idempotency keys that were kept for ``Limits/idempotencyKeyHours``, and runs again when the next one is old enough.
     static let expireIdempotencyKeys = EffectKind(.expireIdempotencyKeys) { effect, _, context in
         try context.expireIdempotencyKeys(effect)
     }
 }
 
 extension Context {
-    /// Keys that one transaction forgets.
+    /// The most keys that one transaction deletes.
     private static let keysAtOnce: Int64 = 1000
-    /// Between two looks: many keys of a minute are forgotten together.
+    /// The pause between two runs: the keys of a minute are deleted together.
     private static let pauseMilliseconds: Int64 = 60_000
 
     private static let lifetimeMilliseconds = Int64(Limits.idempotencyKeyHours) * 3_600_000
 
-    /// Keys from before this time are over.
+    /// Keys from before this time have expired.
     private var oldestKey: Int64 { now.milliseconds - Self.lifetimeMilliseconds }
 
-    /// What an earlier call with the same key created (SB-12).
+    /// Returns what an earlier call with the same key created (SB-12).
     mutating func channelCreated(by operation: CreateChannel) throws -> ChannelView? {
         guard let key = operation.idempotencyKey else { return nil }
         let sql: SQL = """
@@ -35,12 +35,12 @@ extension Context {
         guard earlier.request == (try fingerprint(of: operation)) else {
             throw RoostError(.keyReused, "Another request was made with this key.", field: "idempotencyKey")
         }
-        // Whoever may not see the channel any more learns nothing of it; a backend never was in it.
+        // A caller who may no longer see the channel learns nothing about it; a backend never was a member.
         if caller.role != .service { _ = try require(.channelRead, in: earlier.channel) }
         return try viewCreated(earlier.channel)
     }
 
-    /// Keeps what a call created for who calls again with the same key.
+    /// Remembers what a call created, so that a repeat with the same key gets it.
     mutating func remember(_ operation: CreateChannel, _ channel: ChannelID) throws {
         guard let key = operation.idempotencyKey else { return }
         try transaction.perform(

@@ -1,14 +1,14 @@
 public import RoostAPI
 
-/// The caller's own channels are read from the caller's rows. What else the caller may find is looked for among all channels: by a
-/// filter that leaves few, or else by walking through those that are for everyone (see `QueryChannelsFinding`).
+/// The caller's own channels are read from the caller's rows. Others that the caller may find are searched among all channels: by a filter
+/// that leaves few, or else by walking the findable ones (see `QueryChannelsFinding`).
 
 extension QueryChannels: Handled, PagedQuery {
     public func handle(in context: inout Context) throws -> Page<ChannelView> {
         try context.require(.streamRead)
         let walk = try Walk(
             self, shape: effectiveSort.shape, limits: Limits.channelPage, isDescending: effectiveOrder == .descending)
-        // A part of which nothing is left when it is folded is in no name.
+        // A search text that folds to nothing matches no name.
         if let nameContains, NameSearch(nameContains) == nil { return Page(items: []) }
 
         let (caller, transaction) = (context.caller, context.transaction)
@@ -19,17 +19,17 @@ extension QueryChannels: Handled, PagedQuery {
             }
         return try walk.page(through: sources) { channel in
             guard let access = try transaction.access(to: channel, of: caller.user) else { return nil }
-            // Whether the caller may know of it is for the one table to say.
+            // The permission table decides whether the caller may know of it.
             if membership ?? .member != .member, context.refusal(of: .channelRead, in: access) != nil { return nil }
             return try context.view(of: access)
         }
     }
 
-    /// Reads the channels of a user in the order of the query, only those that it wants.
+    /// Returns a source that reads the user's channels matching the query, in its order.
     func ownChannels(of user: UserID, in transaction: any Transaction) -> Walk.Source<ChannelID> {
         let id: SQL = "m.channel_id"
         let columns = effectiveSort.columns(id: id)
-        // `CROSS JOIN` has SQLite keep to this order: from the user's own rows to what they lead to.
+        // `CROSS JOIN` makes SQLite keep this order: from the user's own rows to the rows that they lead to.
         let attributes: SQL = needsAttributes ? "CROSS JOIN channels c" : ""
         let joined: SQL = needsAttributes ? "AND c.channel_id = m.channel_id" : ""
         let conditions = (self.conditions(id: id) + ownConditions(of: user)).allOf
@@ -49,10 +49,10 @@ extension QueryChannels: Handled, PagedQuery {
 }
 
 extension ChannelSort {
-    /// What the order goes by, the id last: so that no two channels have the same place.
+    /// Returns the columns of the order, the id last, so that no two channels have the same place.
     func columns(id: SQL) -> [SQL] { self == .unreadFirst ? [keyColumn, "h.list_at", id] : [keyColumn, id] }
 
-    /// What the order goes by first.
+    /// The first column of the order.
     var keyColumn: SQL {
         switch self {
         case .lastMessage: "h.list_at"
@@ -75,7 +75,7 @@ extension ChannelSort {
 }
 
 extension [SortKey] {
-    /// The channel at a place: its id is what stands last.
+    /// The channel at a place, whose last value is its id.
     var channel: ChannelID? {
         if case .text(let id) = last { ChannelID(id) } else { nil }
     }

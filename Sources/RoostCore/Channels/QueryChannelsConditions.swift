@@ -3,7 +3,7 @@ import RoostAPI
 /// The filters of a query as conditions, all of which hold together. `c` is the channel, `h` its head, `m` the caller's row.
 
 extension QueryChannels {
-    /// Whether filters or the order look at what stands in `channels`, and not only at what every message changes.
+    /// Whether filters or the order use columns of `channels`, and not only those that every message changes.
     var needsAttributes: Bool {
         let filters: [Any?] = [
             types, customTypes, nameContains, isPublic, createdBy, createdBefore, createdAfter,
@@ -14,7 +14,7 @@ extension QueryChannels {
 
     /// The filters that concern the channel itself.
     ///
-    /// - Parameter id: the column of its id.
+    /// - Parameter id: The column of its id.
     func conditions(id: SQL) -> [SQL] {
         var all: [SQL] = []
         if let types { all.append("c.type IN (\(list: types.map(\.rawValue)))") }
@@ -36,7 +36,7 @@ extension QueryChannels {
         return all
     }
 
-    /// Between which times the channel was created.
+    /// The bounds of the channel's time of creation.
     var creationBounds: [SQL] {
         var all: [SQL] = []
         if let createdBefore { all.append("c.created_at < \(createdBefore)") }
@@ -58,11 +58,11 @@ extension QueryChannels {
         return "(\(ways.joined(by: " OR ")))"
     }
 
-    // MARK: What concerns the caller's own row
+    // MARK: The caller's own row
 
     /// Whether there are messages that the caller hasn't read. A deleted channel has no members who could.
     static let isUnread: SQL = "h.is_deleted = 0 AND h.ordinal > m.read_count AND \(Unread.count) > 0"
-    /// The same as `Membership.visibility(in:)`: a newer message brings back a channel that was hidden so as to.
+    /// The same as `Membership.visibility(in:)`: a newer message brings back a channel that was hidden until then.
     private static let hidesUntilNews: SQL = "m.hidden = 'hiddenAllowAutoUnhide' AND h.ordinal <= m.hidden_count"
     private static let isArchived: SQL = "m.hidden = 'hiddenPreventAutoUnhide'"
 
@@ -95,7 +95,7 @@ extension QueryChannels {
         return all
     }
 
-    /// A deleted channel has no members, and is found by those that it had.
+    /// A deleted channel has no members, and is found by those it had.
     private func memberCount(is count: Int) -> SQL {
         guard includeDeleted == true else { return "h.member_count = \(count)" }
         return """

@@ -1,13 +1,12 @@
 import RoostAPI
 
-/// Looking for channels that somebody may find without being a member.
+/// Finds channels that the caller may find without being a member.
 ///
-/// Where a filter leaves few channels, those are looked at. Where none does, the query walks through the channels in its order. It walks along
-/// indexes, each of which holds only channels that the caller may know of: so that a cursor, which tells where a walk stood, tells nothing of
-/// others.
+/// If a filter leaves few channels, each of them is checked. Otherwise the query walks through the channels in its order, along indexes
+/// that only hold channels that the caller may know of: so a cursor, which shows where a walk stopped, reveals nothing about others.
 
 extension QueryChannels {
-    /// Channels that a filter may leave for each of them to be looked at.
+    /// The most channels that a filter may leave for each of them to be checked.
     private static let candidatesMax = 2000
 
     func findableChannels(for caller: Caller, in transaction: any Transaction) throws -> [Walk.Source<ChannelID>] {
@@ -21,7 +20,7 @@ extension QueryChannels {
 
     // MARK: Few
 
-    /// The channels that the most selective filter leaves; nil when there are too many of them for every filter.
+    /// Returns the channels that the most selective filter leaves; nil if every filter leaves too many.
     private func candidates(in transaction: any Transaction) throws -> Set<String>? {
         if let ids { return Set(ids.map(\.rawValue) + ids.compactMap(\.alias?.channel.rawValue)) }
         let max = Self.candidatesMax
@@ -47,7 +46,7 @@ extension QueryChannels {
         return nil
     }
 
-    /// Those of some channels that the query wants, in its order.
+    /// Returns a source of those of some channels that match the query, in its order.
     private func matches(
         among candidates: Set<String>, for caller: Caller, in transaction: any Transaction
     ) throws -> Walk.Source<ChannelID> {
@@ -71,7 +70,7 @@ extension QueryChannels {
 
     // MARK: Many
 
-    /// Reads the channels of one index in the order of the query: all of them, and says which it wants.
+    /// Returns a source that reads all channels of one index in the order of the query, and marks those that match.
     private func channels(
         at level: Discoverability, for caller: Caller, in transaction: any Transaction
     ) -> Walk.Source<ChannelID> {
@@ -80,7 +79,7 @@ extension QueryChannels {
         let names: [SQL] = ["w.sort_key", "w.channel_id"]
         let key = effectiveSort.keyColumn
         return { stretch in
-            // The rows that are passed are counted here, by one index alone; what is asked about them comes after.
+            // This passes and counts the rows, by one index alone; conditions on other tables come after.
             let passed: SQL =
                 effectiveSort == .lastActivity
                 ? """
@@ -104,7 +103,7 @@ extension QueryChannels {
         }
     }
 
-    // MARK: Who finds what
+    // MARK: Discoverability
 
     private func findingConditions(for caller: Caller) -> [SQL] {
         conditions(id: "c.channel_id") + (membership == .notMember ? ["NOT \(Self.isOwn(of: caller))"] : [])
@@ -123,7 +122,7 @@ extension QueryChannels {
         return "(\(levels.joined(by: " OR ")) OR \(isOwn(of: caller)))"
     }
 
-    /// Who finds a channel without being a member: for each an index. A channel that only its members know of is in none.
+    /// The channels that callers find without being a member, each kind with an index. A channel that only its members know of is in none.
     ///
     /// The conditions are those of the partial indexes, word for word.
     private enum Discoverability: CaseIterable {

@@ -1,14 +1,14 @@
 import RoostAPI
 
-/// A value that stands in one column of a table.
+/// A value in one column of a table.
 protocol ColumnValue {
     /// The value of the next column.
     init(reading row: inout RowReader) throws
-    /// What stands in the column.
+    /// Returns the value for the column.
     func column() throws -> SQLValue
 }
 
-/// What has several columns of a table's row, which are named by its `columns`.
+/// A value with several columns of a table's row, named by its `columns`.
 protocol BoundRow {
     /// Its values, in the order of its columns.
     func bind(to sql: inout SQL.Interpolation) throws
@@ -76,7 +76,7 @@ extension InvitationState: ColumnValue {}
 
 // MARK: JSON
 
-/// A value that stands in its column as JSON.
+/// A value stored in its column as JSON.
 protocol JSONColumn: ColumnValue, Codable {}
 
 extension JSONColumn {

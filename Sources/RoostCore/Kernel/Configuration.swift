@@ -8,12 +8,12 @@ extension GetConfiguration: Handled {
 }
 
 extension ExplainPermission: Handled {
-    /// Answered for a channel that the subject of the question may not know of as for one that doesn't exist.
+    /// A channel that the subject of the question may not know of is answered like one that doesn't exist.
     public func handle(in context: inout Context) throws -> PermissionExplanation {
         try context.require(.streamRead)
         var subject = context.caller
         if let user, user != subject.user {
-            // Whoever manages users may ask for one; what such a user may do, an ordinary token of theirs may.
+            // Callers that manage users may ask about a user, whose capabilities are those of an ordinary token.
             try context.require(.userManage)
             guard try context.transaction.userExists(user) else {
                 throw RoostError(.notFound, "There is no such user.", field: "user")

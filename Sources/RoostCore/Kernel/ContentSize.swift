@@ -1,8 +1,8 @@
 package import RoostAPI
 
-/// A row whose size as it is written can be told before it is: pages are bounded in bytes by it.
+/// A row whose written size is known before writing it: it bounds pages in bytes.
 ///
-/// What a client chose, texts and metadata, is measured with its escapes. The rest is small and counts as a few hundred bytes.
+/// The parts that a client chose, texts and metadata, are measured with their escapes. The rest is small and counts as a few hundred bytes.
 protocol ContentSized {
     /// How many bytes the row's content takes as it is written.
     var contentSizeBytes: Int { get }

@@ -1,12 +1,12 @@
 public import RoostAPI
 
-/// Who asks: the user that the token names, and the connection that the call came over.
+/// The user that the token names, and the connection that the call came over.
 public struct Caller: Hashable, Sendable {
     public var user: UserID
     public var role: AppRole = .user
-    /// Nil for HTTP, where there is none.
+    /// Nil for HTTP, which has none.
     public var connection: ConnectionID?
-    /// The token that the call was made with; nil for what the server does by itself.
+    /// The token that the call was made with; nil for the server's own operations.
     public var token: TokenIdentity?
 
     // derived: init
@@ -17,19 +17,19 @@ public struct Caller: Hashable, Sendable {
         self.token = token
     }
 
-    /// The server itself, for what nobody asked for at that moment. No user can have its id.
+    /// The server itself, for work that no client requested. No user can have its id.
     public static let server = Caller(user: "", role: .service)
 
-    /// Who is told of as the one who made a change; nil where that is the server.
+    /// The actor of the change's events; nil for the server.
     var actor: UserID? { user == Caller.server.user ? nil : user }
 
     /// Whether the caller may do what no channel type forbids to all: the console, and the app's own backend.
     public var isAdmin: Bool { role.isAdmin }
 }
 
-/// What revocations go by: whose token it is, when it was issued, and its name.
+/// The facts that revocations refer to: the token's user, when it was issued, and its name.
 public struct TokenIdentity: Hashable, Sendable {
-    /// The user that the token names; another than the caller's where a backend acts for somebody.
+    /// The user that the token names; not the caller if a backend acts for a user.
     public var user: UserID
     /// The claim `iat`.
     public var issuedAt: Timestamp?
@@ -51,7 +51,7 @@ public struct ConnectionID: Hashable, Sendable {
     public init(rawValue: Int64) { self.rawValue = rawValue }
 }
 
-/// Who is connected and who watches at this moment. Not durable, not ordered: an input to a rule as the clock is.
+/// Connected users and watchers at this moment. Neither durable nor ordered: an input to a rule, like the clock.
 public protocol Presence {
     /// Members of a channel that have at least one connection.
     func onlineMemberCount(of channel: ChannelID) -> Int
@@ -70,32 +70,32 @@ public struct NobodyPresent: Presence {
     public func watchers(of channel: ChannelID) -> Set<UserID> { [] }
 }
 
-/// All that a rule gets and all that it gives: the transaction, the caller, the time, ids; and the events and effects that it collects.
+/// A rule's inputs and outputs: the transaction, the caller, the time and ids; and the events and effects that it collects.
 ///
-/// Nothing else goes in or comes out, so that the same inputs give the same outputs.
+/// There are no others, so that the same inputs give the same outputs.
 public struct Context {
     public let transaction: any Transaction
     public let caller: Caller
     public let now: Timestamp
     public let presence: any Presence
-    /// What the operator decided for the whole app.
+    /// The operator's options for the whole app.
     public let options: AppOptions
     /// The kinds of rows that streams carry.
     let rowKinds: StoredRowKinds
     /// The streams that the rule may move.
     let scope: Scope
     public var ids: IDGenerator
-    /// What is to be told once the transaction is committed, in this order.
+    /// The notices to deliver once the transaction is committed, in this order.
     public private(set) var notices: [Notice] = []
-    /// The position of the caller's own stream at which the memberships stand by which the rule has decided; 0 for none. Where several nodes
-    /// write, the one that answers may not have told the caller of them yet.
+    /// The newest seq of the caller's own stream among the memberships that the rule relied on; 0 for none. If several nodes write, the
+    /// answering one may not have sent them to the caller yet.
     public private(set) var callerSeq: Seq = 0
-    /// When the first of the effects is due that were asked for; nil for none.
+    /// When the first of the rule's effects is due; nil for none.
     public private(set) var effectDueAt: Timestamp?
-    /// The channels that the rule has made, whose streams nobody else can move yet.
+    /// The channels that the rule has created, whose streams nobody else can move yet.
     private(set) var madeChannels: Set<ChannelID> = []
 
-    /// - Parameter scope: what may be moved; nothing where it isn't given, as by what only reads.
+    /// - Parameter scope: The streams that may be moved; none by default, as for reads.
     public init(
         transaction: any Transaction, caller: Caller, now: Timestamp, ids: IDGenerator, presence: any Presence = NobodyPresent(),
         options: AppOptions = AppOptions(), scope: Scope = Scope()
@@ -127,31 +127,31 @@ public struct Context {
 
     package mutating func tell(_ notice: Notice) { notices.append(notice) }
 
-    /// Tells the members of a channel, and those who watch it, of a change of its stream. Who may read it is as the change leaves it.
+    /// Sends a change of a channel's stream to its members and watchers. The readers are those after the change.
     mutating func tell(_ kind: Event.Kind, in access: ChannelAccess, seq: Seq, _ rows: Rows) throws {
         let event = Event(kind: kind, stream: .channel(access.channelId), seq: seq, actor: caller.actor, rows: rows)
         notices.append(.event(event, .channel(access.channelId, try transaction.readers(of: access.policy))))
     }
 
-    /// Tells all connections of one user of a change of the user's own stream.
+    /// Sends a change of a user's own stream to all of the user's connections.
     package mutating func tell(_ kind: Event.Kind, user: UserID, seq: Seq, _ rows: Rows) {
         notices.append(.event(Event(kind: kind, stream: .user(user), seq: seq, actor: caller.actor, rows: rows), .user(user)))
     }
 }
 
-/// What is told once a transaction is committed. The order of notices is the order of delivery.
+/// A message for delivery after the commit. The order of notices is the order of delivery.
 public enum Notice: Hashable, Sendable {
     /// An event, to the connections of its audience.
     case event(Event, Audience)
-    /// A signal, to those connections of its audience that are there.
+    /// A signal, to the open connections of its audience.
     case signal(Signal, Audience)
     /// The user's connections get the channel's events after this seq, as of a member with a role.
     case joined(UserID, ChannelID, at: Seq, as: ChannelRole = .member)
     /// The role that a member has from a seq of the channel on.
     case role(UserID, ChannelID, ChannelRole, at: Seq)
-    /// Messages of the channel up to this seq aren't for the user: a later change of one of them is told to them without it.
+    /// Messages of the channel up to this seq are hidden from the user: later events come without them.
     case floor(UserID, ChannelID, Seq)
-    /// From here on they don't: they left, at this seq of the channel at the latest. Who has come back since did so at a later one, or at it.
+    /// From here on they don't: they left at or before this seq of the channel. A user who has come back since did so at this seq or later.
     case left(UserID, ChannelID, at: Seq)
     /// From here on nobody does.
     case destroyed(ChannelID)
@@ -160,14 +160,14 @@ public enum Notice: Hashable, Sendable {
     /// A connection watches a channel, after this seq.
     case watching(ConnectionID, UserID, ChannelID, at: Seq)
     case stoppedWatching(ConnectionID, UserID, ChannelID)
-    /// From here on the connections that these shut out get nothing more, and end.
+    /// Connections that these changes shut out get nothing more, and end.
     case accessChanged([AccessChange])
 }
 
-/// Who receives an event or a signal. A value: no rule knows how it gets there.
+/// The receivers of an event or a signal. A value: rules don't know how it is delivered.
 ///
-/// An event goes to all who follow its stream, or some of them would find a hole: of a channel's stream to the channel, of a user's to the user.
-/// What a part of a channel is to learn for good goes to the streams of those users. The narrower audiences are for signals.
+/// An event is sent to all followers of its stream, or some of them would find a hole: a channel's to the channel, a user's to the user. A
+/// durable change for a part of a channel is sent on those users' streams. The narrower audiences are for signals.
 public enum Audience: Hashable, Sendable {
     /// The connections of the channel's members, and those that watch it. Members who aren't readers get the event without messages, and
     /// others who aren't stop watching before it.

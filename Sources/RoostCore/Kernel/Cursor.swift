@@ -3,11 +3,11 @@ import RoostAPI
 
 /// A place in an ordered list, handed out as an opaque text: base64url of a little JSON.
 ///
-/// It holds the values by which the row at the place was sorted and its id, so that a page begins there whatever has moved since. It belongs to one
-/// query: with other filters or another order the same values would be another place, and it is refused. It is no secret and isn't
-/// signed: whoever makes one up begins at a place of their own choice in what they may see anyway.
+/// It holds the values that the row at the place was sorted by and its id, so that a page begins there even if rows have moved since. It
+/// belongs to one query: with other filters or another order the same values would be another place, and it is refused. It is neither
+/// secret nor signed: a made-up cursor only begins at another place of a list that its maker may see anyway.
 struct Cursor: Hashable {
-    /// Which rows it leads to. A page that came out empty leads back to the very row on which its cursor stood.
+    /// The rows that it leads to. An empty page leads back to the very row of its cursor.
     enum Direction: String, Codable { case after, from, before, upTo }
 
     var direction: Direction
@@ -16,7 +16,7 @@ struct Cursor: Hashable {
     var isBackward: Bool { direction == .before || direction == .upTo }
     var includesPlace: Bool { direction == .from || direction == .upTo }
 
-    /// What lies on the other side of the place.
+    /// The cursor for the rows on the other side of the place.
     var turned: Cursor {
         let opposite: Direction =
             switch direction {
@@ -34,9 +34,9 @@ struct Cursor: Hashable {
         var k: [SortKey]
     }
 
-    /// The name of a query: of all that decides which rows there are and in which order.
+    /// Returns the name of a query: of everything that determines its rows and their order.
     ///
-    /// - Parameter operation: without its limit and its cursor.
+    /// - Parameter operation: The query without its limit and its cursor.
     static func name<O: RoostAPI.Operation>(of operation: O) throws -> String {
         let text = String(decoding: try JSONWriter.bytes(of: operation), as: UTF8.self)
         return String(Fingerprint.of("\(O.name) \(text)").prefix(16))
@@ -48,9 +48,9 @@ struct Cursor: Hashable {
             .replacingOccurrences(of: "=", with: "")
     }
 
-    /// Reads what a client gave back; nil for the first page.
+    /// Reads a client's cursor; nil for the first page.
     ///
-    /// - Parameter shape: of which kinds the values are that the query sorts by.
+    /// - Parameter shape: The kinds of the values that the query sorts by.
     init?(_ text: String?, query: String, shape: [SortKey.Kind]) throws(RoostError) {
         guard let text else { return nil }
         guard let written = Self.written(text), written.q == query, written.k.map(\.kind) == shape,

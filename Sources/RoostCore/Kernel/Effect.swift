@@ -1,26 +1,26 @@
 public import RoostAPI
 
-/// Something that has to happen after a commit, or at a time: a row that the same transaction writes, so that it happens if and only if the
-/// transaction is committed, whatever becomes of the server meanwhile.
+/// Work to do after a commit or at a time: a row written by the same transaction, so that it happens if and only if the transaction is
+/// committed, even if the server ends meanwhile.
 public struct Effect: Hashable, Sendable {
     public var kind: EffectKind.Name
-    /// What it is about: of one kind and key at most one waits.
+    /// The effect's subject: at most one of a kind and key waits.
     public var key: String
-    /// What only its kind understands.
+    /// Data that only its kind understands.
     public var payload: String
-    /// When it is to happen. For one that has been begun: when it counts as given up by whoever began it.
+    /// When it is due. For one that has been begun: when its lease ends.
     public var dueAt: Timestamp
-    /// Another for each time that it was asked for: what was begun before doesn't end what was asked for since.
+    /// Changes with each request: a run begun before a newer request doesn't end that.
     var revision: Int64
     /// How often it has been begun so far.
     public var attempts: Int
 
-    /// Characters of a key, and bytes of a payload, at most.
+    /// The most characters of a key, and bytes of a payload.
     public static let keyLengthMax = Limits.effectKeyLength
     public static let payloadBytesMax = 65_536
 }
 
-/// What becomes of effects of one name. Kinds are declared once, in `EffectKinds.all`.
+/// How effects of one name run. Kinds are declared once, in `EffectKinds.all`.
 public struct EffectKind: Sendable {
     public struct Name: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
         public let rawValue: String
@@ -29,12 +29,12 @@ public struct EffectKind: Sendable {
     }
 
     public let name: Name
-    /// After so many failures it isn't tried any more, and is shown as dead.
+    /// The number of failures after which it isn't retried, and is shown as dead.
     public var attemptsMax: Int = 12
     /// The streams that ``run`` may move.
     public var scope: @Sendable (Effect) -> Scope = { _ in Scope() }
-    /// What happens in the transaction that takes the effect away, so exactly once. A kind that also does something outside the database does
-    /// that before, at least once, and hands on what came of it.
+    /// Runs in the transaction that deletes the effect, so exactly once. A kind that also does something outside the database does that
+    /// before, at least once, and passes on its outcome.
     public var run: @Sendable (_ effect: Effect, _ outcome: String, _ context: inout Context) throws -> Void
 
     // derived: init (_ name)
@@ -48,7 +48,7 @@ public struct EffectKind: Sendable {
         self.run = run
     }
 
-    /// Seconds until it is tried again after so many failures: 1, 2, 4 and so on, an hour at most.
+    /// Returns the seconds until a retry after a number of failures: 1, 2, 4 and so on, at most an hour.
     public static func pauseSeconds(after attempts: Int) -> Int { attempts > 12 ? 3600 : min(1 << max(0, attempts - 1), 3600) }
 }
 
@@ -60,7 +60,7 @@ public enum EffectKinds {
 // MARK: Asking for effects
 
 extension Context {
-    /// Has something happen at a time, at least once. An effect of the same kind and key that still waits is replaced, dead or not.
+    /// Schedules an effect for a time. A waiting effect of the same kind and key is replaced, dead or not.
     ///
     /// - Throws: `internal_error` for a key or payload past their limits, which are the rule's own.
     public mutating func later(_ kind: EffectKind.Name, key: String, payload: String = "", at time: Timestamp) throws {
@@ -72,7 +72,7 @@ extension Context {
                 """)
     }
 
-    /// The same, unless an effect of the kind and key waits already: that one stays as it is.
+    /// Schedules an effect unless one of the kind and key already waits, which stays unchanged.
     public mutating func laterUnlessWaiting(_ kind: EffectKind.Name, key: String, payload: String = "", at time: Timestamp) throws {
         try insertEffect(kind, key, payload, at: time, orElse: "DO NOTHING")
     }
@@ -96,7 +96,7 @@ extension Context {
 // MARK: Running them
 
 extension Transaction {
-    /// Effects of some kinds that are due, of each kind the oldest first, and when the next of the others is due.
+    /// Returns due effects of some kinds, the oldest of each kind first, and when the next of the others is due.
     public func effectsDue(
         of kinds: [EffectKind.Name], at now: Timestamp, limit: Int
     ) throws -> (due: [Effect], next: Timestamp?) {
@@ -118,7 +118,7 @@ extension Transaction {
         return (due, next)
     }
 
-    /// What an operator should know of effects.
+    /// Returns the state of effects for operators.
     public func effectsState(of kinds: [EffectKind.Name], at now: Timestamp) throws -> EffectsState {
         var state = EffectsState()
         state.deadCount = try first("SELECT COUNT(*) FROM effects WHERE dead_at IS NOT NULL") { $0.int() } ?? 0
@@ -126,7 +126,7 @@ extension Transaction {
         state.lastDead = try first(sql) { "\($0.string()) \($0.string()): \($0.optionalString() ?? "unknown")" }
         let (due, _) = try effectsDue(of: kinds, at: now, limit: 1)
         state.lateMilliseconds = due.map { now.milliseconds - $0.dueAt.milliseconds }.max() ?? 0
-        // From kind to kind by the index, past any number of effects.
+        // Goes from kind to kind by the index, past any number of effects.
         var kind = try first("SELECT MIN(kind) FROM effects") { $0.optionalString() } ?? nil
         while let found = kind {
             if !kinds.contains(where: { $0.rawValue == found }) { state.unknownKinds.append(found) }
@@ -136,20 +136,20 @@ extension Transaction {
     }
 }
 
-/// What an operator should know of effects.
+/// The state of effects for operators.
 public struct EffectsState: Hashable, Sendable {
-    /// Effects that failed too often, and aren't tried any more.
+    /// Effects that failed too often, and aren't retried.
     public var deadCount = 0
     /// The kind and key of the newest of them, and why it failed.
     public var lastDead: String?
-    /// How long the oldest one that is due has been waiting.
+    /// How long the oldest due effect has been waiting.
     public var lateMilliseconds: Int64 = 0
     /// Kinds that this version doesn't know: their effects wait for one that does.
     public var unknownKinds: [String] = []
 }
 
 extension Context {
-    /// Takes an effect, so that nobody else does before `leaseEnd`. Nil when somebody else has it, or it isn't wanted any more.
+    /// Leases an effect until `leaseEnd`. Returns nil if another runner has it, or if it is no longer wanted.
     public func take(_ effect: Effect, until leaseEnd: Timestamp) throws -> Effect? {
         let taken = try transaction.execute(
             """
@@ -164,7 +164,7 @@ extension Context {
         return effect
     }
 
-    /// Takes an effect away and does what its kind does in the database. False when somebody else has done it, or has it now.
+    /// Deletes an effect and runs its kind in the database. Returns false if another runner has done so, or has it now.
     public mutating func finish(_ effect: Effect, _ outcome: String = "", as kind: EffectKind) throws -> Bool {
         let ended = try transaction.execute(
             """
@@ -177,12 +177,12 @@ extension Context {
         return true
     }
 
-    /// Writes down that an effect has failed: it is tried again after a pause, or is dead.
+    /// Records a failure of an effect: it is retried after a pause, or is dead.
     ///
     /// - Parameters:
-    ///   - attempts: how often it has failed with this time.
-    ///   - reason: shown to operators, so without secrets.
-    /// - Returns: whether it is dead now.
+    ///   - attempts: How often it has failed, including this time.
+    ///   - reason: Shown to operators, so without secrets.
+    /// - Returns: Whether it is dead now.
     @discardableResult
     public mutating func fail(_ effect: Effect, attempts: Int, reason: String, as kind: EffectKind) throws -> Bool {
         let isDead = attempts >= kind.attemptsMax
@@ -198,9 +198,9 @@ extension Context {
         return isDead && changed == 1
     }
 
-    /// Has a dead effect happen now, as if it were asked for anew. One that isn't dead stays as it is.
+    /// Makes a dead effect due now, as if it were newly requested. One that isn't dead stays unchanged.
     ///
-    /// - Returns: whether there is such an effect.
+    /// - Returns: Whether there is such an effect.
     mutating func retryEffect(kind: String, key: String) throws -> Bool {
         let revived = try transaction.execute(
             """

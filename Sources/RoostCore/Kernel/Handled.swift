@@ -2,13 +2,13 @@ public import RoostAPI
 
 /// An operation together with its behaviour: one function in the folder of the operation's feature.
 ///
-/// A handler first checks all that can be refused, then writes, then tells. It throws `RoostError` for a refusal; whatever it wrote before
-/// is then rolled back, and what it told is forgotten.
+/// A handler first checks everything that can be refused, then writes, then notifies. It throws `RoostError` for a refusal; its writes are
+/// then rolled back, and its notices dropped.
 public protocol Handled: Operation {
-    /// The streams that the operation may move. Empty for one that only reads.
+    /// Returns the streams that the operation may move. Empty for reads.
     func scope(for caller: Caller) -> Scope
 
-    /// The channel whose connected users the answer tells of; nil for most.
+    /// The channel whose presence the answer contains; nil for most operations.
     var presenceChannel: ChannelID? { get }
 
     func handle(in context: inout Context) throws -> Response
@@ -19,7 +19,7 @@ extension Handled {
     public var presenceChannel: ChannelID? { nil }
 }
 
-/// A rule came to a state that it had ruled out: a fault in the server, which answers with an internal failure and logs this.
+/// A state that a rule had ruled out: a fault in the server, which answers with an internal failure and logs this.
 struct ImpossibleState: Error, CustomStringConvertible {
     let description: String
     init(_ description: String) { self.description = description }

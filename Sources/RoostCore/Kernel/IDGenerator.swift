@@ -1,13 +1,13 @@
 public import RoostAPI
 
-/// Makes message ids, and channel ids for callers who name none: 63 bits that grow with time.
+/// Makes message ids, and channel ids for callers who give none: 63 bits that grow with time.
 ///
-/// 41 bits of milliseconds since 2024, 10 bits of node, 12 bits of counter. It never goes back: while the clock stands still or steps
-/// backwards, and when more than 4096 ids are made in one millisecond, it counts on from the last id, also after a restart. A clock beyond
-/// ``times`` doesn't take it there: it counts on, so that no id is ever negative and a wrong clock doesn't use the ids up.
+/// 41 bits of milliseconds since 2024, 10 bits of node, 12 bits of counter. It never goes back: if the clock stands still or steps
+/// backwards, or if more than 4096 ids are made in one millisecond, it counts on from the last id, even after a restart. It doesn't follow
+/// a clock beyond ``times``, but counts on, so that no id is ever negative and a wrong clock doesn't use up the ids.
 public struct IDGenerator: Sendable {
     private static let epochMilliseconds: Int64 = 1_704_067_200_000
-    /// Times from here on aren't carried. What is left of 41 bits is for counting on: some trillions of ids.
+    /// The first time that ids don't carry. The rest of the 41 bits is for counting on: some trillions of ids.
     private static let ticksMax: Int64 = (1 << 41) - (1 << 31)
     private static let lastMax: Int64 = (1 << 53) - 1
 
@@ -17,7 +17,7 @@ public struct IDGenerator: Sendable {
     private let node: Int64
     /// Milliseconds and counter of the last id, without the node.
     private var last: Int64
-    /// What the database knows of ``last``.
+    /// The value of ``last`` in the database.
     private var saved: Int64
 
     /// - Parameter node: 0 to 1023, different for each node of a cluster.
@@ -27,18 +27,18 @@ public struct IDGenerator: Sendable {
         saved = 0
     }
 
-    /// Goes on where the runs before have come to, whatever the clock says now.
+    /// Continues after the ids of earlier runs, whatever the clock says now.
     public init(node: Int64 = 0, continuing transaction: any Transaction) throws {
         self.init(node: node)
         last =
             try transaction.first("SELECT value FROM settings WHERE name = \(Self.settingName(node))") { Int64($0.string()) ?? 0 }
             ?? 0
         saved = last
-        // Before 0.2 a clock beyond the end made negative ids. Below them there is room.
+        // Before 0.2 a clock beyond the end made negative ids. There is room below them.
         if last > Self.lastMax || last < 0 { last = Self.ticksMax << 12 }
     }
 
-    /// The time that the newest ids carry, of all generators of a database. Nil before the first.
+    /// Returns the time of the newest ids, over all generators of a database. Nil before the first.
     public static func newestTime(in transaction: any Transaction) throws -> Timestamp? {
         let all = try transaction.rows("SELECT value FROM settings WHERE name = 'ids' OR name LIKE 'ids.%'") {
             Int64($0.string()) ?? 0
@@ -46,7 +46,7 @@ public struct IDGenerator: Sendable {
         return all.max().map { Timestamp(milliseconds: epochMilliseconds + ($0 >> 12)) }
     }
 
-    /// Writes down how far the ids have come: at the end of each transaction that may have taken some, and in the same.
+    /// Stores the newest id, at the end of each transaction that may have taken some.
     public mutating func save(in transaction: any Transaction) throws {
         guard last != saved else { return }
         try transaction.perform(
@@ -70,7 +70,7 @@ public struct IDGenerator: Sendable {
         min(max(0, time.milliseconds - epochMilliseconds), ticksMax)
     }
 
-    /// A channel id that no other call has ever given.
+    /// Returns a new channel id.
     public mutating func nextChannelID(at now: Timestamp) -> ChannelID {
         let alphabet = Array("0123456789abcdefghjkmnpqrstvwxyz")
         var number = next(at: now).rawValue

@@ -2,7 +2,7 @@ import RoostAPI
 
 /// The step 0005.
 extension Migrations {
-    /// Who is shut out: deactivated users, users whose older tokens are revoked, and single tokens.
+    /// The subjects without access: deactivated users, users whose older tokens are revoked, and single tokens.
     ///
     /// Each change takes the next number of `access_head`. A node that knows the changes up to one number finds those after it by an index.
     @Sendable static func access(_ dialect: Dialect) -> [SQL] {

@@ -2,18 +2,18 @@ import RoostAPI
 
 /// The step 0003.
 extension Migrations {
-    /// What channels, memberships and invitations of every kind need; types, roles and idempotency keys.
+    /// The columns of channels, memberships and invitations of every kind; types, roles and idempotency keys.
     ///
-    /// - `channel_heads` learns whether its channel is deleted and when its newest message came, and `members_by_user` carries what a list of
-    ///   channels sorts and counts by: so that a page out of 10,000 channels reads two narrow rows for each and no attributes.
-    /// - `name_key` is a display name as searches compare it; `name_grams` finds the names that hold three letters.
-    /// - The stamps of an invitation are those of the streams that tell of it: the invited's, the inviter's and, where members hear of
-    ///   it, the channel's.
+    /// - `channel_heads` gets the deletion of its channel and the time of its newest message, and `members_by_user` carries the columns
+    ///   that a list of channels sorts and counts by: so a page out of 10,000 channels reads two narrow rows for each and no attributes.
+    /// - `name_key` is a display name as searches compare it; `name_grams` finds the names that contain three letters.
+    /// - The stamps of an invitation are those of the streams that carry it: the invited's, the inviter's and, if members get invitations,
+    ///   the channel's.
     @Sendable static func channelsOfEveryKind(_ dialect: Dialect) -> [SQL] {
         additions(dialect) + backfill + tables(dialect) + findingIndexes
     }
 
-    /// New columns of the tables that are there, with their indexes.
+    /// New columns of existing tables, with their indexes.
     private static func additions(_ dialect: Dialect) -> [SQL] {
         [
             "ALTER TABLE channels ADD COLUMN cover_url TEXT",
@@ -56,7 +56,7 @@ extension Migrations {
         ]
     }
 
-    /// What the new columns hold for the channels that are there.
+    /// The values of the new columns for existing channels.
     private static let backfill: [SQL] = [
         """
         UPDATE channel_heads
@@ -107,8 +107,8 @@ extension Migrations {
         ]
     }
 
-    /// The channels that somebody finds who isn't a member, in the orders in which they are looked through: those for everyone, those for who
-    /// keeps order, and the deleted ones. So nobody walks past channels that they may not know of.
+    /// The channels that non-members find, in the orders in which they are walked: those for everyone, those for the app's moderators, and
+    /// deleted ones. So nobody walks past channels that they may not know of.
     private static let findingIndexes: [SQL] = [
         """
         CREATE INDEX channels_by_creation ON channels (created_at, channel_id)
@@ -148,7 +148,7 @@ extension Migrations {
         """,
     ]
 
-    /// Has the names that are there found by their parts.
+    /// Indexes existing names by their parts.
     @Sendable static func indexNames(_ transaction: any Transaction) throws {
         let users: [(UserID, String)] = try transaction.rows(
             "SELECT user_id, display_name FROM users WHERE display_name IS NOT NULL ORDER BY user_id"

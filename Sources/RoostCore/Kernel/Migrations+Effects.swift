@@ -1,7 +1,7 @@
 /// The step of effects.
 extension Migrations {
-    /// - The key keeps one effect of a kind and key; `effects_by_due` finds those of a kind in the order in which they are due.
-    /// - A dead one has left that index, and stays until it is asked for again.
+    /// - The primary key allows one effect of a kind and key; `effects_by_due` finds those of a kind in the order in which they are due.
+    /// - A dead one isn't in that index, and stays until it is requested again.
     @Sendable static func effects(_ dialect: Dialect) -> [SQL] {
         [
             """
@@ -12,7 +12,7 @@ extension Migrations {
             """,
             "CREATE INDEX effects_by_due ON effects (kind, due_at) WHERE dead_at IS NULL",
             "CREATE INDEX effects_dead ON effects (dead_at) WHERE dead_at IS NOT NULL",
-            // Idempotency keys of before have an effect that takes them away, too.
+            // Existing idempotency keys get an effect that deletes them, too.
             """
             INSERT INTO effects (kind, effect_key, payload, due_at, revision, attempts)
             SELECT \(EffectKind.Name.expireIdempotencyKeys.rawValue), '', '', 0, 0, 0

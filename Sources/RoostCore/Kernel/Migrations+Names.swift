@@ -7,7 +7,7 @@ extension Migrations {
         ["UPDATE channel_heads SET member_count = 0 WHERE is_deleted = 1"]
     }
 
-    /// Has the names that are there found by the basic letters for `ø`, `ł` and their like, which the keys of step 0003 don't hold.
+    /// Indexes existing names by the basic letters for `ø`, `ł` and the like, which the keys of step 0003 lack.
     @Sendable static func foldLetters(_ transaction: any Transaction) throws {
         let users = try staleNames("SELECT user_id, display_name, name_key FROM users WHERE display_name IS NOT NULL", transaction)
         for name in users {
@@ -22,7 +22,7 @@ extension Migrations {
         }
     }
 
-    /// Only names whose key is another now are kept in memory: they are few.
+    /// Only names whose key has changed are kept in memory: they are few.
     private static func staleNames(
         _ sql: SQL, _ transaction: any Transaction
     ) throws -> [(id: String, key: String, oldKey: String)] {

@@ -1,7 +1,7 @@
 /// The step of permission names.
 extension Migrations {
-    /// Permissions that an operation shares its name with, or an event, were called otherwise. The roles of apps hold names of permissions; a role's
-    /// own name has no dot, so that it can't be taken for one.
+    /// Renames permissions that share their name with an operation or an event. The roles of apps contain names of permissions; a role's
+    /// own name has no dot, so it can't be mistaken for one.
     @Sendable static func permissionNames(_ dialect: Dialect) -> [SQL] {
         let renamed = [
             ("read.mark", "reading.mark"), ("member.invite", "invitation.send"), ("channel.rateLimit", "channel.setRateLimit"),

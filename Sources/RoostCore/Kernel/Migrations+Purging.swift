@@ -1,8 +1,8 @@
 /// The step of messages that are deleted for good.
 extension Migrations {
-    /// - `purged_messages` keeps the place of each, and what it takes to know the message again when its sender asks for it once more: nothing that
-    ///   it said. The key finds those after a read position.
-    /// - `channel_heads.purged_seq` is the last such place of a channel, 0 for none: whoever has read up to there has nothing to look up.
+    /// - `purged_messages` keeps the place of each, and what identifies the message when its sender sends it again: none of its content.
+    ///   The key finds those after a read position.
+    /// - `channel_heads.purged_seq` is the last such place of a channel, 0 for none: a member who has read up to there needs no look-up.
     @Sendable static func purging(_ dialect: Dialect) -> [SQL] {
         [
             """

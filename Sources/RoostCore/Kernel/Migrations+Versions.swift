@@ -1,8 +1,8 @@
 /// The step of names and versions.
 extension Migrations {
-    /// - `channel_names` holds every name that a channel answers to: its id, and `type:id`. The primary key is what keeps two channels from
-    ///   answering to one name, whichever nodes create them.
-    /// - `version` counts the changes of a profile: which of two is newer mustn't be read from a clock.
+    /// - `channel_names` holds every name of a channel: its id, and `type:id`. The primary key keeps two channels from having one name,
+    ///   whichever nodes create them.
+    /// - `version` counts the changes of a profile: a clock can't decide which of two is newer.
     @Sendable static func namesAndVersions(_ dialect: Dialect) -> [SQL] {
         [
             """
@@ -11,7 +11,7 @@ extension Migrations {
             ) \(dialect.clusteredTable)
             """,
             "INSERT INTO channel_names (name, channel_id) SELECT channel_id, channel_id FROM channels",
-            // Where two channels answer to one name already, it stays that of the one whose id it is.
+            // If two channels already have one name, it stays with the one whose id it is.
             """
             INSERT INTO channel_names (name, channel_id) SELECT type || ':' || channel_id, channel_id FROM channels WHERE 1 = 1
             ON CONFLICT (name) DO NOTHING

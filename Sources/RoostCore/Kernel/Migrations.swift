@@ -1,16 +1,16 @@
 /// The tables, step by step. A step that has shipped is never changed; a change is a new step.
 ///
-/// - `users` and `channels` hold attributes; what changes with every message stands apart in `user_heads` and `channel_heads`, so that
-///   sending doesn't rewrite 100 kB of metadata. The row of a head is also the lock that gives a stream its one order.
+/// - `users` and `channels` hold attributes; the values that change with every message are apart in `user_heads` and `channel_heads`, so
+///   that sending doesn't rewrite 100 kB of metadata. The row of a head is also the lock that gives a stream its one order.
 /// - Every row carries the seq of its newest change in the stream that it belongs to: `change_seq` in the channel's, `user_seq` in the
 ///   user's. That stamp is all that a client needs to catch up, so that there is no log of events.
-/// - Times are Unix milliseconds, flags 0 or 1, JSON is text that no statement looks into.
+/// - Times are Unix milliseconds, flags 0 or 1, JSON is text that no statement parses.
 public enum Migrations {
     public struct Step: Sendable {
         public let name: String
-        /// The statements of the step, in the words of an engine.
+        /// The statements of the step, in an engine's dialect.
         public let statements: @Sendable (Dialect) -> [SQL]
-        /// What they can't do: filling what the rules compute.
+        /// Fills values that the rules compute, which statements can't.
         var fill: @Sendable (any Transaction) throws -> Void = { _ in }
     }
 
@@ -27,9 +27,9 @@ public enum Migrations {
         Step(name: "0011 names of permissions", statements: permissionNames),
     ]
 
-    /// Brings the tables up to date. Whoever calls it keeps others from doing so at the same time.
+    /// Brings the tables up to date. The caller must keep others from doing so at the same time.
     ///
-    /// - Throws: ``NewerDatabase`` when a newer version of Roost has been here.
+    /// - Throws: ``NewerDatabase`` if a newer version of Roost has used the database.
     public static func apply(in transaction: any Transaction) throws {
         try transaction.execute("CREATE TABLE IF NOT EXISTS migrations (name TEXT NOT NULL PRIMARY KEY)")
         let done = Set(try transaction.rows("SELECT name FROM migrations") { $0.string() })
@@ -99,7 +99,8 @@ public enum Migrations {
         ]
     }
 
-    /// Where a member's present stay began, in the channel's stream and in the user's: who followed the channel before begins anew there.
+    /// The positions at which a member's current membership began, in the channel's stream and in the user's: a client from before it
+    /// fetches the channel again.
     @Sendable private static func stays(_ dialect: Dialect) -> [SQL] {
         [
             "ALTER TABLE members ADD COLUMN joined_seq BIGINT NOT NULL DEFAULT 0",

@@ -1,31 +1,31 @@
 import RoostAPI
 
-/// Finding names by a part of them, without regard to case and diacritics (MN-14, X-21).
+/// Finds names by a part of them, without regard to case and diacritics (MN-14, X-21).
 ///
-/// A name is folded into a key. The key's grams, all runs of three letters and the first one and two of every word, are rows of an index: who
-/// looks for a part finds the names that hold its rarest gram there, and compares those keys. A part of one or two letters matches the
+/// A name is folded into a key. The key's grams, all runs of three letters and the first one and two of every word, are rows of an index: a
+/// search finds the names with the rarest gram of the part there, and compares their keys. A part of one or two letters matches the
 /// beginning of a word, a longer one any place.
 struct NameSearch {
-    /// Whose names.
+    /// The kind of things that have the names.
     enum Kind: String, CaseIterable, WireEnumeration { case user, channel }
 
-    /// The part that is looked for, folded.
+    /// The search text, folded.
     private let part: String
 
-    /// Nil for a part in which nothing is left to look for.
+    /// Nil for a text that folds to nothing.
     init?(_ part: String) {
         self.part = Self.key(of: part)
         if self.part.isEmpty { return nil }
     }
 
-    /// A name as it is compared.
+    /// Returns the form in which a name is compared.
     static func key(of name: String?) -> String { NameKey.of(name) }
 
-    /// Whether a name matches.
+    /// Returns the condition for a matching name.
     ///
     /// - Parameters:
-    ///   - id: the column with the id of whose name it is.
-    ///   - key: the column with the name's key.
+    ///   - id: The column with the id of the name's owner.
+    ///   - key: The column with the name's key.
     func condition(_ kind: Kind, id: SQL, key: SQL) -> SQL {
         guard part.count > 2 else {
             return "EXISTS (SELECT 1 FROM name_grams g WHERE g.kind = \(kind) AND g.gram = \("^" + part) AND g.id = \(id))"
@@ -38,7 +38,7 @@ struct NameSearch {
         return "\(key) LIKE \(pattern + "%") ESCAPE '!'"
     }
 
-    /// The ids whose names hold the rarest of the grams: all that can match. Nil when they are too many to look at each.
+    /// Returns the ids whose names contain the rarest of the grams: all that can match. Nil if they are too many to check each.
     func candidates(_ kind: Kind, max: Int, in transaction: any Transaction) throws -> [String]? {
         var rarest: (gram: String, count: Int)?
         for gram in grams.prefix(Self.gramsTried) {
@@ -47,7 +47,7 @@ struct NameSearch {
                 """
             let count = try transaction.first(sql) { $0.int() } ?? 0
             if count < rarest?.count ?? .max { rarest = (gram, count) }
-            // To look for a rarer one would cost more than it saves.
+            // Looking for a rarer one would cost more than it saves.
             if count <= Self.fewCandidates { break }
         }
         guard let rarest, rarest.count <= max else { return nil }
@@ -59,7 +59,7 @@ struct NameSearch {
     private static let gramsTried = 16
     private static let fewCandidates = 100
 
-    /// The grams that every name that matches has.
+    /// The grams of every matching name.
     private var grams: [String] {
         part.count > 2 ? Self.runs(of: part) : ["^" + part]
     }
@@ -82,7 +82,7 @@ struct NameSearch {
 }
 
 extension Transaction {
-    /// Has a name found by its parts, in the place of the one that was found before.
+    /// Indexes a name by its parts, in place of the former one.
     func indexName(_ kind: NameSearch.Kind, id: String, before: String?, after: String?) throws {
         try indexKey(kind, id: id, before: NameSearch.key(of: before), after: NameSearch.key(of: after))
     }

@@ -3,26 +3,26 @@ import RoostAPI
 /// Names that look alike within one app.
 ///
 /// `name_skeletons` has a row for each look of a user or a channel. The rows are always written, so that an operator can have look-alikes
-/// refused later: who has a name by then keeps it. `is_sole` marks those that were written under that rule. A unique index over them keeps
-/// two writers from taking one look at the same moment, whichever nodes they are on.
+/// refused later: existing names are kept. `is_sole` marks rows written under that rule. A unique index over them keeps two writers from
+/// taking one look at the same moment, on any nodes.
 enum NameSkeletons {
-    /// Among what a look has to be the only one.
+    /// The names among which a look has to be unique.
     enum Kind: String, CaseIterable, WireEnumeration {
-        /// Ids and display names of users: where somebody has no name, their id is shown.
+        /// Ids and display names of users: a user without a name is shown by id.
         case user
-        /// What channels answer to: their ids, and `type:id`. Of those whose id is chosen by who creates them.
+        /// Names of channels: their ids, and `type:id`. Only of those whose creator chose the id.
         case channel
-        /// Display names of the channels that everyone finds. Names of others are shown only to those who belong there.
+        /// Display names of the channels that everyone finds. Names of others are only shown to their members.
         case channelName
     }
 
-    /// A name as it is going to be, and the field by which it was given.
+    /// A new name, and the field that it was given in.
     struct Name {
         var text: String
         var field: String
     }
 
-    /// A name that everyone finds; none of a channel that not everyone does.
+    /// Returns a channel's display name if everyone finds the channel.
     static func names(ofChannelFoundBy discovery: ChannelPolicy.Audience, _ displayName: String?) -> [Name] {
         guard discovery == .everyone, let displayName, !displayName.isEmpty else { return [] }
         return [Name(text: displayName, field: "displayName")]
@@ -30,14 +30,14 @@ enum NameSkeletons {
 }
 
 extension Context {
-    /// Takes the looks of new names, and gives back those of former ones.
+    /// Takes the looks of new names, and frees those of former ones.
     ///
     /// - Parameters:
-    ///   - kind: of what they are names.
-    ///   - id: the user's or channel's.
-    ///   - before: the names so far.
-    ///   - after: the names from now on.
-    /// - Throws: `already_exists` with the field of the first name that looks like somebody else's, where the operator refuses that.
+    ///   - kind: The kind of the names.
+    ///   - id: The user's or channel's.
+    ///   - before: The former names.
+    ///   - after: The new names.
+    /// - Throws: `already_exists` with the field of the first name that looks like another one's, if the operator refuses that.
     func takeNames(_ kind: NameSkeletons.Kind, id: String, before: [String], after: [NameSkeletons.Name]) throws {
         let former = Set(before.map(Skeleton.key))
         var kept: Set<String> = []
@@ -69,7 +69,7 @@ extension Transaction {
             ?? false
     }
 
-    /// False when the look is the sole one of somebody else, or there already.
+    /// Returns false if the look is another's sole one, or already exists.
     fileprivate func insert(_ key: String, _ kind: NameSkeletons.Kind, of id: String, isSole: Bool) throws -> Bool {
         try execute(
             """
@@ -105,7 +105,7 @@ extension Migrations {
         ]
     }
 
-    /// Writes down how the names look that are there.
+    /// Stores the looks of existing names.
     @Sendable static func fillSkeletons(_ transaction: any Transaction) throws {
         try eachPage(transaction, { "SELECT user_id, display_name FROM users WHERE user_id > \($0) ORDER BY user_id LIMIT \($1)" })
         {

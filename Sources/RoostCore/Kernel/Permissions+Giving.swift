@@ -1,9 +1,9 @@
 import RoostAPI
 
-/// Nobody gives what they don't hold, and nobody takes a right from a role at or above their own: what holds for changes of a channel's
-/// policy and for giving roles. Admins are exempt; they decide over types and roles anyway.
+/// Rules for changing a channel's policy and giving roles: nobody gives what they don't hold, and nobody takes a right from a role at or
+/// above their own. Admins are exempt; they manage types and roles anyway.
 extension Permissions {
-    /// The refusal of giving a member a role: it must be one that the caller could have.
+    /// Returns the refusal of giving a member a role: it must be one that the caller could have.
     ///
     /// So operators make others operators, as Sendbird's do, and can't take that back: ``refusal(of:for:in:towards:)``.
     static func refusal(ofGiving role: RoleDefinition, for appRole: AppRole, in facts: Facts) -> RoostError? {
@@ -18,18 +18,18 @@ extension Permissions {
         return RoostError(.notPermitted, "member.setRole \(reason).", field: "role", rule: "member.setRole \(reason)")
     }
 
-    /// Somebody of whom a policy decides: a user who isn't in the channel, or a member by the role.
+    /// A subject of a policy: a user outside the channel, or a member by role.
     private enum Subject {
         case outsider(AppRole)
         case member(RoleDefinition)
     }
 
-    /// The refusal of another policy for a channel; nil when the caller may make the change.
+    /// Returns the refusal of a new policy for a channel; nil if the caller may make the change.
     ///
     /// - Parameters:
-    ///   - facts: the channel as the caller stands to it. Its policy is the new one.
-    ///   - roles: every role that members can have.
-    ///   - field: where the request says it.
+    ///   - facts: The channel as the caller sees it, with the new policy.
+    ///   - roles: Every role that members can have.
+    ///   - field: The request's field, for the refusal.
     static func refusal(
         ofChanging before: ChannelPolicy, in facts: Facts, by role: AppRole, roles: [RoleDefinition], field: String
     ) -> RoostError? {
@@ -71,7 +71,7 @@ extension Permissions {
         }
     }
 
-    /// Admins stand above all roles of a channel. The app's moderators do what operators do, and have no place of their own.
+    /// Admins are above all roles of a channel. The app's moderators act as operators, and have no rank of their own.
     private static func isAtOrAbove(_ rank: Int, _ subject: Subject) -> Bool {
         switch subject {
         case .outsider(let role): role == .admin
@@ -97,7 +97,7 @@ extension RoleDefinition {
 }
 
 extension Context {
-    /// Throws unless the caller may give a channel the policy that it has by now, in the place of another.
+    /// Throws unless the caller may give a channel this policy in place of another.
     func requireGrantable(_ policy: ChannelPolicy, over before: ChannelPolicy, in facts: Permissions.Facts, field: String) throws {
         guard policy != before, !caller.isAdmin else { return }
         let roles = try transaction.roles()

@@ -1,26 +1,26 @@
 import RoostAPI
 
-/// Who may do what. No handler decides by itself.
+/// The permission rules. No handler decides by itself.
 ///
-/// `PermissionTable.swift` in `RoostAPI` has a row for each permission; here the rows are asked about a role in the app and, where there is one, a
-/// channel. The answer is either nothing or the refusal to throw, which names the rule. The order in which a channel's rules are asked: whether
-/// the caller may know of it, guests, a ban, its deletion, what its policy and the caller's role allow, and last a freeze, a silence and a mute.
+/// `PermissionTable.swift` in `RoostAPI` has a row for each permission; here the rows are applied to a role in the app and, if there is
+/// one, a channel. The answer is nil or the refusal to throw, which names the rule. A channel's rules apply in this order: whether the
+/// caller may know of it, guests, a ban, its deletion, its policy and the caller's role, and last a freeze, a silence and a mute.
 public enum Permissions {
-    /// What the table is asked about: a channel's state, and what one user is in it.
+    /// The facts for the table: a channel's state, and one user's place in it.
     struct Facts {
-        /// The policy that holds in the channel, its type's name with it.
+        /// The channel's effective policy, with its type's name.
         var policy: ChannelPolicy
         var isDeleted = false
         var isFrozen = false
         var silencedUntil: Timestamp?
-        /// What the user is or was; nil for one who never was a member.
+        /// The user's membership, current or former; nil for one who never was a member.
         var own: Own?
-        /// Whether the user holds an invitation that waits for an answer.
+        /// Whether the user has a pending invitation.
         var isInvited = false
-        /// Whether the user held one that was declined or withdrawn.
+        /// Whether the user had one that was declined or withdrawn.
         var wasInvited = false
 
-        /// What a user is among a channel's members.
+        /// A user's membership in a channel.
         struct Own {
             /// What the role may do.
             var definition: RoleDefinition
@@ -34,7 +34,7 @@ public enum Permissions {
         var wasMember: Bool { own?.isMember == true }
     }
 
-    /// The refusal of a permission that concerns no channel, or the creation of one; nil when it is granted.
+    /// Returns the refusal of a permission that concerns no channel, or the creation of one; nil if it is granted.
     static func refusal(of permission: Permission, for role: AppRole, creating policy: ChannelPolicy? = nil) -> RoostError? {
         let row = permission.row
         if role == .guest, !row.forGuests { return notForGuests(permission) }
@@ -44,7 +44,7 @@ public enum Permissions {
         case .creators:
             switch policy?.create {
             case .everyone: nil
-            // Whether somebody may create a channel can depend on nothing in it.
+            // The right to create a channel can't depend on anything in it.
             case .invited, .members, .membersOnly, .operators, .owners, .admins:
                 role.isAdmin ? nil : kindForbids(permission, policy?.type, "is for admins")
             case .nobody, nil: kindForbids(permission, policy?.type, "is for nobody")
@@ -53,11 +53,11 @@ public enum Permissions {
         }
     }
 
-    /// The refusal of a permission in a channel; nil when it is granted.
+    /// Returns the refusal of a permission in a channel; nil if it is granted.
     static func refusal(of permission: Permission, for role: AppRole, in facts: Facts, now: Timestamp) -> RoostError? {
         let row = permission.row
         guard isVisible(facts, to: role, row, now: now) else {
-            // Who was invited knew of the channel then. The answer tells nothing of what became of it since.
+            // Invited users knew of the channel then. The answer reveals nothing that has happened since.
             return row.traits.contains(.afterwards) && facts.wasInvited ? notInvited : .notFound("channel")
         }
         if role == .guest, !row.forGuests { return notForGuests(permission) }
@@ -80,7 +80,7 @@ public enum Permissions {
         return row.whileFrozen ? nil : restriction(of: permission, for: role, in: facts, now: now)
     }
 
-    /// The refusal of a permission to a user who isn't in the audience that a policy names; nil when it holds the user.
+    /// Returns the refusal of a permission to a user outside a policy's audience; nil for a user in it.
     static func refusal(
         of permission: Permission, to audience: ChannelPolicy.Audience, _ role: AppRole, in facts: Facts
     ) -> RoostError? {
@@ -122,7 +122,7 @@ public enum Permissions {
         }
     }
 
-    /// What a channel's and a member's state takes away for a time.
+    /// Returns the refusal by a temporary state of the channel or the member.
     private static func restriction(
         of permission: Permission, for role: AppRole, in facts: Facts, now: Timestamp
     ) -> RoostError? {
@@ -142,7 +142,7 @@ public enum Permissions {
         return nil
     }
 
-    /// Whether a user may know that a channel exists. Where not, every answer is the one for a channel that doesn't.
+    /// Returns whether a user may know that a channel exists. If not, every answer is the one for a channel that doesn't.
     private static func isVisible(_ facts: Facts, to role: AppRole, _ row: PermissionRow, now: Timestamp) -> Bool {
         if facts.isMember { return true }
         let (discovery, join) = (facts.policy.discovery, facts.policy.join)
@@ -153,13 +153,13 @@ public enum Permissions {
         return row.traits.contains(.byID) && (join == .everyone || join == .invited)
     }
 
-    /// Whether the caller's role stands above another: who removes or gives a role to whom (ledger §8.3).
+    /// Returns the refusal if the caller's role isn't above a member's, for removing members and giving roles (ledger §8.3).
     static func refusal(of permission: Permission, for role: AppRole, in facts: Facts, towards rank: Int) -> RoostError? {
         if role.actsAsOperator || (facts.own?.definition.rank ?? -1) > rank { return nil }
         return notPermitted(permission, "needs a role above that one")
     }
 
-    /// What a user may do in a channel now, in the order of `Permission.allCases`.
+    /// Returns a user's current permissions in a channel, in the order of `Permission.allCases`.
     static func capabilities(of role: AppRole, in facts: Facts, now: Timestamp) -> [Permission] {
         Permission.ofChannel.filter { refusal(of: $0, for: role, in: facts, now: now) == nil }
     }
@@ -183,7 +183,7 @@ public enum Permissions {
     private static let inviteRequired = RoostError(
         .inviteRequired, "The channel is private: it takes an invitation.", rule: "member.join needs an invitation")
 
-    /// The refusal of sending, whose code says that it is about that; nil for another permission.
+    /// Returns the refusal of sending, which has a code of its own; nil for another permission.
     private static func sendNotAllowed(_ row: PermissionRow, _ who: String) -> RoostError? {
         guard row.traits.contains(.sending) else { return nil }
         return RoostError(.sendNotAllowed, "Only \(who) send in this channel.", rule: "message.send is for \(who)")
@@ -198,10 +198,10 @@ public enum Permissions {
 }
 
 extension AppRole {
-    /// Whether it is the console, or the app's own backend: they may do what no channel type forbids to all.
+    /// Whether it is the console or the app's own backend: they may do everything that a channel type doesn't forbid to all.
     var isAdmin: Bool { self == .admin || self == .service }
 
-    /// Whether it does in every channel what an operator does there.
+    /// Whether it acts as an operator in every channel.
     var actsAsOperator: Bool { isAdmin || self == .moderator }
 }
 
@@ -216,7 +216,7 @@ extension Context {
         if let refusal = Permissions.refusal(of: permission, for: caller.role, creating: policy) { throw refusal }
     }
 
-    /// Looks a channel up as the caller stands to it, and throws unless the caller has the permission in it.
+    /// Returns a channel as the caller sees it. Throws unless the caller has the permission in it.
     mutating func require(_ permission: Permission, in channel: ChannelID) throws -> ChannelAccess {
         guard let access = try transaction.access(to: channel, of: caller.user, for: permission) else {
             throw RoostError.notFound("channel")
@@ -226,27 +226,27 @@ extension Context {
         return access
     }
 
-    /// Throws unless the caller has a permission in a channel that was looked up before.
+    /// Throws unless the caller has a permission in a channel already looked up.
     func require(_ permission: Permission, in access: ChannelAccess) throws {
         if let refusal = refusal(of: permission, in: access) { throw refusal }
     }
 
-    /// The refusal of a permission in a channel that was looked up before; nil when it is granted.
+    /// Returns the refusal of a permission in a channel already looked up; nil if it is granted.
     func refusal(of permission: Permission, in access: ChannelAccess) -> RoostError? {
         Permissions.refusal(of: permission, for: caller.role, in: access.facts, now: now)
     }
 
-    /// The refusal of doing something to a member whose role has a rank; nil when the caller's role stands above it.
+    /// Returns the refusal of acting on a member whose role has a rank; nil if the caller's role is above it.
     func refusal(of permission: Permission, in access: ChannelAccess, towards rank: Int) -> RoostError? {
         Permissions.refusal(of: permission, for: caller.role, in: access.facts, towards: rank)
     }
 
-    /// What the caller may do in a channel now.
+    /// Returns the caller's current permissions in a channel.
     func capabilities(in access: ChannelAccess) -> [Permission] {
         Permissions.capabilities(of: caller.role, in: access.facts, now: now)
     }
 
-    /// What ordinary users may do in a channel, by the role that they have there: what is told when a channel's change changes it for all.
+    /// Returns ordinary users' permissions in a channel by their role there, for events that change them for all.
     func capabilitiesByRole(in access: ChannelAccess) throws -> [String: [Permission]] {
         var facts = access.facts
         var byRole: [String: [Permission]] = [:]

@@ -68,7 +68,7 @@ public struct SQL: ExpressibleByStringInterpolation, Sendable {
 
         /// The values of a row, in the order of its columns, with commas between.
         mutating func appendInterpolation(row: some BoundRow) throws {
-            // A row is more values than the literal that it stands in has said.
+            // A row has more values than the literal's capacity accounts for.
             text.reserveCapacity(text.utf8.count + 96)
             values.reserveCapacity(values.count + 24)
             try row.bind(to: &self)

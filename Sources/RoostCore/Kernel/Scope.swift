@@ -1,6 +1,6 @@
 public import RoostAPI
 
-/// The streams that an operation may move, or whose state its answer stands on.
+/// The streams that an operation may move, or whose state its answer relies on.
 ///
 /// An engine with several writers runs operations with a channel in common one after another, and locks the heads of all of these streams
 /// before the rules run: channels first, then users, each in the order of their ids, so that no two transactions wait for one another.
@@ -8,11 +8,12 @@ public struct Scope: Hashable, Sendable {
     public var channels: Set<ChannelID> = []
     public var users: Set<UserID> = []
 
-    /// Whether the operation may also move the streams of users whom it only finds in the rows: who sent an invitation, say. Their heads are locked
-    /// as they are found, so that in rare cases two transactions wait for one another and the database has one of them begin anew.
+    /// Whether the operation may also move the streams of users that it only finds in the rows: the sender of an invitation, say. Their
+    /// heads are locked as they are found, so in rare cases two transactions wait for each other and the database makes one of them start
+    /// over.
     public var findsUsers: Bool = false
 
-    /// Whose access the operation changes: nothing that these asked for commits beside it, on any node.
+    /// The subjects whose access the operation changes: none of their operations commits beside it, on any node.
     public var access: Set<AccessSubject> = []
 
     // derived: init
@@ -23,7 +24,7 @@ public struct Scope: Hashable, Sendable {
         self.access = access
     }
 
-    /// A channel that is named by its id or as `type:id`.
+    /// Returns the scope of a channel named by its id or as `type:id`.
     public static func channel(_ channel: ChannelID, users: Set<UserID> = []) -> Scope {
         var scope = Scope(channels: [channel], users: users)
         if let alias = channel.alias { scope.channels.insert(alias.channel) }
@@ -32,17 +33,17 @@ public struct Scope: Hashable, Sendable {
     public static func user(_ user: UserID) -> Scope { Scope(users: [user]) }
     public static func channel(_ channel: ChannelID, user: UserID) -> Scope { .channel(channel, users: [user]) }
 
-    /// The same, for an operation that may also move the streams of users whom it only finds in the rows.
+    /// The same scope, for an operation that may also move the streams of users that it only finds in the rows.
     public var findingUsers: Scope {
         var scope = self
         scope.findsUsers = true
         return scope
     }
 
-    /// What all names of the scope's channel have in common: one name whether it is called `N`, `type:N` or, by who creates it, both. Nil for
-    /// an operation without a channel.
+    /// One name for the scope's channel, whether the operation names it `N`, `type:N` or, when creating it, both. Nil for an operation
+    /// without a channel.
     ///
-    /// Operations with the same name here run one after another, in the order in which they came.
+    /// Operations with the same name here run one after another, in the order of arrival.
     public var orderingChannel: ChannelID? { channels.lazy.map(\.withoutTypes).min() }
 
     public mutating func formUnion(_ other: Scope) {
@@ -51,8 +52,8 @@ public struct Scope: Hashable, Sendable {
         access.formUnion(other.access)
     }
 
-    /// Locks the heads until the transaction ends. Nothing to do where there is one writer. A head that isn't there yet isn't locked: of two
-    /// transactions that make it, the second waits for the first at its primary key.
+    /// Locks the heads until the transaction ends. Does nothing if there is one writer. A head that doesn't exist yet isn't locked: of two
+    /// transactions that create it, the second waits for the first at its primary key.
     public func lock(in transaction: any Transaction) throws {
         guard let rowLock = transaction.dialect.rowLock else { return }
         for part in channels.map(\.rawValue).sortedByBytes().chunked(by: Self.locksPerStatement) {
@@ -64,7 +65,7 @@ public struct Scope: Hashable, Sendable {
         }
     }
 
-    /// The streams whose heads another transaction holds at this moment. Waits for none.
+    /// Returns the streams whose heads another transaction has locked, without waiting.
     public func occupied(in transaction: any Transaction) throws -> Scope {
         var occupied = Scope()
         guard let rowLock = transaction.dialect.rowLock else { return occupied }
@@ -97,7 +98,7 @@ public struct Scope: Hashable, Sendable {
 }
 
 extension [String] {
-    /// As a database orders text that it compares by its bytes.
+    /// Sorts like a database that compares text by its bytes.
     fileprivate func sortedByBytes() -> [String] { sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) } }
 
     package func chunked(by size: Int) -> [ArraySlice<String>] {

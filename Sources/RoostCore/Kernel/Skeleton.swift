@@ -1,14 +1,14 @@
 import Foundation
 
-/// What a text looks like: two texts that can be taken for one another have the same skeleton.
+/// What a text looks like: two texts that can be mistaken for one another have the same skeleton.
 ///
-/// It is that of UTS 39, section 4: the text is taken apart, characters that nobody sees are left out, and each other one is replaced by the
-/// prototype of those that look like it. Two things go further. Forms that differ only in width or style are taken apart too (NFKD), which
-/// UTS 39 leaves to what identifiers may hold; and a run of white space counts as one space, since pages show it so.
-/// Capital and small letters look different: `Ann` and `ann` aren't alike.
+/// It is that of UTS 39, section 4: the text is decomposed, invisible characters are dropped, and each other one is replaced by the
+/// prototype of those that look like it. Two things go further. Forms that differ only in width or style are decomposed too (NFKD), which
+/// UTS 39 leaves to the rules for identifiers; and a run of white space counts as one space, since pages show it so. Capital and small
+/// letters look different: `Ann` and `ann` aren't alike.
 package enum Skeleton {
     package static func of(_ text: String) -> String {
-        // First what the table knows of such forms themselves, and then what they and the prototypes are made of.
+        // First the table's entries for such forms themselves, then the decomposition of the rest and of the prototypes.
         let known = replacing(text.decomposedStringWithCanonicalMapping)
         let replaced = replacing(known.decomposedStringWithCompatibilityMapping).decomposedStringWithCompatibilityMapping
         var skeleton = String.UnicodeScalarView()
@@ -36,13 +36,13 @@ package enum Skeleton {
         return String(replaced)
     }
 
-    /// A skeleton as an index holds it: a long one by its fingerprint.
+    /// Returns a skeleton as an index holds it: a long one by its fingerprint.
     static func key(of text: String) -> String {
         let skeleton = of(text)
         return skeleton.utf8.count < keySizeBytes ? skeleton : Fingerprint.of(skeleton)
     }
 
-    /// The bytes of a fingerprint, so that it is no other text's skeleton.
+    /// The size of a fingerprint, so that no shorter skeleton equals one.
     private static let keySizeBytes = 64
 
     /// The prototype of each character that looks like another. Read once, when the first name is written.
@@ -63,7 +63,7 @@ package enum Skeleton {
                 prototype.unicodeScalars.append(scalar(number))
                 (value, isValue) = (0, true)
             case UInt8(ascii: ","), UInt8(ascii: " "), UInt8(ascii: "\n"):
-                // A group that is longer than a line goes on after the comma.
+                // A group that is longer than a line continues after the comma.
                 if isContinued { continue }
                 value &+= number
                 if isValue { found[value] = prototype }

@@ -12,7 +12,7 @@ enum SortKey: Hashable, Comparable, Codable {
         }
     }
 
-    /// Whether every database takes it as a value.
+    /// Whether every database accepts it as a value.
     var isStorable: Bool {
         switch self {
         case .integer: true
@@ -53,7 +53,7 @@ enum SortKey: Hashable, Comparable, Codable {
         }
     }
 
-    /// As the databases compare texts: Swift takes letters that are written with other code points for the same.
+    /// Compares texts like the databases: to Swift, canonically equivalent texts are equal.
     static func == (left: SortKey, right: SortKey) -> Bool {
         switch (left, right) {
         case (.integer(let left), .integer(let right)): left == right

@@ -1,14 +1,14 @@
 import Foundation
 import RoostAPI
 
-/// JSON in a column: tags and metadata, which the database never looks into.
+/// JSON in a column: tags and metadata, which the database never parses.
 enum StoredJSON {
     static func encode(_ value: (some Encodable)?) throws -> String? {
         guard let value else { return nil }
         return String(decoding: try JSONWriter.bytes(of: value), as: UTF8.self)
     }
 
-    /// Whether two values have the same bytes. Swift's `==` takes letters that are written with other code points for the same.
+    /// Returns whether two values have the same bytes. To Swift's `==`, canonically equivalent texts are equal.
     static func isSame<T: Encodable>(_ one: T, _ other: T) throws -> Bool {
         try JSONWriter.bytes(of: one) == JSONWriter.bytes(of: other)
     }

@@ -1,12 +1,12 @@
-/// A stretch of an ordered list: from where, which way, and how many rows.
+/// A stretch of an ordered list: its start, direction and number of rows.
 struct Stretch {
-    /// Nil at the end at which the list begins.
+    /// Nil for the end at which the list begins.
     var start: [SortKey]?
     var includesStart = false
     var isDescending: Bool
     var count: Int
 
-    /// What follows `WHERE …` for the rows that lie behind the start. The columns are those of the order, the id last.
+    /// Returns the `WHERE` condition for the rows after the start. The columns are those of the order, the id last.
     func condition(on columns: [SQL]) -> SQL {
         guard let start else { return "" }
         let (columns, values) = (columns.joined(by: ", "), start.map(\.sql).joined(by: ", "))
@@ -23,14 +23,14 @@ struct Stretch {
         columns.map { isDescending ? "\($0) DESC" : $0 }.joined(by: ", ")
     }
 
-    /// Whether a row lies behind the start.
+    /// Returns whether a row is after the start.
     func holds(_ place: [SortKey]) -> Bool {
         guard let start else { return true }
         if place == start { return includesStart }
         return precedes(start, place)
     }
 
-    /// Whether one row comes before another on this way.
+    /// Returns whether one row comes before another in this direction.
     func precedes(_ one: [SortKey], _ other: [SortKey]) -> Bool {
         isDescending ? other.lexicographicallyPrecedes(one) : one.lexicographicallyPrecedes(other)
     }
@@ -43,6 +43,6 @@ extension [SQL] {
         return dropFirst().reduce(first) { "\($0)\(separator)\($1)" }
     }
 
-    /// All conditions at once; true where there is none.
+    /// All conditions at once; true if there are none.
     var allOf: SQL { isEmpty ? "1 = 1" : joined(by: " AND ") }
 }

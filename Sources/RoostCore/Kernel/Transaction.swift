@@ -2,35 +2,35 @@ public import RoostAPI
 
 /// The database as the rules see it: one transaction, in which statements run one after another.
 ///
-/// `RoostDatabase` provides one per engine. A transaction is used by one thread at a time and is good only inside the call that handed it
-/// out. It neither commits nor rolls back: who opened it does.
+/// `RoostDatabase` provides one per engine. A transaction is used by one thread at a time, and is only valid inside the call that passed
+/// it. It neither commits nor rolls back itself: its opener does.
 public protocol Transaction: AnyObject {
-    /// What the engine writes in another way than the shared dialect.
+    /// The engine's differences from the shared dialect.
     var dialect: Dialect { get }
 
     /// Runs a statement and hands each row to the body, in the order of the result.
     func each(_ sql: SQL, _ body: (inout RowReader) throws -> Void) throws
 
-    /// Runs a statement that returns no rows, and tells how many rows it changed.
+    /// Runs a statement that returns no rows, and returns how many rows it changed.
     @discardableResult
     func execute(_ sql: SQL) throws -> Int
 
-    /// Runs a statement of which nobody needs to know how many rows it changed.
+    /// Runs a statement whose number of changed rows doesn't matter.
     ///
-    /// An engine across a network sends it along with the next statement, and saves a round trip. A failure shows itself no later than
-    /// at the end of the operation.
+    /// An engine across a network sends it along with the next statement, and saves a round trip. A failure is thrown by the end of the
+    /// operation at the latest.
     func perform(_ sql: SQL) throws
 }
 
 extension Transaction {
-    /// All rows of a result.
+    /// Returns all rows of a result.
     public func rows<T>(_ sql: SQL, _ read: (inout RowReader) throws -> T) throws -> [T] {
         var result: [T] = []
         try each(sql) { row in result.append(try read(&row)) }
         return result
     }
 
-    /// The first row of a result, nil when there is none.
+    /// Returns the first row of a result; nil if there is none.
     public func first<T>(_ sql: SQL, _ read: (inout RowReader) throws -> T) throws -> T? {
         var result: T?
         try each(sql) { row in if result == nil { result = try read(&row) } }
@@ -38,16 +38,16 @@ extension Transaction {
     }
 }
 
-/// What differs between the engines in statements that both need: words, never values.
+/// The differences between the engines in statements that both need: words, never values.
 public struct Dialect: Sendable {
     /// The type of a text column that is compared and ordered by its bytes.
     public var text: SQL
-    /// Stands at the end of a table's definition when its rows are best kept in the order of the primary key.
+    /// The end of the definition of a table whose rows are best stored in the order of the primary key.
     public var clusteredTable: SQL
-    /// Stands at the end of a `SELECT` whose rows stay locked until the transaction ends; nil where there is only one writer.
+    /// The end of a `SELECT` whose rows stay locked until the transaction ends; nil if there is only one writer.
     public var rowLock: SQL?
-    /// What a transaction that writes begins with, so that a change of somebody's access waits for all that are under way, and those that come
-    /// wait for it; nil where there is only one writer.
+    /// The beginning of a writing transaction: a change of access waits for those under way, and later ones wait for it; nil if there is
+    /// only one writer.
     public var accessLock: AccessLock?
 
     // derived: init
@@ -60,9 +60,9 @@ public struct Dialect: Sendable {
 
     /// The statements that take a lock which is held until the transaction ends.
     public struct AccessLock: Sendable {
-        /// By everybody who writes: any number at the same time.
+        /// For all writers: any number at the same time.
         public var shared: [SQL]
-        /// By who changes somebody's access: alone.
+        /// For a change of access: exclusively.
         public var exclusive: [SQL]
 
         // derived: init
@@ -73,7 +73,7 @@ public struct Dialect: Sendable {
     }
 }
 
-/// The row on which a result stands, its columns by index. An object, so that reading through it copies nothing.
+/// The current row of a result, its columns by index. An object, so that reading through it copies nothing.
 public protocol Row: AnyObject {
     func isNull(_ column: Int32) -> Bool
     func integer(_ column: Int32) -> Int64
@@ -87,7 +87,7 @@ public struct RowReader {
 
     public init(_ row: any Row) { self.row = row }
 
-    /// Begins again at the first column, for the next row.
+    /// Goes back to the first column, for the next row.
     public mutating func rewind() { column = 0 }
 
     private mutating func next() -> Int32 {
@@ -98,7 +98,7 @@ public struct RowReader {
     /// Whether the next column is empty.
     var isNull: Bool { row.isNull(column) }
 
-    /// Passes over a column.
+    /// Skips a column.
     mutating func skip() { column += 1 }
 
     public mutating func int64() -> Int64 { row.integer(next()) }
@@ -139,31 +139,32 @@ public struct DamagedDatabase: Error, CustomStringConvertible {
 }
 
 extension Transaction {
-    /// The name of this state of the database: another one after a backup was restored, so that clients don't take up where they can't.
+    /// Returns the name of this state of the database. It changes when a backup is restored, so that clients don't continue from positions
+    /// that no longer exist.
     public func epoch(orNew new: String) throws -> String {
         try setting("epoch", orNew: new)
     }
 
-    /// Gives this state of the database another name, where it has one: clients that know more than it resync.
+    /// Changes the name of this state of the database, if it has one: clients that are ahead of it resync.
     public func renewEpoch(to new: String) throws {
         try execute("UPDATE settings SET value = \(new) WHERE name = 'epoch'")
     }
 
-    /// Takes a setting away, so that the next to ask gives its value.
+    /// Deletes a setting, so that the next reader sets its value.
     public func forget(_ name: String) throws { try execute("DELETE FROM settings WHERE name = \(name)") }
 
-    /// What was written down once for all nodes.
+    /// Returns a setting that holds for all nodes.
     public func setting(_ name: String) throws -> String? {
         try first("SELECT value FROM settings WHERE name = \(name)") { $0.string() }
     }
 
-    /// Writes something down once: of several nodes that start at the same time, one gives the value.
+    /// Returns a setting, or writes it once: of several nodes that start at the same time, one sets the value.
     public func setting(_ name: String, orNew new: String) throws -> String {
         try execute("INSERT INTO settings (name, value) VALUES (\(name), \(new)) ON CONFLICT (name) DO NOTHING")
         return try setting(name) ?? new
     }
 
-    /// Writes something down in the place of what was there, and returns that.
+    /// Replaces a setting, and returns its former value.
     public func replaceSetting(_ name: String, with new: String) throws -> String? {
         let before = try setting(name)
         guard before != new else { return before }

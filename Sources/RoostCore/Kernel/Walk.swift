@@ -6,33 +6,33 @@ protocol PagedQuery: Operation {
     var cursor: String? { get set }
 }
 
-/// Reads a page of an ordered list that is put together from several, each in the same order.
+/// Reads a page of an ordered list that is merged from several, each in the same order.
 ///
-/// A list is asked for short stretches and may answer with rows that the query doesn't want: how many such rows lie between two that it does
-/// want doesn't change what a call costs, for a walk stops after so many and says where it stood. It also stops before a page is too large.
+/// A list is read in short stretches, and may return rows that don't match the query. Their number doesn't change the cost of a call, since
+/// a walk stops after a limit and returns where it stopped. It also stops before a page is too large.
 struct Walk {
-    /// Rows that one call goes past at most.
+    /// The most rows that one call passes.
     static let entriesMax = 5000
-    /// Rows of one statement: a page at first, more where few of them are wanted.
+    /// The most rows of one statement: a page at first, more if few of them match.
     private static let stretchMax = 1000
 
     /// The name of the query, for its cursors.
     let query: String
     let cursor: Cursor?
     let limit: Int
-    /// The order of the list, which a walk back reverses.
+    /// The order of the list, which a backward walk reverses.
     let isDescending: Bool
 
-    /// Begins where the query's cursor says, or at the beginning.
+    /// Begins at the query's cursor, or at the beginning.
     ///
     /// - Parameters:
-    ///   - shape: what a place in the list consists of.
-    ///   - limits: how long a page may be.
-    /// - Throws: `invalid_argument` for a cursor of another query, or one that isn't one; the refusal of a limit.
+    ///   - shape: The kinds of the values of a place in the list.
+    ///   - limits: The limits of a page's length.
+    /// - Throws: `invalid_argument` for an invalid cursor or one of another query; the refusal of a limit.
     init(
         _ query: some PagedQuery, shape: [SortKey.Kind], limits: (standard: Int, max: Int), isDescending: Bool
     ) throws {
-        // A list goes on with a page of another length.
+        // A list may continue with a page of another length.
         var named = query
         named.limit = nil
         named.cursor = nil
@@ -42,7 +42,7 @@ struct Walk {
         self.isDescending = isDescending
     }
 
-    /// A row of one of the lists. Without content it isn't one that the query wants.
+    /// A row of one of the lists. Without content it doesn't match the query.
     struct Entry<Row> {
         let place: [SortKey]
         let row: Row?
@@ -50,7 +50,7 @@ struct Walk {
 
     typealias Source<Row> = (Stretch) throws -> [Entry<Row>]
 
-    /// - Parameter item: what the page shows of a row; nil where the row isn't for the caller.
+    /// - Parameter item: Returns what the page shows of a row; nil if the row isn't for the caller.
     func page<Row, Item: ContentSized>(through sources: [Source<Row>], item: (Row) throws -> Item?) throws -> Page<Item> {
         let stretch = Stretch(
             start: cursor?.place, includesStart: cursor?.includesPlace ?? false,
@@ -61,7 +61,7 @@ struct Walk {
         var sizeBytes = 0
         var end: [SortKey]?
         while found.count <= limit, let next = try merged.next() {
-            // A row of two lists is one row.
+            // A row in two lists is one row.
             if let row = next.row, found.last?.place != next.place, let item = try item(row) {
                 sizeBytes += item.contentSizeBytes
                 if let last = found.last, sizeBytes > Limits.pageContentBytes {
@@ -83,7 +83,7 @@ struct Walk {
         return try page(found, end: end)
     }
 
-    /// - Parameter end: the place from which the list goes on; nil where it ended.
+    /// - Parameter end: The place from which the list continues; nil if it ended.
     private func page<Item>(_ found: [(place: [SortKey], item: Item)], end: [SortKey]?) throws -> Page<Item> {
         let isBackward = cursor?.isBackward ?? false
         let onward = end.map { Cursor(direction: isBackward ? .before : .after, place: $0) }
@@ -100,7 +100,7 @@ struct Walk {
     /// One of the lists, read stretch by stretch.
     private struct Stream<Row> {
         let source: Source<Row>
-        /// What is read when nothing is left of what was; nil at the end.
+        /// The stretch to read once the current rows are used up; nil at the end.
         var next: Stretch?
         var read: ArraySlice<Entry<Row>> = []
 

@@ -1,7 +1,7 @@
 public import RoostAPI
 
 extension AddMembers: Handled {
-    /// Who is added may hold an invitation, of which its sender learns that it is accepted.
+    /// Added users may hold an invitation, whose sender learns that it is accepted.
     public func scope(for caller: Caller) -> Scope { .channel(channel, users: Set(users)).findingUsers }
 
     public func handle(in context: inout Context) throws -> MemberResults {
@@ -43,7 +43,7 @@ extension RemoveMembers: Handled {
                 results.append(MemberResult(userId: user, outcome: .notMember))
                 continue
             }
-            // Whoever goes of their own will leaves: that takes no rank.
+            // Removing oneself is leaving, which takes no rank.
             if user == context.caller.user {
                 results.append(.refused(user, .invalidArgument("users", "can't hold yourself: leave the channel instead")))
             } else if let refusal = context.refusal(of: .memberRemove, in: access, towards: own.definition.rank) {
@@ -59,7 +59,7 @@ extension RemoveMembers: Handled {
 }
 
 extension Context {
-    /// Why a user who isn't a member can't become one now; nil when they can.
+    /// Returns why a non-member can't become a member now; nil if they can.
     func refusal(ofEntering candidate: Candidate, in access: ChannelAccess, room: Int) throws -> RoostError? {
         if candidate.isBanned(at: now) {
             return RoostError(

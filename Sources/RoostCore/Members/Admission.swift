@@ -1,24 +1,24 @@
 import RoostAPI
 
-/// How users come into a channel: whoever joins, is added or accepts an invitation becomes a member here.
+/// Makes users members of a channel: by joining, by being added or by accepting an invitation.
 ///
-/// Several at once are one change of the channel, which takes one seq. Each newcomer's own stream tells the newcomer's devices, and who sent an
-/// invitation that is accepted by it learns of that. A distinct channel with other members than it was made for isn't distinct any more
+/// Several at once are one change of the channel, with one seq. The newcomers' devices learn of it on the newcomers' own streams, and
+/// senders of invitations learn that they are accepted. A distinct channel with other members than it was made for is no longer distinct
 /// (SB-05).
 
-/// A user on the way into a channel, with what there is of them.
+/// A user about to become a member.
 struct Newcomer {
     var user: UserID
     var role = ChannelRole.member
-    /// The invitation that coming in accepts.
+    /// The invitation that this accepts.
     var invitation: AcceptedInvitation?
     /// Hides the history whatever the app's option says (D-11).
     var hidesHistory = false
 }
 
-/// What becomes an accepted invitation when its user comes in.
+/// The source of an accepted invitation.
 enum AcceptedInvitation {
-    /// One that waited for an answer.
+    /// A pending invitation.
     case pending(Invitation)
     /// One that is sent and accepted at once, since its user accepts automatically (SB-18).
     case immediate(from: UserID, welcome: String? = nil)
@@ -26,27 +26,27 @@ enum AcceptedInvitation {
     var isPending: Bool { if case .pending = self { true } else { false } }
 }
 
-/// A user as they stand to a channel that others may bring them into.
+/// A user whom others may add to a channel, and their relation to it.
 struct Candidate {
     let user: UserID
     /// Whether invitations make them a member at once (SB-18).
     let acceptsAutomatically: Bool
-    /// The row of a present or an earlier stay.
+    /// The row of a current or former membership.
     var own: ChannelAccess.OwnMember?
-    /// The invitation that waits for an answer, and the role that it gives.
+    /// The pending invitation, and the role that it gives.
     var invitation: (row: Invitation, role: ChannelRole)?
 
     var isMember: Bool { own?.row.state == .member }
     func isBanned(at now: Timestamp) -> Bool { own?.row.bannedUntil.map { $0 > now } ?? false }
 
-    /// As they come in without being asked: an invitation that waits is accepted by it.
+    /// The user as a newcomer who is added without being asked, which accepts a pending invitation.
     var newcomer: Newcomer {
         Newcomer(user: user, role: invitation?.role ?? .member, invitation: (invitation?.row).map(AcceptedInvitation.pending))
     }
 }
 
 extension Transaction {
-    /// A user as they stand to a channel; nil for a user who doesn't exist. One look-up for each.
+    /// Returns a user's relation to a channel; nil for a user who doesn't exist. Takes one look-up for each.
     func candidate(_ user: UserID, for access: ChannelAccess) throws -> Candidate? {
         let sql: SQL = """
             SELECT u.auto_accept, \(ChannelAccess.OwnMember.columns(of: "m", purgedSeq: "\(access.purgedSeq)")) FROM users u
@@ -67,7 +67,7 @@ extension Transaction {
         return candidate
     }
 
-    /// The row of a member of a channel; nil for anybody else.
+    /// Returns the row of a member of a channel; nil for anybody else.
     func member(_ user: UserID, of access: ChannelAccess) throws -> ChannelAccess.OwnMember? {
         let sql: SQL = """
             SELECT \(ChannelAccess.OwnMember.columns(of: "m", purgedSeq: "\(access.purgedSeq)")) FROM members m
@@ -83,7 +83,7 @@ extension Transaction {
 }
 
 extension Context {
-    /// Makes the caller a member, and answers with the channel. Nothing changes for who is one.
+    /// Makes the caller a member, and returns the channel. No change for members.
     mutating func admit(to access: ChannelAccess) throws -> ChannelView {
         guard !access.isMember else { return try view(of: access) }
         guard access.counters.memberCount < access.policy.maxMembers else { throw RoostError.memberLimit(access.policy.maxMembers) }
@@ -99,14 +99,14 @@ extension Context {
         return try view(of: access)
     }
 
-    /// Makes users members in one change of the channel. They are not members yet, and there is room for them.
+    /// Makes users members in one change of the channel. They must not be members yet, and there must be room for them.
     mutating func admit(_ newcomers: [Newcomer], to access: inout ChannelAccess) throws {
         guard !newcomers.isEmpty else { return }
         let channel = access.channelId
         let floor = access.counters.seq
         let seq = access.counters.advance(at: now)
         access.counters.memberCount += newcomers.count
-        // Who was invited when the channel was made belongs to its set of members; any later invitation has ended that it is distinct.
+        // Users invited when the channel was made belong to its set of members; any later invitation has ended distinctness.
         let isNew = newcomers.contains { $0.invitation?.isPending != true }
         let endsDistinctness = isNew ? try endDistinctness(of: &access, seq: seq) : false
 
@@ -131,7 +131,7 @@ extension Context {
             .memberJoined, in: access, seq: seq,
             Rows(
                 channel: endsDistinctness ? whole : nil, counters: endsDistinctness ? nil : access.counters, members, announced))
-        // Ordinary newcomers with one role may all do the same.
+        // Ordinary newcomers with the same role have the same capabilities.
         var byRole: [ChannelRole: [Permission]] = [:]
         for (newcomer, own, ended) in entered {
             tell(.joined(newcomer.user, channel, at: seq, as: own.row.role))
@@ -152,14 +152,14 @@ extension Context {
         }
     }
 
-    /// What a member may do, told to them: the caller by the caller's own role in the app, others as ordinary users.
+    /// Returns a member's capabilities: the caller's by the caller's own role in the app, others' as ordinary users.
     func capabilities(of user: UserID, in access: ChannelAccess) -> [Permission] {
         Permissions.capabilities(of: user == caller.user ? caller.role : .user, in: access.facts, now: now)
     }
 
-    /// Ends that a channel is the one of its set of members, as part of the change that takes a seq.
+    /// Ends a channel's distinctness, as part of the change with this seq.
     ///
-    /// - Returns: whether it was, so that the whole channel has to be told.
+    /// - Returns: Whether it was distinct, so that the whole channel has to be sent.
     func endDistinctness(of access: inout ChannelAccess, seq: Seq) throws -> Bool {
         guard access.isDistinct else { return false }
         access.isDistinct = false

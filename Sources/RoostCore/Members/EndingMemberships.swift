@@ -16,7 +16,8 @@ extension Context {
 
     /// Ends memberships in one change of the channel.
     ///
-    /// - Parameter kind: what those who go are told: that they left, or that they were removed. The others learn that they left (EM-28, EM-29).
+    /// - Parameter kind: The event for the leavers: that they left, or that they were removed. The others learn that they left (EM-28,
+    ///   EM-29).
     mutating func endMemberships(of leavers: [AffectedMember], in access: inout ChannelAccess, _ kind: Event.Kind) throws {
         guard !leavers.isEmpty else { return }
         let channel = access.channelId
@@ -27,7 +28,7 @@ extension Context {
         var members: [Member] = []
         var memberships: [(user: UserID, membership: Membership?)] = []
         for leaver in leavers {
-            // Who goes gives up a role with the membership: coming back is coming back as an ordinary member.
+            // Leaving resets the role: returning members are ordinary members.
             var after = leaver.own
             after.row.role = .member
             after.row.state = .none
@@ -46,7 +47,7 @@ extension Context {
         }
         try moveStream(of: channel, to: access.counters)
 
-        // Those who go are told on their own streams, and hear nothing more of the channel's.
+        // Leavers learn of it on their own streams, and get nothing more of the channel's.
         for leaver in leavers { tell(.left(leaver.user, channel, at: seq)) }
         try tell(
             .memberLeft, in: access, seq: seq,

@@ -13,7 +13,7 @@ extension Invitation {
 }
 
 extension Transaction {
-    /// The invitation of a user into a channel, if it is in this state.
+    /// Returns a user's invitation to a channel, if it is in this state.
     func invitation(of user: UserID, to channel: ChannelID, _ state: InvitationState) throws -> Invitation? {
         let sql: SQL = """
             SELECT \(Invitation.columns) FROM invitations i
@@ -52,7 +52,7 @@ extension Transaction {
     }
 }
 
-/// The seqs of an invitation's newest change in the streams that tell of it. 0 in the channel's where its members don't hear of invitations.
+/// The seqs of an invitation's newest change in the streams that carry it. 0 in the channel's if its members don't get invitations.
 struct InvitationStamps {
     var channel: Seq
     var user: Seq
@@ -60,7 +60,7 @@ struct InvitationStamps {
 }
 
 extension Transaction {
-    /// - Parameter role: what the invited becomes by accepting. It is kept as it was when the invitation began.
+    /// - Parameter role: The role that accepting gives. It stays as it was when the invitation began.
     func write(_ invitation: Invitation, role: ChannelRole = .member, invitedSeq: Seq, stamps: InvitationStamps) throws {
         try perform(
             """
@@ -78,7 +78,7 @@ extension Transaction {
             """)
     }
 
-    /// The revision of the invitation of one user by another; 0 for none.
+    /// Returns the revision of the invitation of one user by another; 0 for none.
     func lastRevision(of user: UserID, from inviter: UserID, to channel: ChannelID) throws -> Int {
         let sql: SQL = """
             SELECT revision FROM invitations WHERE channel_id = \(channel) AND user_id = \(user) AND inviter_id = \(inviter)
@@ -86,7 +86,7 @@ extension Transaction {
         return try first(sql) { $0.int() } ?? 0
     }
 
-    /// What the invited becomes by accepting.
+    /// Returns the role that accepting gives.
     func role(of invitation: Invitation) throws -> ChannelRole {
         let sql: SQL = """
             SELECT role FROM invitations
@@ -103,7 +103,7 @@ extension Transaction {
         return try first(sql) { $0.int64() } ?? 0
     }
 
-    /// Invitations into a channel that wait for an answer, counted up to the most that may.
+    /// Returns the number of pending invitations to a channel, counted up to the limit.
     func pendingInvitationCount(into channel: ChannelID) throws -> Int {
         let sql: SQL = """
             SELECT COUNT(*) FROM (SELECT 1 FROM invitations WHERE channel_id = \(channel) AND state = \(InvitationState.pending)
@@ -112,7 +112,7 @@ extension Transaction {
         return try first(sql) { $0.int() } ?? 0
     }
 
-    /// A user's invitations that wait for an answer, counted up to the most that may.
+    /// Returns the number of a user's pending invitations, counted up to the limit.
     func pendingInvitationCount(of user: UserID) throws -> Int {
         let sql: SQL = """
             SELECT COUNT(*) FROM (SELECT 1 FROM invitations WHERE user_id = \(user) AND state = \(InvitationState.pending)
@@ -123,7 +123,7 @@ extension Transaction {
 }
 
 extension Invitation: StoredRow {
-    /// Those of which the channel's members learn.
+    /// Returns the changed invitations that the channel's members get.
     package static func changed(in stretch: ChannelStretch) throws -> ChangedRows<Invitation> {
         let (transaction, channel, after) = (stretch.transaction, stretch.channel, stretch.after)
         let sql: SQL = """
@@ -134,7 +134,7 @@ extension Invitation: StoredRow {
         guard stamped.count > stretch.limit, let last = stamped.prefix(stretch.limit).last?.stamp else {
             return ChangedRows(stamped)
         }
-        // Those of one call have one seq: a page never ends between rows of the same.
+        // The invitations of one call have one seq: a page never ends between rows of the same seq.
         let whole: SQL = """
             SELECT i.channel_seq, \(Invitation.columns) FROM invitations i
             WHERE i.channel_id = \(channel) AND i.channel_seq > \(after) AND i.channel_seq <= \(last) ORDER BY i.channel_seq
@@ -143,7 +143,7 @@ extension Invitation: StoredRow {
             try transaction.rows(whole) { (stamp: $0.int64(), row: try Invitation(reading: &$0)) }, upTo: last)
     }
 
-    /// Those to and by the user.
+    /// Returns the changed invitations to and by the user.
     package static func changed(
         for user: UserID, after seq: Seq, limit: Int, in transaction: any Transaction
     ) throws -> ChangedRows<Invitation> {
@@ -158,7 +158,8 @@ extension Invitation: StoredRow {
         var changed = ChangedRows<Invitation>()
         for (sql, most) in [(received, limit + 1), (sent, limit + invitationsPerStamp)] {
             let part = try transaction.rows(sql) { (stamp: $0.int64(), row: try Invitation(reading: &$0)) }
-            // A call has at most so many with one stamp: before the last of a full part all of the same stamp are there.
+            // The stamp of a full part's last row may be incomplete. All stamps before it are complete, since one call writes no more than
+            // that.
             if part.count == most, let last = part.last?.stamp { changed.upTo = min(changed.upTo ?? .max, last - 1) }
             changed.stamped += part
         }
@@ -166,10 +167,10 @@ extension Invitation: StoredRow {
         return changed
     }
 
-    /// Invitations that one call sends at most, all with one seq of the inviter: a channel is created with users and with operators beside them.
+    /// The most invitations that one call sends, all with one seq of the inviter: a channel is created with users and operators.
     private static var invitationsPerStamp: Int { 2 * Limits.membersPerCall }
 
-    /// With an invitation to the user comes the summary of the channel that it leads to.
+    /// Adds the summary of the channel to an invitation for the user.
     package static func accompany(
         _ rows: inout Rows, of stream: StreamID, after seq: Seq, in context: Context
     ) throws -> [Notice] {

@@ -2,8 +2,8 @@ public import RoostAPI
 
 /// Invitations: a row of their own until they are answered (ledger §8.3).
 ///
-/// What happens to one is told to the two whom it concerns, each on their own stream; where the type lets members hear of it, also on the
-/// channel's. Between two people and a channel there is one row; of all rows of a user in a channel at most one waits for an answer.
+/// Changes of an invitation go to inviter and invited, each on their own stream; if the type lets members see invitations, also to the
+/// channel's. Two users and a channel have one row; of all rows of a user in a channel at most one is pending.
 
 extension InviteMembers: Handled {
     public func scope(for caller: Caller) -> Scope { .channel(channel, users: Set(users).union([caller.user])).findingUsers }
@@ -93,7 +93,7 @@ extension WithdrawInvitations: Handled {
 }
 
 extension Context {
-    /// Why an invitation of one more user can't wait for an answer; nil when it can.
+    /// Returns why another invitation can't be pending; nil if it can.
     fileprivate func refusal(ofWaiting user: UserID, waiting: Int) throws -> RoostError? {
         guard waiting < Limits.pendingInvitationsPerChannel else {
             return .limitExceeded("users", limit: Limits.pendingInvitationsPerChannel, unit: "pending invitations in a channel")
@@ -104,7 +104,7 @@ extension Context {
         return nil
     }
 
-    /// Invites users who have no invitation that waits. They are asked, and are not members yet.
+    /// Invites users who have no pending invitation. They don't become members yet.
     mutating func invite(
         _ users: [(user: UserID, role: ChannelRole)], welcome: String?, to access: inout ChannelAccess
     ) throws {
@@ -132,7 +132,7 @@ extension Context {
         }
     }
 
-    /// Ends invitations that waited, and tells all whom it concerns.
+    /// Ends pending invitations, and tells all users concerned.
     mutating func end(
         _ invitations: [Invitation], as state: InvitationState, in access: inout ChannelAccess
     ) throws -> [Invitation] {
@@ -159,12 +159,12 @@ extension Context {
         return ended.map(\.invitation)
     }
 
-    /// Writes that an invitation is accepted, as part of the change that makes its user a member. One that the user accepts automatically is
-    /// written for the first time by it.
+    /// Marks an invitation as accepted, as part of the change that makes its user a member. One that the user accepts automatically is
+    /// first written here.
     ///
     /// - Parameters:
-    ///   - seq: the seq of that change in the channel's stream.
-    ///   - userSeq: that in the user's own.
+    ///   - seq: The seq of that change in the channel's stream.
+    ///   - userSeq: The one in the user's own.
     func accept(
         _ invitation: AcceptedInvitation, of user: UserID, in access: ChannelAccess, seq: Seq, userSeq: Seq
     ) throws -> Invitation {
@@ -189,7 +189,7 @@ extension Context {
         return accepted
     }
 
-    /// Tells who invited how it ended (EM-25).
+    /// Tells the inviter how the invitation ended (EM-25).
     mutating func tellInviter(of invitation: Invitation, _ kind: Event.Kind) throws {
         let seq = try transaction.inviterSeq(of: invitation)
         tell(kind, user: invitation.inviter, seq: seq, Rows([invitation]))
@@ -201,12 +201,12 @@ extension Context {
         let tellsMembers: Bool
         let endsDistinctness: Bool
 
-        /// The stamp of the invitations in the channel's stream: 0 where its members don't hear of them.
+        /// The stamp of the invitations in the channel's stream: 0 if its members don't get them.
         var stamp: Seq { tellsMembers ? seq : 0 }
     }
 
-    /// Moves the channel's stream on for a change of invitations, and ends that the channel is distinct. Nothing is moved, and the answer is nil,
-    /// where members don't hear of invitations and the channel isn't distinct.
+    /// Advances the channel's stream for a change of invitations, and ends the channel's distinctness. Does nothing and returns nil if
+    /// members don't get invitations and the channel isn't distinct.
     private func moveChannel(forInvitationsInto access: inout ChannelAccess) throws -> ChannelMove? {
         let tellsMembers = access.policy.invitationAudience == .members
         guard tellsMembers || access.isDistinct else { return nil }

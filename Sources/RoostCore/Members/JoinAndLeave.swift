@@ -1,7 +1,7 @@
 public import RoostAPI
 
 extension JoinChannel: Handled {
-    /// Who joins accepts an invitation by it, of which its sender learns.
+    /// Joining accepts an invitation, whose sender learns of it.
     public func scope(for caller: Caller) -> Scope { .channel(channel, user: caller.user).findingUsers }
 
     public func handle(in context: inout Context) throws -> ChannelView {

@@ -1,6 +1,6 @@
 import RoostAPI
 
-/// What lists of members have in common: which of a channel's rows are wanted, in which order, and what is shown of each.
+/// The common part of lists of members: which of a channel's rows match, in which order, and what is shown of each.
 struct MemberListing {
     let channel: ChannelID
     let states: Set<MemberFilter>
@@ -13,14 +13,14 @@ struct MemberListing {
     /// Whether the caller may know who is muted and who is banned (D-28).
     let showsMuted: Bool
     let showsBanned: Bool
-    /// What else has to hold of a row, which is named `m`.
+    /// Further conditions on a row, which is named `m`.
     var further: [SQL] = []
 
     var columns: [SQL] { sort == .userId ? ["m.user_id"] : ["m.joined_seq", "m.user_id"] }
     var shape: [SortKey.Kind] { sort == .userId ? [.text] : [.integer, .text] }
     var isDescending: Bool { order == .descending }
 
-    /// Whether a row is wanted.
+    /// The condition for a matching row.
     var conditions: SQL {
         var ways: [SQL] = []
         if states.contains(.member), !isDeleted { ways.append("m.state = 'member'") }
@@ -31,17 +31,17 @@ struct MemberListing {
         return (["(\(ways.joined(by: " OR ")))"] + ofRoles + further).allOf
     }
 
-    /// A page of the list, as a query asks for one.
+    /// Returns the page of the list that a query asks for.
     func page(for query: some PagedQuery, through sources: [Walk.Source<UserID>], _ context: Context) throws -> Page<MemberEntry> {
         let walk = try Walk(query, shape: shape, limits: Limits.memberPage, isDescending: isDescending)
         let online = context.presence.onlineMembers(of: channel)
         return try walk.page(through: sources) { try entry(of: $0, online: online, in: context.transaction) }
     }
 
-    /// Reads the rows in the order of the list, along the indexes that hold them with as few others as can be.
+    /// Returns the sources that read the rows in the order of the list, along the indexes that hold the fewest other rows.
     func sources(in transaction: any Transaction) -> [Walk.Source<UserID>] {
         if isDeleted, !states.contains(.banned) { return [] }
-        // Those that aren't mere members are few in most channels, and stand in indexes of their own.
+        // Rows of members with other roles are few in most channels, and have indexes of their own.
         if let roles, !roles.contains(.member) {
             return Set(roles).sorted().map { role in
                 source("m.role = \(role) AND m.role <> 'member'", in: transaction)
@@ -59,7 +59,7 @@ struct MemberListing {
         return sources
     }
 
-    /// - Parameter part: the condition of the index that the rows are read along.
+    /// - Parameter part: The condition of the index that the rows are read along.
     private func source(_ part: SQL?, in transaction: any Transaction) -> Walk.Source<UserID> {
         let (columns, conditions) = (columns, conditions)
         let names: [SQL] = sort == .userId ? ["w.user_id"] : ["w.joined_seq", "w.user_id"]
@@ -81,7 +81,7 @@ struct MemberListing {
         }
     }
 
-    /// Those of some users whose rows are wanted, in the order of the list.
+    /// Returns a source of those of some users whose rows match, in the order of the list.
     func source(among users: Set<String>, in transaction: any Transaction) throws -> Walk.Source<UserID> {
         var places: [[SortKey]] = []
         for part in users.sorted().chunked(by: 512) {
@@ -99,7 +99,7 @@ struct MemberListing {
         }
     }
 
-    /// A row as the list shows it.
+    /// Returns a row as the list shows it.
     func entry(of user: UserID, online: Set<UserID>, in transaction: any Transaction) throws -> MemberEntry? {
         let sql: SQL = """
             SELECT \(Member.columns), m.muted_until, m.banned_until, \(User.columns)
@@ -119,7 +119,7 @@ struct MemberListing {
 }
 
 extension Context {
-    /// A list of members for the caller. Throws for states that the caller may not list (D-28, MN-18).
+    /// Returns a list of members for the caller. Throws for states that the caller may not list (D-28, MN-18).
     func members(
         of access: ChannelAccess, states: [MemberFilter]?, roles: [ChannelRole]?, sort: MemberSort, order: SortDirection,
         searching: Bool = false
@@ -135,14 +135,14 @@ extension Context {
 }
 
 extension [SortKey] {
-    /// The user at a place: the id is what stands last.
+    /// The user at a place, whose last value is the id.
     fileprivate var user: UserID? {
         if case .text(let id) = last { UserID(id) } else { nil }
     }
 }
 
 extension User {
-    /// Reads the columns of ``columns``, which hold nothing where there is no such user.
+    /// Reads the columns of ``columns``, which are null if there is no such user.
     fileprivate init?(readingIfThere row: inout RowReader) throws {
         if row.isNull { return nil }
         try self.init(reading: &row)

@@ -23,8 +23,8 @@ extension Membership {
     /// The columns of the row itself.
     ///
     /// - Parameters:
-    ///   - table: what the table is called in the statement.
-    ///   - readCount: what the statement computes of it, see ``Unread/readCount(of:purgedSeq:)``.
+    ///   - table: The table's name in the statement.
+    ///   - readCount: The read count as the statement computes it, see ``Unread/readCount(of:purgedSeq:)``.
     static func columns(of table: SQL, readCount: SQL) -> SQL {
         """
         \(table).role, \(table).state, \(table).joined_at, \(table).joined_seq, \(table).read_seq, \(readCount),
@@ -42,12 +42,12 @@ extension Membership {
             channelSeq: channelSeq, userSeq: row.value())
     }
 
-    /// - Parameter purgedSeq: the last place of the channel at which a message was deleted for good.
+    /// - Parameter purgedSeq: The last seq of the channel at which a message was deleted for good.
     static func columns(of table: SQL, purgedSeq: SQL) -> SQL {
         columns(of: table, readCount: Unread.readCount(of: table, purgedSeq: purgedSeq))
     }
 
-    /// The columns in which ``init(reading:)`` expects them.
+    /// The columns that ``init(reading:)`` reads, in its order.
     static let columns: SQL = "m.channel_id, h.seq, h.is_deleted, \(columns(of: "m", purgedSeq: "h.purged_seq"))"
 
     /// A deleted channel has no members, without a write to any of their rows.
@@ -60,9 +60,9 @@ extension Membership {
         if isDeleted { state = .none }
     }
 
-    /// The row as it is stored; nil where a statement found none.
+    /// The stored row; nil if a statement found none.
     ///
-    /// - Parameter seq: the newest seq of the channel.
+    /// - Parameter seq: The newest seq of the channel.
     init?(of channel: ChannelID, at seq: Seq, readingIfThere row: inout RowReader) throws {
         if row.isNull { return nil }
         try self.init(reading: &row, channelId: channel, channelSeq: seq)
@@ -80,7 +80,7 @@ extension Member: StoredRow {
         guard members.count > stretch.limit, let last = members.prefix(stretch.limit).last?.changeSeq else {
             return ChangedRows(members.map { ($0.changeSeq, $0) })
         }
-        // The first members of a channel have one seq: a page never ends between rows of the same.
+        // The first members of a channel have one seq: a page never ends between rows of the same seq.
         let whole: SQL = """
             SELECT \(Member.columns) FROM members m
             WHERE m.channel_id = \(channel) AND m.change_seq > \(after) AND m.change_seq <= \(last) ORDER BY m.change_seq
@@ -88,7 +88,7 @@ extension Member: StoredRow {
         return ChangedRows(try transaction.rows(whole) { try Member(reading: &$0) }.map { ($0.changeSeq, $0) }, upTo: last)
     }
 
-    /// What they are in the channel decides what they may read of it.
+    /// Their roles in the channel decide what they may read.
     package static func accompany(
         _ rows: inout Rows, of stream: StreamID, after seq: Seq, in context: Context
     ) throws -> [Notice] {
@@ -110,17 +110,17 @@ extension Membership: StoredRow {
         return ChangedRows(stamped, upTo: stamped.count > limit ? stamped[limit - 1].stamp : nil)
     }
 
-    /// With a stay that began in this time comes its channel; with every one what the user may do in it.
+    /// Adds the channel of a membership that began after this position, and the user's capabilities in it for every membership.
     package static func accompany(
         _ rows: inout Rows, of stream: StreamID, after seq: Seq, in context: Context
     ) throws -> [Notice] {
         guard case .user = stream, let membership = rows[Membership.self]?.first else { return [] }
         let (user, channel) = (context.caller.user, membership.channelId)
         var notices: [Notice] = []
-        // Told of a stay that is over too, since a node may be behind in the channel.
+        // Sent for ended memberships too, since a node may be behind in the channel.
         if membership.historyFloor > 0 { notices.append(.floor(user, channel, membership.historyFloor)) }
         guard membership.state == .member else { return notices }
-        // Any other is known to who follows the user's stream.
+        // Followers of the user's stream already know older memberships.
         if try context.transaction.joinedUserSeq(of: user, in: channel) > seq {
             rows.channel = try context.channel(channel)
             notices.append(.joined(user, channel, at: membership.joinedSeq, as: membership.role))
@@ -133,7 +133,7 @@ extension Membership: StoredRow {
 }
 
 extension Transaction {
-    /// The position of a user's own stream at which the newest stay in a channel began.
+    /// Returns the position of a user's own stream at which the newest membership in a channel began.
     fileprivate func joinedUserSeq(of user: UserID, in channel: ChannelID) throws -> Seq {
         let sql: SQL = "SELECT joined_user_seq FROM members WHERE channel_id = \(channel) AND user_id = \(user)"
         return try first(sql) { $0.int64() } ?? 0
@@ -141,10 +141,10 @@ extension Transaction {
 }
 
 extension Context {
-    /// Makes a user a member as of a channel's newest change: what was there before isn't unread to them.
+    /// Makes a user a member at a channel's newest change: earlier messages aren't unread for them.
     ///
-    /// - Parameter historyFloor: messages up to it stay hidden from them; a floor that an earlier stay left is never lowered.
-    /// - Returns: the row as it is then. It takes a seq in the user's own stream.
+    /// - Parameter historyFloor: The seq up to which messages stay hidden from them. The floor of an earlier membership is never lowered.
+    /// - Returns: The new row. It takes a seq in the user's own stream.
     func writeMember(
         _ user: UserID, as definition: RoleDefinition, of access: ChannelAccess, historyFloor: Seq = 0
     ) throws -> ChannelAccess.OwnMember {
@@ -174,9 +174,9 @@ extension Context {
 }
 
 extension Transaction {
-    /// Whether a user may become a member of one more channel.
+    /// Returns whether a user may become a member of one more channel.
     ///
-    /// Deleted channels don't count. They are looked at only where there are so many rows that it could matter.
+    /// Deleted channels don't count. They are only checked if there are enough rows for it to matter.
     func hasRoomForChannel(_ user: UserID, max: Int) throws -> Bool {
         let any: SQL = """
             SELECT COUNT(*) FROM (SELECT 1 FROM members WHERE user_id = \(user) AND state = \(MembershipState.member) LIMIT \(max)) AS counted

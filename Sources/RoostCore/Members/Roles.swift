@@ -42,12 +42,12 @@ private func refuseBuiltIn(_ role: ChannelRole) throws(RoostError) {
 }
 
 extension Transaction {
-    /// What a role may do. One that was deleted grants nothing.
+    /// Returns a role's definition. A deleted role grants nothing.
     func role(_ role: ChannelRole) throws -> RoleDefinition {
         try definedRole(role) ?? RoleDefinition(role: role, rank: 0, permissions: [])
     }
 
-    /// A role that exists.
+    /// Returns the definition of a role that exists; nil otherwise.
     func definedRole(_ role: ChannelRole) throws -> RoleDefinition? {
         if let builtIn = RoleDefinition.builtIn(role) { return builtIn }
         let stored: RoleDefinition?? = try first("SELECT definition FROM roles WHERE role = \(role.rawValue)") {
@@ -56,7 +56,7 @@ extension Transaction {
         return stored ?? nil
     }
 
-    /// The app's own roles, in the order of their names.
+    /// Returns the app's own roles, in the order of their names.
     func ownRoles() throws -> [RoleDefinition] {
         try rows("SELECT definition FROM roles ORDER BY role") { row in
             guard let role: RoleDefinition = try row.optionalJSON() else {
@@ -66,6 +66,6 @@ extension Transaction {
         }
     }
 
-    /// Every role that members can have.
+    /// Returns every role that members can have.
     func roles() throws -> [RoleDefinition] { RoleDefinition.builtIn + (try ownRoles()) }
 }

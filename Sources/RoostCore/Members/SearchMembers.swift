@@ -19,7 +19,7 @@ extension SearchMembers: Handled, PagedQuery {
         return try listing.page(for: self, through: sources, context)
     }
 
-    /// Users that a text may leave for each of them to be looked at.
+    /// The most users that a text may match for each of them to be checked.
     private static let candidatesMax = 2000
 
     private func condition(_ search: NameSearch?) -> SQL {
@@ -31,10 +31,10 @@ extension SearchMembers: Handled, PagedQuery {
             """
     }
 
-    /// Behind all ids that begin with the text: no id goes on with the last of all characters.
+    /// A bound above all ids that begin with the text: no id continues with the last of all characters.
     private var endOfIDs: String { text + "\u{10FFFF}" }
 
-    /// The users whom the text can mean; nil when they are too many to look at each.
+    /// Returns the users that the text may match; nil if they are too many to check each.
     private func candidates(
         _ search: NameSearch?, in access: ChannelAccess, _ transaction: any Transaction
     ) throws -> Set<String>? {

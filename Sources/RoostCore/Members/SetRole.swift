@@ -1,7 +1,7 @@
 public import RoostAPI
 
 extension SetMemberRole: Handled {
-    /// Who was the owner is an operator once another is.
+    /// A new owner turns the former one into an operator.
     public func scope(for caller: Caller) -> Scope { .channel(channel, users: Set(users).union([caller.user])).findingUsers }
 
     public func handle(in context: inout Context) throws -> MemberResults {
@@ -23,7 +23,7 @@ extension SetMemberRole: Handled {
                 continue
             }
             let rank = own.definition.rank
-            // Giving up the own role takes no rank: it only goes down.
+            // Giving up one's own role takes no rank: it only lowers it.
             let isOwn = user == context.caller.user && definition.rank < rank
             if !isOwn, let refusal = context.refusal(of: .memberSetRole, in: access, towards: rank) {
                 results.append(.refused(user, refusal))
@@ -40,7 +40,7 @@ extension SetMemberRole: Handled {
         return MemberResults(results: results)
     }
 
-    /// Ownership is given by the owner, who hands it over; every other role by who could have it.
+    /// Returns why the caller can't give the role. The owner hands over ownership; any other role must be one that the caller could have.
     private func refusal(ofGiving definition: RoleDefinition, in context: Context, _ access: ChannelAccess) -> RoostError? {
         if role == .owner, access.role == .owner { return nil }
         return Permissions.refusal(ofGiving: definition, for: context.caller.role, in: access.facts)
@@ -58,7 +58,7 @@ extension Transaction {
 }
 
 extension Context {
-    /// Gives members roles in one change of the channel, and tells each what they may do by it.
+    /// Gives members roles in one change of the channel, and sends each their capabilities.
     fileprivate mutating func setRoles(
         _ changes: [(member: AffectedMember, role: RoleDefinition)], in access: inout ChannelAccess
     ) throws {

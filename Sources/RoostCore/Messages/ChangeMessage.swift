@@ -29,7 +29,7 @@ extension DeleteMessage: Handled {
             of: message, in: channel, own: .messageDeleteOwn, any: .messageDeleteAny)
         guard before.deletedAt == nil else { return before }
 
-        // The place stays, so that the order has no hole; the content goes.
+        // The place stays, so that the order has no hole; the content is removed.
         var after = before
         after.content = before.content.emptied
         after.changeSeq = access.counters.advance(at: context.now)
@@ -43,7 +43,7 @@ extension DeleteMessage: Handled {
 }
 
 extension Context {
-    /// A message that the caller may change: the caller's own with the one permission, anyone's with the other.
+    /// Returns a message that the caller may change: the caller's own with one permission, anyone's with the other.
     fileprivate mutating func requireChange(
         of id: MessageID, in channel: ChannelID, own: Permission, any: Permission
     ) throws
@@ -55,7 +55,7 @@ extension Context {
         if message.sender == caller.user {
             try require(own, in: access)
         } else if let refusal = refusal(of: any, in: access) {
-            // A deleted channel or a type that forbids it is told as such; a missing role as what it is about: the message's owner.
+            // A deleted channel or a type that forbids it keeps its refusal; a missing role becomes a refusal about the message's owner.
             guard refusal.code == .notPermitted, access.deletedAt == nil else { throw refusal }
             throw RoostError(.notMessageOwner, "The message is someone else's.", rule: refusal.rule)
         }

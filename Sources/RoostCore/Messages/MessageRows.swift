@@ -66,12 +66,12 @@ extension Transaction {
         return try first(sql) { try Message(reading: &$0) }
     }
 
-    /// The newest message, unless it is one that a floor hides.
+    /// Returns the newest message, unless a floor hides it.
     func newestMessage(in channel: ChannelID, above floor: Seq) throws -> Message? {
         try messages(before: .max, above: floor, in: channel, limit: 1).messages.last
     }
 
-    /// Messages up to a position, in the order of their seq, and whether there are older ones.
+    /// Returns messages up to a position, in the order of their seq, and whether there are older ones.
     func messages(
         before seq: Seq, above floor: Seq, in channel: ChannelID, limit: Int, sizeBytesMax: Int = Limits.pageContentBytes
     ) throws -> (messages: [Message], hasMore: Bool) {
@@ -84,7 +84,7 @@ extension Transaction {
         return (messages, hasMore)
     }
 
-    /// Messages after a position, in the order of their seq, and whether there are newer ones.
+    /// Returns messages after a position, in the order of their seq, and whether there are newer ones.
     func messages(
         after seq: Seq, in channel: ChannelID, limit: Int, sizeBytesMax: Int = Limits.pageContentBytes
     ) throws -> (messages: [Message], hasMore: Bool) {
@@ -94,7 +94,7 @@ extension Transaction {
         return try page(sql, limit: limit, sizeBytesMax: sizeBytesMax)
     }
 
-    /// Messages that were changed after a position and born up to it, in the order of their changes.
+    /// Returns messages sent up to a position and changed after it, in the order of their changes.
     func messages(
         changedAfter seq: Seq, above floor: Seq, in channel: ChannelID, limit: Int, sizeBytesMax: Int = Limits.pageContentBytes
     ) throws -> (messages: [Message], hasMore: Bool) {
@@ -106,7 +106,7 @@ extension Transaction {
         return try page(sql, limit: limit, sizeBytesMax: sizeBytesMax)
     }
 
-    /// How many messages that count were sent up to a position of a channel, those included that were deleted for good.
+    /// Returns the number of counting messages sent up to a position of a channel, including those deleted for good.
     func ordinal(upTo seq: Seq, in access: ChannelAccess) throws -> Int {
         let channel = access.channelId
         let sql: SQL = "SELECT ordinal FROM messages WHERE channel_id = \(channel) AND seq <= \(seq) ORDER BY seq DESC LIMIT 1"
@@ -118,13 +118,13 @@ extension Transaction {
         return max(stored, try first(purged) { $0.int() } ?? 0)
     }
 
-    /// Whether a channel has more than so many messages after a position.
+    /// Returns whether a channel has more than `most` messages after a position.
     func hasMoreMessages(than count: Int, after seq: Seq, in channel: ChannelID) throws -> Bool {
         let sql: SQL = "SELECT 1 FROM messages WHERE channel_id = \(channel) AND seq > \(seq) ORDER BY seq LIMIT 1 OFFSET \(count)"
         return try first(sql) { _ in true } ?? false
     }
 
-    /// Takes at most `limit` rows, and stops before their content is larger than a page: a page has at least one row and a bounded size.
+    /// Returns at most `limit` rows, and fewer if their content is larger than a page: a page has at least one row and a bounded size.
     private func page(
         _ sql: SQL, limit: Int, sizeBytesMax: Int = Limits.pageContentBytes
     ) throws -> (messages: [Message], hasMore: Bool) {
@@ -150,7 +150,7 @@ extension Transaction {
 }
 
 extension Message: StoredRow {
-    /// Those born after the position, and those born before it that were changed since: the two together are one page.
+    /// Returns messages sent after the position, and older ones changed after it: the two together are one page.
     package static func changed(in stretch: ChannelStretch) throws -> ChangedRows<Message> {
         let (transaction, after, sizeBytesMax) = (stretch.transaction, stretch.after, stretch.sizeBytesMax / 2)
         let born = try transaction.messages(

@@ -1,12 +1,12 @@
 package import RoostAPI
 
 extension Context {
-    /// Deletes a message for good: its row goes, and with it the rows of other kinds that are about it. Its place is kept.
+    /// Deletes a message for good: its row and the rows of other kinds about it. Its place is kept.
     ///
-    /// No operation does so yet, and who may is for the one that will. Its scope must find users: the sender is told that the message is no
-    /// longer one of theirs that they haven't read up to.
+    /// No operation does so yet; the one that will has to check the permission. Its scope must find users: the sender's stream gets a new
+    /// read count if the message is after their read position.
     ///
-    /// - Throws: `notFound` for a message that isn't there, or not any more.
+    /// - Throws: `notFound` for a message that doesn't exist, or no longer does.
     package mutating func purge(_ id: MessageID, in channel: ChannelID) throws {
         guard var access = try transaction.access(to: channel, of: caller.user),
             let message = try transaction.message(id, in: access.channelId)
@@ -18,15 +18,15 @@ extension Context {
         try movePurges(of: access.channelId, to: message.seq)
         try moveStream(of: access.channelId, to: access.counters)
         try tellSender(of: message, access)
-        // Without an actor: it may be who wrote the message, and goes to those who may not know.
+        // Without an actor: that may be the message's sender, and receivers may not be allowed to know who that was.
         let event = Event(
             kind: .messageDeleted, stream: .channel(access.channelId), seq: seq, actor: nil,
             rows: Rows(counters: access.counters, [place]))
         tell(.event(event, .channel(access.channelId, try transaction.readers(of: access.policy))))
     }
 
-    /// The sender's clients count the message as an own one, or as purged, and can't tell that it is both. They are told what holds, before the
-    /// event of the channel.
+    /// The sender's clients count the message as their own, or as purged, and can't tell that it is both. They get the right count before
+    /// the channel's event.
     private mutating func tellSender(of message: Message, _ access: ChannelAccess) throws {
         guard var theirs = try transaction.access(to: access.channelId, of: message.sender), theirs.isMember, var own = theirs.own,
             own.row.readSeq < message.seq
@@ -42,7 +42,7 @@ extension Context {
 }
 
 extension Transaction {
-    /// Puts a message's place where its row was.
+    /// Replaces a message's row with its place.
     fileprivate func purge(_ message: Message, at seq: Seq, _ now: Timestamp) throws -> PurgedMessage {
         let keeping: SQL = """
             INSERT INTO purged_messages (channel_id, seq, message_id, change_seq, ordinal, counts, sender_id, client_id, created_at, purged_at)
@@ -57,7 +57,7 @@ extension Transaction {
         return place
     }
 
-    /// What is left of a message of a sender's that was purged, as a message without content.
+    /// Returns what is left of a sender's purged message, as a message without content.
     func purgedMessage(clientId: ClientID, of sender: UserID, in channel: ChannelID) throws -> Message? {
         let sql: SQL = """
             SELECT seq, message_id, change_seq, created_at, purged_at FROM purged_messages
@@ -83,7 +83,7 @@ extension PurgedMessage {
 }
 
 extension PurgedMessage: StoredRow {
-    /// A fresh client has neither the message nor a membership of before, and gets none of these.
+    /// A fresh client has neither the message nor an old membership, and gets none of these.
     package static func changed(in stretch: ChannelStretch) throws -> ChangedRows<PurgedMessage> {
         guard stretch.hasPurges else { return ChangedRows() }
         let sql: SQL = """

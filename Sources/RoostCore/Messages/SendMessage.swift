@@ -1,16 +1,17 @@
 public import RoostAPI
 
 extension SendMessage: Handled {
-    /// A sender who may not read is told on their own stream that the message isn't unread.
+    /// A sender who may not read learns on their own stream that the message isn't unread.
     public func scope(for caller: Caller) -> Scope { .channel(channel).findingUsers }
 
-    /// The policy of sending, in its order: the channel, the membership and the type; the parent; then one row with the next seq.
+    /// Checks in order: the channel, the membership and the type; then the parent; then writes one row with the next seq.
     public func handle(in context: inout Context) throws -> Message {
         var access: ChannelAccess
         do {
             access = try context.require(.messageSend, in: channel)
         } catch {
-            // A reply that was lost is asked for again, maybe after the sender left: what is stored was acknowledged, whatever came since.
+            // A client whose reply was lost sends again, maybe after the sender left: the stored message was acknowledged, whatever has
+            // happened since.
             if let stored = try stored(in: context) { return try context.acknowledged(stored, sentAs: self) }
             throw error
         }
@@ -22,7 +23,7 @@ extension SendMessage: Handled {
             }
         }
 
-        // The key of `messages` keeps a client id from being stored twice, but not where the message was deleted for good.
+        // The key of `messages` keeps a client id from being stored twice, except after the message was deleted for good.
         if access.purgedSeq > 0,
             let purged = try context.transaction.purgedMessage(clientId: clientId, of: context.caller.user, in: channel)
         {
@@ -30,14 +31,14 @@ extension SendMessage: Handled {
         }
 
         let seq = access.counters.advance(at: context.now)
-        // Times don't fall within a channel, whatever becomes of the clock.
+        // Times don't fall within a channel, whatever the clock does.
         let createdAt = access.counters.lastActivity
         access.counters.lastMessageAt = createdAt
         let message = Message(
             messageId: context.ids.next(at: context.now), channelId: channel, seq: seq, changeSeq: seq, sender: context.caller.user,
             clientId: clientId, content: content, createdAt: createdAt)
         access.counters.add(message)
-        // What an ephemeral channel carries is told to who is there, and stored nowhere (SB-04).
+        // A message of an ephemeral channel is delivered to connected members and not stored (SB-04).
         if !access.isEphemeral {
             guard try insert(message, ordinal: access.counters.ordinal, in: context.transaction) else {
                 guard let stored = try stored(in: context) else { throw DamagedDatabase(what: "a client id without its message") }
@@ -67,7 +68,7 @@ extension SendMessage: Handled {
         return nil
     }
 
-    /// Whether the message was stored: not when one with the sender's client id is there.
+    /// Stores the message. Returns false if one with the sender's client id exists.
     private func insert(_ message: Message, ordinal: Int, in transaction: any Transaction) throws -> Bool {
         try transaction.execute(
             """
@@ -79,7 +80,7 @@ extension SendMessage: Handled {
 }
 
 extension ChannelCounters {
-    /// Takes in a new message: as one of the channel's, and as one that counts if it does.
+    /// Counts a new message: as one of the channel's, and as a counting one if it is.
     fileprivate mutating func add(_ message: Message) {
         messageCount += 1
         if Unread.counts(message) { ordinal += 1 }
@@ -87,7 +88,7 @@ extension ChannelCounters {
 }
 
 extension Context {
-    /// Tells a member who may not read, and so gets no event with the message, that it isn't unread.
+    /// Tells a sender who may not read, and so gets no event with the message, that it isn't unread.
     fileprivate mutating func tellOwnMessage(_ message: Message, in access: ChannelAccess) throws {
         guard access.isMember, readingFloor(in: access) == .max, var own = access.own else { return }
         if Unread.counts(message) { own.row.readCount += 1 }
@@ -100,9 +101,10 @@ extension Context {
         tell(.readingMarked, user: caller.user, seq: own.row.userSeq, Rows(updated.membership.map { [$0] }))
     }
 
-    /// The answer to a message that was stored by an earlier call: as it is now if the caller may read it, and else as the caller sent it.
+    /// Returns the answer for a message stored by an earlier call: as it is now if the caller may read it, and otherwise as the caller sent
+    /// it.
     ///
-    /// What was acknowledged stays acknowledged, and what became of it later is for those who may read it.
+    /// An acknowledged message stays acknowledged. Its later changes are only for those who may read it.
     fileprivate func acknowledged(_ stored: Message, sentAs request: SendMessage) throws -> Message {
         if stored.changeSeq == stored.seq { return stored }
         if let access = try transaction.access(to: stored.channelId, of: caller.user), stored.seq > readingFloor(in: access) {

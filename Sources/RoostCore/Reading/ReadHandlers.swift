@@ -6,7 +6,7 @@ extension MarkRead: Handled {
     public func handle(in context: inout Context) throws -> UnreadCount {
         var access = try context.require(.readingMark, in: channel)
         var own = try access.requireOwn()
-        // Nothing of an ephemeral channel is kept that could be counted: reading it is reading all of it.
+        // An ephemeral channel keeps nothing that could be counted: reading it means reading all of it.
         let target = access.isEphemeral ? access.counters.seq : min(seq ?? access.counters.seq, access.counters.seq)
         guard target > own.row.readSeq else { return try UnreadCount(access) }
 
@@ -59,11 +59,11 @@ extension UnreadCount {
 }
 
 extension Transaction {
-    /// The messages that count, but not as unread for a user who has read up to a seq: those up to it, and the user's own after it. That is
-    /// stored; now there are also those of others that were deleted for good after it.
+    /// Returns the counting messages that aren't unread for a user who has read up to a seq: those up to it, and the user's own after it.
+    /// That number is stored; the current one also has others' messages deleted for good after it.
     ///
-    /// Reading everything, or more than the user's own newest message, takes one or two look-ups however long the channel is. Only who
-    /// marks a place before an own message has the own messages after it counted, and before a purged one those.
+    /// Reading everything, or more than the user's own newest message, takes one or two look-ups however long the channel is. Only a place
+    /// before an own message makes it count the own messages after it, and one before a purged message those.
     fileprivate func readCounts(upTo seq: Seq, of user: UserID, in access: ChannelAccess) throws -> (stored: Int, now: Int) {
         if seq >= access.counters.seq { return (access.counters.ordinal, access.counters.ordinal) }
         var stored = try ordinal(upTo: seq, in: access)

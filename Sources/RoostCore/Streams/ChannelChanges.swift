@@ -5,7 +5,7 @@ extension GetChannelChanges: Handled {
         guard let access = try context.transaction.access(to: channel, of: context.caller.user) else {
             throw RoostError.notFound("channel")
         }
-        // A member who may not read follows the stream without messages, as its events are told to them.
+        // A member who may not read follows the stream without messages, as in its events.
         if let refusal = context.refusal(of: .historyRead, in: access), !access.isMember || refusal.code == .banned {
             throw refusal
         }
@@ -15,12 +15,13 @@ extension GetChannelChanges: Handled {
 }
 
 extension Context {
-    /// The rows of a channel that changed after a position: at most about `limit` of each kind, up to a position that all of them reach.
+    /// Returns the rows of a channel that changed after a position: at most about `limit` of each kind, up to a position that all kinds
+    /// reach.
     ///
     /// A page ends where the shortest of its lists was cut, so that nothing between is left out; rows that changed again later come with
-    /// their newest content, which an upsert by `changeSeq` takes in its stride.
+    /// their newest content, which an upsert by `changeSeq` handles.
     ///
-    /// - Parameter floor: rows about messages up to it are left out.
+    /// - Parameter floor: The seq up to which rows about messages are left out.
     func changes(in access: ChannelAccess, above floor: Seq, after: Seq, limit: Int) throws -> Changes {
         let channel = access.channelId
         let stream = StreamID.channel(channel)
@@ -41,7 +42,7 @@ extension Context {
         rows.counters = access.counters
         if attributesChanged { rows.channel = try self.channel(channel) }
         rows[Membership.self] = access.membership.map { [$0] }
-        // What the caller may do can have changed with the channel and with the caller's own row.
+        // The caller's capabilities can change with the channel and with the caller's own row.
         if let own = access.own, attributesChanged || (own.changeSeq > after && own.changeSeq <= upTo) {
             rows.ownCapabilities = [channel.rawValue: capabilities(in: access)]
         }
@@ -50,8 +51,8 @@ extension Context {
             isIncomplete: access.isEphemeral ? true : nil)
     }
 
-    /// A channel as a fresh client gets it: all of the channel's own row, the caller's membership, and what each kind gives at first, such as
-    /// the newest messages.
+    /// Returns a channel for a fresh client: the channel's whole row, the caller's membership, and each kind's first rows, such as the
+    /// newest messages.
     func freshChanges(in access: ChannelAccess) throws -> Changes {
         var rows = try freshRows(in: access.channelId, above: readingFloor(in: access))
         rows.channel = try channel(access.channelId)
@@ -63,7 +64,7 @@ extension Context {
 }
 
 extension Context {
-    /// The messages up to this seq aren't for the caller: none are for who may not read.
+    /// Returns the seq up to which messages are hidden from the caller: all of them for callers without the right to read.
     func readingFloor(in access: ChannelAccess) -> Seq {
         refusal(of: .historyRead, in: access) == nil ? access.historyFloor : .max
     }

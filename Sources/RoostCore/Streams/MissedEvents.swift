@@ -1,20 +1,20 @@
 public import RoostAPI
 
-/// What a node tells in the place of events that didn't reach it, made from the rows: there is no log of events.
+/// A node's replacement for events that didn't reach it, made from the rows: there is no log of events.
 ///
-/// The notices are those that the operations told, as far as they can still be known: the same audiences lose and gain members, and the events
-/// bring every client from one position of the stream to a later one, without a hole.
+/// The notices have the effect of the original ones: audiences lose and gain the same members, and the events bring every client from one
+/// position of the stream to a later one, without a hole.
 public struct MissedEvents: Sendable {
     public var notices: [Notice]
     /// The position up to which they bring the stream.
     public var seq: Seq
-    /// Whether there is more after it.
+    /// Whether there are more after it.
     public var hasMore: Bool
 }
 
 extension Transaction {
-    /// The events after a position of a stream: of a channel's a page of rows at most, of a user's all, since nobody has more than some
-    /// thousand memberships.
+    /// Returns the events after a position of a stream: at most a page of rows for a channel's, all for a user's, since nobody has more
+    /// than some thousand memberships.
     public func missedEvents(of stream: StreamID, after: Seq, now: Timestamp, limit: Int = 100) throws -> MissedEvents {
         try missedEvents(of: stream, after: after, now: now, limit: limit, rowKinds: .standard)
     }
@@ -22,7 +22,7 @@ extension Transaction {
     package func missedEvents(
         of stream: StreamID, after: Seq, now: Timestamp, limit: Int = 100, rowKinds: StoredRowKinds
     ) throws -> MissedEvents {
-        // The server's own view: what is told to a whole channel holds nobody's own membership.
+        // The server's own view: an event for a whole channel contains nobody's own membership.
         func context(_ caller: Caller) -> Context {
             Context(transaction: self, caller: caller, now: now, ids: IDGenerator(), rowKinds: rowKinds)
         }
@@ -32,7 +32,7 @@ extension Transaction {
         }
     }
 
-    /// One event with all rows that changed: single changes of a row that changed again can't be told apart any more.
+    /// Returns one event with all changed rows: the single changes of a row that changed repeatedly are no longer known.
     private func missedEvents(in channel: ChannelID, after: Seq, limit: Int, _ context: Context) throws -> MissedEvents {
         guard let access = try access(to: channel, of: context.caller.user), after < access.counters.seq else {
             return MissedEvents(notices: [], seq: after, hasMore: false)
@@ -42,7 +42,8 @@ extension Transaction {
         let meant = try context.accompany(&changed, of: .channel(channel), after: after)
         if changed.channel != nil { changed.capabilities = try context.capabilitiesByRole(in: access) }
         let event = Event(kind: .changes, stream: .channel(channel), seq: changes.seq, after: after, actor: nil, rows: changed)
-        // Whose newest stay began later has left before, or wasn't there: their own stream brings them back, from where they joined.
+        // Users whose current membership began after `after` had left before that, or weren't members: their own stream adds them again,
+        // from where they joined.
         let sql: SQL = """
             SELECT user_id, state, joined_seq, change_seq FROM members
             WHERE channel_id = \(channel) AND change_seq > \(after)
@@ -59,7 +60,7 @@ extension Transaction {
         return MissedEvents(notices: gone + meant + [notice] + end, seq: changes.seq, hasMore: changes.hasMore)
     }
 
-    /// An event for each row: every row of a user's stream has a stamp of its own.
+    /// Returns an event for each row: every row of a user's stream has a stamp of its own.
     private func missedEvents(for user: UserID, after: Seq, _ context: Context) throws -> MissedEvents {
         var notices: [Notice] = []
         var position = after

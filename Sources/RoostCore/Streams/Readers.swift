@@ -1,27 +1,27 @@
 public import RoostAPI
 
-/// Who may read a channel: what decides whether somebody gets an event of it with its messages. It is part of the event's audience.
+/// The users who may read a channel, and so get its events with their messages. Part of an event's audience.
 ///
-/// Every event brings its own, as of its commit. So nothing has to be told when a right to read ends, be it by the channel's policy, its
-/// type's or a role's: whoever delivers the next event compares them with those of the last one, and asks anew for each receiver only
-/// where they differ. That holds for what a node reads from the database in the place of events that it missed, too.
+/// Every event carries its own, from its commit. So the end of a right to read needs no event, whether the channel's policy, its type's or
+/// a role ends it: the delivery of the next event compares its readers with those of the last one, and checks each receiver again only if
+/// they differ. That also applies to what a node reads from the database in place of missed events.
 public struct Readers: Hashable, Sendable {
-    /// The least role in the app that it takes.
+    /// The lowest role in the app that is required.
     public enum Level: UInt8, Comparable, Sendable {
         case user, moderator, admin, nobody
 
         public static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
     }
 
-    /// What it takes a member.
+    /// The level for members.
     public var members: Level = .user
-    /// What it takes those who aren't members: they watch.
+    /// The level for non-members, who watch.
     public var others: Level = .moderator
-    /// The roles in the channel with which members read, whatever their role in the app is. In the order of their names.
+    /// The channel roles with which members may read, whatever their role in the app. In the order of their names.
     public var roles: [ChannelRole] = []
 
     // derived: init
-    /// As most channels have it: members read, and the app's moderators.
+    /// The default is that of most channels: members may read, and the app's moderators.
     public init(members: Level = .user, others: Level = .moderator, roles: [ChannelRole] = []) {
         self.members = members
         self.others = others
@@ -31,9 +31,9 @@ public struct Readers: Hashable, Sendable {
     /// Whether every member is a reader.
     public var areAllMembers: Bool { members == .user }
 
-    /// Whether somebody is one.
+    /// Returns whether a user is a reader.
     ///
-    /// - Parameter role: what a member is in the channel; nil for non-members.
+    /// - Parameter role: A member's role in the channel; nil for non-members.
     public func contain(_ appRole: AppRole, as role: ChannelRole?) -> Bool {
         guard let role else { return appRole.level >= others && others != .nobody }
         return (appRole.level >= members && members != .nobody) || roles.contains(role)
@@ -51,7 +51,7 @@ extension AppRole {
 }
 
 extension Transaction {
-    /// The readers of a channel with a policy: those to whom ``Permissions`` grants `history.read` by it. A test holds the two together.
+    /// Returns the readers of a channel with a policy: those to whom ``Permissions`` grants `history.read`. A test keeps the two in step.
     func readers(of policy: ChannelPolicy) throws -> Readers {
         let isHidden = policy.discovery == .membersOnly
         switch policy.read {

@@ -1,7 +1,7 @@
 public import RoostAPI
 
 extension Resume: Handled {
-    /// The caller's stream first, then each channel that moved on, the most lately active first; as much as one answer holds.
+    /// Returns the caller's stream first, then each channel with changes, the most recently active first; as much as one answer holds.
     public func handle(in context: inout Context) throws -> Resumption {
         try context.require(.streamRead)
         let user = try context.myChanges(after: after, limit: Limits.changesPage.standard)
@@ -28,18 +28,18 @@ extension Resume: Handled {
         return Resumption(user: user, channels: channels, hasMore: hasMore)
     }
 
-    /// Whether so many messages were missed that the newest are a better beginning.
+    /// Returns whether so many messages were missed that the newest are a better start.
     private func hasMissedTooMuch(after held: Seq, in access: ChannelAccess, _ transaction: any Transaction) throws -> Bool {
         let (limit, counters) = (Limits.resumeMessagesPerChannel, access.counters)
-        // One look-up tells how many that count were missed, those included that were deleted for good. Messages are counted only where it can be
-        // another number.
+        // One look-up gives the number of missed counting messages, including those deleted for good. Messages are only counted if that can
+        // differ.
         let missed = counters.ordinal - (try transaction.ordinal(upTo: held, in: access))
         if missed > limit, access.purgedSeq <= held { return true }
         if access.purgedSeq == 0, counters.messageCount == counters.ordinal { return missed > limit }
         return try transaction.hasMoreMessages(than: limit, after: held, in: access.channelId)
     }
 
-    /// The caller's channels whose newest change the client doesn't hold.
+    /// Returns the caller's channels whose newest change the client doesn't have.
     private func movedOn(in transaction: any Transaction, of user: UserID) throws -> [ChannelID] {
         let sql: SQL = """
             SELECT m.channel_id, h.seq, h.last_activity FROM members m JOIN channel_heads h ON h.channel_id = m.channel_id
@@ -53,12 +53,12 @@ extension Resume: Handled {
     private func changes(of channel: ChannelID, in context: Context) throws -> Changes? {
         guard let access = try context.transaction.access(to: channel, of: context.caller.user) else { return nil }
         guard let held = channels[channel.rawValue] else {
-            // A deleted channel that the client never had is nothing to it.
+            // A deleted channel that the client never had is left out.
             return access.deletedAt == nil ? try context.freshChanges(in: access) : nil
         }
         // A position beyond the end is one from before a backup was restored.
         guard held <= access.counters.seq else { return try context.freshChanges(in: access) }
-        // What was missed of an ephemeral channel isn't there to be counted or sent.
+        // Missed messages of an ephemeral channel can't be counted or sent.
         let (floor, limit) = (context.readingFloor(in: access), Limits.changesPage.standard)
         if access.isEphemeral { return try context.changes(in: access, above: floor, after: held, limit: limit) }
         if try hasMissedTooMuch(after: held, in: access, context.transaction) { return try context.freshChanges(in: access) }

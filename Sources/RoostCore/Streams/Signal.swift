@@ -1,17 +1,17 @@
 public import RoostAPI
 
-/// What is worth telling only to those who are there at this moment: that somebody types, say, or who began to watch.
+/// News that only matters to those connected right now: that somebody types, say, or began to watch.
 ///
-/// A signal has no seq, and comes in no order with events. Nobody catches up with it: what has to survive an absence is a row. It is the first thing that
-/// is left out under load, and of several with one ``Key`` that wait to be sent only the newest goes out.
+/// A signal has no seq, and isn't ordered with events. Nobody catches up on it: news that must survive an absence is a row. It is the first
+/// thing to be dropped under load, and of several waiting with one ``Key`` only the newest is sent.
 public struct Signal: Hashable, Sendable {
-    /// What kind of signal it is. Each feature names its own.
+    /// The kind of a signal. Each feature names its own.
     public struct Kind: RawRepresentable, Hashable, Sendable {
         public let rawValue: String
         public init(rawValue: String) { self.rawValue = rawValue }
     }
 
-    /// What a newer signal replaces an older one by.
+    /// The key by which a newer signal replaces an older one.
     public struct Key: Hashable, Sendable {
         public let kind: Kind
         public let sender: UserID

@@ -1,31 +1,31 @@
 package import RoostAPI
 
-/// A kind of row as the database knows it: what of it changed after a position of a stream.
+/// A kind of row in the database, which finds its rows that changed after a position of a stream.
 ///
-/// A kind's conformance stands in the folder of its feature. Changes, resuming and what a node tells in the place of missed events ask every
-/// kind, each with an index of its own: a channel that has no row of a kind costs one look into it that finds nothing.
+/// A kind's conformance is in its feature's folder. Changes, resuming and a node's replacement of missed events ask every kind, each with
+/// an index of its own: a channel without rows of a kind costs one empty look-up.
 package protocol StoredRow: StreamRow {
-    /// The rows of a channel's stream that changed after a position. None unless a kind says otherwise.
+    /// Returns the rows of a channel's stream that changed after a position. Empty by default.
     static func changed(in stretch: ChannelStretch) throws -> ChangedRows<Self>
 
-    /// The rows of a user's own stream that changed after a position. None unless a kind says otherwise.
+    /// Returns the rows of a user's own stream that changed after a position. Empty by default.
     static func changed(for user: UserID, after seq: Seq, limit: Int, in transaction: any Transaction) throws -> ChangedRows<Self>
 
-    /// What somebody gets who begins to follow a channel, beside the rows of the kinds before this one. None unless a kind says otherwise.
+    /// Returns the rows for a new follower of a channel, beside those of the kinds before this one. Empty by default.
     ///
-    /// - Parameter rows: those of the kinds before this one; its oldest message is the oldest that they get.
+    /// - Parameter rows: The rows of the kinds before this one; their oldest message is the oldest that the follower gets.
     static func fresh(in channel: ChannelID, above floor: Seq, beside rows: Rows, in transaction: any Transaction) throws -> [Self]
 
-    /// Adds to rows that a node tells in the place of missed events what must be told with those of this kind.
+    /// Adds the rows that must accompany those of this kind when a node replaces missed events.
     ///
-    /// - Parameter seq: the position after which the rows changed.
-    /// - Returns: what the rows mean for who gets a channel's events, to be told before them. None unless a kind says otherwise.
+    /// - Parameter seq: The position after which the rows changed.
+    /// - Returns: The rows' changes of a channel's audience, to be delivered before them. None by default.
     static func accompany(_ rows: inout Rows, of stream: StreamID, after seq: Seq, in context: Context) throws -> [Notice]
 
-    /// Takes away the rows about a message that is deleted for good. A kind that has such rows must say how.
+    /// Deletes the rows about a message that is deleted for good. A kind with such rows must implement it.
     static func purge(about message: Seq, in channel: ChannelID, _ transaction: any Transaction) throws
 
-    /// About how many bytes the row takes as it is written: pages are bounded by it. 200 unless a kind says otherwise.
+    /// About how many bytes the row takes when written, which bounds pages. 200 by default.
     var contentSizeBytes: Int { get }
 }
 
@@ -44,26 +44,26 @@ extension StoredRow {
     package var contentSizeBytes: Int { 200 }
 }
 
-/// The part of a channel's stream that is asked for.
+/// The requested part of a channel's stream.
 package struct ChannelStretch {
     package let transaction: any Transaction
     package let channel: ChannelID
     /// The position after which rows changed.
     package let after: Seq
-    /// Rows about messages up to it are left out.
+    /// The seq up to which rows about messages are left out.
     package let floor: Seq
-    /// At most so many rows of a kind, and those that have the stamp of the last of them.
+    /// The most rows of a kind, besides more with the stamp of the last one.
     package let limit: Int
-    /// At most so many bytes of content of a kind.
+    /// The most bytes of content of a kind.
     package let sizeBytesMax: Int
     /// Whether messages of the channel were deleted for good.
     package let hasPurges: Bool
 }
 
-/// Rows of one kind, each with the position of the stream at which it changed, in the order of those.
+/// Rows of one kind, each with the position of the stream at which it changed, in that order.
 package struct ChangedRows<Row: StoredRow> {
     package var stamped: [(stamp: Seq, row: Row)]
-    /// Where the list was cut: all up to here are in it. Nil for a whole one.
+    /// Where the list was cut: it has all rows up to here. Nil for a complete one.
     package var upTo: Seq?
 
     package init(_ stamped: [(stamp: Seq, row: Row)] = [], upTo: Seq? = nil) {
@@ -74,21 +74,21 @@ package struct ChangedRows<Row: StoredRow> {
     func rows(upTo seq: Seq) -> [Row] { stamped.lazy.filter { $0.stamp <= seq }.map(\.row) }
 }
 
-/// The kinds of rows as the database knows them, in the order of ``RowKinds``.
+/// The kinds of rows in the database, in the order of ``RowKinds``.
 package struct StoredRowKinds: Sendable {
     let all: [any StoredRow.Type]
 
-    /// A kind without a conformance is left out; a test sees that none is.
+    /// A kind without a conformance is left out; a test checks that none is.
     package init(_ kinds: RowKinds) { all = kinds.all.compactMap { $0 as? any StoredRow.Type } }
 
     package static let standard = StoredRowKinds(.standard)
 }
 
-/// The changed rows of all kinds, of which a page takes those up to a common position.
+/// The changed rows of all kinds. A page has those up to a common position.
 struct ChangedRowsByKind {
     private var kinds: [any ChangedRowsOfKind] = []
 
-    /// Up to here all kinds are complete; nil where each of them is.
+    /// The position up to which all kinds are complete; nil if each is entirely.
     private(set) var upTo: Seq?
 
     mutating func add<Row: StoredRow>(_ changed: ChangedRows<Row>) {
@@ -102,7 +102,7 @@ struct ChangedRowsByKind {
         return rows
     }
 
-    /// The rows by their stamps, in order. Rows of one change have one stamp, and come together.
+    /// Returns the rows by their stamps, in order. Rows of one change have one stamp, and come together.
     func byStamp() -> [(stamp: Seq, rows: Rows)] {
         var rows: [Seq: Rows] = [:]
         for changed in kinds { changed.add(to: &rows) }
@@ -124,7 +124,7 @@ extension ChangedRows: ChangedRowsOfKind {
 }
 
 extension Context {
-    /// The rows of all kinds that changed in a part of a channel's stream.
+    /// Returns the rows of all kinds that changed in a part of a channel's stream.
     func changedRows(in stretch: ChannelStretch) throws -> ChangedRowsByKind {
         var changed = ChangedRowsByKind()
         func add<Row: StoredRow>(_ kind: Row.Type) throws { changed.add(try kind.changed(in: stretch)) }
@@ -132,7 +132,7 @@ extension Context {
         return changed
     }
 
-    /// The rows of all kinds that changed after a position of a user's own stream.
+    /// Returns the rows of all kinds that changed after a position of a user's own stream.
     func changedRows(for user: UserID, after seq: Seq, limit: Int) throws -> ChangedRowsByKind {
         var changed = ChangedRowsByKind()
         func add<Row: StoredRow>(_ kind: Row.Type) throws {
@@ -142,7 +142,7 @@ extension Context {
         return changed
     }
 
-    /// The rows of all kinds that somebody gets who begins to follow a channel.
+    /// Returns the rows of all kinds for a new follower of a channel.
     func freshRows(in channel: ChannelID, above floor: Seq) throws -> Rows {
         var rows = Rows()
         func add<Row: StoredRow>(_ kind: Row.Type) throws {
@@ -152,14 +152,14 @@ extension Context {
         return rows
     }
 
-    /// Adds to rows what must be told with them, whatever their kinds (``StoredRow/accompany(_:of:after:in:)``).
+    /// Adds the rows that must accompany those of any kind (``StoredRow/accompany(_:of:after:in:)``).
     func accompany(_ rows: inout Rows, of stream: StreamID, after seq: Seq) throws -> [Notice] {
         var notices: [Notice] = []
         for kind in rowKinds.all { notices += try kind.accompany(&rows, of: stream, after: seq, in: self) }
         return notices
     }
 
-    /// How many bytes rows take as they are written.
+    /// Returns how many bytes rows take when written.
     func contentSizeBytes(of rows: Rows) -> Int {
         func size<Row: StoredRow>(of kind: Row.Type) -> Int { rows[kind]?.reduce(0) { $0 + $1.contentSizeBytes } ?? 0 }
         return rowKinds.all.reduce(rows.channel?.contentSizeBytes ?? 0) { $0 + size(of: $1) }

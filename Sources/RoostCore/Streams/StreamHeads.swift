@@ -1,8 +1,8 @@
 public import RoostAPI
 
-/// Where streams stand: what a node asks that follows them for its sockets.
+/// The positions of streams, for a node that follows them for its sockets.
 extension Transaction {
-    /// The seq of the newest change of each stream; 0 for one that has none.
+    /// Returns the seq of the newest change of each stream; 0 for one without changes.
     public func heads(of streams: some Collection<StreamID>) throws -> [StreamID: Seq] {
         var heads = Dictionary(streams.map { ($0, Seq(0)) }, uniquingKeysWith: max)
         var channels: [String] = []
@@ -26,7 +26,7 @@ extension Transaction {
         return heads
     }
 
-    /// The streams whose events a user gets: the user's own and those of the channels that the user is a member of.
+    /// Returns the streams whose events a user gets: the user's own and those of the channels that the user is a member of.
     public func streams(of user: UserID) throws -> UserStreams {
         var streams = UserStreams(user: try streamHead(of: user))
         let sql: SQL = """
@@ -47,19 +47,19 @@ extension Transaction {
     }
 }
 
-/// The streams whose events a user gets, as they are at one moment.
+/// The streams whose events a user gets, at one moment.
 public struct UserStreams: Hashable, Sendable {
     /// The seq of the newest change of the user's own stream.
     public var user: Seq
     /// The channels that the user is a member of, each with the seq of its newest change.
     public var channels: [ChannelID: Seq] = [:]
-    /// Up to which seq a channel's messages aren't for the user (SB-14, SB-26); channels of which all are stand not in it.
+    /// The seq up to which a channel's messages are hidden from the user (SB-14, SB-26); channels without a floor aren't listed.
     ///
-    /// Those that the user has left are in it: a node that is behind may only now come to a stay that is over, and bring what it misses of it.
+    /// Channels that the user has left are listed: a node that is behind may still have to deliver events of a membership that has ended.
     public var floors: [ChannelID: Seq] = [:]
-    /// The user's role in a channel; those in which it is `member` stand not in it.
+    /// The user's role in a channel; channels in which it is `member` aren't listed.
     public var roles: [ChannelID: ChannelRole] = [:]
-    /// The role in the app of the connection that asks.
+    /// The app role of the connection.
     public var appRole: AppRole = .user
 
     // derived: init

@@ -2,8 +2,8 @@ package import RoostAPI
 
 /// Moving streams: nothing else writes their heads.
 ///
-/// An operation moves the streams that its scope names, which were locked before it ran; those of users whom it finds, if its scope says that
-/// it does; and those of channels that it makes itself. Anything else would race with another writer, and is a fault in the operation: it
+/// An operation moves the streams that its scope names, which were locked before it ran; those of users that it finds, if its scope allows
+/// that; and those of channels that it creates itself. Anything else would race with another writer, and is a fault in the operation: it
 /// ends as an internal failure before the head is written.
 extension Context {
     /// Takes the next seq of a user's own stream. From here on the head is locked.
@@ -19,7 +19,7 @@ extension Context {
         return seq
     }
 
-    /// Begins the stream of a channel that the operation makes. Nobody else knows of it before the commit.
+    /// Begins the stream of a channel that the operation creates. Nobody else knows of it before the commit.
     mutating func beginStream(of channel: ChannelID, discovery: ChannelPolicy.Audience) throws {
         try transaction.perform(
             """
@@ -29,7 +29,7 @@ extension Context {
         noteMade(channel)
     }
 
-    /// Writes where a channel's stream and its counters are after a change.
+    /// Writes the position and counters of a channel's stream after a change.
     package func moveStream(of channel: ChannelID, to counters: ChannelCounters) throws {
         try requireScope(of: channel)
         try transaction.perform(
@@ -42,14 +42,14 @@ extension Context {
             """)
     }
 
-    /// Writes that a message was deleted for good.
+    /// Records that a message was deleted for good.
     func movePurges(of channel: ChannelID, to seq: Seq) throws {
         try requireScope(of: channel)
         try transaction.perform(
             "UPDATE channel_heads SET purged_seq = \(seq) WHERE channel_id = \(channel) AND purged_seq < \(seq)")
     }
 
-    /// Writes who finds a channel where lists look for it.
+    /// Writes a channel's discovery into its head, for lists.
     func setDiscovery(_ discovery: ChannelPolicy.Audience, of channel: ChannelID) throws {
         try requireScope(of: channel)
         try transaction.perform("UPDATE channel_heads SET discovery = \(discovery) WHERE channel_id = \(channel)")
@@ -70,7 +70,7 @@ extension Context {
 
 /// An operation was about to move a stream that its scope doesn't name.
 ///
-/// Not a refusal of what the client asked for: whoever runs the operation answers with an internal failure and logs this.
+/// Not a refusal of the client's request: the engine answers with an internal failure and logs this.
 struct OutsideScope: Error, CustomStringConvertible {
     let stream: StreamID
 

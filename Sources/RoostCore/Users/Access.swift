@@ -1,12 +1,12 @@
 public import RoostAPI
 
-/// What somebody's access can hang on: a user, or a single token.
+/// A subject of access: a user, or a single token.
 public enum AccessSubject: Hashable, Sendable {
     case user(UserID)
     case token(String)
 }
 
-/// How the access of a user, or of whoever holds a token, stands after a change.
+/// The access of a user, or of a token's holder, after a change.
 public enum AccessChange: Hashable, Sendable {
     /// Tokens issued before ``validFrom`` are revoked.
     case user(UserID, isDeactivated: Bool, validFrom: Timestamp?)
@@ -19,7 +19,7 @@ public enum AccessChange: Hashable, Sendable {
         }
     }
 
-    /// Why it shuts a caller out; nil when it doesn't.
+    /// Returns why it shuts a caller out; nil if it doesn't.
     public func refusal(of caller: Caller) -> RoostError? {
         switch self {
         case .user(let user, let isDeactivated, let validFrom):
@@ -38,7 +38,7 @@ extension RoostError {
 }
 
 extension Caller {
-    /// All that the caller's access hangs on.
+    /// The subjects that the caller's access depends on.
     public var accessSubjects: [AccessSubject] {
         var subjects = [AccessSubject.user(user)]
         guard let token else { return subjects }
@@ -49,7 +49,7 @@ extension Caller {
 }
 
 extension Transaction {
-    /// How a subject's access stands; nil where it never changed.
+    /// Returns a subject's access; nil if it never changed.
     public func access(of subject: AccessSubject) throws -> AccessChange? {
         switch subject {
         case .user(let user):
@@ -65,7 +65,7 @@ extension Transaction {
         }
     }
 
-    /// Why a caller is shut out; nil for one who isn't.
+    /// Returns why a caller is shut out; nil if they aren't.
     public func accessRefusal(of caller: Caller) throws -> RoostError? {
         for subject in caller.accessSubjects {
             if let refusal = try access(of: subject)?.refusal(of: caller) { return refusal }
@@ -73,12 +73,12 @@ extension Transaction {
         return nil
     }
 
-    /// The number of the newest change of anybody's access.
+    /// Returns the number of the newest change of anybody's access.
     public func accessRevision() throws -> Int64 {
         try first("SELECT revision FROM access_head WHERE id = 1") { $0.int64() } ?? 0
     }
 
-    /// The changes after a number, each subject as it stands now.
+    /// Calls the body with the changes after a number, each subject with its current access.
     public func eachAccessChange(after revision: Int64, _ body: (AccessChange) -> Void) throws {
         let users: SQL = """
             SELECT user_id, deactivated_at, tokens_valid_from FROM users
@@ -146,7 +146,7 @@ extension RevokeToken: Handled {
 
     public func handle(in context: inout Context) throws -> RevokedToken {
         try context.require(.userManage)
-        // A token that is taken now ends within the longest lifetime; its clock may be ahead by the leeway that all are given.
+        // A token accepted now ends within the longest lifetime; its issuer's clock may be ahead by the leeway.
         let longest = context.now.after(seconds: context.options.tokenLifetimeSecondsMax + TokenLeeway.seconds)
         let end = expiresAt ?? longest
         guard end > context.now else { throw RoostError.invalidArgument("expiresAt", "must be later than now") }
@@ -173,7 +173,7 @@ extension RevokeToken: Handled {
     }
 }
 
-/// How far the clock of whoever signs tokens may be ahead of the server's.
+/// How far the clock of a token's issuer may be ahead of the server's.
 public enum TokenLeeway {
     public static let seconds = 60
 }
@@ -187,12 +187,12 @@ extension Scope {
 }
 
 extension Context {
-    /// Throws when the caller is shut out. Asked in the transaction of the operation, so that no change of access comes between.
+    /// Throws if the caller is shut out. Checked in the operation's transaction, so that no change of access comes between.
     public func requireAccess() throws {
         if let refusal = try transaction.accessRefusal(of: caller) { throw refusal }
     }
 
-    /// Deactivates a user, or reactivates one. Who is one already stays as they are.
+    /// Deactivates or reactivates a user. Repeating it changes nothing.
     fileprivate mutating func setDeactivation(of id: UserID, to deactivatedAt: Timestamp?) throws -> User {
         try require(.userManage)
         guard var user = try transaction.user(id) else { throw RoostError.notFound("user") }

@@ -37,7 +37,7 @@ extension GetUsers: Handled {
         return try Set(users).sorted().compactMap { id in
             guard let user = try context.user(id) else { return nil }
             sizeBytes += user.contentSizeBytes
-            // There is no next page here, and a user who is left out would look like one who doesn't exist.
+            // There is no next page here, and a user left out would look like one who doesn't exist.
             guard sizeBytes <= Limits.pageContentBytes else {
                 throw RoostError.limitExceeded("users", limit: Limits.pageContentBytes, unit: "bytes of profiles in one answer")
             }
@@ -80,15 +80,15 @@ extension UpdatePreferences: Handled {
 }
 
 extension Context {
-    /// A user as the caller may see them.
+    /// Returns a user as the caller may see them.
     fileprivate func user(_ id: UserID) throws -> User? {
         var found = try transaction.user(id)
-        // Others can't tell who is deactivated.
+        // Only admins see who is deactivated.
         if found != nil, caller.isAdmin { found?.deactivatedAt = try transaction.deactivation(of: id) }
         return found
     }
 
-    /// Creates a user, or replaces what is given. Writing what is there already makes no change.
+    /// Creates a user, or replaces the given fields. Writing the current values changes nothing.
     fileprivate mutating func writeProfile(
         of id: UserID, displayName: String?, avatarFileId: String?, metadata: JSONValue?
     ) throws
@@ -126,22 +126,22 @@ extension Context {
     /// Makes sure that the caller exists: a user exists from the first use of a token that names them.
     ///
     /// - Parameters:
-    ///   - displayName: of a new user.
-    ///   - field: where the user was named: what is refused when nobody can have that id.
-    /// - Throws: `invalid_argument` with that field, also where the id looks like another user's and the operator refuses that.
+    ///   - displayName: The display name of a new user.
+    ///   - field: The field that named the user, for the refusal of an invalid id.
+    /// - Throws: `invalid_argument` with that field, also if the id looks like another user's and the operator refuses that.
     public mutating func registerCaller(displayName: String?, field: String = "sub") throws {
         guard try !transaction.userExists(caller.user) else { return }
         try caller.user.validateNew(field: field)
         do {
             _ = try writeProfile(of: caller.user, displayName: displayName, avatarFileId: nil, metadata: nil)
         } catch let error as RoostError where error.code == .alreadyExists {
-            // A name is no reason to lock anybody out; nothing has been written yet.
+            // A taken name is no reason to lock anybody out; nothing has been written yet.
             if error.field == "displayName" { return try registerCaller(displayName: nil, field: field) }
             throw RoostError.invalidArgument(field, "looks like the name or id of another user")
         }
     }
 
-    /// Connects the caller: from this point of the order on, the connection gets every event of the caller's streams.
+    /// Connects the caller: from this point in the order, the connection gets every event of the caller's streams.
     public mutating func connect(_ connection: ConnectionID) throws {
         var streams = try transaction.streams(of: caller.user)
         streams.appRole = caller.role

@@ -22,7 +22,7 @@ extension Transaction {
             ?? Preferences()
     }
 
-    /// Whether invitations make a user a member at once (SB-18); nil for a user who doesn't exist.
+    /// Returns whether invitations make a user a member at once (SB-18); nil for a user who doesn't exist.
     func acceptsInvitationsAutomatically(_ user: UserID) throws -> Bool? {
         try first("SELECT auto_accept FROM users WHERE user_id = \(user)") { $0.bool() }
     }
@@ -31,13 +31,13 @@ extension Transaction {
         try first("SELECT 1 FROM users WHERE user_id = \(id)") { _ in true } ?? false
     }
 
-    /// The seq of the newest change of a user's own stream; 0 before the first.
+    /// Returns the seq of the newest change of a user's own stream; 0 before the first.
     func streamHead(of user: UserID) throws -> Seq {
         try first("SELECT seq FROM user_heads WHERE user_id = \(user)") { $0.int64() } ?? 0
     }
 }
 
-/// On a user's own stream stands the user's own profile.
+/// A user's own stream carries the user's own profile.
 extension User: StoredRow {
     package static func changed(
         for user: UserID, after seq: Seq, limit: Int, in transaction: any Transaction

@@ -1,9 +1,9 @@
 import RoostAPI
 import RoostCore
 
-/// What a call weighs while it is under way: about what its answer may be, since that is what it makes the server hold.
+/// The weight of a call under way: about the size of its answer, which is what the server has to hold for it.
 enum AnswerWeight {
-    /// An answer that is hardly larger than what was asked: a sent message, a position read to.
+    /// An answer hardly larger than its request: a sent message, a position read to.
     case small
     /// One row that can hold an app's data, or a few.
     case row
@@ -25,7 +25,7 @@ enum AnswerWeight {
         }
     }
 
-    /// - Parameter asked: the bytes of the call.
+    /// - Parameter asked: The bytes of the call.
     func weightBytes(asked: Int, of limits: SocketBudget.Configuration) -> Int {
         switch self {
         case .small: max(asked, limits.underWayBytesMax / 256)

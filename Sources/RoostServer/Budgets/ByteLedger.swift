@@ -2,37 +2,37 @@ import Synchronization
 
 /// How many bytes are held for clients, as one sum that threads share: of one user, or of the whole server.
 ///
-/// It counts and decides nothing. Who holds bytes adds them and takes them away again; who is about to hold more asks first.
+/// It counts and decides nothing. Holders of bytes add and subtract them, and check the limit before adding more.
 final class ByteLedger: Sendable {
     private let sizeBytesLimit: Atomic<Int>
     private let sizeBytes = Atomic<Int>(0)
 
     init(sizeBytesMax: Int) { sizeBytesLimit = Atomic(sizeBytesMax) }
 
-    /// What may be held before more is refused.
+    /// The limit above which more is refused.
     var sizeBytesMax: Int { sizeBytesLimit.load(ordering: .relaxed) }
 
-    /// From now on so much may be held. What is held already stays.
+    /// Sets the limit. Bytes already held stay.
     func setMax(_ sizeBytes: Int) { sizeBytesLimit.store(sizeBytes, ordering: .relaxed) }
 
     var heldBytes: Int { sizeBytes.load(ordering: .relaxed) }
 
-    /// Nothing more that is large is begun for anybody.
+    /// Whether the limit is reached, so that nothing large is begun for anybody.
     var isFull: Bool { heldBytes >= sizeBytesMax }
 
-    /// Whoever doesn't read is no longer waited for.
+    /// Whether half the limit is reached, so that clients that don't read aren't waited for.
     var isHalfFull: Bool { heldBytes >= sizeBytesMax / 2 }
 
-    /// Small writes go on for some time after reads were refused.
+    /// Returns whether a small write may still run: for a while after reads are refused.
     func hasRoom(forWriteAfter pendingBytes: Int) -> Bool { heldBytes + pendingBytes < sizeBytesMax + sizeBytesMax / 4 }
 
-    /// - Parameter sizeBytes: less than 0 for what is let go.
+    /// - Parameter sizeBytes: Negative for released bytes.
     func add(_ sizeBytes: Int) {
         if sizeBytes != 0 { self.sizeBytes.wrappingAdd(sizeBytes, ordering: .relaxed) }
     }
 }
 
-/// Bytes that are held for as long as this object is: an answer until it is written, a body until it is read.
+/// Bytes that are held for as long as this object lives: an answer until it is written, a body until it is read.
 final class HeldBytes: Sendable {
     private let ledgers: [ByteLedger]
     private let sizeBytes: Int

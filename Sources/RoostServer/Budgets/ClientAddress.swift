@@ -5,13 +5,13 @@ import NIOCore
 struct ClientAddress: Hashable, Sendable, CustomStringConvertible {
     fileprivate let bytes: [UInt8]
 
-    /// Nil for what has no IP address.
+    /// Nil without an IP address.
     init?(_ address: NIOCore.SocketAddress?) {
         guard let text = address?.ipAddress else { return nil }
         self.init(text)
     }
 
-    /// Reads an address as it stands in a header, without a port.
+    /// Reads an address from a header, without a port.
     init?(_ text: String) {
         guard let bytes = IPAddress.bytes(of: text) else { return nil }
         self.bytes = bytes.count == 4 ? bytes : Array(bytes.prefix(8))
@@ -26,18 +26,18 @@ struct ClientAddress: Hashable, Sendable, CustomStringConvertible {
 /// IP addresses as bytes: 4, or 16.
 enum IPAddress {
     static func bytes(of text: String) -> [UInt8]? {
-        // An address of one network card has its name behind it.
+        // A scoped address ends with the name of its network interface.
         let text = String(text.prefix { $0 != "%" })
         var four = [UInt8](repeating: 0, count: 4)
         if inet_pton(AF_INET, text, &four) == 1 { return four }
         var sixteen = [UInt8](repeating: 0, count: 16)
         guard inet_pton(AF_INET6, text, &sixteen) == 1 else { return nil }
-        // An IPv4 address that a socket of IPv6 took.
+        // An IPv4 address accepted by an IPv6 socket.
         return sixteen.prefix(12) == [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF] ? Array(sixteen.suffix(4)) : sixteen
     }
 }
 
-/// The proxies whose word about a client's address is taken.
+/// The proxies whose information about a client's address is trusted.
 struct TrustedProxies: Sendable {
     private struct Network: Sendable {
         let bytes: [UInt8]
@@ -68,7 +68,7 @@ struct TrustedProxies: Sendable {
 
     private init() {}
 
-    /// - Parameter list: addresses and networks, `10.0.0.5` or `10.0.0.0/8`.
+    /// - Parameter list: Addresses and networks, `10.0.0.5` or `10.0.0.0/8`.
     init(_ list: [String]) throws(Malformed) {
         for entry in list {
             let parts = entry.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
@@ -89,8 +89,8 @@ struct TrustedProxies: Sendable {
 
     private func holds(_ bytes: [UInt8]) -> Bool { networks.contains { $0.holds(bytes) } }
 
-    /// The client behind a chain of proxies: the last address of `X-Forwarded-For` that isn't a trusted proxy's. What stands before it the
-    /// client may have written itself. Nil when there is none, or something that is no address comes first.
+    /// Returns the client behind a chain of proxies: the last address of `X-Forwarded-For` that isn't a trusted proxy's. The client may
+    /// have written anything before it itself. Nil if there is none, or if something that isn't an address comes first.
     func client(forwardedFor values: [String]) -> ClientAddress? {
         for entry in values.joined(separator: ",").split(separator: ",").reversed() {
             var text = entry.drop { $0 == " " || $0 == "\t" }

@@ -1,12 +1,12 @@
 import RoostAPI
 
-/// How many connections there are, of whom, and who may have another.
+/// Counts connections by address and user, and decides whether there may be another.
 ///
-/// A state machine without I/O. A connection counts for its address until somebody authenticates on it, and for that user from then on; so
-/// addresses that many users share, as behind a carrier's NAT, need not be told apart from one user with many connections.
+/// A state machine without I/O. A connection counts for its address until a user authenticates on it, and for that user from then on; so an
+/// address that many users share, as behind a carrier's NAT, needn't be distinguished from one user with many connections.
 struct ConnectionCounts {
     struct Configuration: Sendable {
-        /// All connections, but for the reserve.
+        /// All connections except the reserve.
         var totalMax = 18_000
         /// Connections of one address on which nobody has authenticated.
         var unauthenticatedPerAddressMax = 1000
@@ -16,7 +16,7 @@ struct ConnectionCounts {
         var reserveMax = 128
     }
 
-    /// Why a connection isn't taken.
+    /// Why a connection is refused.
     enum Refusal: String, CaseIterable, Sendable {
         case total, address, user, memory
     }
@@ -34,7 +34,7 @@ struct ConnectionCounts {
 
     init(limits: Configuration) { self.limits = limits }
 
-    /// A connection was accepted. Nil for an address that isn't counted, as a trusted proxy's.
+    /// Counts an accepted connection. The address is nil if it isn't counted, like a trusted proxy's.
     mutating func accept(from address: ClientAddress?) -> Verdict {
         guard total < limits.totalMax else { return .reserve(.total) }
         if let address {
@@ -46,7 +46,7 @@ struct ConnectionCounts {
         return .accepted
     }
 
-    /// A connection of a proxy turns out to be of this address.
+    /// Counts a proxy's connection for this address.
     mutating func attribute(to address: ClientAddress) -> Bool {
         let count = unauthenticated[address] ?? 0
         guard count < limits.unauthenticatedPerAddressMax else { return false }
@@ -54,7 +54,7 @@ struct ConnectionCounts {
         return true
     }
 
-    /// A user authenticated on a connection of an address.
+    /// Counts a connection for the user who authenticated on it, and no longer for its address.
     mutating func authenticate(_ user: UserID, from address: ClientAddress?, isLimited: Bool) -> Bool {
         let count = users[user] ?? 0
         guard !isLimited || count < limits.perUserMax else { return false }
@@ -63,7 +63,7 @@ struct ConnectionCounts {
         return true
     }
 
-    /// A connection that was admitted has ended.
+    /// Ends the count of an admitted connection.
     mutating func end(from address: ClientAddress?, user: UserID?) {
         total -= 1
         if let user {

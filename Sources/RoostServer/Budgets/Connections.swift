@@ -3,14 +3,14 @@ import NIOCore
 import RoostAPI
 import Synchronization
 
-/// Every connection of the server: who has how many, which are open, and whether the server is stopping.
+/// All connections of the server: their number by user and address, those that are open, and whether the server is shutting down.
 final class Connections: Sendable {
     private struct State {
         var counts: ConnectionCounts
         var open: [Int: any NIOCore.Channel] = [:]
         /// The reserve, the oldest first.
         var reserve: [Int] = []
-        /// What is held for the users who are connected.
+        /// The bytes held for connected users.
         var ledgers: [UserID: (ledger: ByteLedger, useCount: Int)] = [:]
         /// HTTP requests under way.
         var requests: [UserID: Int] = [:]
@@ -30,13 +30,13 @@ final class Connections: Sendable {
     fileprivate let security: SecurityLog
     fileprivate let metrics: ServerMetrics
 
-    /// - Parameter memoryBytesMax: what may be held for all clients together.
+    /// - Parameter memoryBytesMax: The limit for all clients together.
     init(
         limits: ConnectionCounts.Configuration, memoryBytesMax: Int, requestsPerUserMax: Int = 64, proxies: TrustedProxies = .none,
         metrics: ServerMetrics = .init(), logger: Logger
     ) {
         memory = ByteLedger(sizeBytesMax: memoryBytesMax)
-        // One user can't take what the others need.
+        // One user can't use up what the others need.
         userBytesMax = memoryBytesMax / 4
         self.metrics = metrics
         self.requestsPerUserMax = requestsPerUserMax
@@ -49,8 +49,8 @@ final class Connections: Sendable {
     var isDraining: Bool { draining.load(ordering: .acquiring) }
     var openCount: Int { state.withLock { $0.open.count } }
 
-    /// A connection was accepted. Always taken: where a limit is reached, only health checks are answered on it, and it makes room for the
-    /// next one as soon as that needs it.
+    /// Takes an accepted connection. None is turned away: above a limit, only health checks are answered on it, and it makes room for the
+    /// next one when needed.
     func accept(_ channel: any NIOCore.Channel) -> ConnectionTicket {
         let isProxy = proxies.holds(channel.remoteAddress)
         let address = isProxy ? nil : ClientAddress(channel.remoteAddress)
@@ -76,7 +76,7 @@ final class Connections: Sendable {
         return ConnectionTicket(number: number, connections: self, address: address, isProxy: isProxy, isReserve: isReserve)
     }
 
-    /// Whether the process has memory for new connections. Those that are open stay.
+    /// Sets whether the process has memory for new connections. Open ones stay.
     func setTakesMore(_ takesMore: Bool) { isOutOfMemory.store(!takesMore, ordering: .relaxed) }
 
     fileprivate func end(_ number: Int, isReserve: Bool, address: ClientAddress?, user: UserID?) {
@@ -98,7 +98,7 @@ final class Connections: Sendable {
         return isTaken
     }
 
-    /// What is held for one user, on all of the user's connections. To be given back by ``release(_:)``.
+    /// Returns the bytes held for one user, over all of the user's connections. To be released by ``release(_:)``.
     func ledger(of user: UserID) -> ByteLedger {
         state.withLock { state in
             let ledger = state.ledgers[user]?.ledger ?? ByteLedger(sizeBytesMax: userBytesMax)
@@ -114,7 +114,8 @@ final class Connections: Sendable {
         }
     }
 
-    /// An HTTP request of a user begins. Throws `overloaded` where the user has too many, or as much is held as may be, of the user or of all.
+    /// Begins a user's HTTP request. Throws `overloaded` if the user has too many, or if the budget of the user or of all clients is used
+    /// up.
     func beginRequest(of user: UserID, isLimited: Bool) throws(RoostError) -> RequestAccount {
         guard !memory.isFull else {
             metrics.overloaded(.server)
@@ -147,7 +148,7 @@ final class Connections: Sendable {
 
     // MARK: Going
 
-    /// Tells every connection that the server stops; those that come later see it by ``isDraining``.
+    /// Tells every connection that the server is shutting down; later ones see it by ``isDraining``.
     func drain() {
         draining.store(true, ordering: .releasing)
         for channel in state.withLock({ Array($0.open.values) }) {
@@ -155,7 +156,7 @@ final class Connections: Sendable {
         }
     }
 
-    /// Ends every connection, whatever it is at.
+    /// Ends every connection, whatever it is doing.
     func closeAll() {
         for channel in state.withLock({ Array($0.open.values) }) { channel.close(promise: nil) }
     }
@@ -178,7 +179,7 @@ final class Connections: Sendable {
         security.reached(refusal.limit, user: user, address: address)
     }
 
-    /// A request was refused for the connection that it came on, before anything knew its operation.
+    /// Counts a request refused because of its connection, before its operation was known.
     func refusedRequest(_ refusal: RoostError) { metrics.refused(OperationName.none, refusal.code) }
 }
 
@@ -193,7 +194,7 @@ extension ConnectionCounts.Refusal {
     }
 }
 
-/// Bytes of an answer that a user hasn't read. The user's sum is kept for as long, also where the user has no request any more.
+/// Bytes of an answer that a user hasn't read. The user's sum is kept for as long, even if the user has no request any more.
 final class UnreadBytes: Sendable {
     private let held: HeldBytes
     private let user: UserID
@@ -224,9 +225,9 @@ final class RequestAccount: Sendable {
 
     deinit { connections.endRequest(of: user) }
 
-    /// Throws `overloaded` where as much is held as may be, of the user or of all.
+    /// Throws `overloaded` if the budget of the user or of all clients is used up.
     ///
-    /// - Parameter ownBytes: what this request holds itself, and doesn't stand in its own way.
+    /// - Parameter ownBytes: The bytes that this request holds itself, which don't count against it.
     func requireRoom(besides ownBytes: Int) throws(RoostError) {
         guard connections.memory.heldBytes - ownBytes < connections.memory.sizeBytesMax else {
             connections.metrics.overloaded(.server)
@@ -240,7 +241,7 @@ final class RequestAccount: Sendable {
         }
     }
 
-    /// Counts bytes for as long as what is returned lives.
+    /// Counts bytes for the lifetime of the returned object.
     func hold(_ sizeBytes: Int) -> HeldBytes { HeldBytes(sizeBytes, in: [connections.memory, ledger]) }
 }
 
@@ -249,16 +250,16 @@ final class ConnectionTicket: Sendable {
     private struct State {
         var address: ClientAddress?
         var user: UserID?
-        /// Who asks for what is being worked out.
+        /// The user whose request is being handled.
         var asker: UserID?
-        /// For whom the answers are that are on their way to the event loop, in their order. Nil for what is the same for everybody.
+        /// The users whose answers are on their way to the event loop, in order. Nil for an answer that is the same for everybody.
         var askers: [UserID?] = []
-        /// For whom the answer is that is being written there.
+        /// The user whose answer is being written there.
         var reader: UserID?
         var isEnded = false
     }
 
-    /// The ticket of the connection on which the request came that this task answers.
+    /// The ticket of the connection whose request this task answers.
     @TaskLocal static var current: ConnectionTicket?
 
     /// Whether only health checks are answered on it.
@@ -276,15 +277,15 @@ final class ConnectionTicket: Sendable {
         state = Mutex(State(address: address))
     }
 
-    /// The client's address as far as it is known.
+    /// The client's address, if it is known.
     var address: ClientAddress? { state.withLock { $0.address } }
 
-    /// The client's address for a line of the log. A proxy's connection carries requests of many clients, so each tells its own.
+    /// The client's address for a line of the log. A proxy's connection carries requests of many clients, so each request has its own.
     func address(forwardedFor values: [String]) -> ClientAddress? {
         address ?? (isProxy ? connections.proxies.client(forwardedFor: values) : nil)
     }
 
-    /// A trusted proxy says whose connection this is. Throws `overloaded` where that address has as many as it may have.
+    /// Counts a trusted proxy's connection for the client it names. Throws `overloaded` if that address is at its limit.
     func forwarded(for values: [String]) throws(RoostError) {
         guard isProxy, let address = connections.proxies.client(forwardedFor: values) else { return }
         guard state.withLock({ $0.address == nil && $0.user == nil }) else { return }
@@ -292,7 +293,7 @@ final class ConnectionTicket: Sendable {
         state.withLock { $0.address = address }
     }
 
-    /// A token was taken on this connection. Throws `overloaded` where the user has as many connections as anyone may have.
+    /// Counts the connection for the user of an accepted token. Throws `overloaded` if the user is at the limit.
     ///
     /// A connection counts for the first user. One that a proxy keeps open for requests of many users counts for none of them.
     func authenticated(_ user: UserID, role: AppRole, isSocket: Bool) throws(RoostError) {
@@ -309,16 +310,16 @@ final class ConnectionTicket: Sendable {
 
     // An answer is made by a task, and written on the event loop some time later, when the next one may be in the making.
 
-    /// A request is worked on.
+    /// A request is being handled.
     func requestBegan() { state.withLock { $0.asker = nil } }
-    /// It is one of a user.
+    /// It is this user's request.
     func asks(_ user: UserID) { state.withLock { $0.asker = user } }
     /// Its answer follows.
     func answerFollows() { state.withLock { $0.askers.append($0.asker) } }
     /// On the event loop: it is written from now on.
     func answerBegan() { state.withLock { $0.reader = $0.askers.isEmpty ? nil : $0.askers.removeFirst() } }
 
-    /// Counts bytes of the answer that is being written, for as long as what is returned lives. Nil for an answer that all share: it takes no
+    /// Counts bytes of the answer that is being written, for the lifetime of the returned object. Nil for a shared answer, which takes no
     /// memory of its own.
     func hold(_ sizeBytes: Int) -> UnreadBytes? {
         state.withLock { $0.reader }.map { UnreadBytes(sizeBytes, of: $0, on: connections) }

@@ -1,34 +1,34 @@
-/// How much may be held for clients, so that the whole process stays below a limit.
+/// Decides how much may be held for clients so that the whole process stays below a limit.
 ///
-/// A state machine without I/O. What is held for clients is counted exactly, but not what it costs: buffers of connections, what the allocator
-/// keeps, caches. So the process is looked at, and from what is left of its limit follows by how much more may be held.
+/// A state machine without I/O. The bytes held for clients are counted exactly, but not their cost: buffers of connections, the allocator's
+/// reserves, caches. So the size of the process is measured, and the rest of its limit determines how much more may be held.
 struct MemoryGovernor {
     struct Decision: Equatable {
-        /// What may be held for all clients together.
+        /// The limit for all clients together.
         var heldBytesMax: Int
         /// Whether new connections are served.
         var takesConnections: Bool
-        /// Whether the allocator should give back what it has no use for.
+        /// Whether the allocator should return unused memory.
         var shouldTrim: Bool
     }
 
-    /// What the process may take, in bytes of memory that is resident.
+    /// The limit of the process, in bytes of resident memory.
     let limitBytes: Int
-    /// What may be held for clients where memory is plenty.
+    /// The limit for clients while memory is plentiful.
     let budgetBytes: Int
 
     /// The least limit: a server at rest takes about half of it.
     static let limitBytesMin = 128 << 20
-    /// So much is held even at the limit, or nobody would be answered any more.
+    /// This much may be held even at the limit, or nobody would be answered any more.
     static let heldBytesMin = 2 << 20
 
     /// - Parameters:
-    ///   - residentBytes: what the process takes now.
-    ///   - heldBytes: what is held for clients now.
+    ///   - residentBytes: The current size of the process.
+    ///   - heldBytes: The bytes held for clients now.
     func decide(residentBytes: Int, heldBytes: Int) -> Decision {
-        // What is left of the limit is for what comes between two looks, and isn't counted.
+        // An eighth of the limit is kept for what comes between two measurements, and isn't counted.
         let roomBytes = limitBytes - limitBytes / 8 - residentBytes
-        // A byte that is held costs up to two.
+        // A held byte costs up to two.
         let held = max(0, heldBytes) + roomBytes / 2
         return Decision(
             heldBytesMax: min(max(held, Self.heldBytesMin), budgetBytes), takesConnections: roomBytes > 0,

@@ -1,7 +1,8 @@
 import Dispatch
 import RoostDatabase
 
-/// Looks at the memory of the process: near a limit it has less held for clients, and after a storm of clients it gives back what they took.
+/// Measures the memory of the process: near its limit it lowers the limit for clients, and after a storm of clients it returns free memory
+/// to the system.
 final class MemoryWatch: Sendable {
     /// Nil where the process may take what it needs.
     private let governor: MemoryGovernor?
@@ -10,13 +11,13 @@ final class MemoryWatch: Sendable {
     private let ending = DispatchSemaphore(value: 0)
     private let interval: DispatchTimeInterval
 
-    /// The allocator goes through all that it has.
+    /// Trimming makes the allocator walk through all its memory.
     private static let trimInterval = Duration.milliseconds(500)
 
     /// - Parameter limitBytes: what the process may take; nil for no limit.
     init(limitBytes: Int?, budgetBytes: Int, connections: Connections) {
         governor = limitBytes.map { MemoryGovernor(limitBytes: $0, budgetBytes: budgetBytes) }
-        // With a limit, memory can grow by what the fastest clients send and ask for between two looks.
+        // Between two measurements memory can grow by what the fastest clients send and request.
         interval = limitBytes == nil ? .seconds(1) : .milliseconds(20)
         self.connections = connections
     }
@@ -49,19 +50,19 @@ final class MemoryWatch: Sendable {
     }
 }
 
-/// What clients make the server keep, about: when it has fallen far, the allocator has much that nobody uses.
+/// Roughly what clients make the server keep. After it has fallen far, much of the allocator's memory is free.
 ///
 /// A state machine without I/O.
 struct ClientLoad {
-    /// The most since the allocator last gave back what is free.
+    /// The peak since the last trim.
     private var peakBytes = 0
 
-    /// A connection and what belongs to it.
+    /// What an idle connection takes.
     static let connectionBytes = 8 << 10
-    /// Less than this isn't worth the look through all that the allocator has.
+    /// A smaller fall isn't worth a trim.
     static let fallBytesMin = 8 << 20
 
-    /// Whether it is half of what it was or less, by enough to give it back. Begins again from there.
+    /// Returns whether the load has fallen to half of its peak, by enough to be worth a trim; the peak then starts from here.
     mutating func hasFallen(heldBytes: Int, connections: Int) -> Bool {
         let bytes = max(0, heldBytes) + connections * Self.connectionBytes
         peakBytes = max(peakBytes, bytes)

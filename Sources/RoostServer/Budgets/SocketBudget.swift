@@ -1,27 +1,27 @@
-/// What one socket makes the server hold, in bytes: what came and isn't decoded, what is under way, what isn't read yet.
+/// The bytes that the server holds for one socket: input that isn't decoded, calls under way, output that isn't read yet.
 ///
-/// A state machine without I/O. Whoever drives it tells what happened, and asks whether the next call may be decoded and whether the socket
-/// may be read. What a call under way weighs is decided when it begins, by what its answer may be: see ``AnswerWeight``.
+/// A state machine without I/O. Its driver reports what happened, and asks whether the next call may be decoded and the socket may be read.
+/// A call's weight is decided when it begins, by the likely size of its answer: see ``AnswerWeight``.
 struct SocketBudget {
     struct Configuration: Sendable, Equatable {
-        /// What calls under way may weigh. The one that reaches it still begins.
+        /// The most that calls under way may weigh. The one that reaches it still begins.
         var underWayBytesMax = 512 << 10
-        /// What a call weighs that is small and has a small answer: 256 of them are under way together.
+        /// The weight of a small call with a small answer: 256 of them may be under way.
         var smallWeightBytes: Int { underWayBytesMax / 256 }
-        /// The most that such a call has itself.
+        /// The size of such a call itself, at most.
         var smallCallBytes: Int { 512 }
-        /// What may wait for a client that doesn't read, before the socket is closed.
+        /// The most that may wait for a client that doesn't read, before the socket is closed.
         var unwrittenBytesMax = 1 << 20
-        /// Bytes before authentication, whatever they are.
+        /// The most bytes before authentication, of any kind.
         var unauthenticatedBytesMax = 16 << 10
-        /// How far the shared ledgers may be behind.
+        /// How far the shared ledgers may lag behind.
         var publishedStepBytes = 4 << 10
     }
 
     let limits: Configuration
     /// Received, and not decoded yet: undecoded frames, and the fragments of a message.
     private(set) var undecodedBytes = 0
-    /// Calls under way whose answers are small and that are small themselves: most are, and are only counted.
+    /// Small calls under way with small answers: most calls are like that, and are only counted.
     private var smallCalls = 0
     /// The other calls under way, by their numbers. A client may use one twice.
     private var largeCalls: [Int64: [(asked: Int, weight: Int)]] = [:]
@@ -29,34 +29,34 @@ struct SocketBudget {
     private var largeAskedBytes = 0
     /// Sent while the client wasn't reading.
     private(set) var unwrittenBytes = 0
-    /// What of it are events: replies are bounded by the calls.
+    /// The part of it that is events: replies are bounded by the calls.
     private(set) var unwrittenEventBytes = 0
     /// Whether the client leaves what was sent unread.
     private(set) var isUnread = false
-    /// Signals that wait for the client to read. They are few, and close nobody.
+    /// Signals that wait for the client to read. They are few, and never close a socket.
     private var signalBytes = 0
     private var publishedBytes = 0
 
     init(limits: Configuration) { self.limits = limits }
 
-    /// What the calls under way weigh.
+    /// The weight of the calls under way.
     var underWayBytes: Int { largeWeightBytes + smallCalls * limits.smallWeightBytes }
 
     /// All that is held for the socket.
     var heldBytes: Int { undecodedBytes + largeAskedBytes + smallCalls * limits.smallCallBytes + unwrittenBytes + signalBytes }
 
-    /// Whether the next call may be decoded. What one read of the socket brought beyond that waits as bytes.
+    /// Whether the next call may be decoded. The rest of what was read waits as bytes.
     var mayDecode: Bool { underWayBytes < limits.underWayBytesMax && !isUnread }
 
-    /// Whether events went past what may wait for this client.
+    /// Whether more events wait for this client than may.
     var isOverEvents: Bool { unwrittenEventBytes > limits.unwrittenBytesMax }
 
     // MARK: What happens
 
-    /// What isn't decoded yet is now so much.
+    /// Sets the number of undecoded bytes.
     mutating func undecoded(_ sizeBytes: Int) { undecodedBytes = sizeBytes }
 
-    /// A call of so many bytes begins.
+    /// Begins a call of `asked` bytes.
     mutating func begin(call: Int64, asked: Int, _ answer: AnswerWeight) {
         if answer == .small, asked <= limits.smallCallBytes {
             smallCalls += 1
@@ -68,9 +68,9 @@ struct SocketBudget {
         largeWeightBytes += weight
     }
 
-    /// A call is answered, by a reply frame.
+    /// Ends the call that a reply frame answers.
     mutating func end(reply: [UInt8]) {
-        // Which call it was is read off the reply only where it matters.
+        // The reply's call number is only read if it matters.
         guard !largeCalls.isEmpty, let call = ReplyFrame.call(of: reply), let ended = largeCalls[call]?.popLast() else {
             smallCalls = max(0, smallCalls - 1)
             return
@@ -80,14 +80,14 @@ struct SocketBudget {
         largeWeightBytes -= ended.weight
     }
 
-    /// Bytes are handed to the connection.
+    /// Counts bytes handed to the connection.
     mutating func write(_ sizeBytes: Int, isEvent: Bool) {
         guard isUnread else { return }
         unwrittenBytes += sizeBytes
         if isEvent { unwrittenEventBytes += sizeBytes }
     }
 
-    /// Signals that wait are now so much.
+    /// Sets the number of bytes of waiting signals.
     mutating func signals(_ sizeBytes: Int) { signalBytes = sizeBytes }
 
     /// The client fell behind: `sizeBytes` had just been handed over.
@@ -103,7 +103,7 @@ struct SocketBudget {
         unwrittenEventBytes = 0
     }
 
-    /// What the shared ledgers have to be told: 0 while they are near enough.
+    /// Returns the change for the shared ledgers: 0 while they are close enough.
     mutating func unpublished() -> Int {
         let held = heldBytes
         let change = held - publishedBytes
@@ -112,7 +112,7 @@ struct SocketBudget {
         return change
     }
 
-    /// The socket is gone: what the ledgers still hold for it.
+    /// Ends the budget. Returns what the ledgers still hold for the socket.
     mutating func ended() -> Int {
         defer { publishedBytes = 0 }
         return -publishedBytes

@@ -2,20 +2,20 @@ import RoostAPI
 
 /// Carries bytes between the nodes of a cluster.
 ///
-/// It promises little: it may lose, repeat and reorder. Whoever receives knows from the seq of an event what is missing, and gets it from the
-/// database. So nothing waits for the bus, and nothing that it loses is lost.
+/// It promises little: it may lose, repeat and reorder. A receiver sees from an event's seq what is missing, and reads it from the
+/// database. So nothing waits for the bus, and events that it drops aren't lost.
 protocol Bus: Sendable {
-    /// Begins to receive. The handler is called on one thread, and must not block.
+    /// Starts receiving. The handler is called on one thread, and must not block.
     func start(_ handler: @escaping @Sendable (BusEvent) -> Void) throws
 
-    /// Gives bytes to all other nodes that are subscribed to the topic; never back to this one. Doesn't wait; what can't go out is lost.
+    /// Sends bytes to all other nodes subscribed to the topic, never to this one. Doesn't wait; bytes that can't be sent are lost.
     func publish(_ payload: [UInt8], to topic: BusTopic)
 
-    /// Subscribes to a topic; doing so twice is doing so once. Holds through the bus's own outages.
+    /// Subscribes to a topic. Subscribing twice has no further effect. A subscription survives outages of the bus.
     func subscribe(to topic: BusTopic)
     func unsubscribe(from topic: BusTopic)
 
-    /// Waits until the bus has taken notice of every subscription so far: what is published from then on arrives here, if it arrives.
+    /// Waits until the bus knows every subscription made so far: messages published from then on arrive here, unless the bus loses them.
     ///
     /// - Throws: ``BusFailure`` when the bus is gone.
     func settle() throws
@@ -27,26 +27,26 @@ protocol Bus: Sendable {
     func stop()
 }
 
-/// What a node hears from the bus.
+/// An event from the bus.
 enum BusEvent: Sendable {
     case received(BusTopic, [UInt8])
-    /// The bus is gone. The connection is made again without anybody's doing.
+    /// The bus is gone. Reconnecting is automatic.
     case disconnected
-    /// It is there again: what was published meanwhile was lost.
+    /// Reconnected. Messages published in the meantime are lost.
     case reconnected
 }
 
-/// What is published to, and subscribed.
+/// The topics that nodes publish and subscribe to.
 enum BusTopic: Hashable, Sendable {
     /// The events of one channel or one user.
     case stream(StreamID)
-    /// What all nodes hear.
+    /// Messages to all nodes.
     case nodes
-    /// What one node hears.
+    /// Messages to one node.
     case node(NodeID)
 }
 
-/// The name of one run of a node: another one after each start.
+/// The name of one run of a node. It changes with each start.
 struct NodeID: Hashable, Sendable, Codable, CustomStringConvertible {
     let rawValue: String
     init(_ rawValue: String) { self.rawValue = rawValue }
@@ -65,7 +65,7 @@ struct BusFailure: Error, CustomStringConvertible {
     var description: String { message }
 }
 
-/// The bus of a node that is alone: there is nobody to tell.
+/// The bus of a single node, with no other nodes to reach.
 struct NoBus: Bus {
     func start(_ handler: @escaping @Sendable (BusEvent) -> Void) {}
     func publish(_ payload: [UInt8], to topic: BusTopic) {}

@@ -5,10 +5,10 @@ import RoostCore
 import RoostDatabase
 import Synchronization
 
-/// One node among several: drives the ``Relay``, publishes what is committed here, and takes in what others publish.
+/// One node among several: drives the ``Relay``, publishes this node's commits, and receives those of other nodes.
 ///
-/// Two threads: `roost-relay` runs the relay and hands its steps to the hub; `roost-repair` reads from the database what the relay asks for. Lanes
-/// publish on their own threads, after the commit; a crash between the two is repaired by the other nodes.
+/// Two threads: `roost-relay` runs the relay and hands its steps to the hub; `roost-repair` reads from the database what the relay
+/// requests. Lanes publish on their own threads, after the commit; a crash between the two is repaired by the other nodes.
 final class ClusterNode: Delivery {
     let node: NodeID
     private let hub: Hub
@@ -23,7 +23,7 @@ final class ClusterNode: Delivery {
     private let unreadable = LogPace()
     private let counts = Mutex((relay: Relay.Counts(), feeds: 0, published: Int64(0)))
 
-    /// Packets from the bus that may wait; one more is dropped, and repaired when its stream goes on.
+    /// Packets from the bus that may wait; one more is dropped, and repaired when its stream continues.
     private static let inboxSizeMax = 100_000
 
     var presence: any Presence & Sendable { clusterPresence }
@@ -49,7 +49,7 @@ final class ClusterNode: Delivery {
         try bus.start { [weak self] in self?.receive($0) }
         bus.subscribe(to: .nodes)
         bus.subscribe(to: .node(node))
-        // What is said before the bus is there is heard by nobody: then the others are greeted when it comes.
+        // Nobody receives what is published before the bus is connected: then the other nodes are greeted once it is.
         if (try? bus.settle()) != nil { clusterPresence.sayHello() }
         threads.start("roost-relay") { [self] in runRelay() }
         threads.start("roost-repair") { [self] in runRepair() }
@@ -74,14 +74,14 @@ final class ClusterNode: Delivery {
                 callerSeq: operation.callerSeq)
         }
         deliverPastRelay(committed)
-        // What is committed is never dropped: the engine's own queues bound it.
+        // Commits are never dropped: the engine's queues bound them.
         inbox.put(.committed(operations))
         let packets = Packet.encode(operations.lazy.flatMap(\.items))
         for packet in packets { bus.publish(packet.bytes, to: .stream(packet.stream)) }
         counts.withLock { $0.published += Int64(packets.count) }
     }
 
-    /// What has no place in a stream. Signals reach this node's sockets alone so far.
+    /// Delivers notices that belong to no stream. Signals only reach this node's sockets so far.
     private func deliverPastRelay(_ committed: [Committed]) {
         var frames = EventFrames()
         for notice in committed.lazy.flatMap(\.notices) {
@@ -199,10 +199,10 @@ final class ClusterNode: Delivery {
         }
     }
 
-    /// Subscriptions first, then the heads: what is committed after they are read is published to a subscription that holds.
+    /// Subscriptions first, then the heads: commits made after the heads are read are published to a subscription that is in place.
     private func open(_ streams: [StreamID]) {
         do {
-            // Without a bus the heads still count: what comes after them is found by comparing.
+            // Without a bus the heads still count: later events are found by comparing positions.
             if bus.isConnected { try? bus.settle() }
             inbox.put(.opened(try database.read { try $0.heads(of: streams) }))
         } catch {
@@ -229,7 +229,7 @@ final class ClusterNode: Delivery {
             switch request {
             case .fetch(let fetch): inbox.put(.fetched(fetch, nil))
             case .readStreams(_, let token): inbox.put(.streamsRead(token, nil))
-            // Some streams weren't looked at: all of them are, once the database is back.
+            // Some streams weren't compared. All of them are once the database is back.
             default: inbox.put(.recheckAll)
             }
         }
@@ -241,10 +241,10 @@ final class ClusterNode: Delivery {
         questions.pause(for: .milliseconds(300))
     }
 
-    /// Milliseconds of a clock that only goes forward.
+    /// Milliseconds of a monotonic clock.
     private static var now: Int64 { Int64(DispatchTime.now().uptimeNanoseconds / 1_000_000) }
 
-    /// What `/metrics` shows of the cluster.
+    /// The cluster's samples for `/metrics`.
     var samples: [MetricSample] {
         let (relay, feeds, published) = counts.withLock { $0 }
         return [

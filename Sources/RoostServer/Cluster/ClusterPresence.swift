@@ -3,31 +3,31 @@ import RoostAPI
 import RoostCore
 import Synchronization
 
-/// Who is connected and who watches, over all nodes.
+/// Tracks which users are connected and which watch, over all nodes.
 ///
-/// Nobody is told of presence who doesn't want to know: a node that has a watcher in a channel asks all nodes, and each answers with what it has and
-/// goes on telling changes for a while. Who hasn't been heard of for the timeout is gone, with all its users (I13).
+/// Presence is sent only to nodes that ask: a node that has a watcher in a channel asks all nodes, and each answers with what it has and
+/// reports changes for a while. A node that is silent for the timeout is considered gone, with all its users (I13).
 final class ClusterPresence: Presence, Sendable {
     static let heartbeatMilliseconds: Int64 = 1000
-    /// What an operator may choose as the time after which a silent node is gone. Two heartbeats may be late or lost in the shortest.
+    /// The timeouts that an operator may choose. The shortest allows for two late or lost heartbeats.
     static let timeouts: ClosedRange<Duration> = .seconds(2) ... .seconds(60)
     static let timeoutStandard: Duration = .seconds(3)
-    /// How often a node asks again as long as it has watchers, and how long an answering node goes on without being asked.
+    /// How often a node asks again as long as it has watchers, and how long an answering node continues without being asked.
     private static let askAgainMilliseconds: Int64 = 5000
     private static let interestMilliseconds: Int64 = 15_000
     /// How long a watcher's answer waits for the other nodes.
     private static let gatherMilliseconds: Int64 = 250
-    /// Changes of this time are told together.
+    /// Changes within this time are sent together.
     private static let tellMilliseconds: Int64 = 100
-    /// Names that one answer carries; how many there are beyond is told as a number.
+    /// The most names in one answer. The others are sent as a number.
     private static let namesMax = 1000
 
-    /// What nodes say to one another.
+    /// A message between nodes.
     enum Message: Codable, Sendable {
-        /// I am here. A new node wants to hear it from the others at once.
+        /// I am here. The other nodes answer a new node with their own heartbeat at once.
         case heartbeat(NodeID, isNew: Bool)
         case goodbye(NodeID)
-        /// Who is present in the channel? Tell me, and tell me of changes.
+        /// Who is present in the channel? Answer, and send changes.
         case ask(ChannelID, from: NodeID)
         case present(ChannelID, Present)
     }
@@ -42,11 +42,11 @@ final class ClusterPresence: Presence, Sendable {
 
     fileprivate struct State {
         var nodes: [NodeID: Int64] = [:]
-        /// Which nodes want to hear of a channel, and until when.
+        /// The nodes that asked about a channel, and until when they get its changes.
         var interested: [ChannelID: [NodeID: Int64]] = [:]
-        /// What other nodes told of a channel.
+        /// The presence of a channel as other nodes reported it.
         var remote: [ChannelID: [NodeID: Present]] = [:]
-        /// The channels that were asked for, and when last.
+        /// The channels that this node asked about, and when it last did.
         var asked: [ChannelID: Int64] = [:]
         var gathers: [ChannelID: Gather] = [:]
         var changed: Set<ChannelID> = []
@@ -54,7 +54,7 @@ final class ClusterPresence: Presence, Sendable {
         var lastTold: Int64 = 0
     }
 
-    /// Answers that wait until the other nodes have told.
+    /// Callers that wait for the other nodes' answers.
     fileprivate struct Gather {
         var missing: Set<NodeID>
         let deadline: Int64
@@ -96,10 +96,10 @@ final class ClusterPresence: Presence, Sendable {
         return remote.reduce(into: board.watchers(of: channel)) { $0.formUnion($1) }
     }
 
-    /// The other nodes that are heard of.
+    /// The other nodes that are alive.
     var nodeCount: Int { state.withLock { $0.nodes.count } }
 
-    /// Runs the closure when all nodes have told of the channel, or haven't in time.
+    /// Runs the closure once all nodes have answered for the channel, or the time for that is over.
     func prepare(_ channel: ChannelID, at now: Int64, then run: @escaping @Sendable () -> Void) {
         let (mustAsk, isReady): (Bool, Bool) = state.withLock { state in
             let isKnown = state.asked[channel].map { now - $0 < Self.interestMilliseconds } ?? false
@@ -143,7 +143,7 @@ final class ClusterPresence: Presence, Sendable {
                 return state.nodes[other] == nil ? Array(state.asked.keys) : []
             }
             if isNew { send(.node(other), .heartbeat(node, isNew: false)) }
-            // Who is heard of for the first time, or again, is asked at once for what the others told already.
+            // A new or returning node is asked at once about the channels that the others were asked about already.
             for channel in channels { send(.node(other), .ask(channel, from: node)) }
         case .goodbye(let other):
             for run in state.withLock({ $0.forget(other) }) { run() }
@@ -152,7 +152,7 @@ final class ClusterPresence: Presence, Sendable {
             send(.node(other), .present(channel, present(in: channel)))
         case .present(let channel, let present):
             let ready = state.withLock { state in
-                // Only what was asked for is kept.
+                // Only channels that this node asked about are kept.
                 if state.asked[channel] != nil { state.remote[channel, default: [:]][present.node] = present }
                 return state.heard(of: channel, from: present.node)
             }
@@ -162,9 +162,9 @@ final class ClusterPresence: Presence, Sendable {
 
     // MARK: Time
 
-    /// Called often.
+    /// Sends heartbeats and changes, and ends what has timed out. Called often.
     ///
-    /// - Returns: whether a node was lost.
+    /// - Returns: Whether a node was lost.
     func tick(at now: Int64) -> Bool {
         var ready: [@Sendable () -> Void] = []
         var messages: [(BusTopic, Message)] = []
@@ -199,7 +199,7 @@ final class ClusterPresence: Presence, Sendable {
         return hasLost
     }
 
-    /// Asks again for the channels that are still watched here, and forgets those that aren't, and who doesn't ask any more.
+    /// Asks again for the channels that are still watched here, and forgets those that aren't, and nodes that no longer ask.
     private func renewals(_ state: inout State, at now: Int64) -> [(BusTopic, Message)] {
         var messages: [(BusTopic, Message)] = []
         for (channel, askedAt) in state.asked where now - askedAt >= Self.askAgainMilliseconds {
@@ -221,7 +221,7 @@ final class ClusterPresence: Presence, Sendable {
 }
 
 extension ClusterPresence.State {
-    /// A node is gone. Returns whose wait is over by that.
+    /// Removes a node. Returns the callers that no longer have to wait.
     fileprivate mutating func forget(_ other: NodeID) -> [@Sendable () -> Void] {
         nodes[other] = nil
         for channel in remote.keys { remote[channel]?[other] = nil }

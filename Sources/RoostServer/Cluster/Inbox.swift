@@ -1,7 +1,7 @@
 import Foundation
 import Synchronization
 
-/// What waits for one thread: many put, one takes all there is.
+/// A queue for one thread: many threads put elements, one takes them all.
 final class Inbox<Element: Sendable>: Sendable {
     private struct State {
         var elements: [Element] = []
@@ -19,10 +19,10 @@ final class Inbox<Element: Sendable>: Sendable {
 
     /// Adds an element unless the inbox is full.
     ///
-    /// - Returns: whether there was room.
+    /// - Returns: Whether there was room.
     func offer(_ element: Element) -> Bool { add(element, sizeMax: sizeMax) }
 
-    /// Adds an element even to a full inbox: one without which what waits can't go on, or of a kind that there are few of.
+    /// Adds an element even to a full inbox: one that others wait for, or of a kind that is rare.
     func put(_ element: Element) { _ = add(element, sizeMax: .max) }
 
     private func add(_ element: Element, sizeMax: Int) -> Bool {
@@ -37,7 +37,7 @@ final class Inbox<Element: Sendable>: Sendable {
         }
     }
 
-    /// Everything that waits; an empty list when nothing came in time; nil when the inbox is closed and empty.
+    /// Takes all elements; an empty list when none came in time; nil when the inbox is closed and empty.
     func take(within time: Duration) -> [Element]? {
         condition.withLock {
             if state.withLock({ $0.elements.isEmpty && !$0.isClosed }) {

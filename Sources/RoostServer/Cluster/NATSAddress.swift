@@ -1,7 +1,7 @@
 #if Cluster
 import Foundation
 
-/// Where the NATS servers are, and who asks: what `--bus nats://…` says.
+/// The addresses of the NATS servers, and the credentials: the value of `--bus nats://…`.
 ///
 /// `nats://user:password@host:port`, or `tls://` for TLS with the certificates that the machine trusts; several with commas between. A
 /// user without a password is a token. Nothing of the text is repeated in a refusal: a mistyped address may hold a secret anywhere.
@@ -16,7 +16,7 @@ struct NATSAddress: Sendable, Equatable {
         case token(String)
     }
 
-    /// What the library is given. It never learns the credentials from here, so that it can't print them.
+    /// The URLs that the library gets. They hold no credentials, so that it can't print them.
     var urls: [String] { servers.map { (isSecure ? "tls://" : "nats://") + $0 } }
 
     static let defaultPort = 4222

@@ -7,12 +7,12 @@ import Synchronization
 
 /// The bus of a cluster, on NATS.
 ///
-/// A thread of its own makes all calls of the library that may wait for a server: a caller of ``publish(_:to:)`` or
-/// ``subscribe(to:)`` only enqueues it for that thread, and never waits. The library calls back on two threads of its own, one for messages and
-/// one for what becomes of the connection; the handler is called by one of them at a time.
+/// A thread of its own makes all calls of the library that may wait for a server: ``publish(_:to:)`` and ``subscribe(to:)`` only queue work
+/// for it, and never wait. The library calls back on two threads of its own, one for messages and one for the connection's state; the
+/// handler is called by one of them at a time.
 ///
-/// Besides what ``Bus`` doesn't promise: in a cluster of NATS servers, ``settle()`` speaks of the server that this node is connected to.
-/// The others hear of a subscription a moment later.
+/// One limitation beyond those of ``Bus``: in a cluster of NATS servers, ``settle()`` covers only the server that this node is connected
+/// to. The others learn of a subscription a moment later.
 ///
 /// ``stop()`` must not be called by the handler: it waits until the handler has returned. A bus that was started lives until then.
 final class NATSBus: Bus {
@@ -20,24 +20,25 @@ final class NATSBus: Bus {
     private let subjects: NATSSubjects
     private let logger: Logger
 
-    /// What the thread has to do; and the signal that there is something.
+    /// The thread's work, and the signal that there is some.
     private let work = Mutex(NATSWork())
     private let wake = DispatchSemaphore(value: 0)
     private let thread = DispatchGroup()
 
     /// Held while the handler is called, so that nothing is called after ``stop()``.
     private let handling = Mutex(Handling())
-    /// Changed while `handling` is held, so that the events are told in this order; read by anyone.
+    /// Changed while `handling` is held, so that events are reported in this order. Read from any thread.
     private let connected = Atomic(false)
 
-    /// A function that stood in the lock itself would be wrapped once more by each use of it, until calling it fills the stack.
+    /// A structure, since a closure stored directly in the lock would be wrapped again by each use of it, until calling it overflows the
+    /// stack.
     private struct Handling {
         var handler: (@Sendable (BusEvent) -> Void)?
     }
 
     private let messagesOut = Atomic<Int64>(0)
     private let messagesIn = Atomic<Int64>(0)
-    /// What may happen for every message is logged once a second.
+    /// Warnings that could occur for every message are logged once a second.
     private let warnings = LogPace()
 
     init(url: String, prefix: String = "roost", logger: Logger) throws {
@@ -53,7 +54,8 @@ final class NATSBus: Bus {
         (messagesOut.load(ordering: .relaxed), messagesIn.load(ordering: .relaxed))
     }
 
-    /// - Throws: ``BusFailure`` when a server is there and refuses. When none is there, the bus starts without, and tells when one came.
+    /// - Throws: ``BusFailure`` when a server refuses. If none can be reached, the bus starts without, and reports the connection once
+    ///   there is one.
     func start(_ handler: @escaping @Sendable (BusEvent) -> Void) throws {
         let mayStart = work.withLock { work in
             defer { work.isStarted = true }
@@ -86,7 +88,7 @@ final class NATSBus: Bus {
 
     func subscribe(to topic: BusTopic) { enqueue { $0.subscribe(topic) } }
 
-    /// The handler may be in the middle of a message of this topic; it is not called with another.
+    /// The handler may still be running for a message of this topic. It isn't called with another one.
     func unsubscribe(from topic: BusTopic) { enqueue { $0.unsubscribe(topic) } }
 
     func settle() throws {
@@ -102,7 +104,7 @@ final class NATSBus: Bus {
             connected.store(false, ordering: .releasing)
         }
         enqueue { $0.isStopping = true }
-        // Also for who comes second: the connection is gone when this returns.
+        // For concurrent callers too: the connection is gone when this returns.
         thread.wait()
     }
 
@@ -120,7 +122,7 @@ final class NATSBus: Bus {
     }
 }
 
-// What the thread does: it connects, then does what was enqueued, and connects again when the library has given up.
+// The thread's loop: it connects, does the queued work, and connects again when the library has given up.
 extension NATSBus {
     private func serve(_ start: Outcome) {
         var connection: NATSConnection?
@@ -129,7 +131,7 @@ extension NATSBus {
         } catch {
             return start.end(error)
         }
-        // Known from the start, and so no event. What comes later is told by the library.
+        // Connected from the start, so no event is due. The library reports later changes.
         if connection?.isConnected == true { handling.withLock { _ in connected.store(true, ordering: .releasing) } }
         if !isConnected { logger.warning("NATS can't be reached yet", metadata: ["servers": "\(address.servers)"]) }
         start.end()
@@ -214,7 +216,7 @@ extension NATSBus {
     }
 }
 
-// What the library tells, on its own threads.
+// The library's callbacks, on its own threads.
 extension NATSBus {
     func received(_ payload: [UInt8], by subscription: NATSSubscription) {
         handling.withLock { handling in
@@ -226,14 +228,14 @@ extension NATSBus {
 
     func connectionChanged(isConnected: Bool) {
         handling.withLock { handling in
-            // Each state is told once, however many connections it took.
+            // Each state is reported once, however many connections it took.
             guard let handler = handling.handler,
                 connected.exchange(isConnected, ordering: .acquiringAndReleasing) != isConnected
             else { return }
             if isConnected { logger.notice("Reconnected to NATS") } else { logger.warning("Lost the connection to NATS") }
             handler(isConnected ? .reconnected : .disconnected)
         }
-        // Its thread waits for no end of time only while all is well.
+        // Wakes the thread, which waits without a timeout only while it is connected.
         enqueue { $0.hasChanged = true }
     }
 

@@ -2,12 +2,11 @@
 import CNATS
 import Synchronization
 
-/// What the library calls, on threads of its own: the way from C back to a ``NATSBus``.
+/// The callbacks that the library calls on its own threads: the way from C back to a ``NATSBus``.
 ///
-/// The library takes a pointer for each callback and hands it back with every call. When it makes the last call isn't certain: a
-/// subscription that has ended, and a connection that was closed, may have a call under way. So the pointer is none: it is a number,
-/// which is looked up here and never followed. What was forgotten here isn't found, and the call does nothing. Nothing is freed too
-/// early, and nothing is kept after it was forgotten.
+/// The library takes a pointer for each callback and hands it back with every call. There is no knowing which call is the last: an ended
+/// subscription or a closed connection may have one under way. So the pointer isn't an address but a number, which is looked up here and
+/// never dereferenced. A call with a removed number does nothing. Nothing is freed too early, and nothing is kept after its removal.
 enum NATSCallbacks {
     /// A connection, or one subscription of it.
     enum Target: Sendable {
@@ -17,7 +16,7 @@ enum NATSCallbacks {
 
     private struct Table {
         var targets: [UInt: Target] = [:]
-        /// Numbers aren't given twice, and 0 would be the null pointer.
+        /// Numbers aren't reused, and 0 would be the null pointer.
         var lastNumber: UInt = 0
     }
     private static let table = Mutex(Table())
@@ -31,7 +30,7 @@ enum NATSCallbacks {
     }
 
     static func forget(_ number: UInt) {
-        // What was there ends after the lock is free.
+        // The removed target is released after the lock.
         _ = table.withLock { $0.targets.removeValue(forKey: number) }
     }
 
@@ -48,7 +47,7 @@ enum NATSCallbacks {
     }
 
     static let message: natsMsgHandler = { _, _, message, closure in
-        // The message is ours to end, whoever takes it.
+        // The message is ours to destroy, whether or not anybody takes it.
         defer { natsMsg_Destroy(message) }
         guard case .subscription(let bus, let subscription) = target(closure) else { return }
         let bytes = UnsafeRawBufferPointer(start: natsMsg_GetData(message), count: max(0, Int(natsMsg_GetDataLength(message))))
@@ -62,10 +61,10 @@ enum NATSCallbacks {
     static let error: natsErrHandler = { _, _, status, closure in bus(closure)?.connectionFailed(status) }
 }
 
-/// That a topic is subscribed: from one `subscribe` to the next `unsubscribe`.
+/// A subscription to a topic, from one `subscribe` to the next `unsubscribe`.
 final class NATSSubscription: Sendable {
     let topic: BusTopic
-    /// False at once when it is unsubscribed, though the library may still hand over what it had.
+    /// False as soon as it is unsubscribed, though the library may still deliver messages that it had.
     let isWanted = Atomic(true)
 
     init(_ topic: BusTopic) { self.topic = topic }

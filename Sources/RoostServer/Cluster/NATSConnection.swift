@@ -6,25 +6,25 @@ import Logging
 struct NATSConnection: ~Copyable {
     /// The library's limits, and how it finds that a server is gone.
     enum Tuning {
-        /// A server that doesn't answer is given up after three of these at the latest.
+        /// A server that doesn't answer is given up after at most three of these.
         static let pingMilliseconds: Int64 = 1_500
         static let pingsWithoutAnswerMax: Int32 = 2
-        /// A server that takes nothing holds up the bus's thread, and only that, for so long.
+        /// How long a server that reads nothing blocks the bus's thread, and only that.
         static let writeMilliseconds: Int64 = 2_000
         static let connectMilliseconds: Int64 = 2_000
         static let flushMilliseconds: Int64 = 2_000
-        /// Waits between attempts are drawn from here, so that the nodes of a cluster don't all come at one moment.
+        /// The wait between attempts, and the most that is added at random, so that a cluster's nodes don't all reconnect at once.
         static let reconnectMilliseconds: Int64 = 400
         static let reconnectJitterMilliseconds: Int64 = 600
-        /// What goes out while the library hasn't yet said that the connection is gone.
+        /// Room for messages published before the library reports that the connection is gone.
         static let reconnectBufferBytes: Int32 = 64 * 1_024
-        /// What waits for the handler, per subscription. The library drops what is beyond, which the receiver finds by the seq.
+        /// The most messages queued for the handler, per subscription. The library drops any more, which the receiver notices by the seq.
         static let pendingMessages: Int32 = 8_192
         static let pendingBytes: Int32 = 16 * 1_024 * 1_024
     }
 
     private let connection: OpaquePointer
-    /// What the library's callbacks find the bus by.
+    /// The number by which the library's callbacks find the bus.
     private let number: UInt
     private let bus: NATSBus
     private var subscriptions: [BusTopic: Subscribed] = [:]
@@ -35,7 +35,7 @@ struct NATSConnection: ~Copyable {
         let number: UInt
     }
 
-    /// Connects, or begins to try for ever when no server is there yet. Throws when a server is there and refuses.
+    /// Connects, or keeps trying if no server can be reached yet. Throws if a server refuses.
     init(_ address: NATSAddress, for bus: NATSBus) throws(BusFailure) {
         let number = NATSCallbacks.remember(.connection(bus))
         do throws(BusFailure) {
@@ -67,7 +67,7 @@ struct NATSConnection: ~Copyable {
         payload.withUnsafeBytes { natsConnection_Publish(connection, subject, $0.baseAddress, Int32($0.count)) }
     }
 
-    /// Makes one topic as it is wanted: subscribed by this subscription, or not at all.
+    /// Brings one topic to the wanted state: subscribed by this subscription, or not at all.
     mutating func set(_ topic: BusTopic, to wanted: NATSSubscription?, subject: String) -> natsStatus {
         let present = subscriptions[topic]
         if present?.subscription === wanted { return NATS_OK }
@@ -94,14 +94,14 @@ struct NATSConnection: ~Copyable {
         natsSubscription_Destroy(subscribed.pointer)
     }
 
-    /// There and back: the server has read all that went before.
+    /// Waits for a round trip: the server has then read everything sent before.
     func flush() -> natsStatus {
         guard isConnected else { return NATS_CONNECTION_DISCONNECTED }
         return natsConnection_FlushTimeout(connection, Tuning.flushMilliseconds)
     }
 
     deinit {
-        // Forgotten first, so that the library's own farewells are not heard.
+        // Removed first, so that the library's last callbacks do nothing.
         NATSCallbacks.forget(number)
         for subscribed in subscriptions.values { NATSCallbacks.forget(subscribed.number) }
         natsConnection_Close(connection)
@@ -137,7 +137,8 @@ struct NATSConnection: ~Copyable {
         try check(natsOptions_SetClosedCB(options, NATSCallbacks.closed, closure))
         try check(natsOptions_SetErrorHandler(options, NATSCallbacks.error, closure))
 
-        // Once to hear whether a server refuses, which the library doesn't tell when it may try on; then with its patience.
+        // The first attempt finds out whether a server refuses, which the library doesn't report while it may retry; the second one
+        // retries.
         var connection: OpaquePointer?
         var status = natsConnection_Connect(&connection, options)
         if status == NATS_NO_SERVER || status == NATS_TIMEOUT || status == NATS_IO_ERROR {
@@ -162,7 +163,7 @@ struct NATSConnection: ~Copyable {
             case nil: NATS_OK
             }
         guard status == NATS_OK else { return status }
-        // The library reads a list with commas itself, and tries its servers in an order of chance.
+        // The library reads a list with commas itself, and tries its servers in random order.
         return natsOptions_SetURL(options, address.urls.joined(separator: ","))
     }
 

@@ -42,7 +42,7 @@ struct NATSSubjects: Sendable {
                     output[written] = alphabet[Int(bits >> bitCount & 0x3F)]
                     written += 1
                 }
-                // What is written is forgotten, so that nothing overflows.
+                // Bits already written are dropped, so that nothing overflows.
                 bits &= (1 << bitCount) - 1
             }
             if bitCount > 0 {

@@ -2,21 +2,21 @@
 import Dispatch
 import Synchronization
 
-/// What callers want of a ``NATSBus``, until its thread gets to it. Protected by the lock of the bus that holds it.
+/// Work that callers queued for a ``NATSBus``'s thread. Protected by the lock of the bus that holds it.
 ///
-/// Topics are kept as they are wanted, not as a list of commands: whoever subscribes and unsubscribes while NATS doesn't answer makes
-/// nothing grow. Messages are bounded, and settlements by the callers who wait.
+/// Topics are kept as wanted states, not as a list of commands: subscribing and unsubscribing while NATS doesn't answer makes nothing grow.
+/// Messages are bounded, and settlements by the number of waiting callers.
 struct NATSWork {
     static let messageCountMax = 65_536
     static let messageBytesMax = 16 * 1_024 * 1_024
 
-    /// What the thread takes at once. Subscriptions come first, as a settlement speaks of those before it.
+    /// The work that the thread takes at once. Subscriptions come first, since a settlement covers those before it.
     struct Batch {
         var changes: [BusTopic: NATSSubscription?] = [:]
         var messages: [(topic: BusTopic, payload: [UInt8])] = []
         var settlements: [Outcome] = []
 
-        /// Empty again, with the room that it had.
+        /// Empties the batch, and keeps its capacity.
         mutating func clear() {
             changes.removeAll(keepingCapacity: changes.count < 1_024)
             messages.removeAll(keepingCapacity: messages.count < 1_024)
@@ -27,7 +27,7 @@ struct NATSWork {
     private(set) var wanted: [BusTopic: NATSSubscription] = [:]
     private var batch = Batch()
     private var messageBytes = 0
-    /// The library has lost, found or given up its connection: the thread looks at it.
+    /// The library has lost, made or given up its connection: the thread has to look at it.
     var hasChanged = false
     var isStarted = false
     var isStopping = false
@@ -35,7 +35,7 @@ struct NATSWork {
 
     var isEmpty: Bool { batch.changes.isEmpty && batch.messages.isEmpty && batch.settlements.isEmpty && !hasChanged }
 
-    /// Whether the thread sleeps and has to be woken; asked once for each sleep.
+    /// Returns whether the thread sleeps and has to be woken; true once for each sleep.
     mutating func wakes() -> Bool {
         defer { isThreadWaiting = false }
         return isThreadWaiting
@@ -54,7 +54,7 @@ struct NATSWork {
         batch.changes[topic] = .some(nil)
     }
 
-    /// False when too much waits already.
+    /// Queues a message. Returns false when too many wait already.
     mutating func publish(_ payload: [UInt8], to topic: BusTopic) -> Bool {
         guard batch.messages.count < Self.messageCountMax, messageBytes + payload.count <= Self.messageBytesMax else {
             return false
@@ -66,7 +66,7 @@ struct NATSWork {
 
     mutating func settle(_ settlement: Outcome) { batch.settlements.append(settlement) }
 
-    /// Gives what waits, and takes an empty batch for what comes next.
+    /// Exchanges the queued work for an empty batch.
     mutating func take(_ other: inout Batch) {
         other.clear()
         swap(&batch, &other)
@@ -75,7 +75,7 @@ struct NATSWork {
     }
 }
 
-/// How something went that the bus's thread did, for the caller that waits for it.
+/// The outcome of something that the bus's thread did, for the waiting caller.
 final class Outcome: Sendable {
     private let done = DispatchSemaphore(value: 0)
     private let failure = Mutex<BusFailure?>(nil)

@@ -4,8 +4,8 @@ import RoostCore
 
 /// The bytes in which the items of one stream travel between nodes.
 ///
-/// A version stands first: a node leaves alone what a newer one writes in another way, and gets the events from the database. All numbers are big
-/// endian; a text is its length in UTF-8 bytes (16 bits) and those bytes; an event's JSON has 32 bits of length.
+/// A version comes first: a node ignores packets of a format that it doesn't know, and reads the events from the database. All numbers are
+/// big endian; a text is its length in UTF-8 bytes (16 bits) and those bytes; an event's JSON has 32 bits of length.
 ///
 ///     version: 1 byte, kind of the stream: 1 byte (0 channel, 1 user), id: text, number of items: 32 bits, then each item:
 ///     after, seq: 64 bits each; is destroyed: 1 byte; oldest message: 64 bits, 0 for none; joined: 16 bits, each a text and 64 bits;
@@ -13,7 +13,7 @@ import RoostCore
 ///     members and others, 1 byte each, 16 bits of roles, each a text; JSON
 enum Packet {
     static let version: UInt8 = 3
-    /// Bytes of events after which another packet begins. A bus takes at most 1 MB in one.
+    /// Bytes of events after which a new packet begins. A bus takes at most 1 MB in one.
     static let sizeBytesMax = 256 * 1024
 
     /// Packets with all items, in their order.
@@ -74,7 +74,7 @@ enum Packet {
         return Array(bytes.readableBytesView)
     }
 
-    /// The items of a packet. Nil for what isn't one of this version, or doesn't belong to the stream it came on.
+    /// The items of a packet. Nil if it isn't one of this version, or doesn't belong to the stream it came on.
     static func decode(_ payload: [UInt8], of stream: StreamID) -> [StreamItem]? {
         var bytes = ByteBuffer(bytes: payload)
         guard bytes.readInteger(as: UInt8.self) == version, let kind = bytes.readInteger(as: UInt8.self),
@@ -174,7 +174,7 @@ extension ByteBuffer {
         var left: [StreamItem.Leaving] = []
         for _ in 0..<leftCount {
             guard let user = readText() else { return nil }
-            // What travels is one event each, and who leaves does so by it.
+            // Each item on the bus is one event, so users leave by that event.
             left.append(.init(user: UserID(user), seq: seq))
         }
         guard let roles = readRoles(), let readers = readReaders() else { return nil }

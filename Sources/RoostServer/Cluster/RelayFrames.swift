@@ -2,7 +2,7 @@ import RoostAPI
 import RoostCore
 
 extension EventFrames {
-    /// What the relay decided, as the hub takes it; and those who wait for an answer, to be told after it.
+    /// Turns the relay's steps into the hub's, and collects the closures of waiting callers, to be called afterwards.
     static func steps(for decided: [Relay.Step]) -> (steps: [Step], waiting: [@Sendable () -> Void]) {
         var frames = EventFrames()
         var waiting: [@Sendable () -> Void] = []

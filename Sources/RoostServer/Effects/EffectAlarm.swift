@@ -2,13 +2,13 @@ import Dispatch
 import RoostAPI
 import Synchronization
 
-/// Wakes the thread that runs effects: at a time, or when one was asked for that is due before.
+/// Wakes the thread that runs effects: at a time, or when an effect that is due earlier is committed.
 final class EffectAlarm: Sendable {
-    /// Until when the thread would sleep, as far as it knows.
+    /// The time at which the thread will wake.
     private let until = Mutex(Timestamp.distantFuture)
     private let bell = DispatchSemaphore(value: 0)
 
-    /// An effect that is due at some time was committed.
+    /// Wakes the thread if a committed effect is due before that.
     func ring(at due: Timestamp) {
         let isSooner = until.withLock { until in
             guard due < until else { return false }
@@ -18,10 +18,10 @@ final class EffectAlarm: Sendable {
         if isSooner { bell.signal() }
     }
 
-    /// The thread is about to look what is due: whatever is committed from here on rings.
+    /// Has every effect committed from now on ring. Called before the thread looks for due effects.
     func reset() { until.withLock { $0 = .distantFuture } }
 
-    /// Sleeps until a time, or for so long at most. Blocks.
+    /// Sleeps until a time, but no longer than `atMost`. Blocks.
     func sleep(until time: Timestamp?, now: Timestamp, atMost: Duration) {
         let longest = Int(atMost / .milliseconds(1))
         let wait = time.map { min(max(0, Int(clamping: $0.milliseconds - now.milliseconds)), longest) } ?? longest

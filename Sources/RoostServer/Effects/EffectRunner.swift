@@ -5,11 +5,11 @@ import RoostCore
 import RoostDatabase
 import Synchronization
 
-/// Runs effects when they are due: what only changes the database exactly once, and what happens outside of it at least once.
+/// Runs due effects: changes of the database exactly once, and work outside of it at least once.
 ///
-/// One thread looks what is due, which is all of it that blocks. Each effect then takes its way through the engine, as an operation of the
-/// server's own. One of a kind with a performer is first taken for a time: no other node begins it before that is over, and whoever began it
-/// and came back too late ends nothing. The order of effects isn't kept.
+/// One thread looks for due effects, and only that blocks. Each effect then runs through the engine, as an operation of the server's own.
+/// An effect of a kind with a performer is first leased for a time: no other node begins it before the lease ends, and a runner that
+/// returns after its lease can't end the effect. The order of effects isn't kept.
 final class EffectRunner: Sendable {
     typealias Performer = EffectSettings.Performer
 
@@ -50,15 +50,15 @@ final class EffectRunner: Sendable {
         }
     }
 
-    /// Begins nothing new. What is under way ends with the engine, or happens again after the next start. Blocks for a moment.
+    /// Stops beginning effects. Those under way end with the engine, or run again after the next start. Blocks for a moment.
     func stop() {
         isStopping.store(true, ordering: .releasing)
         alarm.ring(at: Timestamp(milliseconds: .min))
-        // A database that doesn't answer isn't waited for.
+        // Doesn't wait for a database that doesn't answer.
         _ = threads.wait(atMost: .milliseconds(200))
     }
 
-    /// What an operator should know, as it was a second ago at most while the database answers. Nil before it has answered once.
+    /// The state of effects for operators, at most a second old while the database answers. Nil before its first answer.
     var state: EffectsState? { lastState.withLock { $0 } }
 
     private var names: [EffectKind.Name] { kinds.keys.sorted { $0.rawValue < $1.rawValue } }
@@ -76,13 +76,13 @@ final class EffectRunner: Sendable {
                     lastState.withLock { $0 = state }
                     stateIsDue = .now + .seconds(1)
                 }
-                // Those that are under way may be among the first that are found.
+                // Effects under way may be among the first ones found.
                 return try $0.effectsDue(of: names, at: now, limit: settings.underWayMax + busy.count)
             }
             for effect in due where !isStopping.load(ordering: .acquiring) {
                 guard begin(effect) else { break }
             }
-            // When one of a full house ends, the alarm rings.
+            // If the limit is reached, the alarm rings when an effect ends.
             alarm.sleep(until: next, now: now, atMost: settings.lookInterval)
         } catch {
             if pace.shouldLog() { logger.warning("Due effects can't be read from the database.", metadata: ["error": "\(error)"]) }
@@ -90,7 +90,7 @@ final class EffectRunner: Sendable {
         }
     }
 
-    /// - Returns: false when as many are under way as may be.
+    /// - Returns: False if as many effects are under way as allowed.
     private func begin(_ effect: Effect) -> Bool {
         guard let kind = kinds[effect.kind] else { return true }
         let place = Place(kind: effect.kind, key: effect.key)
@@ -108,7 +108,7 @@ final class EffectRunner: Sendable {
         return true
     }
 
-    /// The place of an effect is free again.
+    /// Frees an effect's place.
     private func end(_ effect: Effect, after pause: Duration = .zero) {
         let free: @Sendable () -> Void = { [self] in
             underWay.withLock { _ = $0.remove(Place(kind: effect.kind, key: effect.key)) }
@@ -147,7 +147,7 @@ final class EffectRunner: Sendable {
         }
     }
 
-    /// What a performer does, unless it takes too long.
+    /// Runs a performer with a time limit.
     private func withinTime(_ body: @escaping @Sendable () async throws -> String) async throws -> String {
         try await withThrowingTaskGroup(of: String.self) { group in
             group.addTask { try await body() }
@@ -181,10 +181,10 @@ final class EffectRunner: Sendable {
                 if answer.value { metrics.effect(effect.kind, .done) }
                 end(effect)
             case .failure(let error) where refusal.value == nil && error.retryAfterMilliseconds != nil:
-                // The engine couldn't, which says nothing of the effect; what its own rule refuses does.
+                // A failure of the engine says nothing about the effect; a refusal by its own rule does.
                 end(effect, after: settings.retryAfter)
             case .failure(let error):
-                // One that was taken has been counted already.
+                // Leasing has already counted the attempt.
                 let attempts = settings.performers[effect.kind] == nil ? effect.attempts + 1 : effect.attempts
                 fail(effect, attempts: attempts, Self.reason(of: error), of: kind)
             }
@@ -207,7 +207,8 @@ final class EffectRunner: Sendable {
         }
     }
 
-    /// What an operator is told: a code and a sentence. An error of another library may hold anything, so that only its type is told.
+    /// Returns an error's description for operators: a code and a sentence. An error of another library may contain anything, so only its
+    /// type is used.
     private static func reason(of error: any Error) -> String {
         switch error {
         case let error as RoostError: "\(error.code.rawValue): \(error.message)"
@@ -234,7 +235,7 @@ final class EffectRunner: Sendable {
     }
 }
 
-/// What a rule found, for whoever waits for its answer: the rule may run more than once, and the last time counts.
+/// A rule's result for the waiting caller: the rule may run more than once, and the last run counts.
 private final class Answer<Value: Sendable>: Sendable {
     private let held: Mutex<Value>
     init(_ value: Value) { held = Mutex(value) }

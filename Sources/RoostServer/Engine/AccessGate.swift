@@ -5,30 +5,31 @@ import Synchronization
 
 /// Keeps out callers whose user is deactivated or whose token is revoked, in the order of commits.
 ///
-/// It remembers only whose access has ever changed, as a number each; for these the database is asked, in the transaction of the operation. So an
-/// operation of anybody else costs a look into a set, which is empty on most servers.
+/// It remembers only the subjects whose access has ever changed, as a number each; for these it asks the database, in the operation's
+/// transaction. Operations of all others cost one lookup in a set, which is empty on most servers.
 ///
-/// - A subject is put into the set before the operation that changes its access runs, so that what follows in the same batch asks already.
-/// - With several writers each transaction also asks for the number of the newest change, and learns what other nodes have changed. One
-///   that writes holds a lock meanwhile that a change of access waits for: after that change commits, nothing else of the user does.
+/// - A subject is put into the set before the operation that changes its access runs, so that later operations of the same batch are
+///   already checked.
+/// - With several writers each transaction also reads the number of the newest change, and learns the changes of other nodes. A writing
+///   transaction holds a lock that a change of access waits for: once that change commits, no operation of the user commits any more.
 final class AccessGate: Sendable {
     fileprivate struct State {
         var revision: Int64
-        /// Subjects by their hash. A collision costs a question.
+        /// Users by their hash. A collision costs a query.
         var users: Set<Int> = []
         /// Tokens, and when each may be forgotten.
         var tokens: [Int: Timestamp] = [:]
         var tokensPrunedAbove: Int
-        /// The clock that revocations are written by.
+        /// The clock of revocations.
         let now: @Sendable () -> Timestamp
         let tokensKeptMin: Int
     }
 
     private let state: Mutex<State>
 
-    /// Learns of all changes so far.
+    /// Loads all changes so far.
     ///
-    /// - Parameter tokensKeptMin: how many revoked tokens there are before those that have ended are looked for.
+    /// - Parameter tokensKeptMin: How many revoked tokens are kept before expired ones are searched for.
     init(_ database: any Database, tokensKeptMin: Int = 1024) throws {
         state = Mutex(
             try database.read { transaction in
@@ -40,9 +41,9 @@ final class AccessGate: Sendable {
             })
     }
 
-    /// Begins a transaction: takes its lock if it writes, and learns what others have changed.
+    /// Begins a transaction: takes its lock if it writes, and learns the changes of other nodes.
     ///
-    /// - Returns: the changes that this server didn't know of, for the sockets that they concern.
+    /// - Returns: The changes that this server didn't know of, for the sockets that they concern.
     func begin(_ transaction: any Transaction, writing scope: Scope?) throws -> [AccessChange] {
         if let scope { expect(scope.access) }
         guard let lock = transaction.dialect.accessLock else { return [] }
@@ -71,15 +72,15 @@ final class AccessGate: Sendable {
         if isConcerned { try context.requireAccess() }
     }
 
-    /// Whether the database is asked about whoever has this token.
+    /// Returns whether the database is asked about this token.
     func isConcerned(token: String) -> Bool { state.withLock { $0.holds(.token(token)) } }
 
-    /// Operations of this server have changed somebody's access.
+    /// Records changes of access made by operations of this server.
     func learn(_ changes: [AccessChange]) {
         state.withLock { state in for change in changes { state.insert(change) } }
     }
 
-    /// Operations are about to change the access of these.
+    /// Adds the subjects whose access operations are about to change.
     private func expect(_ subjects: Set<AccessSubject>) {
         guard !subjects.isEmpty else { return }
         state.withLock { state in for subject in subjects { state.insert(subject, until: .forever) } }

@@ -2,7 +2,7 @@ import RoostAPI
 import RoostCore
 import RoostDatabase
 
-/// What became of an operation: its answer, and what it tells.
+/// The outcome of an operation: its answer, and its notices.
 struct JobOutcome: Sendable {
     let result: Result<[UInt8], RoostError>
     var notices: [Notice] = []
@@ -12,45 +12,45 @@ struct JobOutcome: Sendable {
     var refusal: RoostError? { if case .failure(let refusal) = result { refusal } else { nil } }
 }
 
-/// What every operation of an engine is run with, beside its transaction.
+/// What every operation of an engine runs with, besides its transaction.
 struct BatchSettings: Sendable {
     let access: AccessGate
     let presence: any Presence & Sendable
     var options = AppOptions()
-    /// What is held for all clients: while that is too much, what would add to it is refused. Nil where nothing is counted.
+    /// The bytes held for all clients: while there are too many, operations that would add to them are refused. Nil if nothing is counted.
     var memory: ByteLedger?
-    /// By which patience is measured: a clock that only goes forward.
+    /// The monotonic clock that patience is measured by.
     var clock: @Sendable () -> ContinuousClock.Instant = { .now }
 }
 
-/// What running a batch has its driver do.
+/// An action for the driver of a batch.
 enum BatchAction {
-    /// A transaction begins for these.
+    /// A transaction begins for these jobs.
     case began([Job])
-    /// Other nodes have changed somebody's access: the sockets of those who are shut out end.
+    /// Other nodes have changed a user's access: sockets that are shut out end.
     case accessChanged([AccessChange])
-    /// These are stored, in this order: now they are delivered, and answered.
+    /// These jobs are stored, in this order, and are now delivered and answered.
     case committed([(job: Job, outcome: JobOutcome)])
-    /// An operation that only reads has its answer.
+    /// A read-only operation has its answer.
     case answered(Job, JobOutcome)
-    /// These were refused without having run.
+    /// These jobs were refused without running.
     case refused([Job], RoostError)
-    /// The database failed, and these are refused.
+    /// The database failed, and these jobs are refused.
     case lost([Job], any Error, RoostError)
     /// An operation was refused because there is no room for its answer.
     case hadNoRoom(Job)
     /// A rule failed in a way that isn't a refusal.
     case failed(Job, any Error)
-    /// The lane has answered what it could: time for what it owes the database.
+    /// The lane has answered what it could: time for the database's maintenance.
     case maintain
-    /// Nobody knows what is on disk any more. The process ends.
+    /// The state of the disk is unknown. The process ends.
     case end(any Error)
 }
 
 extension Job {
     /// Runs the rule. Refusals become its outcome; a failure of the database is thrown on, since it concerns the whole batch.
     ///
-    /// - Parameter attempt: runs the rule in a transaction, of which nothing is left if it throws.
+    /// - Parameter attempt: Runs the rule in a transaction, and rolls it back if it throws.
     func outcome(
         ids: inout IDGenerator, now: Timestamp, _ settings: BatchSettings, _ perform: (BatchAction) -> Void,
         _ attempt: (_ rule: (any Transaction) throws -> [UInt8]) throws -> [UInt8]
@@ -80,7 +80,7 @@ extension Job {
         }
     }
 
-    /// Nothing is run for an operation that there is no room for.
+    /// Returns the refusal of an operation that there is no room for; it isn't run.
     fileprivate func refusedForRoom(_ perform: (BatchAction) -> Void) -> JobOutcome {
         perform(.hadNoRoom(self))
         return JobOutcome(result: .failure(.overloadedMemory))
@@ -89,16 +89,16 @@ extension Job {
 
 /// Operations that write, one after another in one transaction. A function without state.
 enum WriteBatch {
-    /// What somebody else's lock keeps out.
+    /// Operations blocked by another transaction's lock.
     enum Obstacle {
-        /// The beginning, by the lock of those who change somebody's access.
+        /// All of them, by the lock for changes of access.
         case access
-        /// The operations of a channel, or of a user, which need a row.
+        /// Those of a channel, or of a user, which need a locked row.
         case row(Job.Order)
     }
 
-    /// - Parameter ids: the lane's generator; nil when it has to be continued from the database, as after every failure.
-    /// - Returns: where a lock that somebody else holds stopped all of them; nil when they are answered.
+    /// - Parameter ids: The lane's generator; nil when it has to be continued from the database, as after every failure.
+    /// - Returns: The lock of another transaction that stopped them all; nil when they are answered.
     static func run(
         _ batch: [Job], in database: any Database, lane: Int, _ ids: inout IDGenerator?, _ settings: BatchSettings,
         _ perform: (BatchAction) -> Void
@@ -136,7 +136,7 @@ enum WriteBatch {
             ids = generator
             perform(.committed(Array(zip(batch, outcomes))))
         } catch let failure as DatabaseFailure where failure.kind == .damage && batch.count > 1 {
-            // One of them needs a damaged page. The others may not: each gets a transaction of its own.
+            // One of them needs a damaged page. The others may not need it: each gets a transaction of its own.
             ids = nil
             for job in batch {
                 let obstacle = run([job], in: database, lane: lane, &ids, settings, perform)
@@ -163,7 +163,7 @@ enum WriteBatch {
     }
 }
 
-/// Operations that only read, on one snapshot, each answered as it is read. A function without state.
+/// Read-only operations on one snapshot, each answered as it is read. A function without state.
 enum ReadBatch {
     static func run(
         _ batch: [Job], in database: any Database, _ settings: BatchSettings, _ perform: (BatchAction) -> Void
@@ -185,19 +185,19 @@ enum ReadBatch {
                 }
             }
         } catch let failure as DatabaseFailure where failure.kind == .damage && answered < batch.count {
-            // The snapshot is gone with the failure. The operations behind the one that met it get another.
+            // The failure ended the snapshot. The operations after the failed one get another.
             perform(.lost([batch[answered]], failure, .damaged))
             let rest = Array(batch.dropFirst(answered + 1))
             if !rest.isEmpty { run(rest, in: database, settings, perform) }
         } catch {
-            // What a rule throws is its own answer above: here the database failed, and may be back soon.
+            // Errors of a rule are answered above: here the database failed, and may be back soon.
             perform(.lost(Array(batch.dropFirst(answered)), error, .notRead))
         }
     }
 }
 
 extension Committed {
-    /// What an operation tells, and the way of its answer.
+    /// Combines an operation's notices with the destination of its answer.
     init(_ outcome: JobOutcome, of job: Job) {
         var notices = outcome.notices
         let answer: Answer
@@ -229,7 +229,7 @@ extension Result where Success == [UInt8], Failure == RoostError {
 }
 
 extension RoostError {
-    /// What a client is told of a failure that isn't its own: no detail of it.
+    /// The answer for a failure that isn't the client's own, without details.
     static let internalFailure = RoostError(.internalError, "The server failed to handle this. See its log.")
     fileprivate static let damaged = RoostError(
         .internalError, "What this needs is damaged on the server's disk. Its log says where.")
@@ -240,6 +240,6 @@ extension RoostError {
 }
 
 extension DatabaseFailure {
-    /// What an operation is refused for that waited for a lock as long as its lane is patient.
+    /// The refusal of an operation that waited for a lock for as long as its lane's patience.
     static let lockedTooLong = DatabaseFailure(message: "Somebody else held a lock for too long.", kind: .locked)
 }

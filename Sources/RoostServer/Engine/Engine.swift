@@ -6,25 +6,26 @@ import RoostCore
 import RoostDatabase
 import Synchronization
 
-/// Runs every operation: those that write in lanes, in batches, each batch in one durable transaction; those that only read beside them.
+/// Runs every operation. Writing operations run in lanes, in batches, each batch in one durable transaction; read-only operations run
+/// beside them.
 ///
-/// A database says how many lanes it has: SQLite one, PostgreSQL several. A lane is a thread. Operations with a channel in common go to one lane,
-/// so that a hot channel too is committed in batches. The way of a batch:
-/// 1. What waits is taken off the lane's queue, at most ``Configuration/batchSizeMax`` operations.
-/// 2. One transaction begins; it locks the streams that the operations may move, where there are other writers.
-/// 3. Each operation runs in its place, and one that is refused leaves nothing behind.
+/// SQLite has one lane, PostgreSQL several. A lane is a thread. Operations with a channel in common go to one lane, so that a hot channel
+/// is committed in batches too. The way of a batch:
+/// 1. The lane takes waiting operations off its queue, at most ``Configuration/batchSizeMax``.
+/// 2. One transaction begins. If there are other writers, it locks the streams that the operations may move.
+/// 3. Each operation runs in order. A refused one leaves nothing behind.
 /// 4. The transaction commits, which includes the fsync.
-/// 5. Only then is delivered what each operation tells, in their order: its events, then its reply.
+/// 5. Only then each operation's events and reply are delivered, in the order of the operations.
 ///
-/// While a commit waits for the disk the queue fills, so that a batch is as large as the disk is slow. A queue that is full is a refusal
-/// (`overloaded`), never a wait without end.
+/// While a commit waits for the disk the queue fills, so that a batch is as large as the disk is slow. A full queue refuses operations
+/// (`overloaded`) and never lets them wait indefinitely.
 final class Engine: Sendable {
     struct Configuration: Sendable {
-        /// Operations that may wait; one more is refused.
+        /// The most operations that may wait; any more are refused.
         var queueSizeMax = 20_000
         /// Operations in one transaction.
         var batchSizeMax = 512
-        /// How long an operation waits for a lock that somebody else holds, before it is refused.
+        /// How long an operation waits for another transaction's lock before it is refused.
         var lockPatience = Duration.seconds(10)
     }
 
@@ -41,14 +42,14 @@ final class Engine: Sendable {
     private let metrics: ServerMetrics
     private let security: SecurityLog
     private let losses = LogPace()
-    /// Operations that wait for one of the same connection and channel, before which presence is brought together.
+    /// Operations queued behind one of the same connection and channel that waits for presence.
     private let waitingTurns = Mutex<[Job.Turn: [Job]]>([:])
 
     /// Starts the threads.
     ///
     /// - Parameters:
-    ///   - delivery: what brings out what was committed: the hub itself where this server is alone.
-    ///   - options: what every rule is told of the app.
+    ///   - delivery: Delivers the commits; the hub itself if this server is alone.
+    ///   - options: The app's options, for every rule.
     init(
         database: any Database, hub: Hub, delivery: (any Delivery)? = nil, options: AppOptions = .init(),
         configuration: Configuration = .init(), metrics: ServerMetrics = .init(), security: SecurityLog? = nil,
@@ -82,10 +83,10 @@ final class Engine: Sendable {
         if database.laneCount > 1 || delivery != nil { threads.start("roost-access") { [self] in watchAccess() } }
     }
 
-    /// Operations that wait: those that may write, over all lanes, and those that only read.
+    /// Waiting operations: those that may write, over all lanes, and read-only ones.
     var queueLengths: (writes: Int, reads: Int) { (lanes.reduce(0) { $0 + $1.length }, reads.length) }
 
-    /// Where others write too, every transaction learns whom they have shut out. A server that has nothing to do looks for it.
+    /// Every transaction learns whose access other nodes have ended. An idle server looks for that regularly.
     private func watchAccess() {
         while stopping.wait(timeout: .now() + Self.accessPause) == .timedOut {
             try? submit(read: Job(caller: .server, run: { _ in [] }, destination: .waiting { _ in }))
@@ -111,7 +112,7 @@ final class Engine: Sendable {
         prepareAndQueue(job)
     }
 
-    /// Queues an operation that only reads. Throws as ``submit(write:)`` does.
+    /// Queues a read-only operation. Throws as ``submit(write:)`` does.
     func submit(read job: Job) throws(RoostError) {
         guard let channel = job.presenceChannel else { return try append(job, to: reads) }
         prepare(names(of: channel)) { [self] in
@@ -136,8 +137,7 @@ final class Engine: Sendable {
         }
     }
 
-    /// Queues an operation that writes once presence is brought together, and then those of the same connection and channel that came
-    /// meanwhile.
+    /// Queues a writing operation once presence is collected, and then those of the same connection and channel that came meanwhile.
     private func prepareAndQueue(_ job: Job) {
         guard let channel = job.presenceChannel else { return queue(job) }
         prepare(names(of: channel)) { [self] in
@@ -160,7 +160,7 @@ final class Engine: Sendable {
         }
     }
 
-    /// Queues an operation whose caller is told of a refusal by the answer.
+    /// Queues an operation whose caller gets a refusal as the answer.
     private func queue(_ job: Job) {
         do throws(RoostError) {
             try append(job, to: lanes[job.lane(of: lanes.count)])
@@ -169,19 +169,19 @@ final class Engine: Sendable {
         }
     }
 
-    /// Which of the names that a channel may have is its own is known when the rule has run.
+    /// Returns the names that a channel may have. Only the rule knows which of them is its own.
     private func names(of channel: ChannelID) -> [ChannelID] { Scope.channel(channel).channels.sorted() }
 
-    /// Brings together who is present in some channels, one after another.
+    /// Collects the presence of channels, one after another.
     private func prepare(_ channels: [ChannelID], then run: @escaping @Sendable () -> Void) {
         guard let channel = channels.first else { return run() }
         delivery.preparePresence(of: channel) { [self] in prepare(Array(channels.dropFirst()), then: run) }
     }
 
-    /// Finishes what waits, then ends the threads. Blocks.
+    /// Finishes the waiting operations, then ends the threads. Blocks.
     ///
-    /// - Parameter atMost: how long. What a database holds up longer than that was not acknowledged.
-    /// - Returns: whether all was finished.
+    /// - Parameter atMost: The time limit. Operations that the database holds up for longer weren't acknowledged.
+    /// - Returns: Whether everything was finished.
     @discardableResult
     func stop(atMost: Duration = .seconds(60)) -> Bool {
         stopping.signal()
@@ -226,10 +226,10 @@ final class Engine: Sendable {
         }
     }
 
-    /// What writing and reading have in common.
+    /// Performs an action of a batch, for writing and reading alike.
     private func perform(_ action: BatchAction) {
         switch action {
-        // Other nodes have shut somebody out.
+        // Other nodes have ended a user's access.
         case .accessChanged(let changes): hub.deliver([.change(.accessChanged(changes))])
         case .hadNoRoom(let job):
             metrics.overloaded(.server)
@@ -245,7 +245,7 @@ final class Engine: Sendable {
         publish(jobs.map { ($0, JobOutcome(result: .failure(refusal))) })
     }
 
-    /// What the lane owes the database between two batches, after what was committed is answered.
+    /// Maintains the database between two batches, after the commits are answered.
     private func maintain(lane: Int) {
         do {
             guard let done = try database.maintain(lane: lane) else { return }
@@ -259,10 +259,11 @@ final class Engine: Sendable {
         }
     }
 
-    /// Pages of the log past which its growth is told: 64 MB.
+    /// Pages of the log above which its growth is logged: 64 MB.
     private static let logFramesMax = 16_000
 
-    /// Nobody knows what is on disk after a failed fsync. Nothing that isn't on disk was acknowledged; a new process reads what is there.
+    /// Ends the process: after a failed fsync the state of the disk is unknown. Nothing that isn't on disk was acknowledged; a new process
+    /// reads what is there.
     private func end(_ error: any Error) -> Never {
         logger.critical(
             "The disk failed. The server ends now, so that nothing is acknowledged that isn't stored.",
@@ -270,7 +271,7 @@ final class Engine: Sendable {
         exit(74)
     }
 
-    /// Tells of a failure of the database, now and then.
+    /// Logs a failure of the database, at a limited rate.
     private func note(_ error: any Error, _ what: Logger.Message) {
         let isDamage = (error as? DatabaseFailure)?.kind == .damage
         if isDamage { metrics.damaged() }

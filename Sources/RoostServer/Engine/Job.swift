@@ -3,20 +3,21 @@ import RoostCore
 
 /// One operation on its way through the engine.
 struct Job: Sendable {
-    /// The name under which it is counted.
+    /// The name that it is counted by.
     var operation = OperationName.none
-    /// When it was put into its queue, on a clock that only goes forward.
+    /// When it was put into its queue, on a monotonic clock.
     var queuedAt: UInt64 = 0
     let caller: Caller
     /// The streams that it may move.
     var scope = Scope()
-    /// The channel whose connected users its answer tells of.
+    /// The channel whose presence its answer contains.
     var presenceChannel: ChannelID?
     /// The rule. It returns the payload to answer with, encoded: for a socket the whole reply, for HTTP the body.
     let run: @Sendable (inout Context) throws -> [UInt8]
     let destination: Destination
 
-    /// The lane that runs it: one for all in the same channel, by whatever name they call it, or else with the same first user.
+    /// Returns the lane that runs it: the same for all operations of a channel, whichever of its names they use, or else of the same first
+    /// user.
     func lane(of count: Int) -> Int {
         guard count > 1 else { return 0 }
         var hasher = Hasher()
@@ -24,7 +25,7 @@ struct Job: Sendable {
         return Int(UInt(bitPattern: hasher.finalize()) % UInt(count))
     }
 
-    /// What it is put in order by: its channel, or else its first user.
+    /// What it is ordered by: its channel, or else its first user.
     var order: Order {
         if let channel = scope.orderingChannel { .channel(channel) } else { .user(scope.users.min()) }
     }
@@ -34,8 +35,8 @@ struct Job: Sendable {
         case user(UserID?)
     }
 
-    /// A connection's operations in one channel, which run in the order in which they came. Nil for what comes over HTTP, one after
-    /// another by itself.
+    /// A connection's operations in one channel, which run in the order of arrival. Nil for operations over HTTP, which a client orders
+    /// itself.
     struct Turn: Hashable, Sendable {
         let connection: ConnectionID
         let channel: ChannelID
@@ -50,9 +51,9 @@ struct Job: Sendable {
     enum Destination: Sendable {
         /// To a socket, after the events that the operation made.
         case socket(SocketID, call: Int64)
-        /// To a socket that connects: the welcome, before every event that comes after it in the order of commits.
+        /// To a connecting socket: the welcome, before every event that follows in the order of commits.
         case welcome(SocketID, refused: @Sendable (RoostError) -> Void)
-        /// To whoever waits.
+        /// To a waiting caller.
         case waiting(@Sendable (Result<[UInt8], RoostError>) -> Void)
     }
 }

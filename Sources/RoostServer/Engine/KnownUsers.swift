@@ -1,7 +1,7 @@
 import RoostAPI
 import Synchronization
 
-/// The users of whom it is known that they exist, so that not every request asks the database. Bounded: when it is full it starts anew.
+/// Users known to exist, so that not every request asks the database. Bounded: emptied when it is full.
 final class KnownUsers: Sendable {
     private static let sizeMax = 100_000
     private let users = Mutex<Set<UserID>>([])

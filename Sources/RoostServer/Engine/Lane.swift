@@ -2,8 +2,8 @@ import RoostAPI
 import RoostCore
 import RoostDatabase
 
-/// The batch loop of one lane: what came off its queue, and what is set aside because somebody else holds a lock. A value without threads, queues
-/// and sockets; its one way to the outside is the database that it is given.
+/// The batch loop of one lane: the operations off its queue, and those set aside because of another transaction's lock. A value without
+/// threads, queues and sockets; its only way to the outside is the database that it is given.
 ///
 /// The engine has one on each lane's thread, and simulations drive the same one.
 struct Lane {
@@ -13,14 +13,14 @@ struct Lane {
     private var aside: SetAside
 
     /// - Parameters:
-    ///   - patience: how long an operation waits for a lock before it is refused.
-    ///   - setAsideMax: how many may wait for locks.
+    ///   - patience: How long an operation waits for a lock before it is refused.
+    ///   - setAsideMax: The most operations that may wait for locks.
     init(number: Int, patience: Duration, setAsideMax: Int) {
         self.number = number
         aside = SetAside(patience: patience, countMax: setAsideMax)
     }
 
-    /// Whether operations are set aside, which are to be tried again soon: then ``run(_:in:_:_:)`` is called without new ones too.
+    /// Whether operations are set aside, to be retried soon: then ``run(_:in:_:_:)`` is called without new ones too.
     var isWaiting: Bool { !aside.isEmpty }
 
     /// Runs the operations of a batch, and then those set aside whose turn it is.
@@ -53,7 +53,7 @@ struct Lane {
         if !jobs.isEmpty { WriteBatch.lose(jobs, DatabaseFailure.lockedTooLong, perform) }
     }
 
-    /// Writes those operations of a batch that no lock of others keeps out. Returns the rest.
+    /// Writes the operations of a batch that no other transaction's lock blocks. Returns the rest.
     private mutating func writeUnlocked(
         _ batch: [Job], in database: any Database, _ settings: BatchSettings, _ perform: (BatchAction) -> Void
     ) -> [Job] {
@@ -65,12 +65,12 @@ struct Lane {
             var orders: Set<Job.Order>
             switch obstacle {
             case .access:
-                // Those that change somebody's access wait for all that write; without them the others needn't wait. Where none does, all wait
-                // for a change that another node makes.
+                // Changes of access wait for all writers; without them the others needn't wait. If the batch has none, all wait for another
+                // node's change.
                 orders = Set(remaining.lazy.filter { !$0.scope.access.isEmpty }.map(\.order))
                 if orders.isEmpty { orders = Set(remaining.map(\.order)) }
             case .row(let failed):
-                // One or several channels: those whose head is held, or else the one whose rule came to a held row.
+                // One or several channels: those whose head is locked, or else the one whose rule reached a locked row.
                 orders = [failed]
                 if remaining.contains(where: { $0.order != failed }), let occupied = occupied(remaining, in: database) {
                     let held = Set(remaining.lazy.filter { $0.scope.intersects(occupied) }.map(\.order))
@@ -83,7 +83,7 @@ struct Lane {
         return locked
     }
 
-    /// Which of the streams of a batch somebody else has locked.
+    /// Returns the streams of a batch that other transactions have locked.
     private func occupied(_ batch: [Job], in database: any Database) -> Scope? {
         var scope = Scope()
         for job in batch { scope.formUnion(job.scope) }

@@ -1,10 +1,10 @@
 import RoostAPI
 import RoostCore
 
-/// Operations of a lane that need a row which somebody else holds: an administrator's open transaction, say, or a node that stands still.
+/// Operations of a lane that need a row locked by another transaction: an administrator's, say, or one of a node that hangs.
 ///
-/// What is in the same channel follows them, so that their order stays. They are tried again now and then, one channel at a time, and refused
-/// in the end. A value without I/O.
+/// Later operations of the same channel queue behind them, which keeps their order. They are retried at intervals, one channel at a time,
+/// and refused in the end. A value without I/O.
 struct SetAside {
     private struct Group {
         var jobs: [Job]
@@ -16,12 +16,12 @@ struct SetAside {
     private let patience: Duration
     private let countMax: Int
 
-    /// A channel is tried again after this time, and each attempt may take as long as a lane waits for a lock.
+    /// A channel is retried after this time, and each attempt may take as long as a lane waits for a lock.
     static let pause = Duration.milliseconds(250)
 
     /// - Parameters:
-    ///   - patience: after which an operation is refused.
-    ///   - countMax: how many may be set aside.
+    ///   - patience: The time after which an operation is refused.
+    ///   - countMax: The most operations that may be set aside.
     init(patience: Duration, countMax: Int) {
         self.patience = patience
         self.countMax = countMax
@@ -29,7 +29,7 @@ struct SetAside {
 
     var isEmpty: Bool { groups.isEmpty }
 
-    /// Takes those of a batch that have to follow what is set aside. Returns the others, and those for which there is no room.
+    /// Takes the operations of a batch that have to follow others set aside. Returns the rest, and those without room.
     mutating func takeFollowers(of batch: [Job]) -> (others: [Job], refused: [Job]) {
         guard !isEmpty else { return (batch, []) }
         var (others, refused): ([Job], [Job]) = ([], [])
@@ -53,7 +53,7 @@ struct SetAside {
         for job in jobs.reversed() { groups[job.order]?.jobs.insert(job, at: 0) }
     }
 
-    /// The channel whose turn it is to be tried again.
+    /// Takes the operations of the channel to retry next.
     mutating func takeNext(at now: ContinuousClock.Instant) -> (jobs: [Job], since: ContinuousClock.Instant)? {
         guard let (order, group) = groups.min(by: { $0.value.triedAt < $1.value.triedAt }), now - group.triedAt >= Self.pause else {
             return nil
@@ -65,7 +65,7 @@ struct SetAside {
 
     func isPatient(since: ContinuousClock.Instant, at now: ContinuousClock.Instant) -> Bool { now - since < patience }
 
-    /// All of them, when the lane ends.
+    /// Takes all operations, when the lane ends.
     mutating func takeAll() -> [Job] {
         defer {
             groups = [:]

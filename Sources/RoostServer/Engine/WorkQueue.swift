@@ -2,7 +2,7 @@ import Dispatch
 import RoostAPI
 import Synchronization
 
-/// What waits for one kind of thread: bounded, taken off in batches.
+/// The queue of one kind of thread: bounded, taken in batches.
 final class WorkQueue: Sendable {
     private struct State {
         var jobs: [Job] = []
@@ -24,7 +24,7 @@ final class WorkQueue: Sendable {
             if state.jobs.count >= sizeMax {
                 return RoostError(.overloaded, "The server is overloaded.", retryAfterMilliseconds: 500)
             }
-            // Whoever takes a batch leaves word when there is more, so only the first needs to wake somebody.
+            // A thread that takes a batch signals again if jobs remain, so only the first job needs to signal.
             if state.jobs.isEmpty { available.signal() }
             state.jobs.append(job)
             state.jobs[state.jobs.count - 1].queuedAt = DispatchTime.now().uptimeNanoseconds
@@ -33,7 +33,7 @@ final class WorkQueue: Sendable {
         if let refusal { throw refusal }
     }
 
-    /// Waits for work, or until there has been none for so long. Nil when the queue is closed and empty.
+    /// Waits for work, at most for the given time. Nil when the queue is closed and empty.
     func next(within time: DispatchTimeInterval? = nil) -> [Job]? {
         while true {
             if let time {

@@ -9,7 +9,7 @@ enum ClientMessage {
     case call(Int64, any Handled)
     /// A call that can be answered, though not carried out.
     case refused(Int64, RoostError)
-    /// Nothing that could be answered.
+    /// A message that can't be answered.
     case malformed(RoostError)
 
     init(_ message: ByteBuffer) {
@@ -23,7 +23,7 @@ enum ClientMessage {
         }
     }
 
-    /// The same frame once it is known what in it can't be kept: of two numbers of a call, say, nobody knows which one is meant.
+    /// Returns the refusal of a frame that can't be kept exactly: of two numbers for one call, say, it is unclear which one is meant.
     private func refused(for problem: JSONScan.Problem) -> ClientMessage {
         let path = problem.path
         let error = problem.error(at: path.count > 1 && path.first == "with" ? Array(path.dropFirst()) : path)
@@ -66,7 +66,7 @@ enum ClientMessage {
 }
 
 extension String {
-    /// How many letters must be put in, taken out or changed to turn one word into another: for suggestions.
+    /// Returns the number of letters to insert, remove or change to turn one word into another: for suggestions.
     package func editDistance(to other: String) -> Int {
         let word = Array(other.prefix(64).utf8)
         var row = Array(0...word.count)

@@ -7,7 +7,7 @@ extension WebSocketOpcode {
 }
 
 extension CloseCode {
-    /// What a socket is closed with whose token or user is refused; nil for other refusals.
+    /// The close code for a refused token or user; nil for other refusals.
     init?(refusing error: RoostError) {
         switch error.code {
         case .unauthenticated: self = .unauthenticated

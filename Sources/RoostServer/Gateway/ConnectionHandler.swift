@@ -2,20 +2,20 @@ import NIOCore
 import NIOHTTP1
 import RoostAPI
 
-/// Where an HTTP connection is between its requests and its answers, and what a server that stops makes of that.
+/// The state of an HTTP connection between its requests and answers, and what shutdown does to it.
 ///
 /// A state machine without I/O.
 struct ConnectionState: Equatable {
-    /// Requests that began to arrive and aren't answered wholly.
+    /// Requests that began to arrive and aren't fully answered.
     private(set) var underWay = 0
-    /// Whether any request has come. Of a new connection the first may be on its way: it is answered while the server stops, too.
+    /// Whether any request has come. A new connection's first request may be on its way: it is answered during shutdown too.
     private var isUsed = false
-    /// Whether no request is taken after those that are under way.
+    /// Whether the requests under way are the last.
     private(set) var isEnding: Bool
     /// Whether the last answer was written to its end.
     private(set) var isOver = false
 
-    /// - Parameter isEnding: whether the connection is for one request from the beginning.
+    /// - Parameter isEnding: Whether the connection is for one request from the beginning.
     init(isEnding: Bool = false) { self.isEnding = isEnding }
 
     mutating func requestBegan() {
@@ -23,29 +23,29 @@ struct ConnectionState: Equatable {
         underWay += 1
     }
 
-    /// - Returns: whether the answer must say that the connection ends.
+    /// - Returns: Whether the answer must say that the connection ends.
     func answerBegan() -> Bool { isEnding }
 
-    /// - Returns: whether the connection is closed once this is written.
+    /// - Returns: Whether the connection is closed once this is written.
     @discardableResult mutating func answerEnded() -> Bool {
         underWay = max(0, underWay - 1)
         isOver = isEnding
         return isOver
     }
 
-    /// The server stops.
+    /// The server is shutting down.
     ///
-    /// - Returns: whether the connection is to be closed at once, since it waits for another request.
+    /// - Returns: Whether the connection is to be closed at once, since it waits for another request.
     mutating func drain() -> Bool {
         isEnding = true
         return isUsed && underWay == 0
     }
 }
 
-/// Ends an HTTP connection in good order when the server stops, and refuses what a connection at a limit may not ask.
+/// Ends an HTTP connection in good order during shutdown, and refuses requests that a connection at a limit may not make.
 ///
 /// A request that is under way is answered, with `Connection: close`. Only health checks are answered on a connection of the reserve. No
-/// socket begins while the server stops, or for an address that has as many connections as it may.
+/// socket begins during shutdown, or for an address that is at its limit of connections.
 final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
     typealias InboundIn = HTTPServerRequestPart
     typealias InboundOut = HTTPServerRequestPart
@@ -59,12 +59,12 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
     private var isRefused = false
     private var upgrade = Upgrade.none
 
-    /// What comes behind the end of a request that becomes a socket is bytes.
+    /// Data after the end of an upgrade request is raw bytes.
     private enum Upgrade { case none, began, ended }
 
     init(ticket: ConnectionTicket) {
         self.ticket = ticket
-        // One that comes while the server stops is answered once.
+        // A connection that comes during shutdown is answered once.
         state = ConnectionState(isEnding: ticket.isReserve || ticket.connections.isDraining)
     }
 
@@ -74,7 +74,7 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
         switch unwrapInboundIn(data) {
         case .head(let head):
             state.requestBegan()
-            // The rules on heads leave the wish only to a request that is valid.
+            // The rules on heads leave this header only on valid requests.
             if head.headers.contains(name: "upgrade") { upgrade = .began }
             if let refusal = refusal(of: head) { return refuse(refusal, context) }
         case .body: break

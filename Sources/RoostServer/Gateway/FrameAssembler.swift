@@ -4,9 +4,9 @@ import RoostAPI
 
 /// Puts the fragments of a client's messages together, and refuses what a client must not send (RFC 6455 §5).
 ///
-/// A pure state machine: it makes no I/O, and is told of one frame at a time.
+/// A pure state machine without I/O, which takes one frame at a time.
 struct FrameAssembler {
-    /// What a frame amounts to.
+    /// The result of a frame.
     enum Outcome: Equatable {
         /// A whole text message.
         case message(ByteBuffer)
@@ -29,7 +29,7 @@ struct FrameAssembler {
     /// Bytes of the message that isn't whole yet.
     var waitingBytes: Int { fragments?.readableBytes ?? 0 }
 
-    /// - Parameter sizeBytesMax: what a message may be.
+    /// - Parameter sizeBytesMax: The largest message.
     mutating func receive(_ frame: ClientFrame, sizeBytesMax: Int = Limits.messageSizeBytes) -> Outcome {
         guard frame.isMasked else { return .violation(.protocolError, "a client's frames must be masked") }
         guard !frame.hasReservedBits else { return .violation(.protocolError, "no extension was agreed on") }

@@ -13,16 +13,16 @@ struct ClientFrame: Equatable {
     var payload: ByteBuffer
 }
 
-/// Finds the frames in what a client sends (RFC 6455 §5.2), one when it is asked for one: what isn't asked for waits as bytes.
+/// Finds the frames in what a client sends (RFC 6455 §5.2), one per call: the rest waits as bytes.
 ///
-/// A pure state machine. The length of a frame is checked when its head is there, before the rest is waited for.
+/// A pure state machine. The length of a frame is checked as soon as its head has arrived.
 struct FrameReader {
     /// A frame that is longer than it may be.
     struct TooLong: Error, Equatable {}
 
-    /// Received, and not yet part of a frame that was asked for.
+    /// Bytes received that aren't part of a returned frame.
     private var received = ByteBuffer()
-    /// Whether they stand in a buffer of their own.
+    /// Whether they are in a buffer of their own.
     private var isSettled = false
 
     /// Bytes that wait.
@@ -41,7 +41,7 @@ struct FrameReader {
 
     /// The next frame; nil while it isn't whole.
     ///
-    /// - Parameter sizeBytesMax: what a payload may be.
+    /// - Parameter sizeBytesMax: The largest payload.
     mutating func next(sizeBytesMax: Int) throws(TooLong) -> ClientFrame? {
         var rest = received
         guard let first = rest.readInteger(as: UInt8.self), let second = rest.readInteger(as: UInt8.self) else { return nil }
@@ -70,7 +70,7 @@ struct FrameReader {
             hasReservedBits: first & 0x70 != 0, isMasked: mask != nil, payload: payload)
     }
 
-    /// Keeps what waits in a buffer of its own, so that the larger one that the socket was read into can go.
+    /// Moves waiting bytes into a buffer of their own, so that the larger one that the socket was read into can be freed.
     mutating func settle() {
         if received.readableBytes == 0 {
             received = ByteBuffer()

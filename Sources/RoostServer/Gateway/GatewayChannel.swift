@@ -13,7 +13,7 @@ import RoostAPI
 /// HTTP and WebSocket on one port: a connection begins as HTTP/1.1 and becomes a socket when it asks for one at ``socketPath``.
 struct GatewayChannel: ServerChildChannel, HTTPChannelHandler {
     static let socketPath = "/v1/socket"
-    /// Bytes that one read takes from a connection at most.
+    /// The most bytes that one read takes from a connection.
     static let readSizeBytes = 8192
 
     /// Limits on a connection before it is a socket (RELIABILITY: header floods, slow requests).
@@ -29,7 +29,7 @@ struct GatewayChannel: ServerChildChannel, HTTPChannelHandler {
         var reserveTimeout = TimeAmount.seconds(2)
         /// Bytes that may wait for a client before it counts as not reading.
         var waitingBytesMax = 16 << 10
-        /// How long an answer may be left unread while the server holds half as much as it may.
+        /// How long an answer may be left unread while the server's memory budget is half used.
         var unreadTimeoutUnderPressure = TimeAmount.seconds(1)
     }
 

@@ -2,12 +2,12 @@ import NIOCore
 import RoostAPI
 import RoostCore
 
-/// What every socket is told of the server it reached.
+/// What every socket learns about the server it reached.
 struct Greeting: Sendable {
     let epoch: String
     let version: String
     let pingInterval: TimeAmount
-    /// Over how long sockets are sent away when the server stops.
+    /// The window over which sockets are closed during shutdown.
     let drainWindow: TimeAmount
 
     func welcome(_ caller: Caller, _ connection: ConnectionID, expiresAt: Timestamp, now: Timestamp) -> WelcomeFrame {

@@ -3,9 +3,10 @@ import NIOHTTP1
 
 /// The handlers between a connection's bytes and what serves HTTP or becomes a socket.
 enum HTTPPipeline {
-    /// Adds them, outermost first: the count of what is unread, the deadline, NIO's encoder and decoder, the rules on heads, the connection's limits, NIO's upgrade handler.
+    /// Adds them, outermost first: the count of unread bytes, the deadline, NIO's encoder and decoder, the rules on heads, the connection's
+    /// limits, NIO's upgrade handler.
     ///
-    /// - Parameter ticket: the connection among the others; nil where there are none.
+    /// - Parameter ticket: The connection's ticket; nil if connections aren't counted.
     static func install<Result: Sendable>(
         on channel: any NIOCore.Channel, limits: GatewayChannel.Configuration, metrics: ServerMetrics,
         ticket: ConnectionTicket? = nil,
@@ -18,7 +19,7 @@ enum HTTPPipeline {
         pipeline.decoderConfiguration.maxHeaderFieldCount = limits.headerCountMax
         pipeline.decoderConfiguration.maxHeaderFieldSize = limits.headerFieldSizeBytesMax
         pipeline.decoderConfiguration.maxHeaderListSize = limits.headerListSizeBytesMax
-        // The deadline stands in front: it sees bytes as they come, whatever they turn out to be.
+        // The deadline comes first: it sees bytes as they arrive, before they are decoded.
         let isReserve = ticket?.isReserve == true
         let front = RequestDeadlineHandler(
             requestTimeout: isReserve ? limits.reserveTimeout : limits.requestTimeout,
@@ -36,7 +37,7 @@ enum HTTPPipeline {
         return result
     }
 
-    /// Takes the handlers away that know HTTP, once the connection is a socket. NIO has removed its own.
+    /// Removes the HTTP handlers once the connection is a socket. NIO has removed its own.
     static func uninstall(from channel: any NIOCore.Channel) throws {
         let operations = channel.pipeline.syncOperations
         for handler in try [
@@ -45,7 +46,7 @@ enum HTTPPipeline {
         ] {
             operations.removeHandler(handler, promise: nil)
         }
-        // A connection by itself, as tests have it, is without these.
+        // A connection on its own, as in tests, has none of these.
         if let handler = try? operations.handler(type: ConnectionHandler.self) { operations.removeHandler(handler, promise: nil) }
         if let handler = try? operations.handler(type: UnreadAnswerHandler.self) { operations.removeHandler(handler, promise: nil) }
     }

@@ -2,9 +2,9 @@ import NIOCore
 
 /// The events that reach a connection before its welcome, which comes first.
 ///
-/// On one node there are none: the welcome stands in its place in the order of commits. In a cluster it waits for the slowest of the streams.
-/// When too much comes meanwhile all of it is let go: a client resumes after its welcome from the positions that it holds, and is told all
-/// that was committed before. So no stream has a hole, and nobody is closed because their channel is busy.
+/// On one node there are none: the welcome comes in its place in the order of commits. In a cluster it waits for the slowest of the
+/// streams. If too many events come meanwhile, all are dropped: after its welcome a client resumes from its positions, and gets everything
+/// committed before. So no stream has a hole, and no socket is closed because a channel is busy.
 struct HeldEvents {
     static let sizeBytesMax = 1 << 20
 

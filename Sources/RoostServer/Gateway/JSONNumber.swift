@@ -1,7 +1,7 @@
-/// A number as JSON writes it, and whether what is kept of it is what was written.
+/// A number as JSON writes it, and whether its stored form is exact.
 ///
-/// A whole number is kept as 64 bits, any other as the double nearest to it. A fraction may lose what lies beyond its 17th digit nowhere, since
-/// it must not have more; a whole number must not lose anything.
+/// A whole number is kept as 64 bits, any other as the double nearest to it. A fraction must not have more than 17 digits, so none are
+/// lost; a whole number must not lose anything.
 struct JSONNumber {
     /// The place behind the number.
     let end: Int
@@ -44,7 +44,7 @@ struct JSONNumber {
     var isExact: Bool {
         if isWhole { return text.utf8.count <= 18 || Int64(text) != nil }
         let written = Self.significand(text)
-        // Nothing is lost of so few digits, in the range of doubles.
+        // So few digits are kept exactly, in the range of doubles.
         guard let value = Double(text), value.isFinite, value != 0 || written.isEmpty else { return false }
         if written.count <= 15 { return true }
         return written == Self.significand("\(value)") || written.count <= 17 && value.magnitude < 9_007_199_254_740_992

@@ -1,15 +1,15 @@
 import Foundation
 import RoostAPI
 
-/// One look at a client's JSON before it is read: whether it is JSON to the letter (RFC 8259), whether reading it costs too much, whether an
+/// Checks a client's JSON before it is decoded: whether it is strictly JSON (RFC 8259), whether decoding it costs too much, whether an
 /// object has a key twice, and whether each number can be kept as it is written.
 ///
 /// Foundation reads about a value a microsecond, and free JSON several times slower, since each value is tried as one type after another. A
-/// megabyte of `[[],[],…` would hold an event loop for seconds. It takes commas before brackets, byte-order marks and other encodings. And of a
-/// key that stands twice it silently drops one value, and of a long number its last digits, while nothing here is accepted and then dropped.
-/// That the text is UTF-8 is checked elsewhere.
+/// megabyte of `[[],[],…` would hold an event loop for seconds. It accepts commas before brackets, byte-order marks and other encodings.
+/// And it silently drops one value of a duplicate key, and the last digits of a long number, while nothing here is accepted and then
+/// dropped. That the text is UTF-8 is checked elsewhere.
 struct JSONScan {
-    /// Something that is JSON and can't be kept as it is.
+    /// Valid JSON that can't be kept as it is.
     struct Problem: Equatable {
         enum Kind: Equatable {
             case duplicateKey
@@ -20,7 +20,7 @@ struct JSONScan {
         /// The keys that lead to it.
         let path: [String]
 
-        /// - Parameter path: the keys that lead to it from the object that the client knows.
+        /// - Parameter path: The keys that lead to it from the object that the client knows.
         func error(at path: [String]) -> RoostError {
             let reason =
                 switch kind {
@@ -33,12 +33,12 @@ struct JSONScan {
         }
     }
 
-    /// The keys that lead to the first one that stands twice in its object; nil when there is none.
+    /// The keys that lead to the first duplicate in its object; nil if there is none.
     private(set) var duplicate: [String]?
     /// The keys that lead to the first number that can't be kept exactly.
     private var inexact: [String]?
 
-    /// What can't be kept as it is; nil when all can.
+    /// The first problem; nil if everything can be kept as it is.
     var problem: Problem? {
         if let duplicate { return Problem(kind: .duplicateKey, path: duplicate) }
         return inexact.map { Problem(kind: .inexactNumber, path: $0) }
@@ -51,7 +51,7 @@ struct JSONScan {
     /// The keys of the open objects, in their order.
     private var keys: [Key] = []
 
-    /// What may stand next.
+    /// What may come next.
     private enum Expected {
         case value
         /// Behind the bracket that begins an array.
@@ -83,7 +83,7 @@ struct JSONScan {
 
     /// Keys of an object that are compared one by one.
     private static let comparedKeysMax = 16
-    /// Characters of a key that are told.
+    /// The most characters of a key that are shown.
     private static let toldCharactersMax = 64
 
     /// - Throws: `invalid_argument` when the text isn't JSON, `limit_exceeded` when it has more than `Limits.jsonValues` values.
@@ -168,7 +168,7 @@ struct JSONScan {
         return number.end
     }
 
-    /// - Returns: the place behind the string's last quote.
+    /// - Returns: The place behind the string's last quote.
     private mutating func readString(from start: Int) throws(RoostError) -> Int {
         let isKey = expected == .key || expected == .keyOrEnd
         if !isKey { try beginValue(at: start) }
@@ -195,7 +195,7 @@ struct JSONScan {
         return index + 1
     }
 
-    /// - Returns: the place behind the escape.
+    /// - Returns: The place behind the escape.
     private func readEscape(from start: Int) throws(RoostError) -> Int {
         guard start + 1 < bytes.count else { throw malformed(at: start, "an escape without an end") }
         guard bytes[start + 1] == UInt8(ascii: "u") else {
@@ -204,7 +204,7 @@ struct JSONScan {
         }
         let unit = try readUnit(from: start)
         guard (0xd800...0xdfff).contains(unit) else { return start + 6 }
-        // Half a character is none. The other half has to follow at once.
+        // A high surrogate is half a character. The other half has to follow at once.
         guard unit < 0xdc00, (0xdc00...0xdfff).contains(try readUnit(from: start + 6)) else {
             throw malformed(at: start, "half a surrogate pair")
         }
@@ -241,7 +241,7 @@ struct JSONScan {
     /// Compares as a dictionary does: letters that look the same are the same.
     private mutating func isNewByName(_ key: Key, in container: Int) -> Bool {
         var names = containers[container].names ?? Set(keys[containers[container].firstKey...].map(text))
-        // Held once only, or the set would be copied for each key.
+        // Referenced once only, or the set would be copied for each key.
         containers[container].names = nil
         let isNew = names.insert(text(key)).inserted
         containers[container].names = names
@@ -254,7 +254,7 @@ struct JSONScan {
         return (try? JSONDecoder().decode(String.self, from: Data("\"\(raw)\"".utf8))) ?? raw
     }
 
-    /// The key of each open object at which the scan stands.
+    /// The scan's current key in each open object.
     private var path: [String] {
         containers.indices.compactMap { index in
             let end = index + 1 < containers.count ? containers[index + 1].firstKey : keys.count

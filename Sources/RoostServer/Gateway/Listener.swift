@@ -9,7 +9,7 @@ import Synchronization
 
 /// The port: takes connections and hands each to the gateway, until it is closed.
 ///
-/// It takes every connection, also past the limits and while the server stops: who isn't served is told so (see ``Connections``).
+/// It accepts every connection, even above the limits and during shutdown: clients that aren't served get a refusal (see ``Connections``).
 struct Listener: Sendable {
     let group: MultiThreadedEventLoopGroup
     let gateway: GatewayChannel
@@ -28,7 +28,7 @@ struct Listener: Sendable {
                 }
             }
             .childChannelOption(.allowRemoteHalfClosure, value: true)
-            // What one read brings has to be held when it can't be decoded yet.
+            // The bytes of one read have to be held if they can't be decoded yet.
             .childChannelOption(.maxMessagesPerRead, value: 1)
             .childChannelOption(
                 .recvAllocator,
@@ -52,8 +52,8 @@ struct Listener: Sendable {
     }
 }
 
-/// Waits for a moment when the process may open no more files, instead of asking again at once: the kernel goes on saying that a connection
-/// waits.
+/// Pauses briefly when the process can't open more files, instead of accepting again at once: the kernel keeps reporting a waiting
+/// connection.
 private final class AcceptPauseHandler: ChannelInboundHandler {
     typealias InboundIn = any NIOCore.Channel
 
@@ -89,7 +89,7 @@ private final class AcceptPauseHandler: ChannelInboundHandler {
     }
 }
 
-/// Answers HTTP requests by the rules and the routes: what Hummingbird's `Application` does around it, but for the listening.
+/// Answers HTTP requests by the rules and the routes: what Hummingbird's `Application` does, except for listening.
 enum Responding {
     static func responder(_ routes: HTTPRules, logger: Logger) -> HTTPChannelHandler.Responder {
         let date = HTTPDate()

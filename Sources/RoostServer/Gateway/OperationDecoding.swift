@@ -51,7 +51,7 @@ extension OperationTable.Entry {
             throw RoostError.invalidArgument(field, "is not a field of \(name); \(list)")
         }
         for field in fields {
-            // What is there and no object is refused when the operation is decoded.
+            // A value that isn't an object is refused when the operation is decoded.
             guard case .object(_, let inner) = field.schema,
                 let nested = try? container.nestedContainer(keyedBy: FieldKey.self, forKey: FieldKey(field.name))
             else { continue }
@@ -59,7 +59,7 @@ extension OperationTable.Entry {
         }
     }
 
-    /// The field whose number can't be read: 1.5 where a whole one belongs, or one with too many digits.
+    /// Returns the error for the field whose number can't be read: 1.5 instead of a whole number, or one with too many digits.
     private func unreadableNumber(in decoder: any Decoder) -> RoostError? {
         (try? decoder.container(keyedBy: FieldKey.self)).flatMap { unreadableNumber(in: $0, schema.fields, path: []) }
     }
@@ -85,7 +85,7 @@ extension OperationTable.Entry {
 }
 
 extension Schema {
-    /// The shape at the end of a path of fields; nil where there is none.
+    /// Returns the schema at the end of a path of fields; nil if there is none.
     fileprivate func at(_ path: [String]) -> Schema? {
         var schema = self
         for name in path {
@@ -104,7 +104,7 @@ extension RoostError {
         return RoostError(.unknownOperation, "There is no such operation.\(suggestion)", field: "operation")
     }
 
-    /// What a client is told of input that doesn't decode: which field, and what it should have been.
+    /// The refusal of input that doesn't decode: which field, and what it should have been.
     init(decoding error: any Error) {
         switch error {
         case let error as RoostError:
@@ -126,7 +126,7 @@ extension RoostError {
 
     private static func field(_ path: [any CodingKey]) -> String { names(path).joined(separator: ".") }
 
-    /// The names of the fields that lead to a value: without the frame around the operation, and without places in arrays.
+    /// Returns the names of the fields that lead to a value: without the frame around the operation, and without places in arrays.
     fileprivate static func names(_ path: [any CodingKey]) -> [String] {
         let names = path.filter { $0.intValue == nil }.map(\.stringValue)
         return names.first == "with" ? Array(names.dropFirst()) : names

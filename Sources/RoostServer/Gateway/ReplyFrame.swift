@@ -25,7 +25,7 @@ enum ReplyFrame {
         return json.bytes
     }
 
-    /// The number of the call that a reply answers.
+    /// Returns the number of the call that a reply answers.
     static func call(of reply: [UInt8]) -> Int64? {
         let prefix = #"{"reply":"#.utf8
         guard reply.starts(with: prefix) else { return nil }

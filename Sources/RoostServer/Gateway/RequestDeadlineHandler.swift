@@ -18,7 +18,7 @@ final class RequestDeadlineHandler: ChannelDuplexHandler, RemovableChannelHandle
     private var isDiscarding = false
     private var context: ChannelHandlerContext?
 
-    /// How long a client that has its last answer may go on sending.
+    /// How long a client that has its last answer may keep sending.
     private static let lingering = TimeAmount.seconds(2)
 
     init(requestTimeout: TimeAmount, idleTimeout: TimeAmount, metrics: ServerMetrics) {
@@ -40,11 +40,11 @@ final class RequestDeadlineHandler: ChannelDuplexHandler, RemovableChannelHandle
         deadline?.cancel()
     }
 
-    /// Throws away whatever still comes: the last request of the connection has been read. Read it must be, or the client would be reset
+    /// Discards whatever still arrives: the connection's last request has been read. It still has to be read, or the client would be reset
     /// before it has its answer.
     func discardRest() { isDiscarding = true }
 
-    /// The last answer is written: the client closes, or is closed.
+    /// Gives the client a moment to close after the last answer, then closes the connection.
     func linger() {
         if let context { close(context, after: Self.lingering) }
     }

@@ -2,15 +2,14 @@ import NIOCore
 import NIOHTTP1
 import RoostAPI
 
-/// Holds each request's head against HTTP/1.1 before anything else sees it, and decides what becomes of its connection.
+/// Checks each request's head against HTTP/1.1 before anything else sees it, and decides what happens to its connection.
 ///
 /// A request that can't be one, or whose end different readers would find in different places, gets an answer here and is the last of its
-/// connection; so is one that is too large, one that asks for an upgrade which isn't given, and CONNECT: behind those two the HTTP parser stops.
-/// What follows the last request is thrown away.
+/// connection; so does one that is too large, one that asks for an upgrade that isn't available, and CONNECT: after the last two the HTTP
+/// parser stops. Data after the last request is discarded.
 ///
-/// A valid request for the socket, the first of its connection, goes on to NIO's upgrade handler. From its end on nothing that comes through
-/// here is HTTP any more: bytes that the client sent behind it, and those that arrive until this handler is removed, are handed on untouched
-/// and become the socket's first frames.
+/// A valid request for the socket, the first of its connection, goes on to NIO's upgrade handler. After its end nothing that passes here is
+/// HTTP any more: the bytes that arrive until this handler is removed are handed on untouched and become the socket's first frames.
 final class RequestHeadHandler: ChannelDuplexHandler, RemovableChannelHandler {
     typealias InboundIn = HTTPServerRequestPart
     typealias InboundOut = HTTPServerRequestPart
@@ -25,7 +24,7 @@ final class RequestHeadHandler: ChannelDuplexHandler, RemovableChannelHandler {
         case last
         /// Nothing more is read as a request.
         case ended
-        /// A valid upgrade: what comes behind its end isn't HTTP.
+        /// A valid upgrade: bytes after its end aren't HTTP.
         case upgrading
         case upgraded
     }
@@ -38,11 +37,11 @@ final class RequestHeadHandler: ChannelDuplexHandler, RemovableChannelHandler {
     private var unanswered = 0
     /// Whether an answer's head has been written and its end hasn't.
     private var isAnswering = false
-    /// What answers the last request, once those before it are answered.
+    /// The refusal of the last request, sent once those before it are answered.
     private var refusal: Problem?
-    /// Whether the refusal answers a request that was handed on, and broke off behind its head.
+    /// Whether the refusal answers a request that was handed on, and broke off after its head.
     private var isRefusalOfOpenRequest = false
-    /// Whether a client waits for leave to send its body, once the requests before it are answered.
+    /// Whether a client waits for `100 Continue`, which follows once the requests before are answered.
     private var awaitsContinue = false
     private var isOutputClosed = false
 
@@ -88,7 +87,7 @@ final class RequestHeadHandler: ChannelDuplexHandler, RemovableChannelHandler {
         {
             state = .last
             head.headers.remove(name: "upgrade")
-            // What serves HTTP compares the whole value.
+            // The HTTP server compares the whole value.
             head.headers.replaceOrAdd(name: "connection", value: "close")
         } else {
             state = .ordinary
@@ -149,7 +148,7 @@ final class RequestHeadHandler: ChannelDuplexHandler, RemovableChannelHandler {
         case .head(var head):
             isAnswering = true
             if head.headers["connection"].contains("close") { end() }
-            // Of several requests under way only the answer to the last one ends the connection.
+            // With several requests under way, only the last answer ends the connection.
             if case .ended = state, unanswered <= 1, refusal == nil || isRefusalOfOpenRequest {
                 head.headers.replaceOrAdd(name: "connection", value: "close")
             }
@@ -192,8 +191,8 @@ final class RequestHeadHandler: ChannelDuplexHandler, RemovableChannelHandler {
         closeOutput(context, after: context.writeAndFlush(wrapOutboundOut(.end(nil))))
     }
 
-    /// Ends the server's half of the connection. The client may still be sending: if all were closed at once, its own kernel would throw the
-    /// answer away.
+    /// Ends the server's half of the connection. The client may still be sending: if both halves were closed at once, its kernel would
+    /// discard the answer.
     private func closeOutput(_ context: ChannelHandlerContext, after written: EventLoopFuture<Void>) {
         isOutputClosed = true
         let (channel, front) = (context.channel, NIOLoopBound(front, eventLoop: context.eventLoop))

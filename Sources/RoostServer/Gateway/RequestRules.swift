@@ -1,9 +1,9 @@
 import NIOHTTP1
 import RoostAPI
 
-/// What the head of a request must be (RFC 9112), beyond what the parser asks for.
+/// Rules for the head of a request (RFC 9112), beyond what the parser checks.
 enum RequestRules {
-    /// A head that is refused. Its connection ends, since nobody knows where the next request begins, or its body isn't wanted.
+    /// A refused head. Its connection ends, since it is unclear where the next request begins, or its body isn't wanted.
     struct Refusal: Error {
         let problem: Problem
 
@@ -32,7 +32,8 @@ enum RequestRules {
         guard isPlain else { throw Refusal("Host must be a host with or without a port.", field: "Host") }
     }
 
-    /// Where a body ends must be said once and in one way, or a proxy in front could see other requests than this server (request smuggling).
+    /// Checks that the end of the body is given once and in one way, or a proxy in front could see other requests than this server (request
+    /// smuggling).
     private static func checkLength(_ head: HTTPRequestHead) throws(Refusal) {
         let lengths = head.headers["content-length"]
         let codings = head.headers["transfer-encoding"]
@@ -52,7 +53,7 @@ enum RequestRules {
         guard text.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }), !text.isEmpty else {
             throw Refusal("Content-Length must be a number of bytes.", field: "Content-Length")
         }
-        // More digits than a number holds are more than the limit as well.
+        // A number too long for `Int` is above the limit too.
         guard let length = Int(text), length <= Limits.bodySizeBytes else {
             throw Refusal(.limitExceeded("body", limit: Limits.bodySizeBytes, unit: "bytes"))
         }
@@ -64,7 +65,7 @@ enum RequestRules {
         guard expectations.allSatisfy({ $0.lowercased() == "100-continue" }) else {
             throw Refusal("The only expectation that can be met is 100-continue.", field: "Expect", status: 417)
         }
-        // Nothing waits where no body comes, and HTTP/1.0 doesn't know the answer.
+        // A client without a body doesn't wait, and HTTP/1.0 doesn't know the answer.
         let hasBody = head.headers["content-length"].contains { $0 != "0" } || head.headers.contains(name: "transfer-encoding")
         if !hasBody || head.version != .http1_1 { head.headers.remove(name: "expect") }
     }

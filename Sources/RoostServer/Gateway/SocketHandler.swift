@@ -9,7 +9,7 @@ final class SocketHandler: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
     typealias OutboundOut = ByteBuffer
 
-    /// What a socket needs of the server around it.
+    /// The services that a socket needs from its server.
     struct Services: Sendable {
         let engine: Engine
         let hub: Hub
@@ -28,9 +28,9 @@ final class SocketHandler: ChannelInboundHandler {
     private let ticket: ConnectionTicket?
     private var session: SocketSession
     private var context: ChannelHandlerContext?
-    /// What is being handed to the channel at this moment.
+    /// Bytes that are being handed to the channel right now.
     private var handedBytes = 0
-    /// What is held for the user, on all connections; nil before there is one.
+    /// The bytes held for the user, on all connections; nil before authentication.
     private var account: (user: UserID, ledger: ByteLedger)?
 
     init(services: Services, address: SocketID, headerToken: String?, ticket: ConnectionTicket? = nil) {
@@ -142,7 +142,7 @@ final class SocketHandler: ChannelInboundHandler {
         handedBytes = 0
     }
 
-    /// Does what the session says, and what it says to that.
+    /// Performs the session's actions, and those that follow from them.
     private func perform(_ actions: [SocketSession.Action]) {
         var actions = actions
         while !actions.isEmpty {
@@ -188,7 +188,7 @@ final class SocketHandler: ChannelInboundHandler {
         }
     }
 
-    /// - Returns: why it can't run.
+    /// - Returns: The reason why it can't run; nil if it can.
     private func submit(_ call: SocketSession.Call) -> RoostError? {
         guard let caller = session.caller else { return nil }
         return submit(call.operation, call.number, caller)
@@ -240,7 +240,7 @@ final class SocketHandler: ChannelInboundHandler {
         }
     }
 
-    /// - Returns: why the connection can't take its place in the order of commits.
+    /// - Returns: The reason why the connection can't take its place in the order of commits; nil if it can.
     private func connect(_ token: VerifiedToken) -> RoostError? {
         guard let context, let caller = session.caller else { return nil }
         let loop = context.eventLoop
@@ -266,8 +266,8 @@ extension Job {
             destination: .socket(address, call: call))
     }
 
-    /// A socket takes its place in the order of commits: what comes after it reaches the socket as an event. The welcome comes the way of a
-    /// reply, so that it stands before those events.
+    /// Gives a socket its place in the order of commits: later commits reach it as events. The welcome is sent like a reply, so that it
+    /// precedes those events.
     init(
         connecting caller: Caller, _ token: VerifiedToken, greeting: Greeting, at address: SocketID,
         refused: @escaping @Sendable (RoostError) -> Void

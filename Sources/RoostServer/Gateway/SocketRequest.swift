@@ -3,16 +3,16 @@ import NIOHTTP1
 
 /// The request that turns a connection into a socket.
 enum SocketRequest {
-    /// Whether a request opens a socket as RFC 6455 §4.1 says, where there is one.
+    /// Returns whether a request opens a socket as RFC 6455 §4.1 says, at the path that has one.
     static func opensSocket(_ head: HTTPRequestHead) -> Bool {
         let path = head.uri.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false).first
         return head.method == .GET && head.version == .http1_1 && path == GatewayChannel.socketPath[...]
             && head.headers[canonicalForm: "upgrade"].contains { $0.lowercased() == "websocket" }
             && head.headers[canonicalForm: "connection"].contains { $0.lowercased() == "upgrade" }
-            // A body would stand where the socket's first frames stand.
+            // A body would take the place of the socket's first frames.
             && !head.headers.contains(name: "transfer-encoding")
             && head.headers[canonicalForm: "content-length"].allSatisfy { $0 == "0" }
-            // A socket is one user's own: in whose name each of its calls is, its token says.
+            // A socket belongs to one user: its token says in whose name it calls.
             && !head.headers.contains(name: RequestHeaders.actAs)
             && head.headers["sec-websocket-version"] == ["13"] && isKey(head.headers["sec-websocket-key"])
     }

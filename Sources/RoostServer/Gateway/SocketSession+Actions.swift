@@ -8,49 +8,49 @@ extension SocketSession {
     struct Configuration: Sendable {
         var authenticationTimeout = TimeAmount.seconds(10)
         var pingInterval = TimeAmount.seconds(25)
-        /// Silence after which the client is taken to be gone.
+        /// Silence after which the client is considered gone.
         var idleTimeout = TimeAmount.seconds(60)
-        /// What may be held for the socket.
+        /// The limits of what is held for the socket.
         var budget = SocketBudget.Configuration()
         /// How long a client may leave what was sent unread.
         var unreadTimeout = TimeAmount.seconds(30)
-        /// The same while the server holds half as much as it may.
+        /// The same while the server's memory budget is half used.
         var unreadTimeoutUnderPressure = TimeAmount.seconds(1)
     }
 
-    /// What is held for others too, as of the moment of a call.
+    /// The state of the shared budgets at the moment of a call.
     struct Pressure: Hashable, Sendable {
-        /// As much as may be is held for the user, on all connections.
+        /// The user's budget is used up, over all connections.
         var isUserFull = false
-        /// As much as may be is held for all clients, or half of it.
+        /// The budget of all clients is used up, or half used.
         var isServerFull = false
         var isServerHalfFull = false
     }
 
-    /// What the driver is to do.
+    /// An action for the driver.
     enum Action: Equatable {
         /// Hand bytes over, to go out with those that follow.
         case write(ByteBuffer)
-        /// Hand bytes over, and send all. Then call ``flushed(_:)``, once what else is to be done is done.
+        /// Hand bytes over, and send all. Then call ``flushed(_:)``, after the other actions.
         case flush(ByteBuffer)
         case setReading(Bool)
-        /// So many bytes more are held for the client, or less.
+        /// The number of bytes held for the client changes by this.
         case hold(Int)
         /// Have a token checked: ``verified(_:)``, ``refuseToken(_:)`` or ``turnAway(_:)`` follows.
         case verify(token: String)
         /// Have the connection take its place in the order of commits. Its welcome comes as a reply; otherwise ``refuseConnection(_:)`` follows.
         case connect(VerifiedToken)
-        /// Have the operation run. If it can't be, ``refuse(_:_:)`` follows.
+        /// Run the operation. If it can't run, ``refuse(_:_:)`` follows.
         case call(Call)
-        /// A frame was refused that no operation could be read from.
+        /// A frame without a readable operation was refused.
         case refused(RoostError)
-        /// The socket is closed because nobody has room for what it goes on with.
+        /// The socket is closed because there is no room for the rest of its message.
         case overloaded
         /// Call ``restart()`` after this time.
         case restart(after: TimeAmount)
-        /// Close the connection, behind what was handed over.
+        /// Close the connection, after the bytes handed over.
         case close(WebSocketErrorCode)
-        /// The connection is gone, and nobody said why.
+        /// The connection is gone without a close code.
         case lost
     }
 

@@ -3,18 +3,19 @@ import NIOWebSocket
 import RoostAPI
 import RoostCore
 
-/// What one client's WebSocket does: authentication, calls in, replies and events out, and the limits on all of it. A value without I/O.
+/// The logic of one client's WebSocket: authentication, incoming calls, outgoing replies and events, and their limits. A value without I/O.
 ///
-/// It is told what happens, and returns what its driver is to do, in order. It makes no decision about chat: a call goes to the engine, what comes
-/// back is written as it is. Its states follow one another:
+/// It takes what happens, and returns actions for its driver, in order. It makes no decision about chat: a call goes to the engine, and the
+/// answer is written as it is. Its states follow one another:
 /// 1. Unauthenticated. The first frame, or a header before it, brings a token.
 /// 2. Authenticating. The driver has the token checked, and nothing more is read meanwhile.
-/// 3. Connecting. The connection has asked for its place in the order of commits; events that come before its welcome are kept behind that.
-/// 4. Open. Calls are taken apart as far as the budget allows; what comes beyond that waits as bytes, and the socket isn't read.
-/// 5. Closing. Nothing is done any more.
+/// 3. Connecting. The connection has asked for its place in the order of commits; events that come before its welcome are held until after
+///    it.
+/// 4. Open. Calls are decoded as far as the budget allows; the rest waits as bytes, and the socket isn't read.
+/// 5. Closing. Nothing more is processed.
 ///
-/// What is sent is kept until ``takeUnflushed()``, so that all of a turn of the loop goes out in one write. Sending is what happens most: it
-/// returns bytes and no list.
+/// Sent bytes are kept until ``takeUnflushed()``, so that everything of one turn of the loop goes out in one write. Sending happens most,
+/// so it returns bytes and no list.
 ///
 /// `SocketHandler` drives it on a connection, and simulations drive it on their network.
 struct SocketSession {
@@ -29,19 +30,19 @@ struct SocketSession {
     private let connection: ConnectionID
     private let limits: Configuration
     private var state = State.unauthenticated
-    /// Whom the token names, from its verification on.
+    /// The token's user, from its verification on.
     private(set) var caller: Caller?
-    /// Why the caller is shut out, once they are.
+    /// The reason why the caller is shut out; nil if they aren't.
     private var accessRefusal: RoostError?
 
-    // What comes in. Frames are taken apart one after another, as far as the budget allows; the rest waits as bytes.
+    // Input. Frames are decoded one by one, as far as the budget allows; the rest waits as bytes.
     private var reader = FrameReader()
     private var assembler = FrameAssembler()
     private var budget: SocketBudget
     private var unauthenticatedBytes = 0
     private var isReadingPaused = false
 
-    // What goes out.
+    // Output.
     /// The newest bytes that wait for the end of the loop's turn: they are written and flushed in one go.
     private var unflushed: ByteBuffer?
     /// Events from before the welcome, which comes first.
@@ -49,7 +50,7 @@ struct SocketSession {
     /// Signals that wait until the client reads.
     private var signals = SignalQueue()
 
-    // Times. Looked at once a second by ``tick(_:_:_:)``: a timer for each socket would cost more than all of this.
+    // Times. Checked once a second by ``tick(_:_:_:)``: a timer for each socket would cost more than all of this.
     private let connectedAt: NIODeadline
     private var lastHeardAt: NIODeadline
     private var lastPingAt: NIODeadline
@@ -57,7 +58,7 @@ struct SocketSession {
     private var isDraining = false
 
     private var actions: [Action] = []
-    /// Whether something among the actions has to be sent at once.
+    /// Whether one of the actions has to be sent at once.
     private var mustSend = false
 
     init(_ connection: ConnectionID, limits: Configuration, at now: NIODeadline) {
@@ -87,7 +88,7 @@ struct SocketSession {
         return takeActions()
     }
 
-    /// Whether the next frame may be taken apart. While a token is looked at, nothing is.
+    /// Returns whether the next frame may be decoded. None is while a token is checked.
     private func mayDecode(_ pressure: Pressure) -> Bool {
         switch state {
         case .unauthenticated: true
@@ -96,16 +97,16 @@ struct SocketSession {
         }
     }
 
-    /// Takes apart what came, as far as the budget allows. A client that asks faster than it can be answered is read more slowly: nothing is
-    /// dropped, and nothing piles up here. What has to be sent at once goes first: whether the client reads it decides about the rest, with
-    /// which ``flushed(_:)`` goes on.
+    /// Decodes the input as far as the budget allows. A client that asks faster than it can be answered is read more slowly: nothing is
+    /// dropped, and nothing piles up here. Urgent output goes first: whether the client reads it decides about the rest, which
+    /// ``flushed(_:)`` continues.
     private mutating func decode(_ pressure: Pressure) {
         mustSend = false
         while mayDecode(pressure), !mustSend, let frame = nextFrame() { receive(frame, pressure) }
         if isClosing { return reader = FrameReader() }
         if !mustSend { reader.settle() }
         let isFull = !mayDecode(pressure)
-        // A socket is paused when there is something to hold back: most are never.
+        // A socket is only paused if there is something to hold back: most never are.
         if isFull != isReadingPaused, !isFull || reader.waitingBytes > 0 {
             isReadingPaused = isFull
             actions.append(.setReading(!isFull))
@@ -141,7 +142,7 @@ struct SocketSession {
         case .message(let message): receive(message)
         case .ping(let payload): writeControl(.pong, payload.readableBytesView)
         case .incomplete:
-            // One message goes on in pieces for as long as its sender likes: not while everybody needs the room.
+            // A client may send one message in pieces for as long as it likes, but not while the server is short of room.
             if assembler.waitingBytes > sizeBytesMax, pressure.isServerFull {
                 actions.append(.overloaded)
                 close(CloseCode.tryAgainLater, "come back later")
@@ -196,7 +197,7 @@ struct SocketSession {
         actions.append(.verify(token: token))
     }
 
-    /// The token is invalid.
+    /// Closes the socket because its token is refused.
     mutating func refuseToken(_ error: RoostError) -> [Action] {
         guard isAuthenticating else { return [] }
         refuse(error)
@@ -204,7 +205,7 @@ struct SocketSession {
         return takeActions()
     }
 
-    /// The token is good, and its user has too many connections.
+    /// Closes the socket because its user has too many connections.
     mutating func turnAway(_ error: RoostError) -> [Action] {
         guard isAuthenticating else { return [] }
         refuse(error)
@@ -212,8 +213,8 @@ struct SocketSession {
         return takeActions()
     }
 
-    /// The token is good. The welcome comes the way of a reply, in its place in the order of commits: what comes after it reaches this socket
-    /// as an event.
+    /// Connects, since the token is valid. The welcome is sent like a reply, in its place in the order of commits: later commits reach this
+    /// socket as events.
     mutating func verified(_ token: VerifiedToken) -> [Action] {
         guard isAuthenticating else { return [] }
         let caller = Caller(user: token.user, role: token.role, connection: connection, token: token.identity)
@@ -226,7 +227,7 @@ struct SocketSession {
     mutating func refuseConnection(_ error: RoostError) -> [Action] {
         guard case .connecting = state else { return [] }
         if error.code == .invalidArgument {
-            // The token names somebody new with an id that nobody can have.
+            // The token names a new user with an invalid id.
             refuse(.invalidUser(error))
             close(CloseCode.unauthenticated, RoostError.Code.unauthenticated.rawValue)
         } else {
@@ -242,7 +243,7 @@ struct SocketSession {
 
     /// Stops all events if one of the changes shuts the caller out; ``closeEnded()`` follows.
     ///
-    /// - Returns: whether it does.
+    /// - Returns: Whether it does.
     mutating func endIfRefused(by changes: [AccessSubject: AccessChange]) -> Bool {
         guard let caller, accessRefusal == nil else { return false }
         for subject in caller.accessSubjects {
@@ -263,9 +264,9 @@ struct SocketSession {
 
     // MARK: Out
 
-    /// Puts an event's bytes behind what waits already.
+    /// Adds an event to the output.
     ///
-    /// - Returns: bytes to hand over now, to go out with those that follow; nil for none.
+    /// - Returns: Bytes to hand over now, to go out with those that follow; nil for none.
     mutating func send(event: ByteBuffer) -> ByteBuffer? {
         guard accessRefusal == nil else { return nil }
         switch state {
@@ -279,9 +280,9 @@ struct SocketSession {
         return put(event)
     }
 
-    /// Puts a reply behind what waits already; the first one of a connection is its welcome.
+    /// Adds a reply to the output; the first one of a connection is its welcome.
     ///
-    /// - Returns: bytes to hand over now, to go out with those that follow; nil for none.
+    /// - Returns: Bytes to hand over now, to go out with those that follow; nil for none.
     mutating func send(reply: [UInt8]) -> ByteBuffer? {
         if case .connecting(let caller, let tokenExpiresAt) = state {
             state = .open(caller, tokenExpiresAt: tokenExpiresAt)
@@ -294,10 +295,10 @@ struct SocketSession {
         return put(frame)
     }
 
-    /// Takes a signal: it goes out with what the turn sends, or waits, merged with others, while the client doesn't read. Before the welcome and
-    /// for who is shut out there is none.
+    /// Takes a signal: it goes out with the turn's output, or waits, merged with others, while the client doesn't read. Connections before
+    /// their welcome and callers who are shut out get none.
     ///
-    /// - Returns: bytes to hand over now, to go out with those that follow; nil for none.
+    /// - Returns: Bytes to hand over now, to go out with those that follow; nil for none.
     mutating func send(signal: SignalFrame) -> ByteBuffer? {
         guard accessRefusal == nil, isOpen else { return nil }
         guard budget.isUnread else { return put(signal.bytes) }
@@ -314,7 +315,7 @@ struct SocketSession {
         flush()
     }
 
-    /// The welcome, and behind it what came before it.
+    /// Adds the welcome, and after it the events held for it.
     private mutating func put(welcome: [UInt8]) -> ByteBuffer? {
         var bytes = Self.frame(welcome)
         budget.write(bytes.readableBytes, isEvent: false)
@@ -328,14 +329,13 @@ struct SocketSession {
         return put(bytes)
     }
 
-    /// Whether more waits than may: it is too much only if the kernel doesn't take it, which a flush shows.
+    /// Whether more waits than allowed. It is only too much if the kernel doesn't take it, which a flush shows.
     var mustFlush: Bool { budget.isOverEvents }
 
-    /// The bytes with which all that was handed over is to be sent; nil where nothing waits. ``flushed(_:)`` follows.
+    /// Takes the bytes to write and flush; nil if nothing waits. ``flushed(_:)`` follows.
     mutating func takeUnflushed() -> ByteBuffer? { unflushed.take() }
 
-    /// What was handed over is on its way, as far as the client reads. What was held back goes on now: only if the answers before are on
-    /// their way.
+    /// Continues with held-back input after a flush: only then is it known whether the client reads the earlier answers.
     mutating func flushed(_ pressure: @autoclosure () -> Pressure) -> [Action] {
         if isClosing { return [] }
         if budget.isOverEvents {
@@ -349,7 +349,7 @@ struct SocketSession {
         return takeActions()
     }
 
-    /// The client has left so much unread that no more is taken for it; so many bytes had just been handed over.
+    /// The client has left so much unread that the channel isn't writable any more; `handedBytes` had just been handed over.
     mutating func becameUnread(_ handedBytes: Int, at now: NIODeadline) {
         guard unreadSince == nil else { return }
         unreadSince = now
@@ -358,7 +358,7 @@ struct SocketSession {
 
     /// The client has read nearly all.
     ///
-    /// - Parameter isHanding: whether that shows amid handing bytes over. Then nothing is taken apart: ``flushed(_:)`` follows.
+    /// - Parameter isHanding: Whether this happens while bytes are handed over. Then nothing is decoded: ``flushed(_:)`` follows.
     mutating func becameRead(isHanding: Bool, _ pressure: @autoclosure () -> Pressure) -> [Action] {
         unreadSince = nil
         budget.becameRead()
@@ -368,7 +368,7 @@ struct SocketSession {
         return takeActions()
     }
 
-    /// Tells of something that isn't the answer to a call.
+    /// Sends an error that isn't the answer to a call.
     private mutating func refuse(_ error: RoostError) { write(["error": error]) }
 
     private mutating func write(_ value: some Encodable) {
@@ -389,7 +389,7 @@ struct SocketSession {
         if let before = put(frame) { actions.append(.write(before)) }
     }
 
-    /// - Returns: what waited until now.
+    /// - Returns: The bytes that waited until now.
     private mutating func put(_ bytes: ByteBuffer) -> ByteBuffer? {
         let before = unflushed
         unflushed = bytes
@@ -415,7 +415,7 @@ struct SocketSession {
         close(WebSocketErrorCode(codeNumber: Int(code.rawValue)), reason)
     }
 
-    /// Says why, then closes. A client that doesn't read never learns it, and is closed all the same.
+    /// Sends the reason, then closes. A client that doesn't read never learns it, and is closed all the same.
     private mutating func close(_ code: WebSocketErrorCode, _ reason: String) {
         if isClosing { return }
         state = .closing
@@ -426,24 +426,24 @@ struct SocketSession {
         actions.append(.close(code))
     }
 
-    /// The server stops. Sockets go one after another over a window, so that they don't all come back in the same moment.
+    /// Begins shutdown. Sockets are closed one by one over a window, so that clients don't all reconnect at the same moment.
     mutating func drain(after delay: TimeAmount) -> [Action] {
         guard !isDraining, !isClosing else { return [] }
         isDraining = true
-        // A timer of its own, on this one occasion: the tick of each second would send all sockets away in bursts.
+        // This one case has a timer of its own: with the tick of each second sockets would close in bursts.
         actions.append(.restart(after: delay))
         let retry = delay.nanoseconds / 1_000_000 + 500
         write(ClosingFrame(closing: .init(reason: "restart", retryAfterMilliseconds: retry)))
         return takeActions()
     }
 
-    /// The socket's turn has come in a server that stops.
+    /// Closes the socket when its turn in the shutdown has come.
     mutating func restart() -> [Action] {
         close(CloseCode.restart, "the server restarts")
         return takeActions()
     }
 
-    /// The connection is gone. What is held for it is given back.
+    /// Releases what is held for the connection, which is gone.
     mutating func ended() -> [Action] {
         if !isClosing { actions.append(.lost) }
         state = .closing
@@ -458,7 +458,7 @@ struct SocketSession {
 
     // MARK: Time
 
-    /// Looks once a second for what has taken too long, and whether a ping is due.
+    /// Checks once a second whether something has taken too long, and whether a ping is due.
     mutating func tick(_ now: NIODeadline, _ time: Timestamp, _ pressure: Pressure) -> [Action] {
         switch state {
         case .unauthenticated, .authenticating, .connecting:
@@ -471,7 +471,7 @@ struct SocketSession {
         if let unreadSince, now - unreadSince > unreadTimeout { close(CloseCode.resume, "read faster, then resume") }
         if now - lastHeardAt > limits.idleTimeout { close(.goingAway, "nothing was heard") }
         if isClosing { return takeActions() }
-        // The user's budget may have room again, which no reply of this socket tells.
+        // The user's budget may have room again without a reply on this socket.
         if isReadingPaused { decode(pressure) }
         if !isClosing, now - lastPingAt >= limits.pingInterval {
             lastPingAt = now

@@ -2,8 +2,8 @@ import NIOCore
 import NIOHTTP1
 import NIOWebSocket
 
-/// Makes a socket of a connection that asks for one. The handshake is NIO's (RFC 6455 §4.2.2); frames are read by ``FrameReader``, which
-/// takes no more of them apart than the socket's budget allows.
+/// Upgrades a connection that asks for it to a socket. The handshake is NIO's (RFC 6455 §4.2.2); frames are read by ``FrameReader``, which
+/// decodes no more of them than the socket's budget allows.
 struct SocketUpgrader<Upgraded: Sendable>: NIOTypedHTTPServerProtocolUpgrader {
     let supportedProtocol = "websocket"
     let requiredUpgradeHeaders: [String] = []
@@ -12,8 +12,8 @@ struct SocketUpgrader<Upgraded: Sendable>: NIOTypedHTTPServerProtocolUpgrader {
     private let setUp: @Sendable (any Channel, HTTPRequestHead) throws -> Upgraded
 
     /// - Parameters:
-    ///   - mayUpgrade: whether a request opens a socket.
-    ///   - setUp: puts the socket's handler into the pipeline, which holds nothing else by then.
+    ///   - mayUpgrade: Returns whether a request opens a socket.
+    ///   - setUp: Adds the socket's handler to the pipeline, which is empty by then.
     init(
         mayUpgrade: @escaping @Sendable (HTTPRequestHead) -> Bool,
         setUp: @escaping @Sendable (any Channel, HTTPRequestHead) throws -> Upgraded

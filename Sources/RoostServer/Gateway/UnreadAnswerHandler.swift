@@ -1,15 +1,15 @@
 import NIOCore
 import RoostAPI
 
-/// Counts what of the answers over HTTP a client hasn't read: from the moment in which bytes are handed to the connection until the kernel has
+/// Counts the bytes of answers over HTTP that a client hasn't read: from the moment they are handed to the connection until the kernel has
 /// taken them.
 ///
-/// While the server holds half as much as it may, a client that leaves an answer unread isn't waited for.
+/// While the server's memory budget is half used, it doesn't wait for a client that leaves an answer unread.
 final class UnreadAnswerHandler: ChannelOutboundHandler, RemovableChannelHandler {
     typealias OutboundIn = IOData
     typealias OutboundOut = IOData
 
-    /// Smaller writes aren't counted: a connection takes one request after the other, so that there are few of them.
+    /// Smaller writes aren't counted: a connection handles one request at a time, so there are few of them.
     private static let countedBytesMin = 4 << 10
     private static let interval = TimeAmount.seconds(1)
 
@@ -19,7 +19,7 @@ final class UnreadAnswerHandler: ChannelOutboundHandler, RemovableChannelHandler
     private var unreadSince: NIODeadline?
     private var isWatching = false
 
-    /// - Parameter unreadTimeout: how long an answer may be left unread under pressure.
+    /// - Parameter unreadTimeout: How long an answer may be left unread under pressure.
     init(ticket: ConnectionTicket, unreadTimeout: TimeAmount) {
         self.ticket = ticket
         self.unreadTimeout = unreadTimeout
@@ -43,7 +43,7 @@ final class UnreadAnswerHandler: ChannelOutboundHandler, RemovableChannelHandler
         context.write(data, promise: written)
     }
 
-    /// Looks again once a second for as long as something is unread.
+    /// Checks again once a second while something is unread.
     private func watch(_ context: ChannelHandlerContext) {
         guard !isWatching else { return }
         isWatching = true

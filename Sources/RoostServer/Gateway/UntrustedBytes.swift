@@ -5,11 +5,11 @@ import NIOWebSocket
 package import RoostAPI
 package import RoostCore
 
-/// Where bytes from outside are read, each place on its own: for fuzzing.
+/// Each place that reads bytes from outside, on its own: for fuzzing.
 package enum UntrustedBytes {
     private static let metrics = ServerMetrics()
 
-    /// Reads JSON as a body is read; nil when it is refused.
+    /// Reads JSON like a body; nil if it is refused.
     package static func json(_ bytes: [UInt8]) -> JSONValue? {
         guard String(validating: bytes, as: UTF8.self) != nil, let scan = try? JSONScan(bytes), scan.problem == nil else {
             return nil
@@ -17,10 +17,10 @@ package enum UntrustedBytes {
         return try? JSONDecoder().decode(JSONValue.self, from: Data(bytes))
     }
 
-    /// Whether a text is JSON to the letter, and costs no more than it may.
+    /// Returns whether a text is strictly JSON and cheap enough to decode.
     package static func isJSON(_ bytes: [UInt8]) -> Bool { (try? JSONScan(bytes)) != nil }
 
-    /// What a socket's message amounts to.
+    /// The result of a socket's message.
     package enum Message {
         case authenticate
         case call(any Handled)
@@ -35,19 +35,19 @@ package enum UntrustedBytes {
         }
     }
 
-    /// Whether bytes are a packet of the bus for a channel.
+    /// Returns whether bytes are a packet of the bus for a channel.
     package static func isPacket(_ bytes: [UInt8], of channel: ChannelID) -> Bool {
         Packet.decode(bytes, of: .channel(channel)) != nil
     }
 
-    /// A packet of the bus, as a node writes it.
+    /// Makes a packet of the bus, as a node does.
     package static func packet(of channel: ChannelID, json: [UInt8]) -> [UInt8] {
         Packet.encode([StreamItem(stream: .channel(channel), after: 3, seq: 4, left: [.init(user: "ann", seq: 4)], json: json)])
             .first?.bytes ?? []
     }
 
-    /// Makes a channel read bytes as a connection of the server does, up to the decoding of frames, without what serves them: each request is
-    /// answered with 200, and each message read and dropped.
+    /// Makes a channel read bytes as a connection of the server does, up to the decoding of frames, without serving them: each request is
+    /// answered with 200, and each message is read and dropped.
     package static func install(on channel: any NIOCore.Channel) throws {
         let upgrader = SocketUpgrader<Void>(mayUpgrade: SocketRequest.opensSocket) { channel, _ in
             try HTTPPipeline.uninstall(from: channel)
@@ -58,7 +58,7 @@ package enum UntrustedBytes {
             notUpgradingCompletionHandler: { channel in
                 channel.eventLoop.makeCompletedFuture { try channel.pipeline.syncOperations.addHandler(RequestSink()) }
             })
-        // A connection that ends before it is one is no failure here.
+        // A connection that closes during setup isn't a failure here.
         _ = try HTTPPipeline.install(on: channel, limits: .init(), metrics: metrics, upgrade: configuration)
     }
 

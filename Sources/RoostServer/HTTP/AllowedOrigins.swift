@@ -4,10 +4,10 @@ import RoostAPI
 
 /// The web pages that may read answers, by their origins (the Fetch standard's CORS protocol).
 ///
-/// Nothing here is sent with a cookie: a page has to hold a token itself. So credentials in the sense of that protocol are never allowed, and
-/// `*` gives away no more than any program with a token has.
+/// Nothing here is sent with a cookie: a page has to hold a token itself. So credentials in the sense of that protocol are never allowed,
+/// and `*` gives a page no more access than any program with a token.
 public struct AllowedOrigins: Sendable, Hashable {
-    /// An origin that can't be one.
+    /// An invalid origin.
     public struct Unusable: Error, CustomStringConvertible {
         public let origin: String
         public var description: String {
@@ -22,7 +22,7 @@ public struct AllowedOrigins: Sendable, Hashable {
 
     private init() { origins = [] }
 
-    /// - Throws: ``Unusable`` for what a browser would never send.
+    /// - Throws: ``Unusable`` for an origin that a browser would never send.
     public init(_ origins: [String]) throws(Unusable) {
         for origin in origins where !Self.isUsable(origin) { throw Unusable(origin: origin) }
         self.origins = Set(origins)

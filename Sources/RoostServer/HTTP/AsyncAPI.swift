@@ -4,7 +4,8 @@ import RoostCore
 
 /// The description of the socket, made from the types that its frames are read and written with: AsyncAPI 3.0.
 ///
-/// `ClientFrame` and `ServerFrame` among its schemas are all that goes one way and the other; `Frame.NAME` is each of them, and `Result.NAME` is the answer of an operation.
+/// `ClientFrame` and `ServerFrame` among its schemas are everything sent in each direction; `Frame.NAME` is each of them, and `Result.NAME`
+/// is the answer of an operation.
 enum AsyncAPI {
     /// The document as it is served.
     static let bytes = ByteBuffer(bytes: (try? JSONWriter.bytes(of: document(version: RoostVersion.current))) ?? [])
@@ -13,7 +14,7 @@ enum AsyncAPI {
 
     /// A kind of frame.
     private struct Frame {
-        /// As docs/protocol.md calls it, and as the member that tells it from others is named.
+        /// Its name in docs/protocol.md, and that of the member that identifies it.
         let name: String
         let sender: Sender
         let summary: String

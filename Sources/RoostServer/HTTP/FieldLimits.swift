@@ -2,16 +2,16 @@ import Foundation
 import RoostAPI
 import RoostCore
 
-/// What an operation's fields are limited to, found out by asking the operation: each field is tried with values that are too long, too many, too
-/// small or too large, and the refusals say where the limits are.
+/// The limits of an operation's fields, found by asking the operation: each field is tried with values that are too long, too many, too
+/// small or too large, and the refusals give the limits.
 ///
-/// So the description of the API has no list of limits of its own, and can't tell another one than `validate()` enforces.
+/// So the description of the API has no list of limits of its own, and can't differ from what `validate()` enforces.
 struct FieldLimits {
     private let entry: OperationTable.Entry
     /// Valid values of the required fields.
     private let required: [String: JSONValue]
 
-    /// What the operations' fields are, by the names of operation and field. Made when somebody wants a description first.
+    /// The schemas of the operations' fields, by operation and field. Made when a description is first needed.
     private static let schemas: [String: [String: [String: JSONValue]]] = {
         var all: [String: [String: [String: JSONValue]]] = [:]
         for type in OperationTable.handled {
@@ -27,7 +27,7 @@ struct FieldLimits {
         var required: [String: JSONValue] = [:]
         let fields = entry.schema.fields.filter(\.isRequired)
         for field in fields { required[field.name] = Self.example(field.schema) }
-        // Not every case of an enumeration is one for every field.
+        // Not every case of an enumeration is valid for every field.
         for field in fields {
             for value in Self.cases(of: field.schema) where Self.refusal(required, of: entry)?.field == field.name {
                 required[field.name] = value
@@ -36,7 +36,7 @@ struct FieldLimits {
         self.required = required
     }
 
-    /// Each case of an enumeration, or a list with only that case.
+    /// Returns each case of an enumeration, or a list with only that case.
     private static func cases(of schema: Schema) -> [JSONValue] {
         switch schema {
         case .enumeration(let cases): cases.map(JSONValue.string)
@@ -45,7 +45,7 @@ struct FieldLimits {
         }
     }
 
-    /// A valid call with nothing but what it needs.
+    /// A valid call with only the required fields.
     var example: [String: JSONValue] { required }
 
     /// The schema of a field with its limits.
@@ -63,7 +63,7 @@ struct FieldLimits {
         ]
     }
 
-    /// The same without a look at the other operations: for one of them alone.
+    /// The same without computing those of all operations: for a single one.
     func ownSchema(of field: Schema.Field) -> [String: JSONValue] { askedSchema(of: field) }
 
     private func askedSchema(of field: Schema.Field) -> [String: JSONValue] {
@@ -73,7 +73,7 @@ struct FieldLimits {
 
     // MARK: Asking
 
-    /// Why a call is refused; nil when it isn't.
+    /// Returns why a call is refused; nil if it isn't.
     private func refusal(_ fields: [String: JSONValue]) -> RoostError? { Self.refusal(fields, of: entry) }
 
     private static func refusal(_ fields: [String: JSONValue], of entry: OperationTable.Entry) -> RoostError? {
@@ -85,7 +85,7 @@ struct FieldLimits {
         }
     }
 
-    /// What else has to be given for a field to be valid at all: the metadata beside the version that they have, say.
+    /// Returns the further fields that a field needs to be valid at all: the metadata to which a version belongs, say.
     private func companions(of field: Schema.Field) -> [String: JSONValue] {
         let value = Self.example(field.schema)
         if refusal(required.merging([field.name: value]) { $1 }) == nil { return [:] }
@@ -96,7 +96,7 @@ struct FieldLimits {
         return [:]
     }
 
-    /// Any valid value of a shape, as far as the shape tells.
+    /// Returns any valid value of a schema, as far as the schema says.
     static func example(_ schema: Schema) -> JSONValue {
         switch schema {
         case .string(let format, _, _): .string(format == "int64" ? "1" : "example")
@@ -119,7 +119,7 @@ private struct Question {
     let limits: FieldLimits
     let name: String
     let beside: [String: JSONValue]
-    /// Puts a value where it belongs in the field.
+    /// Puts a value into its place in the field.
     let wrap: (JSONValue) -> JSONValue
 
     init(
@@ -171,7 +171,7 @@ private struct Question {
     private func text(format: String?, pattern: String?) -> [String: JSONValue] {
         var result: [String: JSONValue] = ["type": "string"]
         if let format { result["format"] = .string(format) }
-        // What isn't as long as this allows is refused for something else, such as its letters.
+        // Only a refusal for the length has a limit. Other refusals are for the letters, say.
         if let refusal = refusal(.string(String(repeating: "a", count: Self.tooLong))), let limit = refusal.limit {
             result["maxLength"] = .integer(limit)
         }
@@ -199,7 +199,7 @@ private struct Question {
         return ["type": "integer", "format": "int64", "anyOf": [["const": -1], .object(result)]]
     }
 
-    /// The last valid number on the way from a valid one to another.
+    /// Returns the last valid number on the way from a valid one to another.
     private func edge(from valid: Int64, towards end: Int64) -> Int64 {
         if !isRefused(.integer(end)) { return end }
         var (inside, outside) = (valid, end)

@@ -2,7 +2,7 @@ import HTTPTypes
 import Hummingbird
 import RoostAPI
 
-/// What HTTP asks of every path alike, around the routes: HEAD, OPTIONS, 405, one path for one thing, the media type, and CORS.
+/// The rules of HTTP for every path, around the routes: HEAD, OPTIONS, 405, one path for one thing, the media type, and CORS.
 struct HTTPRules: HTTPResponder {
     typealias Context = BasicRequestContext
 

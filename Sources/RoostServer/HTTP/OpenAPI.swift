@@ -4,7 +4,7 @@ import RoostCore
 
 /// The API description, made from the operation table: OpenAPI 3.1.
 enum OpenAPI {
-    /// The document as it is served. It asks every operation for its limits, and so is made when somebody wants it first.
+    /// The document as it is served. It asks every operation for its limits, and so is made when it is first requested.
     static let bytes = ByteBuffer(bytes: (try? JSONWriter.bytes(of: document(version: RoostVersion.current))) ?? [])
 
     static func document(version: String) -> JSONValue {
@@ -91,7 +91,7 @@ enum OpenAPI {
     /// The statuses with which an operation can be refused.
     private static func refusals(of entry: OperationTable.Entry, hasBody: Bool) -> [Int] {
         var statuses = [400, 401, 403, 404, 413, 500, 503]
-        // What changes something can meet a state that forbids it; and positions can be from before a backup was restored.
+        // A change can meet a state that forbids it, and positions can be older than a restored backup.
         if !entry.type.isReadOnly || entry.type.name.hasPrefix("stream.") { statuses.append(409) }
         if entry.fields.contains("ifMetadataVersion") { statuses.append(412) }
         if hasBody { statuses.append(415) }
@@ -140,7 +140,7 @@ enum OpenAPI {
         ]
     }
 
-    /// A shape as JSON Schema. Objects become components, each once.
+    /// Returns a shape as JSON Schema. Objects become components, each once.
     static func json(_ schema: Schema, _ components: inout [String: JSONValue]) -> JSONValue {
         switch schema {
         case .string(let format, let maxLength, let pattern):

@@ -2,9 +2,9 @@ import Foundation
 package import RoostAPI
 package import RoostCore
 
-/// What an operation takes and answers, in words: what `roost call` shows and what it makes a call of.
+/// An operation's fields and answer in words: what `roost call` shows and builds calls from.
 ///
-/// It stands on the schema of the operation and on what the operation itself says of its limits, as the OpenAPI document does.
+/// It is made from the operation's schema and from the limits that the operation itself reports, like the OpenAPI document.
 package struct OperationGuide: Sendable {
     private let entry: OperationTable.Entry
 
@@ -25,7 +25,7 @@ package struct OperationGuide: Sendable {
 
     /// The operation from its fields.
     ///
-    /// - Throws: what the server would answer: the field, and what it should be.
+    /// - Throws: The server's refusal: the field, and what it should be.
     package func operation(with fields: [String: JSONValue]) throws(RoostError) -> any Handled {
         do {
             return try entry.decode(from: Data(try JSONWriter.bytes(of: JSONValue.object(fields))))
@@ -40,12 +40,12 @@ package struct OperationGuide: Sendable {
     package struct Field: Hashable, Sendable {
         package let path: String
         package let type: String
-        /// What its values are limited to; empty where nothing limits them.
+        /// The limits of its values; empty if there are none.
         package let limits: String
         package let isRequired: Bool
     }
 
-    /// Every field with its limits. Finding those out takes a moment.
+    /// Returns every field with its limits. Finding those takes a moment.
     package func fields() -> [Field] {
         let limits = FieldLimits(of: entry)
         return schema.fields.flatMap { Self.fields($0, path: $0.name, limits.ownSchema(of: $0)) }
@@ -68,7 +68,7 @@ package struct OperationGuide: Sendable {
 }
 
 extension Schema {
-    /// What a value of this shape is called.
+    /// The name of a value of this shape.
     package var inWords: String {
         switch self {
         case .string(let format, _, _):

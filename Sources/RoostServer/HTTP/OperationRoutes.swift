@@ -29,7 +29,7 @@ struct OperationRoutes: Sendable {
     private func respond(to request: Request, name: String, entry: OperationTable.Entry) async throws -> Response {
         let (caller, account) = try await caller(of: request, for: name)
         let operation: any Handled
-        // A body is read whole before it is decoded, and decoded it is no smaller.
+        // A body is read whole before it is decoded, and its decoded form is no smaller.
         let asked = account.hold(Self.bodySizeBytes(of: request))
         do {
             let fields = try await RequestFields.read(request, entry: entry)
@@ -51,16 +51,16 @@ struct OperationRoutes: Sendable {
             body: try Self.body(ByteBuffer(bytes: body), account, isRead: type(of: operation).isReadOnly))
     }
 
-    /// What a request may bring: what it says, or the most where it doesn't.
+    /// Returns the size of a request's body as it says, or the largest allowed if it doesn't.
     private static func bodySizeBytes(of request: Request) -> Int {
         if let length = request.headers[.contentLength].flatMap({ Int($0) }) { return min(max(0, length), Limits.bodySizeBytes) }
         return request.headers[.transferEncoding] == nil ? 0 : Limits.bodySizeBytes
     }
 
-    /// Answers that are large count until they are handed to the connection, which counts them until they are read.
+    /// Makes a body. Large answers count until they are handed to the connection, which counts them until they are read.
     ///
-    /// A page that is made when as much is held as may be is let go again: many requests may have begun while there was room. What was written
-    /// is answered.
+    /// A read's answer is dropped if the budget is used up by then: many requests may have begun while there was room. Writes are always
+    /// answered.
     private static func body(_ bytes: ByteBuffer, _ account: RequestAccount, isRead: Bool) throws -> ResponseBody {
         guard bytes.readableBytes >= 16 << 10 else { return .init(byteBuffer: bytes) }
         let held = account.hold(bytes.readableBytes)
@@ -72,7 +72,7 @@ struct OperationRoutes: Sendable {
         }
     }
 
-    /// Who asks: the token's user, or the one in whose name a backend acts (SB-12).
+    /// Returns the caller: the token's user, or the one in whose name a backend acts (SB-12).
     private func caller(of request: Request, for name: String) async throws -> (Caller, RequestAccount) {
         guard let token = BearerToken.read(request.headers[.authorization]) else {
             let refusal = RoostError(.unauthenticated, "This needs a token: Authorization: Bearer …")
@@ -132,7 +132,7 @@ struct OperationRoutes: Sendable {
 }
 
 extension RoostError {
-    /// A token that names somebody new by an id that nobody can have.
+    /// Returns the refusal of a token that names a new user with an invalid id.
     static func invalidUser(_ refusal: RoostError) -> RoostError {
         RoostError(.unauthenticated, "The token names no valid user: \(refusal.message)", field: refusal.field)
     }

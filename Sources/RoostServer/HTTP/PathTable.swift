@@ -2,7 +2,7 @@ import HTTPTypes
 import RoostAPI
 import RoostCore
 
-/// Which paths there are and which methods each answers to: for 405, `Allow` and preflights.
+/// The paths and their methods: for 405, `Allow` and preflights.
 struct PathTable: Sendable {
     private struct Entry: Sendable {
         let segments: [Substring]
@@ -20,13 +20,13 @@ struct PathTable: Sendable {
         entries = (service + operations).map { Entry(segments: Self.segments(of: $1), method: $0) }
     }
 
-    /// The methods that a path answers to, in a fixed order; empty for a path that isn't there.
+    /// Returns the methods that a path answers to, in a fixed order; empty for an unknown path.
     ///
     /// A user may have the id `remove`, so `/v1/channels/{channel}/members/remove` answers to what `/v1/channels/{channel}/members/{user}` does, too.
     func methods(at path: some StringProtocol) -> [HTTPRequest.Method] { Self.inOrder(entries(at: path)) }
 
-    /// The methods that `Allow` and preflights name for a path. As in OpenAPI, a path that is written out goes before one with a parameter in
-    /// that place, so these are the methods that are documented for the path.
+    /// Returns the methods that `Allow` and preflights name for a path. As in OpenAPI, a literal path takes precedence over one with a
+    /// parameter in that place, so these are the methods documented for the path.
     func namedMethods(at path: some StringProtocol) -> [HTTPRequest.Method] {
         let matching = entries(at: path)
         let literalCount = matching.map(\.literalCount).max()
@@ -45,7 +45,7 @@ struct PathTable: Sendable {
         return known.filter { found.contains($0) || $0 == .options || $0 == .head && found.contains(.get) }
     }
 
-    /// The paths that a router has to know an operation by: its own, and those of other operations that have a word where its own has a
+    /// Returns the paths that a router needs for an operation: its own, and those of other operations that have a word where its own has a
     /// parameter and don't take its method. A router looks for the path first and then for the method, so it would find nothing there.
     static func routes(of type: any Handled.Type) -> [String] {
         let pattern = segments(of: type.path)
@@ -55,14 +55,14 @@ struct PathTable: Sendable {
         return [type.path] + others.sorted()
     }
 
-    /// What stands in a path in the places of an operation's parameters, by their names and still percent-encoded.
+    /// Returns the values of an operation's parameters in a path, by name and still percent-encoded.
     static func parameters(of path: String, pattern: String) -> [(name: String, value: Substring)] {
         zip(segments(of: pattern), segments(of: path)).compactMap { name, value in
             name.hasPrefix("{") ? (String(name.dropFirst().dropLast()), value) : nil
         }
     }
 
-    /// One path for one thing: `/v1/me/` and `/v1//me` are other paths than `/v1/me`, and there is nothing there.
+    /// Returns whether a path is in its only valid form: `/v1/me/` and `/v1//me` differ from `/v1/me`, and don't exist.
     static func isPlain(_ path: some StringProtocol) -> Bool {
         path == "/" || (path.hasPrefix("/") && !path.hasSuffix("/") && !path.contains("//"))
     }

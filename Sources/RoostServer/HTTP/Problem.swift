@@ -9,7 +9,7 @@ package import RoostAPI
 package struct Problem: Codable {
     static let mediaType = "application/problem+json"
 
-    /// A refusal whose status says more than its code does.
+    /// A refusal whose status says more than its code.
     struct Refused: Error {
         let problem: Problem
     }
@@ -38,7 +38,7 @@ package struct Problem: Codable {
         retryAfterMilliseconds = error.retryAfterMilliseconds
     }
 
-    /// What it refuses, as a socket would tell it.
+    /// The refusal as a socket would send it.
     package var refusal: RoostError {
         RoostError(
             code, detail, field: field, limit: limit, rule: rule, until: until, retryAfterMilliseconds: retryAfterMilliseconds)
@@ -51,7 +51,7 @@ package struct Problem: Codable {
         var headers: HTTPFields = [.contentType: Self.mediaType]
         if let retryAfterMilliseconds { headers[.retryAfter] = String((retryAfterMilliseconds + 999) / 1000) }
         if status == 401 { headers[.wwwAuthenticate] = "Bearer" }
-        // The body is larger than anybody reads here: the connection ends with the answer.
+        // The body is too large to be read: the connection ends with the answer.
         if code == .limitExceeded, field == "body" { headers[.connection] = "close" }
         return Response(
             status: .init(code: status), headers: headers, body: .init(byteBuffer: ByteBuffer(bytes: json)))

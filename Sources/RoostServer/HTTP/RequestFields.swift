@@ -31,7 +31,7 @@ enum RequestFields {
         return fields
     }
 
-    /// The query's values by their names, percent-encoded as they came: a comma that separates values stands there as itself.
+    /// Returns the query's values by name, still percent-encoded: a comma that separates values is unencoded.
     private static func query(of request: Request) throws(RoostError) -> [String: [Substring]] {
         var result: [String: [Substring]] = [:]
         for pair in (request.uri.query ?? "").split(separator: "&") {
@@ -71,7 +71,7 @@ enum RequestFields {
         return fields
     }
 
-    /// A body that says what it is must be JSON; one that doesn't is read as JSON.
+    /// Checks that a body with a media type is JSON. A body without one is read as JSON.
     private static func checkMediaType(of request: Request) throws {
         guard let type = request.headers[.contentType], request.headers[.contentLength] != "0" else { return }
         let parts = type.lowercased().split(separator: ";").map { $0.trimmingCharacters(in: .whitespaces) }
@@ -84,7 +84,7 @@ enum RequestFields {
         }
     }
 
-    /// Percent-encoded text as the JSON that the field's shape asks for.
+    /// Returns percent-encoded text as the JSON that the field's schema requires.
     private static func value(_ texts: [Substring], for name: String, _ schema: Schema?) throws -> JSONValue {
         guard let first = texts.first else { return .null }
         if case .array(let element) = schema {

@@ -4,9 +4,9 @@ import Hummingbird
 import RoostAPI
 import RoostCore
 
-/// The headers of a request that say something of the operation. One that can't hold for an operation is refused, never passed over.
+/// The headers of a request that belong to the operation. One that doesn't apply to an operation is refused, never ignored.
 enum RequestHeaders {
-    /// A header whose value is that of a field of the operation.
+    /// A header that sets a field of the operation.
     struct OfField: Sendable {
         let name: String
         /// The operation's field. An operation without it doesn't take the header.
@@ -41,7 +41,7 @@ enum RequestHeaders {
             value: { text throws(RoostError) in .integer(try version(text)) }),
     ]
 
-    /// The user in whose name a backend asks (SB-12); nil when it asks in its own.
+    /// Returns the user in whose name a backend acts (SB-12); nil if it acts in its own.
     ///
     /// - Throws: `not_permitted` for other tokens than a service's; `invalid_argument` for an id that can't be one.
     static func actAs(of request: Request, role: AppRole) throws(RoostError) -> UserID? {
@@ -56,7 +56,7 @@ enum RequestHeaders {
         return user
     }
 
-    /// The value of a header that stands once, without white space around it.
+    /// Returns the value of a header that occurs once, without surrounding white space.
     private static func single(_ name: String, of request: Request) throws(RoostError) -> String? {
         guard let field = HTTPField.Name(name) else { return nil }
         let values = request.headers[values: field]
@@ -65,7 +65,7 @@ enum RequestHeaders {
         return first.trimmingCharacters(in: .whitespaces)
     }
 
-    /// A string of RFC 9651, as the draft has it, or the bare text, as many clients send it.
+    /// Returns a key from a string of RFC 9651, as in the draft, or from the bare text, as many clients send it.
     private static func key(_ text: String) throws(RoostError) -> String {
         guard text.hasPrefix("\"") else { return text }
         var key = ""

@@ -4,7 +4,7 @@ import Hummingbird
 import NIOCore
 import RoostAPI
 
-/// What isn't an operation: the front page, the API description, health and metrics.
+/// The routes that aren't operations: the front page, the API description, health and metrics.
 struct ServiceRoutes: Sendable {
     let version: String
     let readiness: Readiness
@@ -35,8 +35,8 @@ struct ServiceRoutes: Sendable {
         }
     }
 
-    /// The bytes are there once, however many clients leave them unread. They are made when somebody asks first, and not at each start; that
-    /// takes many milliseconds, and isn't done on one of the runtime's few threads.
+    /// Returns a description. Its bytes exist once, however many clients leave them unread. They are made on the first request and not at
+    /// each start; that takes many milliseconds, and isn't done on one of the runtime's few threads.
     private func description(_ bytes: @escaping @Sendable () -> ByteBuffer) async -> Response {
         let made = await withCheckedContinuation { continuation in
             DispatchQueue.global().async { continuation.resume(returning: bytes()) }

@@ -4,16 +4,16 @@ import RoostCore
 
 /// An event of a channel that holds messages older than itself: an edit, a deletion, several changes in one event.
 ///
-/// Such a message may be hidden from some who get the event. They get it without that message, and the others as it is (SB-14, SB-26). Where
+/// Such a message may be hidden from some receivers. They get the event without that message, the others unchanged (SB-14, SB-26). Where
 /// not every member may read, every event with messages is one of these.
 struct ConcealableEvent: Sendable {
     let channel: ChannelID
-    /// Whom no message up to here is hidden from gets the event as it is.
+    /// Receivers whose floor is below this seq get the event unchanged.
     let oldestMessage: Seq
     let readers: Readers
     /// The members of the event in JSON, without the braces.
     let members: [UInt8]
-    /// The event as it is.
+    /// The unchanged event.
     let frames: EventFrames.Frames
 
     init(_ members: [UInt8], of channel: ChannelID, oldestMessage: Seq, readers: Readers = Readers()) {
@@ -27,19 +27,20 @@ struct ConcealableEvent: Sendable {
     }
 }
 
-/// The forms that an old event takes in one delivery. Each is made once, and only where a receiver needs it.
+/// The forms of a concealable event in one delivery. Each is made once, and only if a receiver needs it.
 struct ConcealableEventForms {
     private let event: ConcealableEvent
-    /// Read back from its JSON, which is all of it that travels between nodes.
+    /// Decoded from its JSON, which is the only form sent between nodes.
     private var decoded: Event?
-    /// By how many rows are left out: members with many floors share few forms.
+    /// By the number of rows left out: members with many floors share few forms.
     private var concealed: [Int: EventFrames.Frames] = [:]
 
     init(of event: ConcealableEvent) { self.event = event }
 
     /// The event for a receiver from whom messages up to a floor are hidden.
     ///
-    /// Nil where it can't be read, which would be a fault of the node that wrote it. Then the receiver finds a hole, and asks for what is in it.
+    /// Nil if it can't be decoded, which would be a fault of the node that wrote it. The receiver then finds a hole, and requests the
+    /// missing events.
     mutating func frames(above floor: Seq) -> EventFrames.Frames? {
         guard floor >= event.oldestMessage else { return event.frames }
         if decoded == nil { decoded = Event(members: event.members) }

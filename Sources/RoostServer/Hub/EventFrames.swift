@@ -4,20 +4,19 @@ import RoostCore
 
 /// Builds the bytes of a batch, ready to be written to any number of sockets.
 ///
-/// Events of one audience that follow one another stand in one buffer, so that a socket gets them in one write. A channel's order is kept.
-/// Three things divide what stands together: a change of an audience; an event of a user's own stream, since a user's read position counts
-/// messages of a channel, and is best told between those that it was made between; and an event with old messages, which isn't the same
-/// for all who get it.
+/// Successive events of one audience share a buffer, so that a socket gets them in one write. A channel's order is kept. Three things end a
+/// buffer: a change of an audience; an event of a user's own stream, since a user's read position counts messages of a channel, and is best
+/// delivered between the messages around it; and a concealable event, which differs by receiver.
 struct EventFrames {
     /// One step of delivery, in order.
     enum Step: Sendable {
         case send(Audience, Frames)
         /// An event with messages that may be hidden from some of the audience.
         case sendConcealable(Audience, ConcealableEvent)
-        /// An event of the past, to those who begin to get a channel's. A connection that gets them already has had it, or will.
+        /// An event of the past, for newcomers to a channel. A connection that already gets the channel's events has had it, or will.
         case catchUp(Newcomers, ChannelID, Readers, Frames)
         case catchUpConcealable(Newcomers, ConcealableEvent)
-        /// Of several with one key that are delivered together, only the newest is there.
+        /// Of several signals with one key that are delivered together, only the newest is kept.
         case signal(SignalFrame, Audience)
         case change(Notice)
         /// A connection has asked to watch a channel, which it may not get yet.
@@ -27,10 +26,10 @@ struct EventFrames {
         case reply(SocketID, [UInt8])
     }
 
-    /// Who is brought up to a channel's stream.
+    /// The connections that are brought up to a channel's stream.
     enum Newcomers: Hashable, Sendable {
         case connection(ConnectionID)
-        /// One that watches, and may not be a member's.
+        /// A watching connection, whose user may be a non-member.
         case watcher(ConnectionID)
         /// All connections of a user.
         case member(UserID)
@@ -38,7 +37,7 @@ struct EventFrames {
         var isByMembership: Bool { if case .watcher = self { false } else { true } }
     }
 
-    /// The same events twice: as who watches gets them, and as who doesn't.
+    /// The same events twice: for watchers, and for everybody else.
     struct Frames: Sendable {
         var watching = ByteBuffer()
         var notification = ByteBuffer()
@@ -48,9 +47,9 @@ struct EventFrames {
     }
 
     private(set) var steps: [Step] = []
-    /// Where in `steps` the buffer of a channel stands that may still grow.
+    /// The index in `steps` of a channel's buffer that may still grow.
     private var open: [ChannelID: Int] = [:]
-    /// Where in `steps` the newest signal of a key stands, for each audience.
+    /// The index in `steps` of the newest signal of a key, for each audience.
     private var signals: [SignalPlace: Int] = [:]
 
     private struct SignalPlace: Hashable {
@@ -60,7 +59,7 @@ struct EventFrames {
 
     /// Adds an event of a stream, as its members in JSON.
     ///
-    /// - Parameter oldestMessage: ``Event/oldestMessage(to:)``.
+    /// - Parameter oldestMessage: The smallest seq of the event's messages if one of them may be hidden from a receiver; otherwise nil.
     mutating func add(
         _ members: [UInt8], of stream: StreamID, oldestMessage: Seq?, readers: Readers = Readers(), to audience: Audience
     ) {
@@ -72,7 +71,7 @@ struct EventFrames {
                 .sendConcealable(audience, ConcealableEvent(members, of: id, oldestMessage: oldestMessage, readers: readers)))
             return
         }
-        // Events with other readers stand apart.
+        // Events with other readers get their own buffer.
         if let channel, let index = open[channel], case .send(audience, var frames) = steps[index] {
             // Taken out while it grows, so that the buffer isn't copied.
             steps[index] = .send(audience, Frames())
@@ -90,7 +89,7 @@ struct EventFrames {
     mutating func add(
         _ members: [UInt8], of channel: ChannelID, oldestMessage: Seq?, readers: Readers, toNewcomers newcomers: Newcomers
     ) {
-        // Nobody of the channel's audience gets it, but what they get stays on its side of it.
+        // The channel's audience doesn't get it, but events before it and after it don't share a buffer.
         open.removeAll(keepingCapacity: true)
         if let oldestMessage {
             let event = ConcealableEvent(members, of: channel, oldestMessage: oldestMessage, readers: readers)
@@ -102,7 +101,7 @@ struct EventFrames {
         }
     }
 
-    /// Adds a signal, which replaces an older one of its key. It stands in no order with events.
+    /// Adds a signal, which replaces an older one of its key. Signals aren't ordered with events.
     mutating func add(_ signal: Signal, to audience: Audience) {
         let place = SignalPlace(key: signal.key, audience: audience)
         let step = Step.signal(SignalFrame(signal), audience)
@@ -161,12 +160,12 @@ extension Audience {
 }
 
 extension Event {
-    /// The smallest seq of the event's messages, where one of them may be hidden from somebody who gets the event; nil where none is.
+    /// Returns the smallest seq of the event's messages if one of them may be hidden from a receiver; otherwise nil.
     func oldestMessage(to readers: Readers) -> Seq? {
         readers.areAllMembers ? oldestMessage : rows.oldestMessage
     }
 
-    /// The members of the event as JSON, without the braces: encoded once for all who get it.
+    /// The members of the event as JSON, without the braces: encoded once for all receivers.
     var encodedMembers: [UInt8] {
         var json = JSONBytes(capacity: 512)
         writeMembers(to: &json)

@@ -4,10 +4,10 @@ import RoostAPI
 import RoostCore
 import Synchronization
 
-/// Brings committed events to the sockets of their audience, and replies to those who asked.
+/// Delivers committed events to the sockets of their audience, and replies to their callers.
 ///
 /// One shard for each event loop. A batch is encoded once, on the engine's thread, and handed to each loop in the order of the commits; so
-/// every socket sees every stream in its order. What it doesn't do: it keeps nothing. Who isn't connected catches up by `changes`.
+/// every socket sees every stream in its order. It stores nothing: clients that are offline catch up by `changes`.
 final class Hub: Delivery {
     let board = PresenceBoard()
     var presence: any Presence & Sendable { board }
@@ -15,7 +15,7 @@ final class Hub: Delivery {
     private let shards: [NIOLoopBound<HubShard>]
     private let lastConnection = Atomic<Int64>(0)
 
-    /// How often sockets are looked at for pings and timeouts.
+    /// How often sockets are checked for pings and timeouts.
     private static let tickInterval = TimeAmount.seconds(1)
 
     init(group: any EventLoopGroup) async throws {
@@ -49,25 +49,25 @@ final class Hub: Delivery {
     /// The shard of a socket. Only on the socket's event loop.
     func shard(of address: SocketID) -> HubShard { shards[address.shard].value }
 
-    /// Delivers what a batch made, where one lane's order of commits is the order of everything.
+    /// Delivers a batch where there is one lane, whose order of commits is the order of everything.
     ///
-    /// A socket sees its own replies and the events of its user's stream in the order of the operations: so no reply brings back what an
-    /// event has already changed.
+    /// A socket sees its own replies and the events of its user's stream in the order of the operations, so no reply restores a state that
+    /// an event has already changed.
     func deliver(_ committed: [Committed]) {
         deliver(EventFrames.steps(for: committed))
         for operation in committed { if case .waiting(let resume) = operation.answer { resume() } }
     }
 
-    /// Brings steps to every loop, in the order of the calls of this function.
+    /// Hands steps to every loop, in the order of the calls of this function.
     func deliver(_ steps: [EventFrames.Step]) {
         guard !steps.isEmpty else { return }
         for (loop, shard) in zip(loops, shards) { loop.execute { shard.value.deliver(steps) } }
     }
 
-    /// All that are present are present here.
+    /// This node sees everyone who is present.
     func preparePresence(of channel: ChannelID, then run: @escaping @Sendable () -> Void) { run() }
 
-    /// Asks every shard which of some streams no socket needs any more.
+    /// Finds the streams that no socket of any shard needs any more.
     func findUnused(among streams: [StreamID], then report: @escaping @Sendable ([StreamID]) -> Void) {
         guard let first = loops.first else { return }
         let asked = zip(loops, shards).map { loop, shard in loop.submit { shard.value.used(among: streams) } }
@@ -77,14 +77,14 @@ final class Hub: Delivery {
         }
     }
 
-    /// Has every shard tell when its last socket of a stream is gone. Set once, before the first socket.
+    /// Has every shard report when its last socket of a stream is gone. Set once, before the first socket.
     func onEmptied(_ emptied: @escaping @Sendable (StreamID) -> Void) {
         for (loop, shard) in zip(loops, shards) { loop.execute { shard.value.emptied = emptied } }
     }
 
     /// Delivers the answer of an operation that only read.
     ///
-    /// - Parameter memory: where the answer is counted until the socket has it.
+    /// - Parameter memory: Where the answer is counted until the socket has it.
     func reply(to address: SocketID, _ payload: [UInt8], isLeaving memory: ByteLedger?) {
         let shard = shards[address.shard]
         loops[address.shard].execute {
@@ -93,7 +93,7 @@ final class Hub: Delivery {
         }
     }
 
-    /// Waits until the last socket is gone, which is when a draining server has nobody left to serve.
+    /// Waits until the last socket is gone: a draining server then has nobody left to serve.
     func waitUntilEmpty(atMost time: Duration) async {
         let deadline = ContinuousClock.now + time
         while ContinuousClock.now < deadline, let counts = try? await counts(), counts.sockets > 0 {
@@ -101,7 +101,7 @@ final class Hub: Delivery {
         }
     }
 
-    /// What the shards count, added up.
+    /// The sums of the shards' counts.
     struct Counts: Sendable {
         var sockets = 0
         var authenticated = 0

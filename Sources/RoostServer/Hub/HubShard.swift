@@ -2,7 +2,7 @@ import NIOCore
 import RoostAPI
 import RoostCore
 
-/// Drives the ``Subscriptions`` of one event loop: what they say is written to the loop's sockets, and told to the board of who is present.
+/// Drives the ``Subscriptions`` of one event loop: their actions become writes to the loop's sockets and changes of the presence board.
 ///
 /// Used on that loop only, so that a delivery takes no lock and no hop.
 final class HubShard {
@@ -11,18 +11,18 @@ final class HubShard {
     private let eventLoop: any EventLoop
     private let presence: PresenceBoard
     private var subscriptions = Subscriptions<SocketHandler>()
-    /// Whether steps are being delivered. A write can fail and end its socket in the middle of it: what is told to ``remove(_:)`` then is done
+    /// Whether steps are being delivered. A write can fail and end its socket in the middle of it: a ``remove(_:)`` then takes effect
     /// afterwards.
     private var isDelivering = false
     private var removed: [ConnectionID] = []
     /// Sockets with something written since the last flush.
     private var unflushed: [SocketHandler] = []
-    /// Sockets that end when what was delivered together has reached them.
+    /// Sockets that end once they have got the whole delivery.
     private var ending: [SocketHandler] = []
     private(set) var deliveryCount: Int64 = 0
     /// Bytes of events and replies that were given to sockets.
     private(set) var sentByteCount: Int64 = 0
-    /// Told when the last socket of a stream is gone.
+    /// Called when the last socket of a stream is gone.
     var emptied: (@Sendable (StreamID) -> Void)?
 
     init(number: Int, eventLoop: any EventLoop, presence: PresenceBoard) {
@@ -34,7 +34,7 @@ final class HubShard {
     var socketCount: Int { subscriptions.sockets.count }
     var authenticatedCount: Int { subscriptions.subscriberCount }
 
-    /// Which of some streams a socket of this shard needs.
+    /// Returns the streams that a socket of this shard needs.
     func used(among streams: [StreamID]) -> [StreamID] { subscriptions.used(among: streams) }
 
     // MARK: Sockets
@@ -115,7 +115,7 @@ final class HubShard {
     private func flush() {
         let written = unflushed
         unflushed.removeAll(keepingCapacity: true)
-        // A socket may stand in the list several times; it flushes only what it still holds.
+        // A socket may be in the list several times; it flushes only what it still holds.
         for socket in written { socket.flush() }
     }
 

@@ -2,7 +2,7 @@ import RoostAPI
 import RoostCore
 import Synchronization
 
-/// Who is connected and who watches, over all shards: what rules ask through `Presence`.
+/// Connected users and watchers, over all shards: the rules' `Presence`.
 final class PresenceBoard: Presence, Sendable {
     private struct State {
         /// For each channel its connected members, each with the number of their connections.
@@ -10,13 +10,13 @@ final class PresenceBoard: Presence, Sendable {
         var watchers: [ChannelID: [UserID: Int]] = [:]
     }
     private let state = Mutex(State())
-    /// In a structure, since a function that stands in a mutex by itself is wrapped anew with each use.
+    /// In a structure, since a closure stored directly in a mutex is wrapped again with each use.
     private struct Listener {
         var tell: @Sendable (ChannelID) -> Void
     }
     private let listener = Mutex<Listener?>(nil)
 
-    /// Has every change of a channel told, to whoever shares it with other nodes. Set once, before the first socket.
+    /// Reports every change of a channel, to be shared with other nodes. Set once, before the first socket.
     func onChange(_ tell: @escaping @Sendable (ChannelID) -> Void) { listener.withLock { $0 = Listener(tell: tell) } }
 
     private func tellChange(in channels: some Sequence<ChannelID>) {

@@ -10,7 +10,7 @@ struct SignalFrame: Hashable, Sendable {
     init(_ signal: Signal) {
         key = signal.key
         var bytes = ByteBuffer()
-        // What a signal is made of always encodes.
+        // The parts of a signal always encode.
         if let json = try? JSONWriter.bytes(of: ["signal": Body(signal)]) { bytes.writeTextFrame("", json) }
         self.bytes = bytes
     }
@@ -30,7 +30,7 @@ struct SignalFrame: Hashable, Sendable {
     }
 }
 
-/// Signals that wait for a client who doesn't read: the newest of each key, and few. The oldest is left out first.
+/// Signals queued for a client that doesn't read: the newest of each key, and few. The oldest is dropped first.
 struct SignalQueue {
     static let countMax = 32
     static let sizeBytesMax = 16 << 10
@@ -49,7 +49,7 @@ struct SignalQueue {
 
     private mutating func remove(at index: Int) { sizeBytes -= frames.remove(at: index).bytes.readableBytes }
 
-    /// All of them, the oldest first.
+    /// Takes all signals, the oldest first.
     mutating func takeAll() -> [ByteBuffer] {
         defer { self = SignalQueue() }
         return frames.map(\.bytes)

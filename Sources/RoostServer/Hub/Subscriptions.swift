@@ -2,52 +2,53 @@ import NIOCore
 import RoostAPI
 import RoostCore
 
-/// Who receives what: the connections of one event loop, and what each of them gets. A value without I/O.
+/// The connections of one event loop, and what each of them receives. A value without I/O.
 ///
-/// It is told of connections, and takes the steps of deliveries in their order. What is to be done it hands to a closure, at once and in order:
-/// one call for each receiver, and no array between them. Its rules:
+/// It takes connections and the steps of deliveries in their order, and hands each action to a closure at once and in order: one call for
+/// each receiver, without an array. Its rules:
 /// 1. A connection gets its user's events, those of the channels that the user is a member of, and those of channels that it watches.
-/// 2. An event says who may read it. If that differs from what the last event of the channel said, every receiver is asked about anew before
+/// 2. An event says who may read it. If that differs from what the last event of the channel said, every receiver is checked again before
 ///    the event: members who aren't readers get it without messages, and watchers who aren't stop watching.
 /// 3. An event with messages from before a receiver's history floor is given without them.
-/// 4. A signal goes to those of its audience who may read by what the last event said and by what the signal says. It changes nothing.
+/// 4. A signal goes to the receivers of its audience that may read according to both the last event and the signal. It changes nothing.
 ///
 /// The hub has one for each event loop, and simulations drive the same one.
 ///
-/// - Parameter Socket: the driver's own handle of a connection. It is kept and given back, nothing else.
+/// - Parameter Socket: The driver's own handle of a connection. It is only stored and passed back.
 struct Subscriptions<Socket> {
-    /// What the driver is to do.
+    /// An action for the driver.
     enum Action {
-        /// Write so many events, framed already.
+        /// Write events that are already framed.
         case send(ByteBuffer, eventCount: Int, to: Socket)
-        /// Write a signal, unless the connection has too much to do.
+        /// Write a signal, unless the connection is behind.
         case signal(SignalFrame, to: Socket)
         /// Write a reply.
         case reply([UInt8], to: Socket)
         /// End the connection if these changes shut its caller out.
         case checkAccess([AccessSubject: AccessChange], of: Socket)
-        /// A connection more or less, in channels that its user is a member of.
+        /// One connection more or less, in channels that its user is a member of.
         case cameOnline(UserID, Set<ChannelID>)
         case wentOffline(UserID, Set<ChannelID>)
-        /// A connection more or less that watches channels.
+        /// One connection more or less that watches channels.
         case startedWatching(UserID, ChannelID)
         case stoppedWatching(UserID, Set<ChannelID>)
-        /// The last connection that needed a stream doesn't any more.
+        /// No connection needs the stream any more.
         case emptied(StreamID)
     }
 
-    /// What is known of one authenticated connection.
+    /// One authenticated connection.
     private struct Subscriber {
         let socket: Socket
         let user: UserID
         var joined: Set<ChannelID>
         var watched: Set<ChannelID> = []
-        /// Up to which seq a channel's messages aren't for the user; channels of which all are stand not in it.
+        /// The seq up to which a channel's messages are hidden from the user; channels without a floor aren't listed.
         ///
-        /// A floor is never lowered, and outlives the membership: a new one has it too, and may begin before the end of the last is delivered.
+        /// A floor is never lowered, and outlives the membership: a new membership has it too, and may begin before the end of the last one
+        /// is delivered.
         var floors: [ChannelID: Seq]
         let appRole: AppRole
-        /// What the user is in a channel, and since which seq that is known; channels in which they are an ordinary member may not stand in it.
+        /// The user's role in a channel, and the seq since which it is known; channels in which they are an ordinary member may be missing.
         private var roles: [ChannelID: (role: ChannelRole, since: Seq)]
 
         init(socket: Socket, user: UserID, streams: UserStreams) {
@@ -59,7 +60,7 @@ struct Subscriptions<Socket> {
             roles = streams.roles.reduce(into: [:]) { $0[$1.key] = ($1.value, streams.channels[$1.key] ?? 0) }
         }
 
-        /// Two streams tell of roles, in no order: what is older than what is known is dropped.
+        /// Records a role. Two streams carry roles, in no order: one that is older than the known one is dropped.
         mutating func learn(_ role: ChannelRole, in channel: ChannelID, at seq: Seq) {
             if let known = roles[channel] {
                 if seq >= known.since { roles[channel] = (role, seq) }
@@ -68,16 +69,16 @@ struct Subscriptions<Socket> {
             }
         }
 
-        /// What the user is in a channel.
+        /// The user's role in a channel.
         func role(in channel: ChannelID) -> ChannelRole { roles[channel]?.role ?? .member }
 
-        /// Whether the connection may have what messages of a channel say.
+        /// Returns whether the connection may read a channel's messages.
         func isReader(of channel: ChannelID, _ readers: Readers, isMember: Bool) -> Bool {
             readers.contain(appRole, as: isMember ? role(in: channel) : nil)
         }
     }
 
-    /// A connection among those that get a channel's events: all that a delivery needs, in one place.
+    /// A connection among those that get a channel's events: everything that a delivery needs, in one place.
     private struct Receiver {
         let socket: Socket
         var isWatching: Bool
@@ -88,10 +89,10 @@ struct Subscriptions<Socket> {
     /// The connections that get a channel's events.
     private struct Receivers {
         private(set) var byConnection: [ConnectionID: Receiver] = [:]
-        /// Those who watch, and those who are more than an ordinary member: few of many.
+        /// Watchers, and members with a role above the ordinary: few of many.
         private(set) var watching: Set<ConnectionID> = []
         private(set) var ranked: Set<ConnectionID> = []
-        /// Who may read as of the last event: their floors are by it. Nil where that is to be asked anew.
+        /// The readers according to the last event, which the floors follow. Nil if the receivers have to be checked again.
         var readers: Readers?
 
         mutating func put(_ receiver: Receiver, as connection: ConnectionID, isRanked: Bool) {
@@ -107,7 +108,7 @@ struct Subscriptions<Socket> {
         }
     }
 
-    /// All connections, those before their welcome too.
+    /// All connections, including those before their welcome.
     private(set) var sockets: [ConnectionID: Socket] = [:]
     private var subscribers: [ConnectionID: Subscriber] = [:]
     private var connectionsOfUser: [UserID: [(connection: ConnectionID, socket: Socket)]] = [:]
@@ -134,7 +135,7 @@ struct Subscriptions<Socket> {
         if !subscriber.watched.isEmpty { perform(.stoppedWatching(user, subscriber.watched)) }
     }
 
-    /// Which of some streams a connection needs.
+    /// Returns the streams that a connection needs.
     func used(among streams: [StreamID]) -> [StreamID] {
         streams.filter { stream in
             switch stream {
@@ -187,7 +188,7 @@ struct Subscriptions<Socket> {
         }
     }
 
-    /// Each receiver gets the event without the messages that are hidden from them.
+    /// Sends each receiver the event without the messages that are hidden from them.
     private mutating func send(_ event: ConcealableEvent, to audience: Audience, _ perform: (Action) -> Void) {
         var forms = ConcealableEventForms(of: event)
         switch audience {
@@ -212,7 +213,7 @@ struct Subscriptions<Socket> {
         }
     }
 
-    /// Those of a channel's receivers whom an audience names, as they stand: nobody is asked about anew. Nobody of a user's.
+    /// Returns a channel's receivers in an audience, without checking them again. None for the audience of a user.
     private func receivers(of audience: Audience) -> [Receiver] {
         switch audience {
         case .user: return []
@@ -228,7 +229,7 @@ struct Subscriptions<Socket> {
         }
     }
 
-    /// Those who may read by what the last event said, and by what is said now.
+    /// Returns the receivers that may read according to the last event and to the readers given.
     private func readingReceivers(
         of channel: ChannelID, _ connections: some Sequence<ConnectionID>, _ readers: Readers
     ) -> [Receiver] {
@@ -254,7 +255,7 @@ struct Subscriptions<Socket> {
         perform(.send(bytes, eventCount: frames.eventCount, to: subscriber.socket))
     }
 
-    /// Those who don't get the channel's events yet, and may be told of its past: members, and others who may read it.
+    /// Returns the subscribers that don't get the channel's events yet, and may get its past: members, and others who may read it.
     private func newcomers(_ newcomers: EventFrames.Newcomers, to channel: ChannelID, _ readers: Readers) -> [Subscriber] {
         switch newcomers {
         case .connection(let connection), .watcher(let connection):
@@ -264,7 +265,8 @@ struct Subscriptions<Socket> {
                 || subscriber.isReader(of: channel, readers, isMember: false)
             return isKnown ? [subscriber] : []
         case .member(let user):
-            // Who has only watched so far may have had some of it, before they were told that they are a member: they begin at the joining.
+            // A watcher may already have received some of these events, before learning of the membership. It begins at the joining all the
+            // same.
             return connections(of: user).compactMap { subscribers[$0] }.filter { !$0.joined.contains(channel) }
         }
     }
@@ -300,7 +302,7 @@ extension Subscriptions {
                 if channels[channel]?.byConnection[connection] != nil { subscribe(connection, to: channel) }
             }
         case .left(let user, let channel, _):
-            // Who leaves stops watching as well: nothing newer than the leaving reaches them.
+            // Leaving also ends the watch: nothing newer than the leaving reaches the user.
             for connection in connections(of: user) { forget(channel, of: connection, perform) }
         case .destroyed(let channel):
             for connection in (channels[channel]?.byConnection ?? [:]).keys { forget(channel, of: connection, perform) }
@@ -317,7 +319,8 @@ extension Subscriptions {
             }
             perform(.stoppedWatching(user, [channel]))
         case .accessChanged(let changes):
-            // Those who are shut out get replies to what they did before, and nothing else. Connections before their welcome are looked at too.
+            // Callers who are shut out get replies to their earlier calls, and nothing else. Connections before their welcome are checked
+            // too.
             let bySubject = Dictionary(changes.map { ($0.subject, $0) }, uniquingKeysWith: { _, last in last })
             for socket in sockets.values { perform(.checkAccess(bySubject, of: socket)) }
         }
@@ -344,7 +347,7 @@ extension Subscriptions {
         perform(.cameOnline(user, [channel]))
     }
 
-    /// Marks what a connection gets of a channel. Whether it gets anything is another matter.
+    /// Marks a connection as watching a channel. Whether it gets the channel's events yet is decided elsewhere.
     private mutating func watch(
         _ channel: ChannelID, _ user: UserID, _ connection: ConnectionID, _ perform: (Action) -> Void
     ) {
@@ -369,15 +372,15 @@ extension Subscriptions {
             socket: subscriber.socket, isWatching: subscriber.watched.contains(channel), floor: subscriber.floors[channel] ?? 0)
         let isMember = subscriber.joined.contains(channel)
         if let readers = channels[channel]?.readers, !subscriber.isReader(of: channel, readers, isMember: isMember) {
-            // Whoever begins to watch may read: then the last event was told to other readers than there are now.
+            // A new watcher may read, so the last event's readers are out of date.
             if isMember { receiver.floor = .max } else { channels[channel]?.readers = nil }
         }
         let isRanked = isMember && subscriber.role(in: channel) != .member
         channels[channel, default: Receivers()].put(receiver, as: connection, isRanked: isRanked)
     }
 
-    /// The connections that get an event of a channel. Where others may read than before, each is asked about anew: before the event, so that
-    /// nobody gets it by a right that has ended.
+    /// Returns the connections that get an event of a channel. If the readers have changed, each connection is checked again before the
+    /// event, so that nobody gets it by a right that has ended.
     private mutating func receivers(
         of channel: ChannelID, _ readers: Readers, _ perform: (Action) -> Void
     ) -> [ConnectionID: Receiver]? {
@@ -398,7 +401,7 @@ extension Subscriptions {
         return channels[channel]?.byConnection
     }
 
-    /// Ends a watch by whoever may not read any more, and tells them.
+    /// Ends a watch of a user who may no longer read, and tells them.
     private mutating func endWatch(of channel: ChannelID, _ connection: ConnectionID, _ perform: (Action) -> Void) {
         guard subscribers[connection]?.watched.remove(channel) != nil, let subscriber = subscribers[connection] else { return }
         perform(.stoppedWatching(subscriber.user, [channel]))

@@ -1,7 +1,7 @@
 import RoostAPI
 import RoostCore
 
-/// What one metric of `/metrics` is: its name, kind, unit and labels, and what an operator should know of it.
+/// A metric of `/metrics`: its name, kind, unit and labels, and its help text for operators.
 struct MetricDescription: Sendable {
     enum Kind: Sendable, Equatable {
         case counter
@@ -19,19 +19,19 @@ struct MetricDescription: Sendable {
         }
     }
 
-    /// What a metric counts. Units are base units, and stand in the name: at its end, or before `_total`.
+    /// What a metric counts. Units are base units and part of the name: at its end, or before `_total`.
     enum Unit: String, Sendable {
         case seconds, bytes
         /// Things, like operations.
         case none = ""
     }
 
-    /// A label and the values that it may have: never an id that clients choose, so that clients can't make series.
+    /// A label and its possible values: never an id that clients choose, so that clients can't create series.
     struct Label: Sendable {
         let name: String
         let values: Set<String>
 
-        /// What stands for a value that isn't listed.
+        /// The label for values that aren't listed.
         static let otherValue = "other"
     }
 
@@ -61,7 +61,7 @@ struct MetricDescription: Sendable {
 extension MetricDescription.Label {
     static func values(_ name: String, _ values: String...) -> Self { .init(name: name, values: Set(values)) }
 
-    /// The name of an operation of the table; `connect` is a socket that takes its place among the sockets of its user.
+    /// The name of an operation of the table; `connect` is a socket that takes its place in the order of commits.
     static let operation = Self(
         name: "operation", values: Set(Operations.all.map { $0.name } + OperationName.others))
 
@@ -77,7 +77,7 @@ extension MetricDescription.Label {
 
     static let queue = Self.values("queue", "write", "read")
 
-    /// The code with which a WebSocket was closed; `none` for a connection that ended without one.
+    /// A WebSocket's close code; `none` for a connection that ended without one.
     static let closeCode = Self(
         name: "code",
         values: Set(
@@ -89,9 +89,9 @@ extension MetricDescription.Label {
 enum OperationName {
     /// A socket that takes its place in the order of commits.
     static let connect = "connect"
-    /// A frame or a request that named no operation, or none that there is.
+    /// A frame or a request that named no operation, or an unknown one.
     static let none = "none"
-    /// What the server does by itself, when it is due.
+    /// Work that the server does by itself when it is due.
     static let effect = "effect"
 
     static let others = [connect, none, effect]

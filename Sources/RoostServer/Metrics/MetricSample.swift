@@ -8,7 +8,7 @@ struct MetricSeries: Hashable, Sendable {
     let name: String
     let labels: [Label]
 
-    /// - Parameter description: what the catalog says: the order of the labels, and which values they may have.
+    /// - Parameter description: The catalog's entry: the order of the labels, and their possible values.
     init(name: String, labels: [(String, String)], as description: MetricDescription? = nil) {
         self.name = name
         guard let description else {
@@ -22,7 +22,7 @@ struct MetricSeries: Hashable, Sendable {
     }
 }
 
-/// What a series stands at.
+/// The value of a series.
 struct MetricSample: Sendable {
     enum Value: Sendable {
         case counter(Double)
@@ -32,7 +32,7 @@ struct MetricSample: Sendable {
 
     struct Histogram: Sendable {
         let bounds: [Double]
-        /// For each bucket the values in it alone; the last one has those above every bound.
+        /// The number of values in each bucket alone; the last one has those above every bound.
         private(set) var counts: [Int64]
         private(set) var sum = 0.0
 
@@ -56,7 +56,7 @@ struct MetricSample: Sendable {
         self.value = value
     }
 
-    /// A value that is looked up when the page is read. Its metric stands in the catalog.
+    /// A value that is looked up when the page is read. Its metric is in the catalog.
     init(_ name: String, _ value: some BinaryInteger, labels: (String, String)...) {
         self.init(name, Double(value), labels: labels)
     }

@@ -2,7 +2,7 @@ import Dispatch
 import Foundation
 import RoostCore
 
-/// The page `/metrics`: what was counted, and what is looked up at this moment.
+/// The page `/metrics`: counted values, and values looked up at this moment.
 struct MetricsPage: Sendable {
     let registry: PrometheusRegistry?
     let metrics: ServerMetrics
@@ -17,7 +17,7 @@ struct MetricsPage: Sendable {
     func text() async throws -> String {
         let counts = try await hub.counts()
         return await withCheckedContinuation { continuation in
-            // Files are looked at here: neither an event loop nor the runtime's few threads wait for them.
+            // This reads files, which neither an event loop nor the runtime's few threads should wait for.
             DispatchQueue.global().async { continuation.resume(returning: PrometheusPage(samples(counts)).text) }
         }
     }
@@ -43,7 +43,7 @@ struct MetricsPage: Sendable {
         return samples + files() + effectSamples() + ProcessSamples.read() + (cluster?.samples ?? []) + (registry?.samples ?? [])
     }
 
-    /// As they were read last: the page doesn't wait for the database, and who looks at it often doesn't make it work.
+    /// The values last read: the page doesn't wait for the database, and frequent requests for it cause no load there.
     private func effectSamples() -> [MetricSample] {
         guard let state = effects.state else { return [] }
         return [

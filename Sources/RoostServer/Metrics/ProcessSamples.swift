@@ -1,7 +1,7 @@
 import Foundation
 import RoostDatabase
 
-/// What the operating system says of this process. On systems without `/proc` only the limits are known.
+/// The operating system's numbers for this process. On systems without `/proc` only the limits are known.
 enum ProcessSamples {
     static func read() -> [MetricSample] {
         var samples: [MetricSample] = []

@@ -7,7 +7,7 @@ struct PrometheusPage {
 
     init(_ samples: [MetricSample]) { self.samples = Dictionary(grouping: samples, by: \.series.name) }
 
-    /// The metrics of the catalog in its order, then what it doesn't know, by name.
+    /// The metrics of the catalog in its order, then all others by name.
     var text: String {
         var text = ""
         for description in MetricCatalog.all {
@@ -22,14 +22,14 @@ struct PrometheusPage {
         return text
     }
 
-    /// What a metric shows that nobody has counted yet.
+    /// Returns the samples of a metric before anything is counted.
     private static func initial(_ description: MetricDescription) -> [MetricSample] {
         guard description.labels.isEmpty else { return [] }
         let series = MetricSeries(name: description.name, labels: [])
         return switch description.kind {
         case .counter: [MetricSample(series, .counter(0))]
         case .histogram(let bounds): [MetricSample(series, .histogram(.init(bounds: bounds)))]
-        // What can't be looked up here isn't 0.
+        // A gauge that can't be looked up isn't 0.
         case .gauge: []
         }
     }
@@ -71,7 +71,7 @@ struct PrometheusPage {
         return value == value.rounded() && abs(value) < 1e15 ? String(Int64(value)) : "\(value)"
     }
 
-    /// A name that the format allows, whatever a library calls its metric.
+    /// Returns a name that the format allows, whatever a library calls its metric.
     private static func sanitized(_ name: String) -> String {
         let name = String(name.map { $0.isASCII && ($0.isLetter || $0.isNumber) ? $0 : "_" })
         return name.first?.isNumber != false ? "_" + name : name

@@ -3,12 +3,12 @@ import Synchronization
 
 /// A backend of swift-metrics that keeps everything in memory, for `/metrics` to show.
 ///
-/// ``MetricCatalog`` says what is known of a metric: a timer or a recorder becomes a histogram with its buckets, and a label value that isn't
-/// listed there becomes `other`. So whatever is counted, the number of series stays bounded.
+/// ``MetricCatalog`` describes the metrics: a timer or a recorder becomes a histogram with its buckets, and a label value that isn't listed
+/// there becomes `other`. So the number of series stays bounded.
 public final class PrometheusRegistry: MetricsFactory, Sendable {
     private let cells = Mutex<[MetricSeries: Cell]>([:])
 
-    /// Series at most, for metrics that the catalog doesn't know.
+    /// The most series of metrics that aren't in the catalog.
     private static let seriesMax = 5000
 
     public init() {}
@@ -58,7 +58,7 @@ public final class PrometheusRegistry: MetricsFactory, Sendable {
     public func destroyRecorder(_ handler: any RecorderHandler) {}
     public func destroyTimer(_ handler: any TimerHandler) {}
 
-    /// What everything stands at now.
+    /// The current values of everything.
     var samples: [MetricSample] {
         cells.withLock { $0 }.map { series, cell in
             switch cell {
@@ -78,7 +78,7 @@ private final class CounterCell: CounterHandler {
     func reset() { value.store(0, ordering: .relaxed) }
 }
 
-/// The newest of some values.
+/// The newest value.
 private final class GaugeCell: RecorderHandler {
     private let bits = Atomic<UInt64>(0)
     var current: Double { Double(bitPattern: bits.load(ordering: .relaxed)) }
@@ -86,7 +86,7 @@ private final class GaugeCell: RecorderHandler {
     func record(_ value: Double) { bits.store(value.bitPattern, ordering: .relaxed) }
 }
 
-/// How values are spread over buckets.
+/// The distribution of values over buckets.
 private final class HistogramCell: RecorderHandler, TimerHandler {
     private let bounds: [Double]
     private let values: Mutex<MetricSample.Histogram>

@@ -5,7 +5,8 @@ import RoostCore
 import RoostDatabase
 import Synchronization
 
-/// What the engine, the sockets and HTTP count. What is counted for each event and each receiver isn't here: the hub's shards count it without a lock.
+/// The counters of the engine, the sockets and HTTP. Counts for each event and each receiver aren't here: the hub's shards keep them
+/// without a lock.
 final class ServerMetrics: Sendable {
     private let writes = Counter(label: "roost_write_operations_total")
     private let batches = Counter(label: "roost_write_batches_total")
@@ -34,20 +35,20 @@ final class ServerMetrics: Sendable {
 
     // MARK: Operations
 
-    /// A rule ran, and was refused or not.
+    /// Counts a run of a rule, refused or not.
     func ran(_ operation: String, refusal: RoostError? = nil) {
         operations[operation]?.increment()
         if let refusal { refused(operation, refusal) }
     }
 
-    /// An operation was refused, by its rule or before it could run.
+    /// Counts an operation that was refused, by its rule or before it could run.
     func refused(_ operation: String, _ refusal: RoostError) { refused(operation, refusal.code) }
 
     func refused(_ operation: String, _ code: RoostError.Code) {
         Counter(label: "roost_refusals_total", dimensions: [("operation", operation), ("code", code.rawValue)]).increment()
     }
 
-    /// A batch was taken off a queue.
+    /// Counts a batch that was taken off a queue.
     func began(_ batch: [Job], isReading: Bool) {
         guard let oldest = batch.first else { return }
         let wait = DispatchTime.now().uptimeNanoseconds &- oldest.queuedAt
@@ -61,10 +62,10 @@ final class ServerMetrics: Sendable {
         batchSize.record(Int64(count))
     }
 
-    /// Operations that were refused because the database failed.
+    /// Counts operations refused because the database failed.
     func lost(_ count: Int) { losses.increment(by: Int64(count)) }
 
-    /// An operation needed a damaged page.
+    /// Counts an operation that needed a damaged page.
     func damaged() { damages.increment() }
 
     func checkpointed(_ done: Maintenance) {
@@ -80,7 +81,7 @@ final class ServerMetrics: Sendable {
 
     func made(events count: Int) { if count > 0 { events.increment(by: Int64(count)) } }
 
-    /// What became of an effect.
+    /// The result of an effect.
     enum EffectResult: String, CaseIterable {
         case done, failed, dead
     }
@@ -91,7 +92,7 @@ final class ServerMetrics: Sendable {
 
     // MARK: Connections
 
-    /// Connections that are HTTP so far, or for good.
+    /// Connections that are HTTP, for now or for good.
     var openHTTPCount: Int { openHTTP.load(ordering: .relaxed) }
 
     func connectionOpened() {
@@ -99,24 +100,24 @@ final class ServerMetrics: Sendable {
         openHTTP.wrappingAdd(1, ordering: .relaxed)
     }
 
-    /// A connection is HTTP no more: it became a socket, or ended.
+    /// Counts an HTTP connection that became a socket or ended.
     func connectionLeftHTTP() { openHTTP.wrappingSubtract(1, ordering: .relaxed) }
 
-    /// - Parameter refusal: nil for a token that was accepted.
+    /// - Parameter refusal: Nil for a token that was accepted.
     func authenticated(over transport: Transport, refusal: RoostError? = nil) {
         let result = refusal?.code.rawValue ?? "ok"
         Counter(label: "roost_authentications_total", dimensions: [("transport", transport.rawValue), ("result", result)])
             .increment()
     }
 
-    /// Only health checks are answered on this connection.
+    /// Counts a connection on which only health checks are answered.
     func connectionRefused(_ reason: ConnectionCounts.Refusal) {
         Counter(label: "roost_connections_refused_total", dimensions: [("reason", reason.rawValue)]).increment()
     }
 
     func acceptFailed() { Counter(label: "roost_accept_failures_total").increment() }
 
-    /// Something was refused because as much is held as may be.
+    /// Counts a refusal because a memory budget is used up.
     func overloaded(_ budget: Budget) {
         Counter(label: "roost_overloaded_total", dimensions: [("budget", budget.rawValue)]).increment()
     }
@@ -129,7 +130,7 @@ final class ServerMetrics: Sendable {
         case http, socket
     }
 
-    /// - Parameter code: nil when the connection ended without one.
+    /// - Parameter code: Nil when the connection ended without one.
     func socketClosed(_ code: UInt16?) {
         Counter(label: "roost_socket_closes_total", dimensions: [("code", code.map { String($0) } ?? "none")]).increment()
     }

@@ -3,11 +3,11 @@ public import Foundation
 import RoostCore
 public import RoostDatabase
 
-/// A backup of a server on SQLite: a directory with a copy of the database, and with what tells whether it is complete.
+/// A backup of a server on SQLite: a directory with a copy of the database and a file that shows whether it is complete.
 ///
 /// `backup.json` is written last. A directory without it isn't a backup.
 public struct Backup: Codable, Sendable {
-    /// Grows if a later version writes backups that this one can't read.
+    /// Increases when a later version writes backups that this one can't read.
     public var format = 1
     public let version: String
     public let madeAt: String
@@ -35,7 +35,7 @@ public struct Backup: Codable, Sendable {
 
     /// Makes a backup in a new directory, reads it back, and only then gives the directory its name.
     ///
-    /// - Throws: ``Unusable`` if the directory is there; `DatabaseFailure`; `DamagedFiles` if the copy isn't what it should be.
+    /// - Throws: ``Unusable`` if the directory exists; `DatabaseFailure`; `DamagedFiles` if the copy isn't intact.
     static func make(of database: SQLiteDatabase, secret: URL?, in directory: URL) throws -> Backup {
         let manager = FileManager.default
         guard directory.path.hasPrefix("/") else { throw Unusable("The directory of a backup must begin with a slash.") }
@@ -63,7 +63,7 @@ public struct Backup: Codable, Sendable {
             try Durable.write(encoder.encode(backup), to: partial.appending(path: manifestName))
             for name in [databaseName, secretName] { try Durable.syncIfThere(partial.appending(path: name)) }
             try Durable.syncIfThere(partial)
-            // Of two that were made at the same time, one fails here: a directory with something in it isn't replaced.
+            // Of two backups made at the same time, one fails here: a directory that isn't empty isn't replaced.
             guard rename(partial.path, directory.path) == 0 else {
                 throw Unusable("\(directory.path) can't be made: \(String(cString: strerror(errno))).")
             }
@@ -93,15 +93,15 @@ public struct Backup: Codable, Sendable {
         return backup
     }
 
-    /// Where the secret of a restored server comes from.
+    /// The source of a restored server's secret.
     public enum Secret: Sendable {
         case backup
         case file(URL)
-        /// A new one. All tokens end.
+        /// A new one. All tokens become invalid.
         case new
     }
 
-    /// Makes a data directory from a backup, with a new epoch: clients that know more than the backup resync.
+    /// Makes a data directory from a backup, with a new epoch: clients that are ahead of the backup resync.
     ///
     /// - Throws: ``Unusable`` if the data directory isn't new, the backup isn't whole, or the secret isn't its database's.
     public static func restore(_ backup: URL, to directory: URL, secret: Secret) throws -> Backup {
@@ -118,7 +118,7 @@ public struct Backup: Codable, Sendable {
             try manager.copyItem(at: backup.appending(path: databaseName), to: file)
             try manager.setAttributes([.posixPermissions: 0o600], ofItemAtPath: file.path)
             try Durable.syncIfThere(file)
-            // A database without its state: the server that it becomes has a lineage and an epoch of its own.
+            // A database without a state file: the new server gets a lineage and an epoch of its own.
             let database = try SQLiteDatabase(directory: directory, acceptsDataLoss: true)
             try database.write(lane: 0) { transaction in
                 let known = try transaction.setting(Storage.fingerprintName)

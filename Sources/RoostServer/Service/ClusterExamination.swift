@@ -2,12 +2,12 @@ import Foundation
 import Logging
 import RoostDatabase
 
-/// Looks whether the servers that a cluster stands on can be reached, and changes nothing in them.
+/// Checks whether the servers behind a cluster can be reached, and changes nothing in them.
 public enum ClusterExamination {
-    /// What an operator should know of the database.
+    /// Examines the database for an operator.
     ///
-    /// - Returns: its version and what keeps its commits, and whether a commit there is on disk.
-    /// - Throws: a failure that says what is wrong, without a password; ``RoostServer/Unsupported``.
+    /// - Returns: Its version and how it keeps commits, and whether a commit there is on disk.
+    /// - Throws: A failure that says what is wrong, without a password; ``RoostServer/Unsupported``.
     public static func database(_ url: String) throws -> (found: String, isDurable: Bool) {
         #if Cluster
         let found = try PostgreSQLDatabase.examine(url: url)

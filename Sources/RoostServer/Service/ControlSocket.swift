@@ -4,9 +4,9 @@ import NIOCore
 import NIOPosix
 import RoostDatabase
 
-/// What the command line asks of the server whose data directory it may open: a socket in that directory, which nobody else reaches.
+/// The command line's way to a running server: a socket in its data directory, which only those with access to the directory can reach.
 ///
-/// One line of JSON is asked, and one is answered.
+/// The request is one line of JSON, and so is the answer.
 public enum ControlSocket {
     public struct Request: Codable, Sendable {
         /// The directory that a backup is made in.
@@ -25,11 +25,10 @@ public enum ControlSocket {
 
     static func path(in directory: URL) -> String { directory.appending(path: name).path }
 
-    /// Bytes of a path that the address of a socket holds, with the zero at its end.
+    /// The most bytes of a path in a socket address, with the zero at its end.
     private static let pathSizeBytesMax = MemoryLayout.size(ofValue: sockaddr_un().sun_path)
 
-    /// Names the socket for as long as the body runs. Where its path is longer than an address holds, it is reached through the directory's
-    /// descriptor.
+    /// Passes the socket's path to the body. If it is too long for a socket address, it leads through the directory's descriptor.
     private static func withAddress<Result>(in directory: URL, _ body: (String) async throws -> Result) async throws -> Result {
         let path = path(in: directory)
         #if os(Linux)
@@ -62,7 +61,7 @@ public enum ControlSocket {
         return channel
     }
 
-    /// Asks the server that runs on a data directory.
+    /// Sends a request to the server that runs on a data directory.
     public static func ask(_ request: Request, in directory: URL) async throws -> Answer {
         let channel = try await withAddress(in: directory) { address in
             try await ClientBootstrap(group: .singletonMultiThreadedEventLoopGroup)
@@ -101,7 +100,7 @@ public enum ControlSocket {
                 return context.close(promise: nil)
             }
             let (handle, channel) = (handle, context.channel)
-            // It takes as long as it takes: not on the event loop, and not on a thread of the concurrency runtime.
+            // It may take long, so it runs neither on the event loop nor on a thread of the concurrency runtime.
             Thread.detachNewThread {
                 let answer = handle(request)
                 let bytes = (try? JSONEncoder().encode(answer)) ?? Data()

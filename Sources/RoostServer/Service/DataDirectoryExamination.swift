@@ -1,32 +1,33 @@
 public import Foundation
 import RoostDatabase
 
-/// Looks at the files of a data directory on SQLite as a start would, and changes nothing in them.
+/// Examines the files of a data directory on SQLite as a start would, and changes nothing in them.
 public struct DataDirectoryExamination: Sendable {
     private let files: DataFiles
 
     public init(directory: URL) { files = DataFiles(directory: directory) }
 
-    /// Why a server wouldn't start with these files, as sentences; nil if it would. To ask while none runs: the files of one that runs change.
+    /// Returns why a server wouldn't start with these files, as sentences; nil if it would. Only for use while no server runs, since a
+    /// running one changes its files.
     public func refusal() -> String? { files.refusal() }
 
     /// Whether the pages of the database carry checksums; nil if there is no database.
     public var hasChecksums: Bool? { files.hasChecksums }
 
-    /// A file as it stands at a path, or as the link there leads to it.
+    /// The file at a path, or the one that a link there leads to.
     public struct File: Sendable {
         public let sizeBytes: Int64
-        /// Who may open it: the last nine bits of its mode.
+        /// Its permissions: the last nine bits of its mode.
         public let mode: Int
         public let identity: Identity
 
-        /// Tells a file from every other one of the machine, whatever its name is.
+        /// Identifies a file on the machine, whatever its name is.
         public struct Identity: Hashable, Sendable {
             let device: UInt64
             let number: UInt64
         }
 
-        /// Nil if there is no file, or none that this process may look at.
+        /// Nil if there is no file, or if this process may not examine it.
         public init?(path: String) {
             guard let status = FileStatus(path: path) else { return nil }
             sizeBytes = status.sizeBytes

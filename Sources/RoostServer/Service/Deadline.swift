@@ -1,11 +1,11 @@
 import Dispatch
 import Synchronization
 
-/// Work that blocks, and is waited for only so long.
+/// Runs blocking work with a time limit.
 enum Deadline {
     /// Runs the body on a thread of its own.
     ///
-    /// - Returns: how it went; nil if it takes longer. It then goes on, and nobody hears of it.
+    /// - Returns: Its result; nil if it takes longer. It then continues, and its result is dropped.
     static func run<Value: Sendable>(
         atMost time: Duration, _ body: @escaping @Sendable () throws -> Value
     ) async -> Result<Value, any Error>? {
@@ -17,7 +17,7 @@ enum Deadline {
         }
     }
 
-    /// Whoever waits, told by the first of two.
+    /// The waiting caller, resumed by the first of two calls.
     private final class Waiting<Value: Sendable>: Sendable {
         private let continuation: Mutex<CheckedContinuation<Result<Value, any Error>?, Never>?>
 

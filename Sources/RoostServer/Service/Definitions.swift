@@ -3,15 +3,15 @@ import RoostAPI
 import RoostCore
 import RoostDatabase
 
-/// Channel types and roles of the operator's own, as a file has them (ledger §8.2, §8.4):
+/// The operator's own channel types and roles, from a file (ledger §8.2, §8.4):
 ///
 ///     {
 ///       "types": [{"type": "announcements", "basedOn": "community", "policy": {"send": "operators"}}],
 ///       "roles": [{"role": "guide", "rank": 10, "permissions": ["member.remove"]}]
 ///     }
 ///
-/// Each entry has the fields of ``PutChannelType`` or ``PutRole`` and is refused for the same reasons. What is in the database and not in the
-/// file stays: a channel's type never goes away under it.
+/// Each entry has the fields of ``PutChannelType`` or ``PutRole`` and is refused for the same reasons. Definitions that are in the database
+/// but not in the file stay, so that no channel loses its type.
 public struct Definitions: Sendable {
     private struct Entry {
         /// `types[0] (announcements)`

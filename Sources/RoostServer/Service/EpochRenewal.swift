@@ -3,8 +3,8 @@ import RoostDatabase
 
 /// Gives a PostgreSQL database a new epoch, once all nodes are stopped.
 public enum EpochRenewal {
-    /// - Returns: the new epoch.
-    /// - Throws: a failure that says what is wrong, without a password; ``RoostServer/Unsupported``.
+    /// - Returns: The new epoch.
+    /// - Throws: A failure that says what is wrong, without a password; ``RoostServer/Unsupported``.
     public static func run(url: String) throws -> String {
         #if Cluster
         let epoch = UUID().uuidString.lowercased()

@@ -1,7 +1,7 @@
 import Dispatch
 import Synchronization
 
-/// Keeps what goes on and on from filling the log: one line each second for each kind of it, with the number of those left out.
+/// Keeps repeated messages from filling the log: one line per second for each kind, with the number of those left out.
 final class LogPace: Sendable {
     /// A line that may be written now.
     struct Turn: Equatable {
@@ -21,7 +21,7 @@ final class LogPace: Sendable {
     private let interval: UInt64
     private let now: @Sendable () -> UInt64
 
-    /// Kinds at most, so that no name can fill the memory. Further ones share the pace of one.
+    /// The most kinds, so that names can't fill the memory. Any further ones share one pace.
     static let kindsMax = 100
 
     init(
@@ -31,7 +31,7 @@ final class LogPace: Sendable {
         self.now = now
     }
 
-    /// Asks for a line. Nil while it is too early for another of this kind.
+    /// Returns a turn for a line; nil while it is too early for another one of this kind.
     func turn(_ kind: String = "") -> Turn? {
         let now = now()
         return kinds.withLock { kinds in
@@ -49,6 +49,6 @@ final class LogPace: Sendable {
         }
     }
 
-    /// Whether it is time for another line, where there is one kind only.
+    /// Returns whether it is time for another line, if there is only one kind.
     func shouldLog() -> Bool { turn() != nil }
 }

@@ -13,7 +13,7 @@ final class Readiness: Sendable {
 
     func setServing(_ isServing: Bool) { serving.store(isServing, ordering: .releasing) }
 
-    /// - Returns: whether this is news.
+    /// - Returns: Whether the state changed.
     @discardableResult
     func setDatabase(isReachable: Bool) -> Bool { database.exchange(isReachable, ordering: .acquiringAndReleasing) != isReachable }
 }

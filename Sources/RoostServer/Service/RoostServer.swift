@@ -14,71 +14,72 @@ public import ServiceLifecycle
 ///     let server = try await RoostServer(configuration: .init(dataDirectory: directory), logger: logger)
 ///     try await server.run()
 ///
-/// On graceful shutdown it isn't ready any more, sends its sockets away over ``Configuration/drainWindow``, finishes what waits, and ends.
+/// On graceful shutdown it stops being ready, closes its sockets over ``Configuration/drainWindow``, finishes waiting operations, and ends.
 public struct RoostServer: Service {
     public struct Configuration: Sendable {
-        /// Where the database and the token secret are. Made when it isn't there.
+        /// The directory of the database and the token secret. Created if it doesn't exist.
         public var dataDirectory: URL
-        /// The rows' place: nil for one SQLite file in the data directory, or a PostgreSQL server, as `postgres://user@host/name`, that all nodes
-        /// of a cluster share.
+        /// The database: nil for one SQLite file in the data directory, or a PostgreSQL server, as `postgres://user@host/name`, that all
+        /// nodes of a cluster share.
         public var database: String?
-        /// What carries events between the nodes of a cluster, as `nats://host:4222`. Only with a PostgreSQL database; without one a node hears
-        /// of the others' events by comparing with the database.
+        /// The bus that carries events between the nodes of a cluster, as `nats://host:4222`. Only with a PostgreSQL database; without a
+        /// bus a node finds other nodes' events by comparing positions with the database.
         public var bus: String?
-        /// Starts although the files of the data directory say that something is lost, with a new epoch. For one start, by an operator who
-        /// has read what is lost.
+        /// Starts with a new epoch even though the files of the data directory show data loss. For one start, by an operator who knows what
+        /// is lost.
         public var acceptsDataLoss = false
         /// The first word of the bus's subjects: two clusters that share a NATS server have different ones. The same on all nodes.
         public var busPrefix = "roost"
         /// Transactions that write to PostgreSQL at the same time; SQLite has one.
         public var laneCount = 4
-        /// How long an operation waits for a row of PostgreSQL that somebody else has locked, before it is refused.
+        /// How long an operation waits for a row of PostgreSQL locked by another transaction before it is refused.
         public var lockTimeout: Duration = .seconds(10)
-        /// How long another node may be silent before it and its users are taken to be gone: 2 to 60 seconds.
+        /// How long another node may be silent before it and its users are considered gone: 2 to 60 seconds.
         public var presenceTimeout: Duration = .seconds(3)
-        /// What holds for the whole app. All nodes of a cluster need the same.
+        /// Options of the whole app. All nodes of a cluster need the same.
         public var options = AppOptions()
-        /// A JSON file with channel types and roles of the operator's own, put into the database at each start: see ``Definitions``. Nil for none.
+        /// A JSON file with the operator's own channel types and roles, put into the database at each start: see ``Definitions``. Nil for
+        /// none.
         public var channelTypes: URL?
-        /// A JWK set (RFC 7517) with further keys that tokens may be signed with, read anew when it changes. Nil for none.
+        /// A JWK set (RFC 7517) with further keys that tokens may be signed with, read again when it changes. Nil for none.
         public var tokenKeys: URL?
-        /// What a token's claim `iss` must be; nil when it doesn't matter.
+        /// The required value of a token's claim `iss`; nil for any.
         public var tokenIssuer: String?
-        /// What a token's claim `aud` must hold; nil when it doesn't matter.
+        /// The value that a token's claim `aud` must contain; nil for any.
         public var tokenAudience: String?
         /// The address to listen on. The default serves this machine only.
         public var host = "127.0.0.1"
         /// The port; 0 for any free one.
         public var port = 8080
-        /// The web pages of other origins that may read answers over HTTP.
+        /// The other origins whose web pages may read answers over HTTP.
         public var allowedOrigins = AllowedOrigins.none
-        /// Over how long sockets are sent away when the server stops. It ends at most a second later, whatever is connected.
+        /// The window over which sockets are closed during shutdown. The server ends at most a second later, whatever is still connected.
         public var drainWindow: Duration = .seconds(5)
-        /// Connections at most, HTTP and WebSocket together. Below the usual limits on open files. Health checks have some more.
+        /// The most connections, HTTP and WebSocket together. Below the usual limits on open files. Health checks get some more.
         public var connectionsMax = 18_000
-        /// Connections of one address on which nobody has authenticated.
+        /// The most connections of one address on which nobody has authenticated.
         public var unauthenticatedConnectionsPerAddressMax = 1000
-        /// Connections of one user. Tokens of the roles `admin` and `service` have no such limit.
+        /// The most connections of one user. Tokens of the roles `admin` and `service` have no such limit.
         public var connectionsPerUserMax = 200
-        /// HTTP requests of one user that are under way at one time; a backend's with a token of its own have no such limit.
+        /// The most HTTP requests of one user under way at one time. A backend with a token of its own has no such limit.
         public var requestsPerUserMax = 64
-        /// What may be held for all clients: calls, answers and events that they haven't read, bodies of requests. Past it reads are refused as
-        /// `overloaded`, and past a quarter more everything is.
+        /// The most bytes held for all clients: calls, unread answers and events, bodies of requests. Above it reads are refused as
+        /// `overloaded`, and above a quarter more everything is.
         public var memoryBudgetBytes = 24 << 20
-        /// What the process may take of the machine's memory, 128 MiB at least; nil for no limit. Near it less is held for clients, and past
-        /// seven eighths of it no new connections are served.
+        /// The most memory that the process may use, at least 128 MiB; nil for no limit. Near it less is held for clients, and above seven
+        /// eighths of it no new connections are served.
         public var memoryLimitBytes: Int?
-        /// Pages of a database on SQLite that its connections cache together.
+        /// The size of the page caches of a database on SQLite, 4 MiB at least.
         public var pageCacheBytes = SQLiteDatabase.standardPageCacheBytes
-        /// Addresses and networks of the proxies whose `X-Forwarded-For` is believed, as `10.0.0.0/8`.
+        /// Addresses and networks of the proxies whose `X-Forwarded-For` is trusted, as `10.0.0.0/8`.
         public var trustedProxies: [String] = []
         /// How often a socket is pinged.
         public var pingInterval: Duration = .seconds(25)
         /// How long a socket has to authenticate.
         public var authenticationTimeout: Duration = .seconds(10)
-        /// Silence after which a socket's client is taken to be gone.
+        /// Silence after which a socket's client is considered gone.
         public var idleTimeout: Duration = .seconds(60)
-        /// What happens when it is due. The tests have kinds of their own.
+        /// Effects that run when they are due. The tests have kinds of their own.
         package var effects = EffectSettings()
         /// Threads that serve sockets.
         public var eventLoopCount = System.coreCount
@@ -123,15 +124,15 @@ public struct RoostServer: Service {
     /// Opens the data directory and makes everything ready to run.
     ///
     /// - Parameters:
-    ///   - metrics: what `/metrics` shows beside the server's own counts.
-    ///   - onRunning: called with the port once the server listens.
+    ///   - metrics: Shown at `/metrics` beside the server's own counts.
+    ///   - onRunning: Called with the port once the server listens.
     /// - Throws: `DirectoryLock.Held` when another server uses the directory; `DamagedFiles` when its files don't belong together;
     ///   `DatabaseFailure`; `SecretFile.Unusable`; ``Unsupported``; ``Definitions/Unusable``; `RoostError` for options outside their limits.
     public init(
         configuration: Configuration, metrics: PrometheusRegistry? = nil, logger: Logger,
         onRunning: @escaping @Sendable (_ port: Int) async -> Void = { _ in }
     ) async throws {
-        // A page of a megabyte that somebody asked for must not stay with the process for good.
+        // Memory for a page of a megabyte must not stay with the process for good.
         ProcessMemory.returnEarly()
         self.configuration = configuration
         self.logger = logger
@@ -190,18 +191,18 @@ public struct RoostServer: Service {
             services: services, logger: logger)
     }
 
-    /// How long the disk may take when the server stops, for what was accepted and for writing the log into the database.
+    /// How long the disk may take during shutdown, to finish accepted operations and write the log into the database.
     static let closingTimeMax = Duration.seconds(5)
 
     /// Serves until it is told to stop. Can be called once.
     ///
-    /// Stopping goes in this order, and takes the drain window and at most a second:
-    /// 1. The server isn't ready any more. The port stays open: who comes in this time is answered, and sent away.
-    /// 2. HTTP connections that wait for a request are closed; requests under way are answered with `Connection: close`; sockets are told
-    ///    to come back, and closed one after another over the window.
-    /// 3. At the end of the window the port and what is still connected are closed.
-    /// 4. What the engine has accepted is finished, and the database is closed. A disk that takes longer than ``closingTimeMax`` for that is
-    ///    left as a crash would leave it, which loses nothing that was acknowledged.
+    /// Shutdown takes the drain window and at most a second, in these steps:
+    /// 1. The server stops being ready. The port stays open: clients that connect meanwhile get an answer and are disconnected.
+    /// 2. Idle HTTP connections are closed; requests under way are answered with `Connection: close`; sockets are told to reconnect, and
+    ///    closed one by one over the window.
+    /// 3. At the end of the window the port and all remaining connections are closed.
+    /// 4. The engine finishes accepted operations, and the database is closed. If the disk takes longer than ``closingTimeMax``, it is left
+    ///    as after a crash, which loses nothing that was acknowledged.
     public func run() async throws {
         let control = await listenToCommands()
         let watching = Task { [tokenFiles, tokens, engine, logger, configuration] in
@@ -248,7 +249,7 @@ public struct RoostServer: Service {
         }
     }
 
-    /// Runs an operation past the network, also one that no table lists: for the tests.
+    /// Runs an operation without the network, even one that isn't in the table: for the tests.
     package func perform(_ operation: some Handled, as user: UserID) async throws {
         _ = try await engine.perform(operation, for: Caller(user: user))
     }
@@ -263,7 +264,7 @@ public struct RoostServer: Service {
         }
     }
 
-    /// Finishes what was accepted, for as long as stopping may take, and closes the database.
+    /// Finishes accepted operations within the time for shutdown, and closes the database.
     private func end(_ control: (any NIOCore.Channel)?) async throws {
         let (engine, effects, cluster, database, logger) = (engine, effects, cluster, database, logger)
         let closing = await Deadline.run(atMost: Self.closingTimeMax) {
@@ -271,7 +272,7 @@ public struct RoostServer: Service {
             let isFinished = engine.stop(atMost: .milliseconds(500))
             cluster?.stop()
             guard isFinished else {
-                // Its threads still use it: it is left as a crash would leave it, which loses nothing that was acknowledged.
+                // Its threads still use the database: it is left as after a crash, which loses nothing that was acknowledged.
                 logger.warning("Some operations are still waiting for the database. They were not acknowledged and are abandoned.")
                 return
             }
@@ -290,7 +291,7 @@ public struct RoostServer: Service {
         try closing.get()
     }
 
-    /// Backups are asked for through the data directory. Nil where the rows aren't in it.
+    /// Listens for requests for backups, in the data directory. Nil if the database isn't there.
     private func listenToCommands() async -> (any NIOCore.Channel)? {
         guard let file else { return nil }
         let (directory, logger) = (configuration.dataDirectory, logger)

@@ -2,22 +2,22 @@ import Logging
 import RoostAPI
 import RoostCore
 
-/// Lines about who was kept out, and about what administrators changed. Never a token, a secret or what anybody wrote: of a token only why it
-/// was refused, of a connection only its address.
+/// Logs refused access and changes by administrators. Never a token, a secret or a user's text: of a token only why it was refused, of a
+/// connection only its address.
 struct SecurityLog: Sendable {
     private let logger: Logger
     private let pace = LogPace()
 
     init(logger: Logger) { self.logger = logger }
 
-    /// A token was refused, or didn't come.
+    /// Logs a refused or missing token.
     func refusedAuthentication(_ refusal: RoostError, over transport: ServerMetrics.Transport, from address: String?) {
         write(.notice, "A client was refused", kind: "authentication \(transport.rawValue) \(refusal.code.rawValue)") {
             ["transport": "\(transport.rawValue)", "code": "\(refusal.code.rawValue)", "address": "\(address ?? "unknown")"]
         }
     }
 
-    /// A limit at which requests or connections are refused, named for its setting.
+    /// A limit at which requests or connections are refused, named after its setting.
     enum Limit: String {
         case connections = "connections-max"
         case connectionsOfAddress = "unauthenticated-connections-per-address"
@@ -25,29 +25,29 @@ struct SecurityLog: Sendable {
         case requestsOfUser = "requests-per-user"
         case memory = "memory-budget"
         case memoryOfProcess = "memory-limit"
-        /// One user may take a quarter of it.
+        /// A quarter of it, for one user.
         case memoryOfUser = "memory-budget, a quarter for one user"
-        /// No setting: as many operations wait as may.
+        /// Not a setting: the limit of queued operations.
         case queue = "the queue"
     }
 
-    /// Something was refused because a limit is reached. One line a second for each limit, with whoever reached it last.
+    /// Logs a refusal at a limit. One line per second for each limit, with the user or address that reached it.
     func reached(_ limit: Limit, user: UserID? = nil, address: ClientAddress? = nil) {
         write(.warning, "Something was refused, since a limit is reached", kind: "limit \(limit.rawValue)") {
             var metadata: Logger.Metadata = ["limit": "\(limit.rawValue)"]
-            // A token can name somebody by what no id can be.
+            // A token can name a user by an invalid id.
             if let user, (try? user.validate(field: "user")) != nil { metadata["user"] = "\(user)" }
             if let address { metadata["address"] = "\(address)" }
             return metadata
         }
     }
 
-    /// Operations that change what others may do. Not that of profiles, which a backend may call for every user that there is.
+    /// Operations that change what others may do. Not the one for profiles, which a backend may call for every user.
     private static let administrative = Set(
         Operations.all.filter { [.configManage, .userManage].contains($0.permission) && !$0.isReadOnly }.map { $0.name }
     ).subtracting([UpsertUser.name])
 
-    /// An operation was done. Those that change what others may do have a line.
+    /// Logs a successful operation if it changes what others may do.
     func done(_ operation: String, by caller: Caller) {
         guard Self.administrative.contains(operation) else { return }
         logger.notice(

@@ -3,18 +3,18 @@ import RoostAPI
 import RoostCore
 import RoostDatabase
 
-/// What a server looks at before it serves: the clocks, and whether it is set as the other nodes are.
+/// A server's checks before it serves: the clocks, and whether its settings match the other nodes'.
 struct StartChecks {
     private let configuration: RoostServer.Configuration
     private let database: any Database
     private let logger: Logger
     private let machineNow: Timestamp
 
-    /// So far the clock may be from the newest message without a word.
+    /// How far the clock may be from the newest message without a warning.
     private enum Distance {
         static let aheadMilliseconds: Int64 = 365 * 86_400_000
         static let behindMilliseconds: Int64 = 60_000
-        /// So far a node's clock may be from the database's, before it is said.
+        /// How far a node's clock may be from the database's without a warning.
         static let ofMachineMilliseconds: Int64 = 30_000
     }
 
@@ -33,16 +33,16 @@ struct StartChecks {
         if configuration.database != nil { try compareSettings(keys) }
     }
 
-    /// What is to be the same on all nodes.
+    /// A setting that must be the same on all nodes.
     struct SharedSetting {
         let name: String
         let value: String
-        /// What to do where it isn't.
+        /// What to do if it isn't.
         var remedy = "if you are changing it, start the others anew too"
     }
 
-    /// Which keys a node takes tokens of. A node without one that the others have refuses tokens that they take, and takes those of one that
-    /// was removed there.
+    /// Returns the keys whose tokens a node accepts. A node without a key of the others refuses tokens that they accept, and one with a key
+    /// removed there accepts tokens that they refuse.
     static func tokenKeys(_ keys: TokenKeys) -> SharedSetting {
         SharedSetting(
             name: "token-keys", value: keys.names.joined(separator: ", "),
@@ -94,7 +94,8 @@ struct StartChecks {
 
     // MARK: The settings
 
-    /// Nodes that differ serve the same users by different rules. It is no error while a setting is being changed, node by node.
+    /// Compares the settings. Nodes that differ serve the same users by different rules. That isn't an error while a setting is being
+    /// changed, node by node.
     private func compareSettings(_ keys: TokenKeys) throws {
         let options = configuration.options
         let shared = [
@@ -120,9 +121,9 @@ struct StartChecks {
 }
 
 extension Transaction {
-    /// Writes down how a node is set.
+    /// Stores a node's value of a setting.
     ///
-    /// - Returns: how the one before it was.
+    /// - Returns: The value of the node that started before it.
     func exchange(_ setting: StartChecks.SharedSetting) throws -> String? {
         try replaceSetting("shared.\(setting.name)", with: setting.value)
     }

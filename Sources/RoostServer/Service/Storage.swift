@@ -5,10 +5,10 @@ import RoostAPI
 import RoostCore
 import RoostDatabase
 
-/// The engines that a configuration names: where the rows are, and what carries events between nodes.
+/// The configured database and bus: where the rows are, and what carries events between nodes.
 struct Storage {
     let database: any Database
-    /// Where the rows are in the data directory.
+    /// The database, if it is in the data directory.
     let file: SQLiteDatabase?
     private let configuration: RoostServer.Configuration
     private let logger: Logger
@@ -36,7 +36,7 @@ struct Storage {
         }
     }
 
-    /// The node among the others. Nil where the data directory is all there is, and with it nobody else.
+    /// Makes this server a node of a cluster. Nil if its database is in the data directory, where it is alone.
     func joinCluster(hub: Hub, readiness: Readiness) throws -> ClusterNode? {
         guard configuration.database != nil else { return nil }
         let name = NodeID(UUID().uuidString.lowercased())
@@ -72,8 +72,8 @@ struct Storage {
 
     // MARK: The secret
 
-    /// The secret of the data directory; made on the first run. The database holds its fingerprint: all nodes of a cluster must have the same,
-    /// or a client whose token one of them takes would be refused by another, and a database goes with the secret that it was used with.
+    /// Returns the secret of the data directory; made on the first run. The database holds its fingerprint: all nodes of a cluster must
+    /// have the same secret, or one would refuse tokens that another accepts, and a database belongs to the secret that it was used with.
     func tokenSecret() throws -> Data {
         let file = SecretFile(directory: configuration.dataDirectory)
         try file.requirePrivate()
@@ -97,7 +97,7 @@ struct Storage {
 
     static let fingerprintName = "token-secret"
 
-    /// What the database knows of a secret. The secret can't be found from it.
+    /// Returns a secret's fingerprint for the database. It doesn't reveal the secret.
     static func fingerprint(of secret: Data) -> String {
         let code = HMAC<SHA256>.authenticationCode(for: Data("roost token secret".utf8), using: SymmetricKey(data: secret))
         return Data(code).base64EncodedString()
@@ -121,8 +121,8 @@ struct Storage {
 }
 
 extension Transaction {
-    /// Writes down which secret a name means, and throws `RoostError` when another node of the cluster has another secret by that name. A name is
-    /// never given to another key, so that a node that was away can't take one for the other.
+    /// Stores which secret a name means, and throws `RoostError` if another node of the cluster has another secret by that name. A name is
+    /// never given to another key, so that a node that was offline can't confuse them.
     func confirmTokenKeys(_ fingerprints: [String: String]) throws {
         for (name, own) in fingerprints.sorted(by: { $0.key < $1.key }) where try setting("token-key:\(name)", orNew: own) != own {
             throw RoostError(
@@ -134,7 +134,7 @@ extension Transaction {
 }
 
 extension RoostServer {
-    /// What was asked for can't be done as this server was built or configured.
+    /// Something that this server can't do as it was built or configured.
     public struct Unsupported: Error, CustomStringConvertible {
         public let description: String
         init(_ description: String) { self.description = description }

@@ -1,6 +1,6 @@
 import Foundation
 
-/// Threads of the server's own, for work that blocks: the concurrency runtime's few threads and the event loops never may.
+/// Threads of the server's own, for blocking work: the concurrency runtime's few threads and the event loops must never block.
 final class Threads: Sendable {
     private let running = DispatchGroup()
 
@@ -12,7 +12,7 @@ final class Threads: Sendable {
             running.leave()
         }
         thread.name = name
-        // The default of secondary threads is small for deep calls of a debug build.
+        // The default for secondary threads is too small for the deep calls of a debug build.
         thread.stackSize = 4 << 20
         thread.start()
     }
@@ -20,9 +20,9 @@ final class Threads: Sendable {
     /// Waits until all have ended. Blocks.
     func wait() { running.wait() }
 
-    /// The same for some time at most.
+    /// Waits until all have ended, at most for the given time.
     ///
-    /// - Returns: whether all have ended.
+    /// - Returns: Whether all have ended.
     func wait(atMost time: Duration) -> Bool {
         let nanoseconds = time / .nanoseconds(1)
         return running.wait(timeout: .now() + .nanoseconds(Int(clamping: Int64(nanoseconds.rounded())))) == .success

@@ -7,9 +7,9 @@ public struct SecretFile: Sendable {
 
     public init(directory: URL) { url = directory.appending(path: "token-secret") }
 
-    /// The secret; one is made on the first run.
+    /// Reads the secret, or makes one on the first run.
     ///
-    /// - Returns: the secret, and whether it is new.
+    /// - Returns: The secret, and whether it is new.
     public func readOrMake() throws -> (secret: Data, isNew: Bool) {
         if FileManager.default.fileExists(atPath: url.path) { return (try read(), false) }
         var generator = SystemRandomNumberGenerator()
@@ -41,7 +41,7 @@ public struct SecretFile: Sendable {
         guard fsync(directory) == 0 else { throw refusal("can't be kept") }
     }
 
-    /// Refuses a file that others than its owner may read or change: whoever has read it can make every token.
+    /// Refuses a file that others than its owner may read or change: with it one can make any token.
     func requirePrivate() throws {
         guard let mode = DataFiles.mode(of: url.path) else { return }
         guard mode & 0o077 == 0 else {
@@ -51,7 +51,7 @@ public struct SecretFile: Sendable {
         }
     }
 
-    /// The secret of a server that has run before.
+    /// Reads the secret of a server that has run before.
     public func read() throws -> Data {
         guard let text = try? String(contentsOf: url, encoding: .utf8) else {
             throw Unusable(path: url.path, reason: "can't be read")
@@ -59,7 +59,7 @@ public struct SecretFile: Sendable {
         return try Self.secret(in: text, path: url.path)
     }
 
-    /// The secret that a file's text stands for.
+    /// Returns the secret in a file's text.
     static func secret(in text: String, path: String) throws -> Data {
         guard let secret = Data(base64Encoded: text.trimmingCharacters(in: .whitespacesAndNewlines)),
             secret.count >= TokenKeys.secretSizeBytesMin

@@ -3,7 +3,7 @@ import Foundation
 import JWTKit
 import RoostAPI
 
-/// One key that signatures of tokens are checked with. Its algorithm is fixed: a token that names another one isn't for this key.
+/// A key that checks signatures of tokens. Its algorithm is fixed: a token that names another one isn't for this key.
 struct TokenKey: Sendable {
     enum Algorithm: String, CaseIterable, Sendable {
         case hs256 = "HS256"
@@ -19,7 +19,7 @@ struct TokenKey: Sendable {
         case rsa(any JWTAlgorithm)
     }
 
-    /// The name by which tokens choose it; nil for the secret of the data directory.
+    /// The name by which tokens refer to it; nil for the secret of the data directory.
     let id: String?
     let algorithm: Algorithm
     private let material: Material
@@ -49,7 +49,7 @@ struct TokenKey: Sendable {
         return Data(HMAC<SHA256>.authenticationCode(for: text, using: key))
     }
 
-    /// What nodes compare to see whether they have the same secret, without showing it. Nil for a public key.
+    /// The fingerprint by which nodes compare their secrets without revealing them. Nil for a public key.
     var fingerprint: String? {
         guard case .secret(let key) = material else { return nil }
         return Data(HMAC<SHA256>.authenticationCode(for: Data("roost token secret".utf8), using: key)).base64EncodedString()
@@ -61,7 +61,7 @@ extension TokenKey {
         self.init(id: id, .hs256, .secret(SymmetricKey(data: secret)))
     }
 
-    /// A key of a JWK set (RFC 7517). Each kind of key has one algorithm here, and one that the key names must be it.
+    /// A key of a JWK set (RFC 7517). Each kind of key has one algorithm here, and if the key names one, it must be that.
     init(_ jwk: JSONWebKey, id: String) async throws(TokenKeySet.Unusable) {
         let algorithm: Algorithm
         let material: Material
@@ -100,7 +100,7 @@ extension TokenKey {
         guard let n = jwk.n, let modulus = Base64URL.decode(n.utf8), let e = jwk.e, Base64URL.decode(e.utf8) != nil else {
             throw .init("n and e must be in base 64 for URLs")
         }
-        // More bits make a check of a signature that anybody can ask for dearer.
+        // Larger keys make checks of signatures more expensive, which anybody can request.
         let bits = modulus.count * 8 - (modulus.first?.leadingZeroBitCount ?? 0)
         guard (2048...8192).contains(bits) else { throw .init("n must have 2048 to 8192 bits, not \(bits)") }
         guard let key = try? Insecure.RSA.PublicKey(modulus: n, exponent: e),
@@ -114,7 +114,7 @@ extension TokenKey {
     }
 }
 
-/// A key of a JWK set, as its file has it.
+/// A key of a JWK set, as in its file.
 struct JSONWebKey: Codable {
     var kty: String?
     var kid: String?

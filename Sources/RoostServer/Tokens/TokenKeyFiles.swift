@@ -2,15 +2,15 @@ import Foundation
 import Logging
 import RoostAPI
 
-/// The files that a server's keys come from: the key ring of its data directory, and the operator's own JWK set.
+/// The files of a server's keys: the key ring of its data directory, and the operator's own JWK set.
 ///
-/// Looked at each second. A file that changed is read anew; one that can't be used, or isn't there any more, leaves the keys as they are,
-/// with an error in the log.
+/// Checked each second. A changed file is read again; one that can't be used, or no longer exists, leaves the keys as they are, with an
+/// error in the log.
 struct TokenKeyFiles: Sendable {
     private let secret: Data
     private let ring: TokenKeyRing
     private let file: URL?
-    /// The files before they were read for the first time: what changes while the server starts is noticed too.
+    /// The files before their first reading, so that changes while the server starts are noticed too.
     private let firstMarks: [Mark]
 
     init(secret: Data, directory: URL, file: URL?) {
@@ -20,7 +20,7 @@ struct TokenKeyFiles: Sendable {
         firstMarks = Self.marks(of: ring, file)
     }
 
-    /// The keys as the files have them, and the fingerprints of the secrets that all nodes of a cluster must have alike.
+    /// Reads the keys, and the fingerprints of the secrets that must be the same on all nodes of a cluster.
     func read() async throws -> (keys: TokenKeys, fingerprints: [String: String]) {
         let own = try await ring.keys()
         let others: TokenKeySet
@@ -36,7 +36,7 @@ struct TokenKeyFiles: Sendable {
 
     /// Reads again whenever a file changes, until the task is cancelled.
     ///
-    /// - Parameter confirm: throws when the other nodes of the cluster have other secrets by the same names.
+    /// - Parameter confirm: Throws if the other nodes of the cluster have other secrets by the same names.
     func watch(
         _ tokens: TokenVerifier, logger: Logger, confirm: @Sendable (TokenKeys, [String: String]) async throws -> Void
     ) async {
@@ -46,7 +46,7 @@ struct TokenKeyFiles: Sendable {
             let now = Self.marks(of: ring, file)
             guard now != known || !lastFailure.isEmpty else { continue }
             do {
-                // Without its file a retired secret would be good again.
+                // Without its file a retired secret would be valid again.
                 if known.first?.inode != nil, now.first?.inode == nil {
                     throw TokenKeySet.Unusable("The file \(ring.url.path) isn't there any more.")
                 }
@@ -57,7 +57,7 @@ struct TokenKeyFiles: Sendable {
                 lastFailure = ""
                 logger.notice("The token keys were read anew.", metadata: ["keys": "\(keys.count)"])
             } catch {
-                // Said once, and tried until it is mended: what was changed in place may have been read in the middle.
+                // Logged once, and retried until it succeeds: a file changed in place may have been read in the middle.
                 if "\(error)" != lastFailure {
                     logger.error("The token keys stay as they were.", metadata: ["error": "\(error)"])
                 }
@@ -66,7 +66,7 @@ struct TokenKeyFiles: Sendable {
         }
     }
 
-    /// What changes when a file is written or replaced.
+    /// The properties that change when a file is written or replaced.
     private struct Mark: Equatable {
         var inode: Int?
         var sizeBytes: Int?

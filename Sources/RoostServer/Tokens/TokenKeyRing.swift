@@ -1,10 +1,10 @@
 public import Foundation
 import RoostAPI
 
-/// The keys of the server's own in the data directory, beside its secret: a JWK set that only its owner may read.
+/// The server's own keys in the data directory, beside its secret: a JWK set that only its owner may read.
 ///
-/// A running server reads it anew when it changes. Several commands at once change it one after another, and each change is on disk as a
-/// whole or not at all.
+/// A running server reads it again when it changes. Concurrent commands change it one after another, and each change is on disk as a whole
+/// or not at all.
 public struct TokenKeyRing: Sendable {
     public let url: URL
     private let directory: URL
@@ -19,7 +19,7 @@ public struct TokenKeyRing: Sendable {
 
     /// A key without its secret.
     public struct Entry: Codable, Hashable, Sendable {
-        /// The name by which tokens choose it; `token-secret` for the key of tokens that choose none.
+        /// The name by which tokens refer to it; `token-secret` for the key of tokens that name none.
         public let kid: String
         public let algorithm: String
         /// Whether `roost token` signs with it.
@@ -32,7 +32,7 @@ public struct TokenKeyRing: Sendable {
         init(_ description: String) { self.description = description }
     }
 
-    /// All keys that a server on this directory takes tokens of, those of the operator's own file not among them.
+    /// Returns all keys whose tokens a server on this directory accepts, except those of the operator's own file.
     public func entries() async throws -> [Entry] {
         let set = try await keys()
         var entries = set.names.compactMap { name in
@@ -44,9 +44,9 @@ public struct TokenKeyRing: Sendable {
         return entries
     }
 
-    /// Adds a new secret. Tokens that name it are taken from then on; who signs with which key doesn't change.
+    /// Adds a new secret. Tokens that name it are accepted from then on; the signing key doesn't change.
     ///
-    /// - Returns: its name.
+    /// - Returns: Its name.
     public func add(named name: String?) async throws -> String {
         try await change { document in
             let name = name ?? Self.newName()
@@ -72,7 +72,7 @@ public struct TokenKeyRing: Sendable {
         }
     }
 
-    /// Removes a key: its tokens are refused from then on. The one that signs stays, and so the last one does.
+    /// Removes a key: its tokens are refused from then on. The signing key can't be removed, and so the last one can't.
     public func remove(_ name: String) async throws {
         try await change { document in
             guard name != (document.roostSigningKey ?? Self.tokenSecretName) else {
@@ -80,7 +80,7 @@ public struct TokenKeyRing: Sendable {
             }
             if name == Self.tokenSecretName {
                 guard document.roostTokenSecret == nil else { throw Self.unknown(name) }
-                // The file of the secret stays: it is what ties the directory to its database.
+                // The secret's file stays: it ties the directory to its database.
                 document.roostTokenSecret = "retired"
                 return
             }
@@ -124,7 +124,7 @@ public struct TokenKeyRing: Sendable {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.prettyPrinted, .sortedKeys]
         let data = try encoder.encode(document)
-        // What is written can be read: a name that is too long, say, is refused here.
+        // Checks that the written file can be read: a name that is too long, say, is refused here.
         do {
             _ = try await TokenKeySet(data)
         } catch {
@@ -134,7 +134,7 @@ public struct TokenKeyRing: Sendable {
         return result
     }
 
-    /// Beside the file, to the disk, then in its place.
+    /// Writes beside the file, syncs, then replaces it.
     private func write(_ data: Data, directory folder: Int32) throws {
         let temporary = directory.appending(path: ".token-keys-\(getpid()).tmp").path
         unlink(temporary)
@@ -159,9 +159,9 @@ public struct TokenKeyRing: Sendable {
 }
 
 extension TokenKeys {
-    /// The keys of a data directory in which a server has run, as `roost token` signs with them.
+    /// Reads the keys of a data directory in which a server has run, for `roost token` to sign with.
     ///
-    /// - Throws: `SecretFile.Unusable`, or a failure whose description says what is wrong with the file of keys.
+    /// - Throws: `SecretFile.Unusable`, or a failure whose description says what is wrong with the key file.
     public init(directory: URL) async throws {
         self.init(
             secret: try SecretFile(directory: directory).read(), own: try await TokenKeyRing(directory: directory).keys(),

@@ -1,7 +1,7 @@
 import Foundation
 import RoostAPI
 
-/// The keys of a file: a JWK set (RFC 7517 §5), read strictly. A file with anything in it that can't be used isn't used at all.
+/// The keys of a file: a JWK set (RFC 7517 §5), read strictly. A file with anything unusable in it isn't used at all.
 struct TokenKeySet: Sendable {
     /// By their names.
     var keys: [String: TokenKey] = [:]
@@ -16,7 +16,7 @@ struct TokenKeySet: Sendable {
     static let keysMax = 100
     static let nameLengthMax = 128
 
-    /// A set as JSON. Members that are unknown are passed over, as the RFC has it.
+    /// A set as JSON. Unknown members are ignored, as the RFC requires.
     struct Document: Codable {
         var keys: [JSONWebKey]
         var roostSigningKey: String?
@@ -56,7 +56,7 @@ struct TokenKeySet: Sendable {
     }
 
     private mutating func add(_ jwk: JSONWebKey, at index: Int) async throws(Unusable) {
-        // Keys for encryption stand beside those for signatures in the sets of many providers.
+        // Many providers' sets contain keys for encryption beside those for signatures.
         if jwk.use == "enc" { return }
         guard let name = jwk.kid, !name.isEmpty, name.count <= Self.nameLengthMax else {
             throw Unusable("key \(index + 1): kid must have 1 to \(Self.nameLengthMax) characters")
@@ -85,7 +85,7 @@ extension TokenKeySet {
         } catch {
             throw Unusable("The file of keys \(file.path) can't be used: \(error).")
         }
-        // A mode that isn't known counts as one that is open to all.
+        // An unknown mode counts as open to all.
         let mode = (attributes?[.posixPermissions] as? NSNumber)?.intValue ?? 0o777
         let forbidden = set.keys.values.contains(where: \.isSecret) ? 0o077 : 0o022
         guard mode & forbidden == 0 else {

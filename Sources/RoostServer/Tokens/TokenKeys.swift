@@ -1,25 +1,25 @@
 public import Foundation
 public import RoostAPI
 
-/// Makes and checks the tokens with which clients say who they are: JSON Web Tokens (RFC 7519).
+/// Makes and checks the tokens that identify clients: JSON Web Tokens (RFC 7519).
 ///
-/// A token without `kid` is signed with the secret of the data directory, one with `kid` by the key of that name, and none by any other. Each
-/// key has one algorithm; a token whose header names another one, `none` among them, is refused before its signature is looked at.
+/// A token without `kid` is signed with the secret of the data directory, one with `kid` by the key of that name, and no others are valid.
+/// Each key has one algorithm; a token whose header names another one, including `none`, is refused before its signature is checked.
 public struct TokenKeys: Sendable {
-    /// What a token says.
+    /// The claims of a token.
     public struct Claims: Codable, Sendable {
         /// The user.
         public var sub: String
         public var exp: Double
         public var nbf: Double?
-        /// When it was issued: what revocations go by.
+        /// When it was issued, which revocations depend on.
         public var iat: Double?
         /// The token's own name, by which it can be revoked.
         public var jti: String?
         public var iss: String?
         public var aud: Audience?
         public var role: AppRole?
-        /// The display name that the user gets when the token is the first to name them.
+        /// The display name of the user if the token creates them.
         public var name: String?
 
         public init(
@@ -37,7 +37,7 @@ public struct TokenKeys: Sendable {
         private static func number(_ date: Date) -> Double { (date.timeIntervalSince1970 * 1000).rounded(.down) / 1000 }
     }
 
-    /// For whom a token is: one text or several.
+    /// The audience of a token: one text or several.
     public struct Audience: Codable, Sendable {
         public var values: [String]
         public init(_ values: [String]) { self.values = values }
@@ -55,18 +55,18 @@ public struct TokenKeys: Sendable {
 
     /// The secret of the data directory, unless it is retired.
     private var tokenSecret: TokenKey?
-    /// Those that a token names.
+    /// The keys that tokens name.
     private var named: [String: TokenKey] = [:]
     private var signingKey: TokenKey?
 
-    /// Bytes of a secret, at least: as many as the digest has (RFC 7518 §3.2).
+    /// The fewest bytes of a secret: the size of the digest (RFC 7518 §3.2).
     public static let secretSizeBytesMin = 32
 
     public init(secret: Data) async { self.init(secret: secret, own: TokenKeySet(), others: TokenKeySet()) }
 
     /// - Parameters:
-    ///   - own: the keys of the data directory.
-    ///   - others: those of the operator's file. A name that stands in both means the one of the data directory.
+    ///   - own: The keys of the data directory.
+    ///   - others: Those of the operator's file. A name in both means the key of the data directory.
     init(secret: Data, own: TokenKeySet, others: TokenKeySet) {
         let key = TokenKey(id: nil, secret: secret)
         tokenSecret = own.isTokenSecretRetired ? nil : key
@@ -76,7 +76,7 @@ public struct TokenKeys: Sendable {
 
     var count: Int { named.count + (tokenSecret == nil ? 0 : 1) }
 
-    /// What tokens may be signed with, by name; `token-secret` for those that name no key.
+    /// The names of the keys that tokens may be signed with; `token-secret` for tokens that name no key.
     var names: [String] { (Array(named.keys) + (tokenSecret == nil ? [] : [TokenKeyRing.tokenSecretName])).sorted() }
 
     /// Makes a token.
@@ -101,7 +101,7 @@ public struct TokenKeys: Sendable {
         return text + "." + Base64URL.encode(signature)
     }
 
-    /// The claims of a token whose signature is good.
+    /// Returns the claims of a token whose signature is valid.
     func claims(of token: String) throws(TokenRefusal) -> Claims {
         let text = try TokenText(token)
         let key: TokenKey

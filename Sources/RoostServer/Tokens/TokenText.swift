@@ -1,23 +1,23 @@
 import Foundation
 import RoostAPI
 
-/// A token taken apart, before anything in it is believed: the compact form of a JSON Web Signature (RFC 7515 §3.1), read strictly.
+/// The parts of a token before anything in it is trusted: the compact form of a JSON Web Signature (RFC 7515 §3.1), read strictly.
 ///
-/// What one reader takes in one way and another in another way is refused: white space, padding, the other alphabet of base 64, bits that
-/// count for nothing, a fourth part, text that isn't UTF-8, and a member that stands twice in its object.
+/// Everything that readers could interpret differently is refused: white space, padding, the other alphabet of base 64, unused bits that
+/// aren't 0, a fourth part, text that isn't UTF-8, and a duplicate member of an object.
 struct TokenText {
-    /// What the signature is for: the header and the payload as they were sent.
+    /// The signed bytes: the header and the payload as they were sent.
     let signed: Data
     let signature: Data
     let header: Header
     /// The claims, as JSON.
     let payload: Data
 
-    /// What a header may say that matters here. Everything else in it is passed over, as RFC 7515 has it.
+    /// The members of a header that matter here. All others are ignored, as RFC 7515 requires.
     struct Header: Decodable {
         let alg: String
         let kid: String?
-        /// Whether it names parameters that must be understood. There are none that this server understands.
+        /// Whether it names parameters that must be understood. This server understands none.
         let isCritical: Bool
 
         private enum CodingKeys: String, CodingKey { case alg, kid, crit }
@@ -30,7 +30,7 @@ struct TokenText {
         }
     }
 
-    /// Bytes of a token: what fits into one line of a header.
+    /// The most bytes of a token: as many as fit into one line of a header.
     static let sizeBytesMax = 8192
 
     init(_ token: String) throws(TokenRefusal) {
@@ -65,10 +65,10 @@ struct TokenText {
     }
 }
 
-/// Why a token isn't taken, for the server's log. It holds nothing of a token but names.
+/// Why a token is refused, for the server's log. It contains nothing of the token except names.
 struct TokenRefusal: Error, Equatable {
     let reason: String
-    /// What the client is told.
+    /// The error for the client.
     var error = RoostError(.unauthenticated, "The token is not valid.")
 
     init(_ reason: String) { self.reason = reason }

@@ -4,14 +4,14 @@ import RoostAPI
 import RoostCore
 import Synchronization
 
-/// Checks tokens with the keys of this moment, and reads their files anew when these change.
+/// Checks tokens with the current keys.
 final class TokenVerifier: Sendable {
-    /// What holds for every token, whoever signed it.
+    /// The rules for every token, whoever signed it.
     struct Rules: Sendable {
         var lifetimeSecondsMax = AppOptions.tokenLifetimeSecondsStandard
-        /// What the claim `iss` must be; nil when it doesn't matter.
+        /// The required value of the claim `iss`; nil for any.
         var issuer: String?
-        /// What the claim `aud` must hold; nil when it doesn't matter.
+        /// The value that the claim `aud` must contain; nil for any.
         var audience: String?
     }
 
@@ -28,7 +28,7 @@ final class TokenVerifier: Sendable {
 
     func replace(_ keys: TokenKeys) { self.keys.withLock { $0 = keys } }
 
-    /// Checks a token. A failure is `token_expired` or `unauthenticated`, and tells nothing of a token that nobody signed.
+    /// Checks a token. A failure is `token_expired` or `unauthenticated`, and reveals nothing about a token without a valid signature.
     func verify(_ token: String) async -> Result<VerifiedToken, RoostError> {
         do {
             let claims = try keys.withLock { $0 }.claims(of: token)
@@ -83,12 +83,12 @@ final class TokenVerifier: Sendable {
     }
 }
 
-/// Who a checked token names.
+/// The user and role that a checked token names.
 struct VerifiedToken: Hashable, Sendable {
     let user: UserID
     let role: AppRole
     let displayName: String?
     let expiresAt: Timestamp
-    /// What revocations go by.
+    /// The facts that revocations refer to.
     let identity: TokenIdentity
 }

@@ -10,7 +10,7 @@ struct ChaosCheck {
     private(set) var lostCount = 0
     private(set) var twiceCount = 0
 
-    /// What is stored in each channel, read page by page as an admin.
+    /// The stored messages of each channel, read page by page as an admin.
     private var stored: [ChannelID: [Message]] = [:]
 
     init(_ channels: [ChannelID], _ clients: [ChaosClient], _ nodes: NodeProcesses) async throws {

@@ -2,11 +2,11 @@
 import RoostAPI
 import RoostTestSupport
 
-/// What a client of the kill test does, by lot.
+/// The random actions of a client of the kill test.
 extension ChaosClient {
     func act(on socket: RawSocket) async {
         while !Task.isCancelled, self.socket === socket {
-            // The pace of a person who writes much.
+            // The pace of a person who writes a lot.
             try? await Task.sleep(for: .milliseconds(random.number(30...170)))
             guard !Task.isCancelled, isLive else { continue }
             if isActing, underWay.count < Self.underWayMax { doSomething() }

@@ -3,7 +3,7 @@ import Foundation
 import RoostAPI
 import RoostTestSupport
 
-/// A client of the kill test: it connects to any node, follows the protocol strictly, does things by lot, and sends again what wasn't
+/// A client of the kill test: it connects to any node, follows the protocol strictly, does random things, and repeats sends that weren't
 /// acknowledged before its connection broke.
 actor ChaosClient {
     /// A message on its way: it stays until it is acknowledged or refused for good.
@@ -78,7 +78,7 @@ actor ChaosClient {
                 // The node was killed before or while it answered.
             }
             socket = nil
-            // How long a client waits before it comes back is drawn by lot as well.
+            // The wait of a client before it reconnects is random as well.
             try? await Task.sleep(for: .milliseconds(random.number(10...150)))
         }
     }
@@ -91,7 +91,7 @@ actor ChaosClient {
         await socket?.close()
     }
 
-    /// Whether nothing of this client is on its way.
+    /// Whether this client has nothing on its way.
     var isResting: Bool { !isActing && isLive && pending.isEmpty && underWay.isEmpty }
 
     // MARK: One connection

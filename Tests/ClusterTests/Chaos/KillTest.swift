@@ -103,7 +103,7 @@ extension RealClusterTests {
             return counts
         }
 
-        /// Waits until every client has everything, without a connection made anew. Says how long that took.
+        /// Waits until every client has everything, without reconnecting. Returns how long that took.
         private func waitForRest(_ clients: [ChaosClient], _ nodes: NodeProcesses) async throws -> Duration {
             let started = ContinuousClock.now
             try await eventually("the clients come to rest") {
@@ -126,7 +126,7 @@ extension RealClusterTests {
                     return behind.isEmpty
                 }
             } catch {
-                // What is missing is told below, with all else.
+                // Missing messages are reported below, with everything else.
                 Issue.record("\(error): \(behind)")
             }
             return ContinuousClock.now - started

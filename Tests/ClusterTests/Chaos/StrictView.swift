@@ -1,7 +1,7 @@
 #if Cluster
 import RoostAPI
 
-/// What a client knows that follows docs/protocol.md to the letter and forgives nothing.
+/// The state of a client that follows docs/protocol.md to the letter and forgives nothing.
 ///
 /// It heals no hole: an event that leaves one is a fault, and so is one that comes out of order on its connection, a message that is shown
 /// twice, and anything of a channel that is newer than the own leaving.

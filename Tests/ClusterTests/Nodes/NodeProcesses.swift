@@ -23,8 +23,8 @@ final class NodeProcesses: Sendable {
     /// Starts the nodes, one after the other: the first makes the secret that the others use.
     ///
     /// - Parameters:
-    ///   - nats: nil for nodes without a bus.
-    ///   - hasWays: whether each node goes through ``ways``.
+    ///   - nats: Nil for nodes without a bus.
+    ///   - hasWays: Whether each node goes through ``ways``.
     static func start(
         _ count: Int, on postgres: PostgreSQLServer, _ nats: NATSServer?, hasWays: Bool = false
     ) async throws -> NodeProcesses {
@@ -60,7 +60,7 @@ final class NodeProcesses: Sendable {
 
     // MARK: Nodes
 
-    /// - Parameter bus: another way to the bus, for a node that loses it alone.
+    /// - Parameter bus: Another way to the bus, for a node that loses it alone.
     func startNode(_ place: Int, bus: String? = nil, environment: [String: String] = [:]) async throws {
         let arguments =
             ways.isEmpty ? Self.arguments(database, bus ?? nats.url) : Self.arguments(ways[place].database, ways[place].busURL)
@@ -68,7 +68,7 @@ final class NodeProcesses: Sendable {
         nodes.withLock { $0[place] = node }
     }
 
-    /// SIGKILL. Nobody is sent there any more, and who is connected is cut off.
+    /// SIGKILL. No new clients are sent there, and connected ones are cut off.
     func killNode(_ place: Int) async {
         let node = nodes.withLock { nodes in
             defer { nodes[place] = nil }
@@ -99,7 +99,7 @@ final class NodeProcesses: Sendable {
         return ports.isEmpty ? nil : random.pick(ports)
     }
 
-    /// Kills what runs. PostgreSQL and NATS are ended by whoever started them.
+    /// Kills the running nodes. PostgreSQL and NATS are ended where they were started.
     func end() async {
         for place in nodes.withLock({ $0.indices }) { await killNode(place) }
         for way in ways { await way.stop() }
@@ -131,7 +131,7 @@ final class NodeProcesses: Sendable {
         return found
     }
 
-    /// What the database itself says: each row of one column.
+    /// The database's own answer: each row of one column.
     func rows(_ sql: String) throws -> [String] { try postgres.run(sql: [sql], in: database) }
 }
 

@@ -3,7 +3,7 @@ import RoostAPI
 import RoostTestSupport
 import Testing
 
-/// What a socket may send before anybody authenticated on it.
+/// The limits of a socket before authentication.
 @Suite struct UnauthenticatedTests {
     struct Case: Sendable, CustomTestStringConvertible {
         let name: String
@@ -64,7 +64,7 @@ import Testing
         }
         #expect(Set(kinds) == [#"{"welcome"#, #"{"reply":"#, #"{"error":"#])
         #expect(kinds.first == #"{"welcome"#)
-        // With a token that is no good, none of it is even looked at.
+        // With an invalid token, none of it is even read.
         let stranger = try await RawSocket.open(port: server.port)
         try await stranger.connection.send(
             RawSocket.frame(opcode: 1, try JSONWriter.bytes(of: AuthenticateFrame(token: "nonsense")))

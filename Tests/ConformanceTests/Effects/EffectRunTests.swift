@@ -84,11 +84,11 @@ import Testing
         try await server.perform { context in
             try context.later(EffectProbe.outside, key: "once", at: context.now)
             try context.later(EffectProbe.outside, key: "always", at: context.now)
-            // What it writes is there already, so that it fails in the database.
+            // Its row exists already, so it fails in the database.
             try context.transaction.execute(
                 "INSERT INTO settings (name, value) VALUES ('done.test.inside.taken', 'before')")
             try context.later(EffectProbe.inside, key: "taken", at: context.now)
-            // What its rule refuses is its own failure, also where callers would be told to try again.
+            // A refusal by its rule is its own failure, even one that would tell callers to retry.
             try context.later(EffectProbe.inside, key: "refused", at: context.now)
             try context.later(EffectProbe.inside, key: "good", at: context.now)
             try context.later(.init(rawValue: "newer.kind"), key: "kept", at: context.now)

@@ -61,7 +61,7 @@ import Testing
         await server.stop()
     }
 
-    /// What a server can't be brought to within a test: lines of its page, and what stands there in a bad hour.
+    /// States that a test can't bring a server to: lines of its page, and their values in a bad hour.
     private static let bad: [(alert: String, lines: [(String, String)])] = [
         ("RoostDown", [(#"up{job="roost"} 1"#, #"up{job="roost"} 0"#)]),
         ("RoostNotReady", [("roost_ready 1", "roost_ready 0")]),

@@ -91,7 +91,7 @@ struct RowKindTests {
         #expect(event.oldestMessage == 3)
         let concealed = event.concealing(messagesUpTo: 5)
         #expect(concealed.rows == Rows(counters: event.rows.counters) && concealed.actor == nil)
-        // Even if it were told, the cache wouldn't keep it.
+        // Even if it were sent, the cache wouldn't keep it.
         try await client.receive([event])
         #expect(try await client.stickers().isEmpty)
         for after: Seq in [4, 5] {

@@ -3,7 +3,7 @@ import Testing
 
 @Suite("Limits of channels")
 struct ChannelLimitsTests {
-    /// What an operation is refused with before anything is looked up; nil where it is valid.
+    /// Returns an operation's refusal before anything is looked up; nil if it is valid.
     private func refusal(_ operation: some RoostAPI.Operation) -> RoostError? {
         do {
             try operation.validate()

@@ -1,7 +1,7 @@
 import RoostAPI
 import Testing
 
-/// What is left of an event for who may not read old messages.
+/// Events as users who may not read old messages get them.
 @Suite("Concealing")
 struct EventConcealingTests {
     private static func message(_ seq: Seq) -> Message {

@@ -4,7 +4,7 @@ import Testing
 
 @Suite("Identifiers")
 struct IdentifierTests {
-    /// What an identifier is refused with; nil where it is valid.
+    /// Returns an identifier's refusal; nil if it is valid.
     private func code(_ text: String) -> RoostError.Code? {
         do {
             try ChannelID(text).validate(field: "channel")

@@ -44,7 +44,7 @@ struct PermissionTableTests {
         #expect(owner.permissions == Permission.grantable)
         #expect(Set(owner.permissions).subtracting(`operator`.permissions) == [.channelUpdatePolicy])
         #expect(RoleDefinition.builtIn(.member)?.permissions == [])
-        // What a role can grant is about a channel, and is something that a policy can leave to operators.
+        // Permissions that a role can grant concern a channel, and are ones that a policy can leave to operators.
         #expect(Permission.grantable.filter { !Permission.ofChannel.contains($0) } == [])
         for permission in Permission.grantable {
             guard case .policy = permission.row.rule else {

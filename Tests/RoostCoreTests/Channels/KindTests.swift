@@ -3,7 +3,7 @@ import RoostCore
 import RoostTestSupport
 import Testing
 
-/// What the type of a channel decides, as the ledger tells it (§8.2).
+/// The rules of channel types, as in the ledger (§8.2).
 @Suite("Kinds of channels") struct KindTests {
     /// A world with a channel of each kind that users create, and a few people.
     private func world() throws -> CoreWorld {

@@ -3,7 +3,7 @@ import RoostCore
 import RoostTestSupport
 import Testing
 
-/// What a channel carries: names, pictures, data, tags and metadata.
+/// The attributes of a channel: names, pictures, data, tags and metadata.
 @Suite("Attributes of channels") struct MetadataTests {
     private func world() throws -> CoreWorld {
         let world = try CoreWorld()

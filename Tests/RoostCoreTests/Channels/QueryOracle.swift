@@ -9,7 +9,7 @@ struct QueryOracle {
     var random: SeededGenerator
     let users: [UserID] = ["ann", "bob", "cid", "dan"]
     private(set) var channels: [ChannelID] = []
-    /// What was seen already, by who saw it.
+    /// Views already computed, by user and role.
     private var seen: [[String]: [Seen]] = [:]
     let tags = ["red", "green", "blue"]
     let names: [String?] = [
@@ -56,7 +56,7 @@ struct QueryOracle {
         case 9: _ = try world.refusal(DeleteChannel(channel: channel), as: user, role: role)
         case 10: _ = try world.refusal(LeaveChannel(channel: channel), as: user)
         case 11:
-            // What the moderation tools will do: a ban ends the membership.
+            // As the moderation tools will do it: a ban ends the membership.
             _ = try world.refusal(LeaveChannel(channel: channel), as: user)
             try world.execute(
                 """
@@ -85,7 +85,7 @@ struct QueryOracle {
         return found
     }
 
-    /// What it has to answer.
+    /// The expected answer.
     mutating func expected(_ query: QueryChannels, as user: UserID, role: AppRole) throws -> [ChannelID] {
         let seen = try seen[[user.rawValue, role.rawValue]] ?? look(as: user, role: role)
         self.seen[[user.rawValue, role.rawValue]] = seen

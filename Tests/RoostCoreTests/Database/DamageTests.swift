@@ -4,10 +4,10 @@ import RoostDatabase
 import RoostTestSupport
 import Testing
 
-/// What is done to the files of a server that doesn't run, one thing at a time, and then it is started.
+/// Damages the files of a stopped server, one thing at a time, and then starts it.
 ///
-/// Three ends are right: the start is refused; a read that needs what is damaged is refused; or everything that was acknowledged is there,
-/// unchanged. Anything else is a wrong answer, or a loss that nobody is told of.
+/// Three ends are right: the start is refused; a read that needs the damaged part is refused; or everything acknowledged is there,
+/// unchanged. Anything else is a wrong answer, or a silent loss.
 @Suite("Damaged files")
 struct DamageTests {
     @Test("I1 I24 whatever happens to one file: refused at the start, refused at the read, or everything is there")
@@ -84,7 +84,7 @@ struct DamageTests {
         #expect(try again.read { try $0.setting("epoch") } == epoch)
         #expect(again.losses == [])
         try again.close()
-        // What was put aside doesn't come back unnoticed.
+        // Files that were moved aside don't come back unnoticed.
         try FileManager.default.removeItem(at: directory.appending(path: "roost.sqlite"))
         try FileManager.default.copyItem(
             at: scene.closed.appending(path: "roost.sqlite"), to: directory.appending(path: "roost.sqlite"))
@@ -160,14 +160,14 @@ private struct Damage {
 private struct Scene {
     static let epoch = "the-epoch"
     private let root = TemporaryPlace.make()
-    /// What was acknowledged: names and values.
+    /// The acknowledged state: names and values.
     private var truth: [String: String] = [:]
 
     var killed: URL { root.appending(path: "killed") }
     var closed: URL { root.appending(path: "closed") }
     var older: URL { root.appending(path: "older") }
     var other: URL { root.appending(path: "other") }
-    /// The files of `killed` in the middle of one more commit, that nobody was told of.
+    /// The files of `killed` in the middle of one more commit, which wasn't acknowledged.
     var torn: URL { root.appending(path: "torn") }
 
     init() throws {

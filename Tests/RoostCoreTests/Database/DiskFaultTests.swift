@@ -6,7 +6,7 @@ import RoostDatabase
 import RoostTestSupport
 import Testing
 
-/// A disk that fails, files that disappear under a running server, and who may open them.
+/// A disk that fails, files that disappear under a running server, and their permissions.
 @Suite("Disk faults")
 struct DiskFaultTests {
     @Test("I1 a checkpoint whose fsync of the database file fails ends the process, as a failed commit does")

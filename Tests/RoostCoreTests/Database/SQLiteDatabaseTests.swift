@@ -16,6 +16,14 @@ struct SQLiteDatabaseTests {
         }
     }
 
+    @Test("The connections share one page cache: half of it is the writer's, the other half the readers'")
+    func pageCache() throws {
+        try inDirectory { directory in
+            let database = try SQLiteDatabase(directory: directory, pageCacheBytes: 40 << 20)
+            #expect(try database.pageCacheKibibytes() == [20 << 10, 10 << 10, 10 << 10])
+        }
+    }
+
     @Test("I1 a second database in the same directory is refused, in this process")
     func refusesSecondHere() throws {
         try inDirectory { directory in

@@ -2,7 +2,7 @@ import RoostAPI
 
 /// The table of audiences (ledger §4).
 extension AudienceTests {
-    /// Sends a message to whoever still hears of the channel.
+    /// Sends a message to everyone who still gets the channel's events.
     private static func send(_ device: String = "ann/1", to channel: ChannelID = "room") -> Step {
         .by(device, SendMessage(channel: channel, clientId: "2", text: "x"))
     }
@@ -213,7 +213,7 @@ extension AudienceTests {
             .by("ann/1", SetMemberRole(channel: "room", users: ["cid"], role: .member)), []),
     ]
 
-    /// In a channel whose type tells of invitations only whom they concern.
+    /// In a channel whose type only sends invitations to the users concerned.
     private static let invitations: [Case] = [ChannelType.community, .messaging].flatMap { type in
         [
             Case(

@@ -6,7 +6,7 @@ import Testing
 /// Who hears of what (ledger §4): what reaches each device, of those it is for and of all others.
 @Suite("Audiences")
 struct AudienceTests {
-    /// An operation, and what reaches whom by it.
+    /// An operation, and what each device gets from it.
     struct Case: CustomTestStringConvertible, Sendable {
         let what: String
         var type: ChannelType

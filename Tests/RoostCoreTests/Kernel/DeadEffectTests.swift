@@ -5,7 +5,7 @@ import Testing
 
 @testable import RoostCore
 
-/// What an operator does with effects that failed too often: see them, and have them tried again.
+/// An operator's tools for effects that failed too often: listing and retrying them.
 @Suite struct DeadEffectTests {
     private static let name = EffectKind.Name(rawValue: "test.dead")
 
@@ -54,7 +54,7 @@ import Testing
         #expect(
             [effect.attempts, Int(effect.dueAt.milliseconds)] == [0, Int(world.now.milliseconds)] && effect.payload == "secret")
         #expect(try world.perform(ListDeadEffects(), as: "root", role: .admin).items == [])
-        // Whoever had it under way when it was given up ends nothing of what was asked for since.
+        // A runner that still had it under way when it was given up can't end a newer request.
         let old = Effect(kind: Self.name, key: "1", payload: "secret", dueAt: world.now, revision: 1, attempts: 12)
         let kind = EffectKind(Self.name) { _, _, _ in }
         #expect(try !world.inContext { try $0.finish(old, as: kind) })

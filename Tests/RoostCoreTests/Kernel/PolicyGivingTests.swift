@@ -3,12 +3,12 @@ import RoostCore
 import RoostTestSupport
 import Testing
 
-/// Who may change what of a channel's policy: nobody gives what they don't hold, or takes from a role at or above their own.
+/// Changes of a channel's policy: nobody gives what they don't hold, or takes from a role at or above their own.
 @Suite("Giving by a policy")
 struct PolicyGivingTests {
     typealias Audience = ChannelPolicy.Audience
 
-    /// Everybody of whom a policy can decide, as this test tells them apart.
+    /// The subjects of a policy that this test distinguishes.
     enum Subject: CaseIterable {
         case stranger, member, guide, `operator`, deputy, owner, moderator, admin
 
@@ -47,7 +47,7 @@ struct PolicyGivingTests {
             ), ("delete", \.delete, [.channelDelete]),
         ]
 
-    /// Who holds a permission that is given to an audience: the table of protocol.md, written down a second time.
+    /// The holders of a permission given to an audience: the table of protocol.md, written down a second time.
     static func holders(of permission: Permission, _ audience: Audience) -> Set<Subject> {
         let members = Set(Subject.allCases.filter(\.isMember))
         var holders: Set<Subject>
@@ -58,7 +58,7 @@ struct PolicyGivingTests {
         case .membersOnly: holders = members
         case .operators:
             holders = [.moderator, .admin]
-            // Joining is nothing that a role grants: who has one is in.
+            // A role can't grant joining: whoever has one is a member.
             if permission != .memberJoin { holders.formUnion([.operator, .owner]) }
             if guideGrants.contains(permission) { holders.insert(.guide) }
             if deputyGrants.contains(permission) { holders.insert(.deputy) }

@@ -4,7 +4,7 @@ import RoostDatabase
 import RoostTestSupport
 import Testing
 
-/// What the database does for a query doesn't grow with what it holds: 100,000 channels, and one with 300,000 members.
+/// The work for a query doesn't grow with the database: 100,000 channels, and one with 300,000 members.
 @Suite("Query plans")
 struct QueryPlanTests {
     @Test(
@@ -108,7 +108,8 @@ struct QueryPlanTests {
 
     /// Whether a step of a plan goes through all rows of a table or of an index of it.
     ///
-    /// What a subquery has found is no table (`w`, `counted`, `present`); a first page begins at the end of an index and is ended by its `LIMIT`.
+    /// The result of a subquery isn't a table (`w`, `counted`, `present`); a first page begins at the end of an index and is ended by its
+    /// `LIMIT`.
     private func isScan(_ step: String) -> Bool {
         switch TestDatabase.Engine.chosen {
         case .postgresql: return step.contains("Seq Scan")

@@ -8,7 +8,7 @@ import Testing
 struct ScopeTests {
     struct Case: CustomTestStringConvertible, Sendable {
         let operation: Misplaced
-        /// What the failure names.
+        /// The stream that the failure names.
         let stream: String
         var testDescription: String { "\(operation.work.rawValue) within \(operation.channels) and \(operation.users)" }
 
@@ -57,7 +57,7 @@ struct ScopeTests {
         try world.perform(Misplaced(.send, in: "general", channels: ["general"]), as: "ann")
         try world.perform(Misplaced(.read, in: "general", users: ["cid"]), as: "cid")
         try world.perform(Misplaced(.add, in: "general", channels: ["general"], users: ["bob"]), as: "ann")
-        // Whoever sent the invitation is found in its row.
+        // The invitation's sender is found in its row.
         try world.perform(DeleteChannel(channel: "general"), as: "ann")
         // Nothing names the id that the server makes.
         let made = try world.perform(CreateChannel(displayName: "made"), as: "ann").channel.channelId

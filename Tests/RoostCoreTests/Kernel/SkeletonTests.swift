@@ -2,7 +2,7 @@ import Testing
 
 @testable import RoostCore
 
-/// What a text looks like, after UTS 39.
+/// Skeletons of texts, after UTS 39.
 @Suite struct SkeletonTests {
     @Test(
         "X-21 texts that look the same have the same skeleton",

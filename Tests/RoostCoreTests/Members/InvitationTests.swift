@@ -33,7 +33,7 @@ import Testing
         #expect(waiting.map(\.invitation) == [expected] && waiting.first?.channel.channelId == "group")
         #expect(try world.perform(ListInvitations(channel: "group"), as: "ann").items == [expected])
         #expect(try invite(["cid"], in: world).map(\.outcome) == [.alreadyInvited])
-        // Who is asked sees what it is about, and nothing in it.
+        // Invited users see the channel's summary, and nothing in it.
         #expect(try world.perform(GetChannel(channel: "group"), as: "cid").invitation == expected)
         #expect(try world.code(ListMessages(channel: "group"), as: "cid") == .notMember)
         #expect(try world.code(SendMessage(channel: "group", clientId: "1", text: "x"), as: "cid") == .notMember)

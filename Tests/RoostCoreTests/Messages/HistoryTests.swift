@@ -5,7 +5,7 @@ import Testing
 
 @Suite("History")
 struct HistoryTests {
-    /// What a page must be, by the definition: from all messages of the channel.
+    /// The expected page by definition, from all messages of the channel.
     private func expected(_ operation: ListMessages, of all: [Message], head: Seq) -> MessagePage {
         let limit = operation.limit ?? Limits.historyPage.standard
         var older: [Message] = []

@@ -81,7 +81,7 @@ struct SendTests {
         let edited = try world.perform(EditMessage(channel: "general", message: first.messageId, text: "edited"), as: "bob")
         answers.append(try again() == edited)
         try world.perform(LeaveChannel(channel: "general"), as: "bob")
-        // Who may not read any more isn't told what became of it.
+        // A sender who may no longer read doesn't learn of its later changes.
         var unread = first
         unread.text = "other content"
         answers.append(try again() == unread)

@@ -52,7 +52,7 @@ struct PurgeTests {
         try purge(messages[4], in: world)
         #expect(try unread(world) == all(0))
         #expect(try world.perform(GetTotalUnread(), as: "bob") == TotalUnread(unreadCount: 0, unreadChannelCount: 0))
-        // What was read is read: its going changes nothing.
+        // Purging a message that was read changes nothing.
         try purge(messages[0], in: world)
         #expect(try unread(world) == all(0))
         try world.send("new", to: "general", as: "ann")
@@ -188,7 +188,7 @@ struct PurgeTests {
         #expect(event.kind == .messageDeleted && event.actor == nil && event.rows.messages == nil)
         #expect(event.rows.purged == [PurgedMessage(seq: 7, changeSeq: 8, counts: true)])
         #expect(event.rows.counters?.messageCount == 5 && event.rows.counters?.ordinal == 6)
-        // It goes to those who may not see the message too: their unread count falls with it.
+        // Users who may not see the message get it too: their unread count falls with it.
         #expect(event.concealing(messagesUpTo: .max) == event)
         // Nobody's row is written but the sender's.
         let before = try world.rows("SELECT user_id, user_seq FROM members ORDER BY 1") { [$0.string(), "\($0.int64())"] }

@@ -19,7 +19,7 @@ struct UnreadTests {
             return (sent[reader.channel] ?? []).filter { $0.seq > readSeq && $0.sender != reader.user }.count
         }
 
-        /// Learns from what was told, but takes no count from it.
+        /// Learns from the notices, but takes no count from them.
         mutating func learn(_ notices: [Notice]) {
             for notice in notices {
                 switch notice {

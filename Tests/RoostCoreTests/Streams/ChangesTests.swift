@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Changes")
 struct ChangesTests {
-    /// What a client holds of a channel after it has applied rows.
+    /// A client's state of a channel after it has applied rows.
     private struct Held: Equatable {
         var channel: Channel?
         var counters: ChannelCounters?
@@ -142,7 +142,7 @@ struct ChangesTests {
             guard changes.hasMore else { break }
         }
         #expect(found == Set(users))
-        // Of the channel's own invitations a member who was away gets as many.
+        // A member who was offline gets as many of the channel's own invitations.
         let ofChannel = try world.perform(GetChannelChanges(channel: "team", after: 1, limit: limit), as: "ann")
         #expect(ofChannel.rows.invitations?.count == 200)
         #expect(!ofChannel.hasMore)
@@ -162,7 +162,7 @@ struct ChangesTests {
             return [changes.isIncomplete == true, changes.rows.messages == nil, changes.rows.counters?.messageCount == 1]
         }
         #expect(found == [[true, true, true], [false, false, true]])
-        // Nothing was missed by who is at the end.
+        // A client at the end has missed nothing.
         #expect(try world.perform(GetChannelChanges(channel: "echo", after: 2), as: "ann").isIncomplete == nil)
     }
 

@@ -4,7 +4,7 @@ import RoostDatabase
 import RoostTestSupport
 import Testing
 
-/// What a node tells in the place of events that it missed.
+/// A node's replacement for events that it missed.
 @Suite("Missed events")
 struct MissedEventsTests {
     private func missed(_ stream: StreamID, after: Seq, in world: CoreWorld, limit: Int = 100) throws -> MissedEvents {
@@ -121,7 +121,7 @@ struct MissedEventsTests {
         #expect(streams == UserStreams(user: own, channels: ["general": 2], roles: ["general": .owner]))
     }
 
-    /// What a user's missed events hold: one line for each, with the rows in it.
+    /// Returns a user's missed events: one line for each, with its rows.
     private func lines(of missed: MissedEvents) -> [String] {
         missed.notices.compactMap { notice in
             guard case .event(let event, _) = notice else { return nil }

@@ -4,7 +4,7 @@ import RoostDatabase
 import RoostTestSupport
 import Testing
 
-/// Who gets a channel's events with their messages is who may read its history.
+/// Exactly the users who may read a channel's history get its events with their messages.
 @Suite("Readers")
 struct ReadersTests {
     @Test("I10 R23 the readers of an event are those to whom history.read is granted", arguments: ChannelPolicy.Audience.allCases)
@@ -61,7 +61,7 @@ struct ReadersTests {
         #expect(try world.perform(GetUnread(channel: "room"), as: "member").unreadCount == 2)
         #expect(try world.perform(GetChannel(channel: "room"), as: "member").lastMessage == nil)
         #expect(try world.perform(ListMessages(channel: "room"), as: "owner").messages.count == 2)
-        // What a node missed has everything, and says who may have it.
+        // A replacement for missed events has everything, and names its readers.
         let missed = try world.database.read { try $0.missedEvents(of: .channel("room"), after: 1, now: world.now) }
         guard case .event(let event, .channel("room", let readers)) = missed.notices.last else { throw Missed("an event") }
         #expect(event.rows.messages?.map(\.text) == ["before", "after"])
@@ -85,7 +85,7 @@ struct ReadersTests {
     }
 
     private func setPolicy(_ changes: PolicyChanges, in world: CoreWorld) throws {
-        // An admin who is a member decides everything and loses nothing by it.
+        // An admin who is a member has all rights, and loses none by being a member.
         if try world.code(GetMember(channel: "room", user: "root"), as: "owner") != nil {
             try world.perform(AddMembers(channel: "room", users: ["root"]), as: "owner")
         }
@@ -93,7 +93,7 @@ struct ReadersTests {
     }
 }
 
-/// What is shown when a call is sent again after its right has ended.
+/// The answer to a repeated call after its right has ended.
 @Suite("Repeats after a loss")
 struct RepeatsAfterLossTests {
     @Test("SB-12 an idempotency key shows a creator who was removed nothing of the private channel", arguments: [true, false])
@@ -147,7 +147,7 @@ struct RepeatsAfterLossTests {
         let repeated = try world.perform(send, as: "bob")
         #expect(repeated == stored)
         #expect(try world.dump() == before)
-        // Who may read it gets it as it is.
+        // Users who may read it get it unchanged.
         try world.perform(AddMembers(channel: "room", users: ["bob"]), as: "ann")
         if way == 0 { #expect(try world.perform(send, as: "bob").text == "ann's") }
     }

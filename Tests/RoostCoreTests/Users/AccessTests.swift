@@ -4,7 +4,7 @@ import RoostDatabase
 import RoostTestSupport
 import Testing
 
-/// Who is shut out, and by what.
+/// Users and tokens that are shut out.
 @Suite struct AccessTests {
     private func world() throws -> CoreWorld {
         let world = try CoreWorld()
@@ -61,7 +61,7 @@ import Testing
         #expect(try world.perform(GetUser(user: "bob"), as: "root", role: .service).deactivatedAt == world.now)
         #expect(
             try world.perform(GetUsers(users: ["ann", "bob"]), as: "root", role: .admin).map(\.deactivatedAt) == [nil, world.now])
-        // Nor does a profile that an admin changes tell anybody.
+        // Nor does a profile that an admin changes reveal it.
         let told = try world.notices {
             let written = try world.perform(UpsertUser(user: "bob", displayName: "Bob"), as: "root", role: .admin)
             #expect(written.deactivatedAt == world.now)

@@ -72,7 +72,7 @@ import Testing
             #expect(refusal.code == .invalidArgument && refusal.field == "sub")
         }
         #expect(try world.dump() == before)
-        // Who is there already signs in, whatever the rule.
+        // Existing users sign in, whatever the rule.
         world.options.confusableNames = .allowed
         try world.user("аnn")
         world.options.confusableNames = .refused

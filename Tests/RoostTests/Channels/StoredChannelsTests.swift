@@ -199,7 +199,7 @@ struct RandomChannels {
 }
 
 extension QueryChannels {
-    /// What the query holds of some channels, told as its fields are documented and without the store's help.
+    /// Returns the channels that match the query, by the documentation of its fields and without the store.
     fileprivate func evaluated(on views: [ChannelView]) -> [ChannelView] {
         let sorted = views.filter(holds).sorted(by: isBefore)
         return effectiveOrder == effectiveSort.usualOrder ? sorted : sorted.reversed()

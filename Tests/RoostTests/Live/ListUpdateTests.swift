@@ -53,7 +53,7 @@ struct ListUpdateTests {
 }
 
 extension ListUpdate {
-    /// What a list view does with an update: takes away, puts in, shows again.
+    /// Applies an update like a list view: removes, inserts, reloads.
     func applied(to old: [Item]) -> [Item] {
         var shown = old
         for index in (removed + moved.map(\.from)).sorted(by: >) { shown.remove(at: index) }

@@ -22,7 +22,7 @@ func channel(_ counters: ChannelCounters, deletedAt: Timestamp? = nil) -> Channe
     return channel
 }
 
-/// A membership as of a seq of the user's stream.
+/// Returns a membership at a seq of the user's stream.
 func membership(
     readSeq: Seq, readCount: Int, state: MembershipState = .member, role: ChannelRole = .member, floor: Seq = 0,
     hidden: HiddenState = .unhidden, channelSeq: Seq? = nil, userSeq: Seq = 0

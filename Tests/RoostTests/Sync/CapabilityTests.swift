@@ -9,7 +9,7 @@ struct CapabilityTests {
 
     private func granted(_ client: Harness) async throws -> [Permission]? { try await client.view()?.ownCapabilities }
 
-    /// A change of the whole channel, told by role.
+    /// A change of the whole channel, with permissions by role.
     private func told(_ seq: Seq, _ capabilities: [String: [Permission]], _ counters: ChannelCounters) -> Event {
         Event(
             kind: .channelFrozen, stream: .channel(Harness.channel), seq: seq, actor: "bob",

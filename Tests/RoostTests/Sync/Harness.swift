@@ -9,7 +9,7 @@ struct Harness {
     var sync: Sync
     let store: Store
     let outbox: Outbox
-    /// What the machine asked for since the last ``take()``.
+    /// The machine's outputs since the last ``take()``.
     private(set) var outputs: [Sync.Output] = []
     /// Calls that were sent and not answered yet, by number.
     private(set) var calls: [Int64: String] = [:]

@@ -8,7 +8,7 @@ import RoostTestSupport
 extension Checker {
     /// A client's store after a transaction that touched these channels.
     ///
-    /// - Parameter isExact: whether the network brought every event, so that each moment has to be exact. Where it dropped some, only
+    /// - Parameter isExact: Whether the network brought every event, so that each moment has to be exact. Where it dropped some, only
     ///   what is at rest has to be.
     mutating func stored(_ store: MemoryStore, by client: String, touching channels: Set<ChannelID>, isExact: Bool) {
         for channel in channels.sorted() {
@@ -68,7 +68,7 @@ extension Checker {
 
     /// A list of a channel's messages as the client shows it now.
     ///
-    /// - Parameter isRenewed: whether the list began anew: the channel was left, or came afresh.
+    /// - Parameter isRenewed: Whether the list started over: the channel was left, or came fresh.
     mutating func showed(_ names: Set<Name>, of channel: ChannelID, on client: String, isRenewed: Bool) {
         if !isRenewed {
             for name in (shown[client]?[channel] ?? []).subtracting(names) {
@@ -105,13 +105,13 @@ extension Checker {
         }
         for (channel, membership) in fresh.memberships where membership.state == .none && store.channels[channel]?.deletedAt == nil
         {
-            // Who never was told of a stay that ended has nothing to forget.
+            // A client that never learnt of an ended membership has nothing to forget.
             guard let ours = store.memberships[channel], ours.comparable != membership.comparable else { continue }
             differ("its past membership of \(channel)", ours, membership)
         }
     }
 
-    /// What a client at rest holds of members and unread, beside what the server says.
+    /// Compares the members and unread counts of a client at rest with the server's.
     mutating func atRest(_ store: MemoryStore, in channel: ChannelID, members: [Member], unread: Int, _ client: String) {
         let rows = Dictionary(uniqueKeysWithValues: members.map { ($0.userId, $0) })
         for (user, member) in store.members[channel] ?? [:] where rows[user] != member {

@@ -4,15 +4,15 @@ import RoostAPI
 /// that brought it about.
 ///
 /// The invariants have the numbers of RELIABILITY.md §2:
-/// - I1 what was acknowledged is stored, as it was acknowledged; what was sent is stored, or its sender was told otherwise.
+/// - I1 acknowledged messages are stored, as acknowledged; sent ones are stored, or their sender was told otherwise.
 /// - I2 nothing is stored that nobody sent.
 /// - I3 a stream has no hole, and each client holds a part of it without a hole.
 /// - I4 a message with one client id is stored once.
 /// - I5 at rest, each client holds what a fresh one gets.
 /// - I6 what was shown stays.
 /// - I7 the unread count is what its definition says, at each moment.
-/// - I8 a read position never goes back within a stay.
-/// - I9 who isn't a member hears nothing.
+/// - I8 a read position never goes back within a membership.
+/// - I9 non-members get nothing.
 struct Checker {
     struct Verdict: Hashable, CustomStringConvertible {
         let invariant: String
@@ -41,7 +41,7 @@ struct Checker {
     var discarded: Set<Name> = []
     var acknowledgements: [Name: Message] = [:]
 
-    // What was committed.
+    // The committed state.
     var heads: [StreamID: Seq] = [:]
     /// Every message by its birth, with all its contents in the order of the changes.
     var versions: [ChannelID: [Seq: [Message]]] = [:]
@@ -81,7 +81,7 @@ struct Checker {
 
     mutating func committed(_ event: Event) {
         if case .user = event.stream, let channel = event.rows.channel, event.kind == .channelCreated {
-            // The stream of a channel begins with its creation, which only its first members are told of, each on their own stream.
+            // The stream of a channel begins with its creation, which only its first members get, each on their own stream.
             heads[.channel(channel.channelId)] = max(1, heads[.channel(channel.channelId)] ?? 0)
             if let user = event.stream.user { stays[channel.channelId, default: [:]][user, default: []].append(Stay(from: 1)) }
         }

@@ -8,7 +8,7 @@ import Testing
 
 @testable import RoostServer
 
-/// What a lane does with operations that somebody else's lock keeps out.
+/// How a lane treats operations that another transaction's lock blocks.
 @Suite("Lane")
 struct LaneTests {
     /// A lane on a database and a clock of its own. Operations are rules that say their names, and meet a lock in the channels that are held.

@@ -7,7 +7,7 @@ import Testing
 
 @testable import RoostServer
 
-/// What a socket does, by the value that its handler drives: no network, no clock.
+/// The logic of a socket, by the value that its handler drives: no network, no clock.
 @Suite("Socket session")
 struct SocketSessionTests {
     private typealias Action = SocketSession.Action

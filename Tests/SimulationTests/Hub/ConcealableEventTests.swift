@@ -5,7 +5,7 @@ import Testing
 
 @testable import RoostServer
 
-/// Events with messages that are hidden from some of those who get them, as the hub writes them.
+/// Events with messages that are hidden from some receivers, as the hub writes them.
 @Suite("Old events")
 struct ConcealableEventTests {
     private static func event(_ kind: Event.Kind, _ seq: Seq, messages: [Seq]) -> Event {
@@ -28,7 +28,7 @@ struct ConcealableEventTests {
         Committed(notices: events.map { .event($0, .channel("general")) }, answer: .waiting {})
     }
 
-    /// What of a step a test compares.
+    /// The part of a step that a test compares.
     private static func bytes(_ step: EventFrames.Step) -> (isOld: Bool, bytes: ByteBuffer)? {
         switch step {
         case .send(_, let frames): (false, frames.notification)

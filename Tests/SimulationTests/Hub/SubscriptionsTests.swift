@@ -134,7 +134,7 @@ struct SubscriptionsTests {
         #expect(
             hub.deliver([Self.told(hidden, operators)])
                 == [Self.notification(hidden.concealing(messagesUpTo: .max), to: "a")])
-        // What is told of a role on two streams comes in no order: an older one changes nothing.
+        // Changes of a role on two streams come in no order: an older one changes nothing.
         _ = hub.deliver([.role("ann", "general", .operator, at: 3)])
         _ = hub.deliver([.role("ann", "general", .member, at: 1)])
         #expect(hub.deliver([Self.told(shown, operators)]) == [Self.notification(shown, to: "a")])
@@ -178,7 +178,7 @@ struct SubscriptionsTests {
         #expect(hub.deliver(past) == [Self.notification(event, to: "a")])
         _ = hub.deliver(.attach(Hub.id("a"), "general"))
         #expect(hub.deliver(past) == [])
-        // What is said of a channel that isn't one's own goes to those who may read it.
+        // Past events of a channel are only sent to non-members who may read it.
         let closed = EventFrames.Step.catchUp(.watcher(Hub.id("b")), "general", Readers(others: .nobody), Self.frames(event))
         _ = hub.connect("b", "bob", UserStreams(user: 0))
         #expect(hub.deliver(closed) == [])
@@ -253,7 +253,7 @@ struct SubscriptionsTests {
         #expect(Self.reached(hub.deliver([.signal(Self.typing(), .watchers("general", membersOnly))])) == ["c"])
         #expect(Self.reached(hub.deliver([.signal(Self.typing(), .channel("general", membersOnly))])) == ["a", "o", "b", "c"])
         #expect(Self.reached(hub.deliver([.signal(Self.typing(), .watchers("general", Self.everybody))])) == ["c", "w"])
-        // An event took it from ordinary members: an older signal doesn't give it back.
+        // An event took the right from ordinary members: an older signal doesn't give it back.
         _ = hub.deliver([Self.told(Self.message(2), Readers(members: .moderator, others: .user, roles: [.owner, .operator]))])
         #expect(Self.reached(hub.deliver([.signal(Self.typing(), .channel("general", Self.everybody))])) == ["a", "o", "w"])
     }

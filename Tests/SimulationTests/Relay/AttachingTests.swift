@@ -36,7 +36,7 @@ struct AttachingTests {
             hand(.opened([.user(user): streams.user]))
         }
 
-        /// What a call by a user's connection has committed.
+        /// Returns the commit of a call by a user's connection.
         mutating func commit(
             _ items: [StreamItem], _ attachments: [Notice] = [], by user: UserID, _ number: Int64, callerSeq: Seq
         ) -> [Relay.Step] {
@@ -52,7 +52,7 @@ struct AttachingTests {
             hand(.received([StreamItem(stream: .user(user), after: userSeq - 1, seq: userSeq, joined: joined, json: [])]))
         }
 
-        /// What the feed was missing.
+        /// The items that the feed was missing.
         mutating func fetch(_ item: StreamItem, hasMore: Bool = false) -> (steps: [Relay.Step], requests: [Relay.Request]) {
             hand(
                 .fetched(
@@ -60,7 +60,7 @@ struct AttachingTests {
                     .init(items: [item], seq: item.seq, hasMore: hasMore)))
         }
 
-        /// What the one who catches up was missing.
+        /// The items that the receiver catching up was missing.
         mutating func fetchForNewcomer(
             _ item: StreamItem, hasMore: Bool = false
         ) -> (steps: [Relay.Step], requests: [Relay.Request]) {
@@ -123,7 +123,7 @@ struct AttachingTests {
         let connection = ConnectionID(rawValue: 2)
         _ = node.commit([], [.watching(connection, "ann", node.channel, at: 123)], by: "ann", 2, callerSeq: 6)
 
-        // What is read of the channel tells that ann had left before, or that she has left since: then her watch has ended too.
+        // The rows show that ann had left before, or that she has left since: then her watch has ended too.
         let steps = node.fetch(node.item(120, 124, left: [.init(user: "ann", seq: leftSeq)])).steps
         let leaving = steps.firstIndex { if case .change(.left("ann", _, leftSeq)) = $0 { true } else { false } }
         let watchesOn = steps[(leaving ?? steps.endIndex)...].contains {

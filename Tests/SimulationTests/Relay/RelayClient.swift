@@ -6,7 +6,7 @@ import RoostCore
 /// A client as strict as can be: it resumes once after connecting, and from then on takes it for a fault of the node when an event doesn't follow.
 struct RelayClient {
     let user: UserID
-    /// What was hidden from the user when the client began to connect.
+    /// The user's floors when the client began to connect.
     let floors: [ChannelID: Seq]
     /// Nil until the resume is answered; events are held until then.
     private(set) var positions: [StreamID: Seq]?
@@ -15,7 +15,7 @@ struct RelayClient {
     /// The newest event of each stream that came on this connection.
     private var received: [StreamID: Seq] = [:]
 
-    /// A call whose answer is awaited: in which channel, what it told, and where it begins to watch.
+    /// A call that waits for its answer: its channel, its events, and where it begins to watch.
     struct Call {
         let channel: ChannelID?
         let items: [StreamItem]
@@ -29,7 +29,7 @@ struct RelayClient {
     private var mayGet: Set<ChannelID> = []
     private var watching: Set<ChannelID> = []
     private(set) var watchPositions: [ChannelID: Seq] = [:]
-    /// Channels that it watched before it was told that its user has joined: it is told of them anew from the joining on.
+    /// Channels that it watched before it learnt that its user has joined: it gets their events again from the joining on.
     private var repeated: Set<ChannelID> = []
 
     init(user: UserID, floors: [ChannelID: Seq]) {

@@ -5,7 +5,7 @@ import RoostCore
 
 /// The rows of a simulation as far as a relay sees them: heads, memberships, and what changed after a position.
 ///
-/// What it tells is made as `Transaction.missedEvents` makes it: pages of rows as they are now, not the events as they were.
+/// It answers like `Transaction.missedEvents`: with pages of current rows, not the original events.
 struct RelayDatabase {
     struct Membership {
         var isMember: Bool
@@ -48,7 +48,7 @@ struct RelayDatabase {
         (stays[Key(user: user, channel: channel)] ?? []).contains { $0.from < seq && seq < $0.to ?? .max }
     }
 
-    /// Up to which message a user may have nothing of an event of a channel, since it was hidden when they joined.
+    /// The seq up to which a channel's messages are hidden from a user, set when they joined.
     func floor(of user: UserID, _ channel: ChannelID, at seq: Seq) -> Seq {
         stays[Key(user: user, channel: channel)]?.last { $0.from < seq }?.floor ?? 0
     }
@@ -116,7 +116,7 @@ struct RelayDatabase {
         return [plain(.user(user), after: seq - 1, seq: seq)]
     }
 
-    /// - Parameter hidesHistory: what was before a joining is hidden from the newcomer.
+    /// - Parameter hidesHistory: What was before a joining is hidden from the newcomer.
     mutating func setMember(
         _ user: UserID, of channel: ChannelID, _ isMember: Bool, hidesHistory: Bool = false
     ) -> [StreamItem] {
@@ -139,8 +139,8 @@ struct RelayDatabase {
         return [inChannel, item(of: key, since: userSeq - 1, after: userSeq - 1, seq: userSeq)]
     }
 
-    /// The event of a user's stream that tells of a membership to who knows the stream up to `since`: whether it holds, since when, and how
-    /// far the channel is. A floor is always told.
+    /// Returns the event of a user's stream with a membership, for a reader of the stream up to `since`: its state, its beginning, and the
+    /// channel's position. A floor is always included.
     private func item(of key: Key, since: Seq, after: Seq, seq: Seq) -> StreamItem {
         var item = plain(.user(key.user), after: after, seq: seq)
         guard let membership = memberships[key] else { return item }
@@ -165,7 +165,7 @@ struct RelayDatabase {
             json: RelayFrame.members(stream: stream, after: after, seq: seq, membership: membership))
     }
 
-    /// An event with messages that may be hidden from some who get it.
+    /// An event with messages that may be hidden from some receivers.
     private func old(_ messages: [Seq], of stream: StreamID, after: Seq, seq: Seq) -> StreamItem {
         StreamItem(
             stream: stream, after: after, seq: seq, readers: Self.readers, oldestMessage: messages.min(),

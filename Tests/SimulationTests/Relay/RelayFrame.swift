@@ -13,7 +13,7 @@ struct RelayFrame {
     /// With the messages that the connection was given, of which the oldest is named.
     let item: StreamItem
 
-    /// The events in what was written to a connection. What else is told to it is passed over.
+    /// Returns the events in what was written to a connection. Other frames are skipped.
     static func all(in bytes: ByteBuffer) -> [RelayFrame] { ServerFrame.texts(in: bytes).compactMap(RelayFrame.init) }
 
     private init?(_ text: [UInt8]) {
@@ -36,7 +36,7 @@ struct RelayFrame {
         return Array(#""stream":"\#(stream)","seq":\#(seq),"after":\#(after)\#(told)"#.utf8)
     }
 
-    /// The members of an event with messages, some of which may be hidden from some who get it.
+    /// The members of an event with messages, some of which may be hidden from some receivers.
     static func members(stream: StreamID, after: Seq, seq: Seq, messages: [Seq]) -> [UInt8] {
         guard case .channel(let channel) = stream else { return members(stream: stream, after: after, seq: seq) }
         let rows = messages.map { message in

@@ -24,12 +24,12 @@ final class RelayWorld {
     private final class Node {
         let number: Int
         var relay = Relay()
-        /// What the node is subscribed to on the bus.
+        /// The node's subscriptions on the bus.
         var topics: Set<StreamID> = []
         /// The node's connections, and which of them gets what.
         var clients: [ConnectionID: RelayClient] = [:]
         var subscriptions = Subscriptions<ConnectionID>()
-        /// When each lane has told of what it has committed: a lane tells in the order of its commits.
+        /// When each lane last reported its commits: a lane reports in the order of its commits.
         var lanes = [Int64](repeating: 0, count: 3)
 
         init(number: Int) { self.number = number }
@@ -276,7 +276,7 @@ final class RelayWorld {
 
     // MARK: A node's driver
 
-    /// What comes for a node that has crashed comes to nobody.
+    /// Messages for a crashed node are lost.
     private func handle(_ input: Relay.Input, _ node: Node) {
         if case .tick = input {} else { note(node, "<- \(input)") }
         guard nodes.contains(where: { $0 === node }) else { return }

@@ -3,7 +3,7 @@ import RoostTestSupport
 
 /// One TCP connection: in order in each direction, late at random, and cut with everything that is on its way.
 final class Connection {
-    /// What the server's end is told.
+    /// The events of the server's end.
     enum AtServer {
         case message([UInt8])
         case ping
@@ -23,7 +23,7 @@ final class Connection {
 
     private enum State {
         case flowing
-        /// Everything vanishes, and nobody is told.
+        /// Everything vanishes without notice.
         case silent
         case dead
     }

@@ -2,7 +2,7 @@ import RoostTestSupport
 
 /// The one owner of time and chance: what is to happen, in the order of its moment.
 ///
-/// Nothing runs beside it. What is scheduled for the same millisecond happens in the order of scheduling, so that a seed gives one history.
+/// Nothing runs beside it. Actions for the same millisecond run in the order of scheduling, so that a seed gives one history.
 final class Scheduler {
     private struct Entry {
         let time: Int64
@@ -75,7 +75,7 @@ final class Scheduler {
     }
 }
 
-/// What happened in a run: a hash of all of it, and the newest lines for whoever has to understand a failure.
+/// The history of a run: a hash of all of it, and the newest lines for understanding a failure.
 struct History {
     private(set) var hash: UInt64 = 0xcbf2_9ce4_8422_2325
     private(set) var newest: [String] = []

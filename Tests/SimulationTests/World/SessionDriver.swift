@@ -17,7 +17,7 @@ final class SessionDriver {
     /// What came while the session doesn't read.
     private var unread: [ByteBuffer] = []
     private var isReading = true
-    /// What the session says that it holds.
+    /// The bytes that the session reports as held.
     private(set) var heldBytes = 0
     /// Has the server do what the session asks of it.
     var ask: (SessionDriver, SocketSession.Action) -> Void = { _, _ in }

@@ -26,7 +26,7 @@ final class SimulatedClient {
     /// Durable writes until the app is killed: between the store's and the outbox's, for example. Nil for never.
     var writesUntilCrash: Int?
 
-    /// Makes a connection. The client is told what comes of it.
+    /// Makes a connection. The client gets its outcome.
     var open: () -> Connection? = { nil }
     /// Told after each transaction of the store.
     var stored: (SimulatedClient, [StoreWrite]) -> Void = { _, _ in }

@@ -12,13 +12,13 @@ import Synchronization
 /// The server without threads and sockets: the engine's own `Lane` with the real rules on a real database, the hub's own `Subscriptions`, and
 /// the gateway's own `SocketSession` for each connection. It does what they say, on the scheduler's clock and network.
 final class SimulatedServer {
-    /// What the next commit meets.
+    /// The fault at the next commit.
     enum Fate: Equatable {
         /// The process ends before the commit: nothing is stored, nobody is answered.
         case crashBeforeCommit
-        /// It ends between commit and delivery: everything is stored, nobody is told.
+        /// It ends between commit and delivery: everything is stored, nothing is delivered.
         case crashAfterCommit
-        /// It ends right after delivery: some have been told, some haven't.
+        /// It ends right after delivery: some clients have the events, some don't.
         case crashAfterDelivery
         /// The disk is full: the whole batch is refused, to be tried again.
         case diskFull
@@ -38,7 +38,7 @@ final class SimulatedServer {
         }
     }
 
-    /// What a process holds in memory, and loses with its end.
+    /// A process's state in memory, which it loses with its end.
     private final class Run {
         var lane = Lane(number: 0, patience: .seconds(10), setAsideMax: 10_000)
         let settings: BatchSettings
@@ -76,7 +76,7 @@ final class SimulatedServer {
     private let directory = TemporaryPlace.make()
     private let database: SimulatedDatabase
     private var run: Run?
-    /// What the clock of the server's machine is ahead by. It steps.
+    /// How far the clock of the server's machine is ahead. It steps.
     var clockSkew: Int64 = 0
     var fate: Fate?
     /// Told of every event in the order of the commits, whether anybody gets it or not.
@@ -265,7 +265,7 @@ final class SimulatedServer {
         }
     }
 
-    /// What can't happen here is told as a failure of the server.
+    /// Actions that can't happen here are reported as a failure of the server.
     private func note(_ action: BatchAction) {
         switch action {
         case .began, .maintain: break

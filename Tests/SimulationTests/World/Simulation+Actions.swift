@@ -4,7 +4,7 @@ import RoostTestSupport
 @testable import Roost
 @testable import RoostClientModel
 
-/// What people do, whatever comes to their minds.
+/// The random actions of people.
 extension Simulation {
     func act() throws {
         actionsLeft -= 1
@@ -18,7 +18,7 @@ extension Simulation {
     private func act(on client: SimulatedClient) {
         guard !channels.isEmpty else { return create(by: client) }
         let joined = client.store.joined
-        // Who is a member of nothing mostly joins something: a refusal teaches little.
+        // A user without memberships mostly joins something: a refusal teaches little.
         if joined.isEmpty, !scheduler.random.once(in: 4) {
             return client.call(JoinChannel(channel: scheduler.random.pick(channels)))
         }

@@ -200,7 +200,7 @@ final class Simulation {
 }
 
 extension SimulatedClient {
-    /// What the outbox holds.
+    /// The content of the outbox.
     var unsent: [Checker.Name] {
         outbox.items.map { Checker.Name(sender: user, channel: $0.key.channel, clientId: $0.key.clientId) }
     }

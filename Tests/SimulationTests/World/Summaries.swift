@@ -2,7 +2,7 @@ import RoostAPI
 
 @testable import Roost
 
-// What the lines of a history say.
+// The lines of a history.
 
 extension StoreWrite {
     var summary: String {

@@ -13,7 +13,7 @@ struct LineEditor: Hashable {
     }
 
     mutating func insert(_ text: String) {
-        // Together with what stands before it, a combining mark or a joiner may make one character.
+        // A combining mark or a joiner may form one character with the text before it.
         let before = String(characters[..<cursor]) + text
         let after = characters[cursor...]
         characters = Array(before)

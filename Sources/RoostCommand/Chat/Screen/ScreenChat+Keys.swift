@@ -4,7 +4,7 @@ import Roost
 extension ScreenChat {
     /// Does what a key says.
     ///
-    /// - Returns: whether to go on.
+    /// - Returns: Whether to go on.
     func press(_ key: Key) -> Bool {
         state.panel = []
         let page = max(1, RawTerminal.size.height - 4)
@@ -105,7 +105,7 @@ extension ScreenChat {
         Task { for item in refused { await settle(list, item.clientId) } }
     }
 
-    /// Does something with the server beside the screen, and tells on the status line when it doesn't work out.
+    /// Does something with the server beside the screen, and reports a failure on the status line.
     func attempt(_ body: @escaping @MainActor (ScreenChat) async throws -> Void) {
         Task {
             do { try await body(self) } catch { events.yield(.notice(Self.reason(error))) }

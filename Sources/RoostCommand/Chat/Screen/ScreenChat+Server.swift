@@ -1,8 +1,8 @@
 import Roost
 
-/// What a screen asks of the server by itself.
+/// The screen's own requests to the server.
 extension ScreenChat {
-    /// Joins once; watches anew on each connection, because a watch ends with it.
+    /// Joins once; watches again on each connection, because a watch ends with it.
     func enter() {
         let (isFirst, room) = (!hasEntered, room)
         attempt { screen in
@@ -14,14 +14,14 @@ extension ScreenChat {
         learnNames()
     }
 
-    /// Who is online isn't sent as events: it is asked for now and then.
+    /// Asks for the number of online members at intervals, since there are no events for it.
     func refreshOnlineCount() {
         ticks += 1
         guard ticks % 10 == 0, state.status == .online, hasEntered else { return }
         Task { if let watched = try? await room.channel.watch(limit: 1) { events.yield(.watched(watched)) } }
     }
 
-    /// What is in view at the bottom is read.
+    /// Marks messages in view at the bottom as read.
     func markRead() {
         guard state.isAtBottom, state.status == .online, !isMarkingRead, room.channel.unreadCount > 0,
             let newest = state.rows.last(where: { $0.seq != nil })?.seq

@@ -1,7 +1,7 @@
 import Roost
 import UnixSignals
 
-/// Where the events of a screen come from.
+/// The sources of a screen's events.
 extension ScreenChat {
     func produceEvents() -> [Task<Void, Never>] {
         let events = events

@@ -32,7 +32,7 @@ final class ScreenChat {
     /// meanwhile gets the marker.
     private var isFollowing = false
     private var isRead = true
-    /// Whether the user was a member when last heard of: who is removed is told so.
+    /// Whether the user last was a member, so that a removal is shown.
     private var isMember = false
     private var observations: [ObservationToken] = []
     /// The newest send: the next one waits for it.
@@ -73,7 +73,7 @@ final class ScreenChat {
 
     // MARK: What they do
 
-    /// Whether to go on.
+    /// Whether to continue.
     private func handle(_ event: Event, terminal: inout RawTerminal) -> Bool {
         switch event {
         case .typed(let bytes):
@@ -118,7 +118,7 @@ final class ScreenChat {
 
     private func show(_ answer: RoomAnswer) {
         if let id = answer.enters {
-            // Who comes back into the channel on the screen has to watch it anew.
+            // A user who rejoins the channel on the screen has to watch it again.
             if id == state.channel { enter() } else { go(into: id) }
         }
         state.tell(answer.lines, width: RawTerminal.size.width)

@@ -1,11 +1,11 @@
 import Foundation
 import Roost
 
-/// The lines of a screen, and where the cursor stands.
+/// The lines of a screen, and the cursor's position.
 struct ScreenFrame: Hashable {
     var lines: [String]
     var cursorColumn: Int
-    /// The scroll that was possible: less than what was asked for when the scrollback is shorter.
+    /// The scroll that was possible: less than requested if the scrollback is shorter.
     var scroll: Int
     /// Whether the oldest message is in view.
     var showsOldest: Bool
@@ -16,7 +16,7 @@ struct ScreenLayout {
     let width: Int
     var calendar = Calendar.current
 
-    /// - Parameter now: for the seconds until the next attempt to connect.
+    /// - Parameter now: For the seconds until the next attempt to connect.
     func frame(of state: ScreenState, height: Int, now: Date) -> ScreenFrame {
         let room = max(1, height - 3)
         let panel = panel(state.panel, height: max(1, room - 1))
@@ -29,7 +29,7 @@ struct ScreenLayout {
             cursorColumn: min(width - 1, 2 + input.column), scroll: scroll, showsOldest: showsOldest)
     }
 
-    /// What a command had to show. What doesn't fit is counted, so that nobody takes a part for the whole.
+    /// Returns the output of a command. Lines that don't fit are counted, so that nobody mistakes a part for the whole.
     private func panel(_ lines: [String], height: Int) -> [String] {
         let shown = lines.count <= height ? lines : lines.prefix(height - 1) + ["… and \(lines.count - height + 1) lines more"]
         return shown.map { Style.bold.applied(to: $0.truncated(to: width)) }

@@ -24,7 +24,7 @@ struct ScreenState {
 
     var rows: [Row] = []
     var hasOlder = false
-    /// How far was read when reading stopped: what is newer stands below the marker.
+    /// How far was read when reading stopped: newer messages are below the marker.
     var marker: Seq?
     /// Lines between the bottom of the scrollback and that of the screen; 0 follows new messages.
     var scroll = 0
@@ -32,9 +32,9 @@ struct ScreenState {
     var status = ConnectionStatus.offline
     /// When the next attempt to connect begins.
     var nextAttempt: Date?
-    /// One line that tells how the last command went.
+    /// One line about the result of the last command.
     var notice: String?
-    /// What a command had to show: stands over the newest messages until the next key.
+    /// The output of a command, shown over the newest messages until the next key.
     var panel: [String] = []
     var editor = LineEditor()
 
@@ -45,7 +45,7 @@ struct ScreenState {
     /// The user's messages that the server doesn't have yet.
     var pendingCount: Int { rows.count { $0.state == .pending } }
 
-    /// Tells how a command went: in the status line when it is short, else over the messages, where it stays until the next key.
+    /// Shows the result of a command: in the status line if it is short, otherwise over the messages until the next key.
     mutating func tell(_ lines: [String], width: Int) {
         if let line = lines.first, lines.count == 1, line.columnWidth <= width - StatusLine.connectionWidth {
             notice = line
@@ -54,14 +54,14 @@ struct ScreenState {
         }
     }
 
-    /// The screen of another channel: what is typed and how the connection stands are the same there.
+    /// Returns the screen of another channel, with the same input and connection state.
     func moved(to channel: ChannelID) -> ScreenState {
         var state = ScreenState(channel: channel)
         (state.status, state.nextAttempt, state.editor) = (status, nextAttempt, editor)
         return state
     }
 
-    /// Puts in the rows of a changed list. Who has scrolled up goes on seeing the same lines.
+    /// Shows the rows of a changed list. A user who has scrolled up keeps seeing the same lines.
     mutating func show(_ new: [Row], width: Int) {
         if !isAtBottom, new.first?.id == rows.first?.id, new.count > rows.count {
             let layout = ScreenLayout(width: width)

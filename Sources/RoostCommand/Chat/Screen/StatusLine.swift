@@ -1,7 +1,7 @@
 import Foundation
 import Roost
 
-/// The line above the input: how the connection stands, and what the last command did.
+/// The line above the input: the state of the connection, and the result of the last command.
 enum StatusLine {
     /// Columns that the state of a good connection takes.
     static let connectionWidth = 11

@@ -1,38 +1,38 @@
 import RoostAPI
 import RoostCore
 
-/// What a node knows of one stream that it follows for its sockets.
+/// A node's state of one stream that it follows for its sockets.
 struct Feed {
     /// Whether the subscription holds and the position is known. Before that, items wait.
     var isLive = false
     /// Delivered up to here.
     var position: Seq = 0
-    /// Where it began: of what was before, nothing is known.
+    /// Where the feed began: nothing is known about events before it.
     var knownSince: Seq = 0
     /// The highest seq that the stream is known to have.
     var head: Seq = 0
-    /// What came ahead of its turn.
+    /// Items that arrived ahead of their turn.
     var waiting: [Seq: StreamItem] = [:]
-    /// Since when something is missing, and whether it is being fetched.
+    /// When the gap was noticed, and whether it is being fetched.
     var gapSince: Relay.Time?
     var isFetching = false
-    /// How often in a row nothing was found.
+    /// How often in a row a fetch found nothing.
     var emptyFetches = 0
 
-    /// Who wants to be attached where the position isn't yet.
+    /// Attachments at a seq that the position hasn't reached yet.
     var parked: [Attachment] = []
-    /// Connections that wait for the user's stream to come to a position.
+    /// Connections that wait for the user's stream to reach a position.
     var parkedConnects: [Relay.ConnectToken] = []
-    /// Who gets events of the past at the moment.
+    /// Receivers that are catching up.
     var catchUps: [Relay.CatchUpToken: CatchUp] = [:]
-    /// Users of whom one attachment is parked or catches up, and the others, which follow it one after another: what brings one connection
-    /// up would otherwise tell another of the same user's, or the same one, things twice.
+    /// Users with an attachment that is parked or catching up, and their further attachments, which follow it one by one: catching up one
+    /// connection would otherwise send events twice to the user's other connections, or to the same one.
     var attaching: Set<UserID> = []
     var behind: [UserID: [Attachment]] = [:]
-    /// Who left, between which positions and when: an attachment that was decided before must not be made after.
+    /// Users who left, between which positions and when: an attachment that was decided before the leaving must not be made after it.
     var departed: [UserID: (after: Seq, seq: Seq, time: Relay.Time)] = [:]
 
-    /// The position at which a member last got another role: what was read of roles before it is out of date.
+    /// The position at which a member's role last changed: roles read before it are out of date.
     var lastRoleChange: Seq = 0
 
     var touchedAt: Relay.Time
@@ -42,8 +42,8 @@ struct Feed {
     /// Whether nobody waits for anything here.
     var isIdle: Bool { isLive && parked.isEmpty && parkedConnects.isEmpty && catchUps.isEmpty && waiting.isEmpty }
 
-    /// Whether a connection of a user is yet to get an event that the feed has delivered. Without a connection, any of the user's that come
-    /// by being a member.
+    /// Returns whether a user's connection has yet to get an event that the feed has delivered. Without a connection, any of the user's
+    /// that are attached by membership.
     func isBringingUp(_ user: UserID, _ connection: ConnectionID?, from seq: Seq) -> Bool {
         catchUps.values.contains { $0.attachment.receiver.isMeant(user, connection) && $0.position < seq }
             || parked.contains { $0.receiver.isMeant(user, connection) && $0.seq < seq }
@@ -51,12 +51,12 @@ struct Feed {
     }
 }
 
-/// A wish to get a channel's events after a position.
+/// A request for a channel's events after a position.
 struct Attachment {
     enum Receiver {
         /// All connections of a member.
         case member(UserID)
-        /// One connection of a member, which has just come.
+        /// One connection of a member, just opened.
         case connection(ConnectionID, UserID)
         case watcher(ConnectionID, UserID)
 
@@ -79,14 +79,14 @@ struct Attachment {
     let channel: ChannelID
     /// The receiver has everything up to here.
     var seq: Seq
-    /// What a member who joins is in the channel at that position.
+    /// The role of a joining member at that position.
     var role = ChannelRole.member
-    /// Whether the receiver catches up by itself, as a client does that has just connected.
+    /// Whether the receiver catches up by itself, like a client that has just connected.
     var catchesUpAlone = false
-    /// The connection that waits until this is done.
+    /// The connection that waits for this attachment.
     var connect: Relay.ConnectToken?
 
-    /// What the hub is told.
+    /// The step for the hub.
     var step: Relay.Step {
         switch receiver {
         case .member(let user): .change(.joined(user, channel, at: seq, as: role))
@@ -96,10 +96,10 @@ struct Attachment {
     }
 }
 
-/// A receiver who is behind the feed: what lies between is read from the database, and what is delivered meanwhile is recorded.
+/// A receiver that is behind the feed: the events between are read from the database, and those delivered meanwhile are recorded.
 struct CatchUp {
     var attachment: Attachment
-    /// Given up to here.
+    /// The receiver has events up to here.
     var position: Seq
     var recorded: [StreamItem] = []
 }

@@ -4,16 +4,16 @@ import RoostCore
 /// Answers, each after the events of its operation.
 ///
 /// 1. An answer waits until every event of its operation has been delivered on this node, and until the caller's attachment to the channel,
-///    if one is under way, has come past it: whoever has just joined gets their own message before its reply. It also waits until the caller's
-///    own stream here tells of the membership that the operation stood on, which another node may have made.
-/// 2. The answers of one connection in one channel go out in the order in which the operations ran, whatever each waits for. Answers of
-///    different channels don't wait for one another.
-/// 3. Watching begins and ends with its answer: nothing of the channel comes before the answer that tells at which position it begins.
+///    if one is under way, has come past it: a user who has just joined gets their own message before its reply. It also waits until the
+///    caller's own stream here has reached the membership that the operation relied on, which another node may have written.
+/// 2. The answers of one connection in one channel go out in the order in which the operations ran, whatever each of them waits for.
+///    Answers of different channels don't wait for one another.
+/// 3. Watching begins and ends with its answer: no event of the channel comes before the answer that says at which position it begins.
 struct AnswerQueue {
     enum Key: Hashable {
         case channel(ConnectionID, ChannelID)
         case connection(ConnectionID)
-        /// One who waits for one answer, over HTTP.
+        /// A caller over HTTP, waiting for one answer.
         case waiter(Int64)
 
         var connection: ConnectionID? {
@@ -25,19 +25,19 @@ struct AnswerQueue {
     }
 
     struct Held {
-        /// What was committed: its items are what the answer waits for.
+        /// The committed operation, whose items the answer waits for.
         let operation: Relay.LocalOperation
-        /// Streams of which no item is waited for any more: the database knows nothing of it.
+        /// Streams whose items are no longer waited for, since the database doesn't have them.
         var givenUp: Set<StreamID> = []
     }
 
     var held: [Held]
-    /// The stream for which the first of them waits.
+    /// The stream that the first answer waits for.
     var waitsFor: StreamID?
 }
 
 extension Relay {
-    /// Takes what a lane of this node has committed.
+    /// Takes an operation that a lane of this node has committed.
     mutating func accept(_ operation: LocalOperation) {
         for notice in operation.attachments {
             if case .connected(let connection, let user, let streams) = notice {
@@ -46,7 +46,7 @@ extension Relay {
             }
         }
         let key = key(of: operation)
-        // As nearly always: nothing waits before it, and nothing that waits follows it.
+        // The common case: nothing is queued before it, and it waits for nothing.
         if answers[key] == nil, operation.items.allSatisfy({ feeds[$0.stream].map { $0.isLive && $0.waiting.isEmpty } ?? true }) {
             for item in operation.items { accept(item) }
             let held = AnswerQueue.Held(operation: operation)
@@ -55,7 +55,7 @@ extension Relay {
             return wait(key, for: place)
         }
         answers[key, default: AnswerQueue(held: [])].held.append(AnswerQueue.Held(operation: operation))
-        // Looked at before the items too, so that the answer stands right behind the last of them.
+        // Checked before the items too, so that the answer comes right after the last of them.
         proceed(key)
         for item in operation.items { accept(item) }
         proceed(key)
@@ -69,7 +69,7 @@ extension Relay {
         }
     }
 
-    /// The first place in a stream that the caller has yet to come to.
+    /// Returns the first place in a stream that the caller has yet to reach.
     private func missing(for held: AnswerQueue.Held, of connection: ConnectionID?) -> (stream: StreamID, seq: Seq)? {
         let operation = held.operation
         if let user = operation.user, operation.callerSeq > 0 {
@@ -95,7 +95,7 @@ extension Relay {
         for notice in held.operation.attachments { attach(notice) }
     }
 
-    /// Gives the answers of a queue that are due.
+    /// Emits the answers of a queue that are due.
     private mutating func proceed(_ key: AnswerQueue.Key) {
         while let first = answers[key]?.held.first {
             if let place = missing(for: first, of: key.connection) { return wait(key, for: place) }
@@ -106,7 +106,7 @@ extension Relay {
     }
 
     private mutating func wait(_ key: AnswerQueue.Key, for place: (stream: StreamID, seq: Seq)) {
-        // What another node has made may never be announced.
+        // Another node's commit may never be announced.
         if let feed = feeds[place.stream], feed.isLive, feed.position < place.seq { noteGap(place.stream, head: place.seq) }
         guard answers[key]?.waitsFor != place.stream else { return }
         stopWaiting(key)
@@ -126,14 +126,14 @@ extension Relay {
         answers[key] = nil
     }
 
-    /// A stream has moved on, or somebody has come to it.
+    /// Emits answers after a stream has moved on or a receiver was attached to it.
     mutating func giveAnswers(waitingFor stream: StreamID) {
         guard let keys = waitingAnswers.removeValue(forKey: stream) else { return }
         for key in keys { answers[key]?.waitsFor = nil }
         for key in keys { proceed(key) }
     }
 
-    /// What was heard of a stream isn't in the database: no answer waits for it any more.
+    /// Stops waiting for items of a stream that aren't in the database.
     mutating func giveUpWaiting(for stream: StreamID) {
         for key in answers.keys {
             for place in answers[key]?.held.indices ?? 0..<0 { answers[key]?.held[place].givenUp.insert(stream) }

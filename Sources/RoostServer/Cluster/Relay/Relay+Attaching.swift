@@ -1,11 +1,11 @@
 import RoostAPI
 import RoostCore
 
-/// How sockets come to the streams that they need, and leave them.
+/// Attaches sockets to the streams that they need, and detaches them.
 extension Relay {
     // MARK: Feeds
 
-    /// Makes sure that a stream has a feed, which begins when the subscription holds.
+    /// Makes sure that a stream has a feed, which begins once the subscription is in place.
     mutating func follow(_ stream: StreamID) {
         if feeds[stream] != nil {
             feeds[stream]?.touchedAt = now
@@ -30,13 +30,13 @@ extension Relay {
         if let feed = feeds[stream], let ahead = feed.waiting.keys.max() { noteGap(stream, head: ahead) }
     }
 
-    /// Tried again with the next look for idle feeds.
+    /// Opens streams again after a failure.
     mutating func openAgain(_ streams: [StreamID]) {
         let waiting = streams.filter { feeds[$0]?.isLive == false }
         if !waiting.isEmpty { request(.open(waiting)) }
     }
 
-    /// Looks for feeds that no socket needs. A feed that is used again meanwhile is touched, and stays.
+    /// Looks for feeds that no socket needs. A feed that is used again meanwhile is touched, and kept.
     mutating func retireIdle() {
         let due = possiblyUnused.filter { stream in
             guard let feed = feeds[stream] else { return true }
@@ -65,7 +65,7 @@ extension Relay {
 
     // MARK: What connections ask for
 
-    /// Does what a connection asked for.
+    /// Performs a connection's request.
     mutating func attach(_ notice: Notice) {
         switch notice {
         case .watching(let connection, let user, let channel, let seq):
@@ -77,7 +77,7 @@ extension Relay {
         }
     }
 
-    /// Attaches, once all is done that the same user waits for in the channel.
+    /// Attaches, after everything else that the same user waits for in the channel.
     mutating func attach(_ attachment: Attachment) {
         let stream = StreamID.channel(attachment.channel)
         follow(stream)
@@ -89,7 +89,7 @@ extension Relay {
         }
     }
 
-    /// Attaches at once, or when the feed or the receiver has come to where the other one is.
+    /// Attaches at once, or when the feed has caught up with the receiver or the receiver with the feed.
     mutating func place(_ attachment: Attachment) {
         let stream = StreamID.channel(attachment.channel)
         let user = attachment.receiver.user
@@ -103,7 +103,7 @@ extension Relay {
         if attachment.catchesUpAlone, attachment.seq >= max(feed.knownSince, feed.lastRoleChange) {
             guard let departed = feed.departed[user], departed.seq > attachment.seq else { return complete(attachment) }
             if departed.after >= attachment.seq { return finish(attachment) }
-            // They left before or after: the database knows.
+            // Whether they left before or after is read from the database.
         }
         feeds[stream]?.attaching.insert(user)
         catchUp(attachment)
@@ -114,7 +114,7 @@ extension Relay {
         finish(attachment)
     }
 
-    /// An attachment is made or given up: the next of the same user's has its turn.
+    /// Ends an attachment that was made or given up, and begins the same user's next one.
     mutating func finish(_ attachment: Attachment) {
         let stream = StreamID.channel(attachment.channel)
         let user = attachment.receiver.user
@@ -127,7 +127,8 @@ extension Relay {
         giveAnswers(waitingFor: stream)
     }
 
-    /// Attaches whom the feed has come to. One after another: the end of one gives answers, and those of who is still parked must wait on.
+    /// Attaches the receivers whose seq the feed has reached, one by one: an attachment releases replies, and those of receivers still
+    /// parked stay queued.
     mutating func releaseParked(_ stream: StreamID) {
         guard let feed = feeds[stream], feed.isLive else { return }
         while let due = feeds[stream]?.parked.firstIndex(where: { $0.seq <= feed.position }),
@@ -151,7 +152,7 @@ extension Relay {
             feeds[stream]?.departed = departed.filter { now - $0.value.time < settings.departedTime }
         }
         emit(.change(.left(user, channel, at: leaving.seq)))
-        // That ends what was watched before. Who has asked anew since, and waits, goes on watching.
+        // That ends the earlier watch. A newer watch request that is still waiting is kept.
         guard let feed = feeds[stream], feed.attaching.contains(user) else { return }
         for attachment in feed.parked + (feed.behind[user] ?? []) where attachment.seq >= leaving.seq {
             if case .watcher(let connection, user) = attachment.receiver { emit(.watches(connection, user, channel)) }
@@ -163,11 +164,11 @@ extension Relay {
         emit(.change(.destroyed(channel)))
     }
 
-    /// Gives up attachments that haven't come about yet.
+    /// Gives up attachments that aren't made yet.
     private mutating func cancel(in channel: ChannelID, where isMeant: (Attachment.Receiver) -> Bool) {
         let stream = StreamID.channel(channel)
         guard let feed = feeds[stream] else { return }
-        // Those behind first: the end of one that they wait for would bring them to their turn.
+        // Queued attachments first: the end of the one that they wait for would begin them.
         for (user, attachments) in feed.behind {
             let kept = attachments.filter { !isMeant($0.receiver) }
             feeds[stream]?.behind[user] = kept.isEmpty ? nil : kept

@@ -1,7 +1,8 @@
 import RoostAPI
 import RoostCore
 
-/// Receivers who are behind the feed: they get what lies between from the database, then what was delivered since, and then they are attached.
+/// Brings up receivers that are behind the feed: they get the events between from the database, then those delivered since, and then they
+/// are attached.
 extension Relay {
     mutating func catchUp(_ attachment: Attachment) {
         let stream = StreamID.channel(attachment.channel)
@@ -11,11 +12,11 @@ extension Relay {
         request(.fetch(Fetch(stream: stream, after: attachment.seq, purpose: .catchUp(token))))
     }
 
-    /// Keeps what is delivered while somebody catches up.
+    /// Records a delivered item for the receivers that are catching up.
     mutating func record(_ item: StreamItem) {
         guard let feed = feeds[item.stream], !feed.catchUps.isEmpty else { return }
         for (token, catchUp) in feed.catchUps {
-            // More than is kept is read from the database once more.
+            // Items beyond the limit are read from the database again.
             if catchUp.recorded.count >= settings.recordedItemsMax { feeds[item.stream]?.catchUps[token]?.recorded.removeAll() }
             feeds[item.stream]?.catchUps[token]?.recorded.append(item)
         }
@@ -42,12 +43,12 @@ extension Relay {
         }
         feeds[fetch.stream]?.catchUps[token] = catchUp
         giveAnswers(waitingFor: fetch.stream)
-        // A database that has nothing newer, though the feed is further, is asked once more like one that has more.
+        // If the database has nothing newer, though the feed is further, it is asked again as if it had more.
         let next = Fetch(stream: fetch.stream, after: max(after, catchUp.position), purpose: fetch.purpose)
         request(.fetch(next))
     }
 
-    /// Whether the receiver may have more: not after leaving, nor after the channel's end.
+    /// Returns whether the receiver may get more: not after leaving, nor after the channel's end.
     private mutating func give(_ item: StreamItem, to catchUp: inout CatchUp) -> Bool {
         guard !item.left.contains(where: { $0.user == catchUp.attachment.receiver.user }) else { return false }
         if case .channel(let channel) = item.stream {
@@ -63,7 +64,7 @@ extension Relay {
         return !item.isDestroyed
     }
 
-    /// What a member is given of the past reaches those of their connections too that wait for their turn: they go on after it.
+    /// Moves the member's queued attachments past an item that their connections got too.
     private mutating func bringUpThoseBehind(_ user: UserID, _ item: StreamItem) {
         guard var behind = feeds[item.stream]?.behind[user] else { return }
         for index in behind.indices where behind[index].seq >= item.after { behind[index].seq = max(behind[index].seq, item.seq) }

@@ -1,8 +1,8 @@
 import RoostAPI
 import RoostCore
 
-/// A connection that takes its place in the order of all the streams that its user needs. Its answer, the welcome, comes when every one of them
-/// reaches it: what a client reads after it and what it then gets as events leave nothing out.
+/// Gives a connection its place in the order of all streams that its user needs. Its answer, the welcome, comes once all of them reach it:
+/// what a client reads after it and what it then gets as events leave nothing out.
 extension Relay {
     struct Connect {
         let connection: ConnectionID
@@ -20,7 +20,7 @@ extension Relay {
         proceed(token)
     }
 
-    /// Goes on when the user's stream stands where the memberships were read.
+    /// Continues when the user's stream has reached the position at which the memberships were read.
     mutating func proceed(_ token: ConnectToken) {
         guard let connect = connects[token] else { return }
         let stream = StreamID.user(connect.user)
@@ -44,8 +44,8 @@ extension Relay {
         proceed(token)
     }
 
-    /// The hub learns of the connection at once, with the channels whose feeds are there and with all floors and roles, and of the other channels as they
-    /// come.
+    /// Adds the connection to the hub at once, with all floors and roles and the channels whose feeds are live; the other channels follow
+    /// one by one.
     private mutating func begin(_ token: ConnectToken, _ connect: Connect) {
         var ready = connect.streams
         ready.channels = [:]
@@ -73,7 +73,7 @@ extension Relay {
             || (seq >= max(feed.knownSince, feed.lastRoleChange) && feed.departed[user].map { $0.seq <= seq } ?? true)
     }
 
-    /// One of the things is done for which a connection waits.
+    /// Counts off one of the attachments that a connection waits for.
     mutating func settle(_ token: ConnectToken?) {
         guard let token, let pending = connects[token]?.pending else { return }
         connects[token]?.pending = pending - 1

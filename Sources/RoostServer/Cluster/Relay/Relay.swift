@@ -7,59 +7,60 @@ import RoostCore
 /// keeps the seq up to which it has delivered:
 /// 1. What is older is dropped.
 /// 2. What follows is delivered.
-/// 3. What is ahead waits a moment for what lies between; then that is read from the database, and delivered first.
+/// 3. What is ahead waits a moment for the events between; then those are read from the database, and delivered first.
 ///
-/// What nobody has announced, because a node died between commit and publishing or because the bus lost it, is found by comparing positions with
-/// the database: all of them when a node is lost or the bus returns, and otherwise a share of them each second.
+/// Events that were never announced, because a node died between commit and publishing or because the bus lost them, are found by comparing
+/// positions with the database: all of them when a node is lost or the bus returns, and otherwise a share of them each second.
 ///
-/// A receiver is attached to a channel at a seq. Is the feed there, that is done at once; is it behind, it waits; is it ahead, the
-/// receiver gets what lies between from the database first. So nobody misses an event, and nobody gets one from before joining or after leaving.
+/// A receiver is attached to a channel at a seq. If the feed is at that seq, this happens at once. If the feed is behind, the receiver
+/// waits. If it is ahead, the receiver first gets the events between from the database. So nobody misses an event, and nobody gets one from
+/// before joining or after leaving.
 ///
-/// It is a state machine without threads, clock or sockets: ``handle(_:at:)`` takes what happened, and leaves in ``steps`` what to deliver and in
-/// ``requests`` what to ask for. `ClusterNode` drives it.
+/// It is a state machine without threads, clock or sockets: ``handle(_:at:)`` takes an input, and leaves the deliveries in ``steps`` and
+/// the requests in ``requests``. `ClusterNode` drives it.
 struct Relay {
-    /// Milliseconds of a clock that only goes forward.
+    /// Milliseconds of a monotonic clock.
     typealias Time = Int64
     typealias ConnectToken = Int64
     typealias CatchUpToken = Int64
 
     struct Settings {
-        /// How long what lies between is waited for before it is fetched.
+        /// How long a gap is left to fill itself before it is fetched.
         var gapPatience: Time = 10
-        /// When something is tried again that failed.
+        /// The pause before a failed request is retried.
         var retryAfter: Time = 500
-        /// How often the database may know nothing of what was heard, before it is forgotten.
+        /// How often a fetch may find nothing of what was announced, before that is dropped.
         var emptyFetchesMax = 3
-        /// Items that may wait in one feed, and that are recorded for one receiver. What is over is fetched when its turn comes.
+        /// The most items that wait in one feed, and that are recorded for one receiver. Any more are fetched when their turn comes.
         var waitingItemsMax = 1000
         var recordedItemsMax = 2000
-        /// How long a feed without sockets is kept, and how often such feeds are looked for.
+        /// How long a feed without sockets is kept, and how often such feeds are searched for.
         var idleTime: Time = 5000
         var retireInterval: Time = 1000
         /// Streams whose positions are compared with the database in one second, and in one query.
         var sweepPerSecond = 5000
         var sweepAtOnce = 1000
-        /// How long it is remembered who left.
+        /// How long departures are remembered.
         var departedTime: Time = 60_000
     }
 
     enum Input {
-        /// What a lane of this node committed: each operation's items, what connections asked for, its answer.
+        /// A lane of this node committed: each operation's items, its connection's requests and its answer.
         case committed([LocalOperation])
-        /// What the bus brought.
+        /// Items from the bus.
         case received([StreamItem])
-        /// Subscriptions hold, and these are the heads, read after that.
+        /// Subscriptions are in place, and these are the heads, read afterwards.
         case opened([StreamID: Seq])
         case openFailed([StreamID])
         /// The events after a position. Nil when the database couldn't be read.
         case fetched(Fetch, Fetched?)
-        /// The streams of a user, read anew for a connection. Nil when the database couldn't be read.
+        /// The streams of a user, read again for a connection. Nil when the database couldn't be read.
         case streamsRead(ConnectToken, UserStreams?)
         case heads([StreamID: Seq])
-        /// Streams whose last socket may be gone, and those of which that is known.
+        /// Streams whose last socket may be gone, and those whose last socket is.
         case emptied([StreamID])
         case unused([StreamID])
-        /// A node or the bus was lost: nothing is sure any more.
+        /// A node or the bus was lost: every position has to be checked.
         case recheckAll
         case tick
     }
@@ -68,10 +69,10 @@ struct Relay {
         let items: [StreamItem]
         let attachments: [Notice]
         let answer: Committed.Answer
-        /// Who called, and in which channel.
+        /// The caller, and the channel called in.
         var user: UserID?
         var channel: ChannelID?
-        /// The position of the caller's own stream that the operation stood on.
+        /// The position of the caller's own stream that the operation relied on.
         var callerSeq: Seq = 0
     }
 
@@ -80,7 +81,7 @@ struct Relay {
         enum Purpose: Hashable, Sendable {
             /// For the feed itself.
             case gap
-            /// For a receiver who is behind the feed.
+            /// For a receiver that is behind the feed.
             case catchUp(CatchUpToken)
         }
         let stream: StreamID
@@ -101,7 +102,7 @@ struct Relay {
         /// An event of the past, for one receiver.
         case past(StreamItem, Attachment.Receiver)
         case change(Notice)
-        /// A connection has asked to watch: what it gets of the channel from here on is marked so. It may not be attached yet.
+        /// A connection has asked to watch: the channel's events that it gets from here on are marked so. It may not be attached yet.
         case watches(ConnectionID, UserID, ChannelID)
         /// From here on a connection gets the events of a channel that its user is a member of.
         case attach(ConnectionID, ChannelID)
@@ -115,7 +116,7 @@ struct Relay {
         case fetch(Fetch)
         case readStreams(UserID, ConnectToken)
         case readHeads([StreamID])
-        /// Ask the sockets which of these streams none of them needs.
+        /// Find the streams that no socket needs.
         case findUnused([StreamID])
     }
 
@@ -128,7 +129,7 @@ struct Relay {
     /// Feeds that may have no socket.
     var possiblyUnused: Set<StreamID> = []
     var connects: [ConnectToken: Connect] = [:]
-    /// Answers that wait, in their order, and which of them wait for a stream.
+    /// Queued answers in their order, and which of the queues wait for a stream.
     var answers: [AnswerQueue.Key: AnswerQueue] = [:]
     var waitingAnswers: [StreamID: [AnswerQueue.Key]] = [:]
     var lastToken: Int64 = 0
@@ -137,7 +138,7 @@ struct Relay {
     var sweep = Sweep()
     private(set) var counts = Counts()
 
-    /// What happened so far, for whoever watches the server.
+    /// Counts since the start, for the metrics.
     struct Counts: Hashable, Sendable {
         var delivered: Int64 = 0
         var dropped: Int64 = 0
@@ -167,7 +168,7 @@ struct Relay {
         }
     }
 
-    /// Takes what is to be delivered and asked for.
+    /// Takes the pending steps and requests.
     mutating func takeOutput() -> (steps: [Step], requests: [Request]) {
         defer {
             steps.removeAll(keepingCapacity: true)
@@ -211,7 +212,7 @@ struct Relay {
             for leaving in item.left { depart(leaving, from: channel, with: item) }
             for change in item.roles { emit(.change(.role(change.user, channel, change.role, at: change.seq))) }
             if !item.roles.isEmpty { feeds[stream]?.lastRoleChange = item.seq }
-        // Before anything of a channel that the user joins: none of it may bring what is hidden from them.
+        // Before any event of a channel that the user joins: none may carry messages that are hidden from them.
         case .user(let user): for floor in item.floors { emit(.change(.floor(user, floor.channel, floor.seq))) }
         }
         emit(.event(item))
@@ -227,7 +228,7 @@ struct Relay {
         giveAnswers(waitingFor: stream)
     }
 
-    /// Delivers what has waited and is next now, and forgets what is older.
+    /// Delivers the waiting items that are next now, and drops older ones.
     mutating func drain(_ stream: StreamID) {
         while feeds[stream]?.isLive == true, let position = feeds[stream]?.position,
             let next = feeds[stream]?.waiting.removeValue(forKey: position + 1)
@@ -255,7 +256,7 @@ struct Relay {
         gaps.insert(stream)
     }
 
-    /// What the database says of a stream.
+    /// Notes a gap if the database is ahead of the feed.
     private mutating func learn(_ head: Seq, of stream: StreamID) {
         guard let feed = feeds[stream], feed.isLive, head > feed.position else { return }
         noteGap(stream, head: head)
@@ -270,7 +271,7 @@ struct Relay {
             return
         }
         counts.gapsFetched += 1
-        // What was missing came meanwhile: who left and who joined is told as of a position that has passed.
+        // The missing items came meanwhile: who left and who joined was read for a position that has passed.
         let isCurrent = feeds[fetch.stream]?.position == fetch.after
         if isCurrent { for item in fetched.items { deliver(item) } }
         drain(fetch.stream)
@@ -281,8 +282,8 @@ struct Relay {
         feeds[fetch.stream]?.gapSince = isCurrent && fetched.hasMore ? now - settings.gapPatience : now
     }
 
-    /// The database knows nothing newer, though it was asked again and again: what was heard was never committed. Should it have been, it is
-    /// found by comparing.
+    /// Drops the waiting items: the database has nothing newer after repeated fetches, so they were never committed. If they were,
+    /// comparing positions finds them.
     private mutating func forgetWaiting(_ stream: StreamID) {
         guard var feed = feeds[stream] else { return }
         feed.waiting = [:]

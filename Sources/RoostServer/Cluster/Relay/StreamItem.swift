@@ -1,7 +1,7 @@
 import RoostAPI
 import RoostCore
 
-/// One event of one stream on its way to the sockets of a node, with what it does to audiences.
+/// One event of one stream on its way to the sockets of a node, with its changes of audiences.
 struct StreamItem: Hashable, Sendable {
     let stream: StreamID
     /// The position that it follows, and the one that it brings the stream to.
@@ -9,17 +9,17 @@ struct StreamItem: Hashable, Sendable {
     let seq: Seq
     /// Channels whose events the user gets from now on, each after a seq. Only in a user's stream.
     var joined: [Place] = []
-    /// Channels whose messages up to a seq aren't for the user. Only in a user's stream, and above 0.
+    /// Channels whose messages up to a seq are hidden from the user. Only in a user's stream, and above 0.
     var floors: [Place] = []
-    /// Members who have another role from this event on, or have one from it. Only in a channel's stream.
+    /// Members whose role changes or begins with this event. Only in a channel's stream.
     var roles: [RoleChange] = []
-    /// Who gets the event with its messages. Only in a channel's stream.
+    /// The users who get the event with its messages. Only in a channel's stream.
     var readers = Readers()
-    /// Users who don't get the channel's events any more, this one among them. Only in a channel's stream.
+    /// Users who no longer get the channel's events, including this one. Only in a channel's stream.
     var left: [Leaving] = []
     /// Nobody gets the channel's events after this one.
     var isDestroyed = false
-    /// The smallest seq of the event's messages, where they may be hidden from some who get it. Only in a channel's stream.
+    /// The smallest seq of the event's messages, if they may be hidden from some receivers. Only in a channel's stream.
     var oldestMessage: Seq?
     /// The members of the event in JSON, without the braces.
     let json: [UInt8]
@@ -28,17 +28,17 @@ struct StreamItem: Hashable, Sendable {
     struct Place: Hashable, Sendable {
         let channel: ChannelID
         let seq: Seq
-        /// The role of who joined there.
+        /// The role of a user who joined there.
         var role = ChannelRole.member
     }
 
-    /// That a user left, at a seq of the channel at the latest: that of an event of its own, or one among several that an item stands for.
+    /// A user's leaving, at or before a seq of the channel: the seq of its own event, or of one among several that an item stands for.
     struct Leaving: Hashable, Sendable {
         let user: UserID
         let seq: Seq
     }
 
-    /// The role that a member has from a seq of the channel on.
+    /// A member's role from a seq of the channel on.
     struct RoleChange: Hashable, Sendable {
         let user: UserID
         let role: ChannelRole
@@ -47,7 +47,7 @@ struct StreamItem: Hashable, Sendable {
 }
 
 extension StreamItem {
-    /// What an operation told, taken apart by streams: events with what they do to audiences, and what connections asked for.
+    /// Splits an operation's notices by stream: events with their changes of audiences, and connections' requests.
     static func items(of notices: [Notice]) -> (items: [StreamItem], attachments: [Notice]) {
         var items: [StreamItem] = []
         var attachments: [Notice] = []
@@ -67,7 +67,7 @@ extension StreamItem {
             case .destroyed(let channel):
                 if let index = items.lastIndex(where: { $0.stream == .channel(channel) }) { items[index].isDestroyed = true }
             case .connected, .watching, .stoppedWatching: attachments.append(notice)
-            // The hub is told of these past the relay: they concern sockets, whatever their streams.
+            // These go to the hub directly, past the relay: they concern sockets, whatever their streams.
             case .accessChanged, .signal: break
             case .event(let event, let audience):
                 var item = StreamItem(

@@ -1,17 +1,17 @@
 import RoostAPI
 
-/// Which streams are compared with the database next.
+/// Chooses the streams that are compared with the database next.
 ///
-/// In quiet times a share of all streams each second, so that what was lost without a trace is found within as many seconds as that takes. After a
-/// doubt all of them as fast as they can be read.
+/// In quiet times a share of all streams each second, so that events lost without a trace are found within as many seconds as that takes.
+/// After a node or the bus was lost, or a comparison failed, all of them, as fast as possible.
 struct Sweep {
     private var remaining: [StreamID] = []
     private var isUrgent = false
     private var lastAt: Relay.Time = 0
 
-    /// How often something is read in quiet times.
+    /// The pause between reads in quiet times.
     private static let pause: Relay.Time = 1000
-    /// And in haste: a moment for the database to do other things.
+    /// The pause in haste, which leaves the database time for other work.
     private static let urgentPause: Relay.Time = 20
 
     mutating func begin(_ streams: some Collection<StreamID>) {
@@ -19,7 +19,7 @@ struct Sweep {
         isUrgent = true
     }
 
-    /// The streams to be looked at now; nil for none.
+    /// Returns the streams to compare now; nil for none.
     mutating func next(of streams: some Collection<StreamID>, at now: Relay.Time, _ settings: Relay.Settings) -> [StreamID]? {
         guard now - lastAt >= (isUrgent ? Self.urgentPause : Self.pause) else { return nil }
         lastAt = now
