@@ -367,6 +367,13 @@ int roost_set_generation(sqlite3 *connection, uint32_t generation) {
     return sqlite3_exec(connection, statement, NULL, NULL, NULL);
 }
 
+int roost_set_page_cache(sqlite3 *connection, int kibibytes) {
+    char statement[64];
+    // Less than 0 means KiB and not pages.
+    sqlite3_snprintf(sizeof statement, statement, "PRAGMA cache_size = -%d", kibibytes);
+    return sqlite3_exec(connection, statement, NULL, NULL, NULL);
+}
+
 int roost_set_application_id(sqlite3 *connection, int32_t id) {
     char statement[64];
     sqlite3_snprintf(sizeof statement, statement, "PRAGMA application_id = %d", id);

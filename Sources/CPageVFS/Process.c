@@ -6,12 +6,23 @@
 #include <unistd.h>
 #ifdef __linux__
 #include <fcntl.h>
+#include <pthread.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #endif
 #ifdef __GLIBC__
 #include <malloc.h>
 #endif
+
+void roost_name_thread(const char *name) {
+#ifdef __linux__
+    // A longer name would be refused.
+    char kept[16] = {0};
+    strncpy(kept, name, sizeof kept - 1);
+    pthread_setname_np(pthread_self(), kept);
+#endif
+}
 
 void roost_lower_priority(void) {
 #ifdef __linux__

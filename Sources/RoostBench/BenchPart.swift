@@ -18,6 +18,8 @@ package struct BenchPart {
 
     package static func fanout(sockets: Int = Standard.fanoutSockets) -> BenchPart { .init(FanoutBenchmark(socketCount: sockets)) }
     package static var send: BenchPart { .init(SendBenchmark()) }
+    package static var latency: BenchPart { .init(LatencyBenchmark()) }
+    package static var spread: BenchPart { .init(SpreadBenchmark()) }
     package static func idle(sockets: Int = Standard.idleSockets) -> BenchPart { .init(IdleBenchmark(socketCount: sockets)) }
     package static func start(messages: Int = Standard.startMessages) -> BenchPart { .init(StartBenchmark(messageCount: messages)) }
     package static var history: BenchPart { .init(HistoryBenchmark()) }
@@ -35,7 +37,7 @@ package struct BenchPart {
 
     /// The parts that run in minutes and need nothing besides this program.
     package static var all: BenchPart {
-        BenchPart(of: [.fanout(), .send, .idle(), .start(), .history, .resume, .channels, .effects()])
+        BenchPart(of: [.fanout(), .send, .latency, .spread, .idle(), .start(), .history, .resume, .channels, .effects()])
     }
 
     /// The channels of the other parts have as many members together.

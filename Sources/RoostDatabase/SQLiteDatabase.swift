@@ -38,8 +38,6 @@ public final class SQLiteDatabase: Database {
 
     /// The default size of all page caches together: 32 MiB, for small machines. The system caches the file too.
     public static let standardPageCacheBytes = 32 << 20
-    /// Frames of the log at which it is written into the database: 16 MB. Off most commits, and the file still small.
-    static let checkpointFrames: Int32 = 4000
 
     /// Opens the database in a directory, which is made if it isn't there, and brings its tables up to date.
     ///
@@ -299,44 +297,6 @@ public final class SQLiteDatabase: Database {
     }
 
     deinit { try? close() }
-}
-
-/// When checkpoints are due, and which is the last that is complete.
-struct Checkpoints {
-    /// The last that is complete.
-    private(set) var generation: UInt32
-    /// The last that was tried.
-    private var begun: UInt32
-    private var dueAtFrames = SQLiteDatabase.checkpointFrames
-    private var lastFrames: Int32 = 0
-
-    init(generation: UInt32) {
-        self.generation = generation
-        begun = generation
-    }
-
-    mutating func isDue(frames: Int32) -> Bool {
-        // The log has restarted.
-        if frames < lastFrames { dueAtFrames = SQLiteDatabase.checkpointFrames }
-        lastFrames = frames
-        return frames >= dueAtFrames
-    }
-
-    /// The number of the next checkpoint. Each try has its own.
-    mutating func begin() -> UInt32 {
-        begun &+= 1
-        return begun
-    }
-
-    /// The number of the checkpoint if it is complete.
-    mutating func end(isComplete: Bool, frames: Int32) -> UInt32? {
-        // A log that readers hold up is tried again when it has grown by some more.
-        dueAtFrames = max(SQLiteDatabase.checkpointFrames, frames &+ SQLiteDatabase.checkpointFrames / 4)
-        lastFrames = max(0, frames)
-        guard isComplete else { return nil }
-        generation = begun
-        return begun
-    }
 }
 
 /// The count that SQLite keeps up to date at each commit. The memory belongs to it for as long as the connection lives.

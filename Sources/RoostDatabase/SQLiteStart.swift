@@ -66,8 +66,10 @@ struct SQLiteStart {
         var configuration = Configuration()
         configuration.label = label
         configuration.prepareDatabase { database in
-            // Less than 0 means KiB and not pages.
-            try database.execute(sql: "PRAGMA cache_size = -\(cacheBytes >> 10)")
+            let connection = database.sqliteConnection
+            guard roost_set_page_cache(connection, Int32(clamping: cacheBytes >> 10)) == SQLITE_OK else {
+                throw SQLiteDatabase.failure(connection)
+            }
             try database.execute(sql: "PRAGMA temp_store = MEMORY")
         }
         return configuration

@@ -181,7 +181,7 @@ import Testing
         #expect(
             run.errors.split(separator: "\n").filter { $0 != "Online." } == [
                 "The channel team is new: it was made just now.",
-                "/jion isn't a command; /help tells them, //jion sends it as a text", "which channel? /join ID",
+                "/jion isn't a command; /help lists them, //jion sends it as a text", "which channel? /join ID",
                 "There is no such channel. (not_found)", "Error: 3 of the lines were refused.",
             ])
         #expect(run.output.hasSuffix("bob: hi\n") && run.status == 1)

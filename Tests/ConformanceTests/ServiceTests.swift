@@ -31,6 +31,19 @@ import Testing
         try await server.stop()
     }
 
+    #if os(Linux)
+    @Test("the server's threads have names that top, ps and perf show")
+    func threadNames() async throws {
+        let server = try await WatchedServer.start()
+        let tasks = "/proc/\(server.process.identifier)/task"
+        let names = try FileManager.default.contentsOfDirectory(atPath: tasks).map { task in
+            (try? String(contentsOfFile: "\(tasks)/\(task)/comm", encoding: .utf8))?.trimmingCharacters(in: .newlines)
+        }
+        #expect(Set(["roost-lane-1", "roost-reader-1", "roost-reader-2", "roost-effects", "roost-memory"]).subtracting(names.compactMap { $0 }) == [])
+        await server.stop()
+    }
+    #endif
+
     @Test("ST-02 watching over HTTP is refused: there is no connection")
     func watchOverHTTP() async throws {
         let server = try await TestServer()

@@ -36,6 +36,9 @@ int roost_reserve_bytes(sqlite3 *connection);
 /// off.
 void roost_count_log_frames(sqlite3 *connection, int *frames);
 
+/// Sets the size of a connection's page cache, in KiB.
+int roost_set_page_cache(sqlite3 *connection, int kibibytes);
+
 /// Leaves the log as it is when the connection closes.
 void roost_keep_log_on_close(sqlite3 *connection, int keeps);
 
@@ -72,6 +75,9 @@ int roost_examine_log(const char *path, roost_log_report *report);
 ///
 /// - Returns: 0, or an error number.
 int roost_read_pages(const char *path, int64_t *pages, int64_t *damaged, uint64_t *checksum);
+
+/// Names the calling thread, where the system shows names of threads. 15 bytes are kept.
+void roost_name_thread(const char *name);
 
 /// Lets other threads go first, where threads have priorities of their own.
 void roost_lower_priority(void);

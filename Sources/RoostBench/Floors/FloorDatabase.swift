@@ -1,16 +1,21 @@
 import Foundation
 import GRDBSQLite
 import RoostCore
+import RoostDatabase
 
 /// SQLite with the server's tables and pragmas, and nothing of ours between.
 final class FloorDatabase {
     private var connection: OpaquePointer?
 
-    init(path: String) throws {
+    /// - Parameter isEmpty: Whether the tables have to be made; false for a copy of a server's file.
+    init(path: String, isEmpty: Bool = true) throws {
         guard sqlite3_open(path, &connection) == SQLITE_OK else { throw BenchFailure("can't open \(path)") }
-        for pragma in ["journal_mode = WAL", "synchronous = FULL", "wal_autocheckpoint = 4000", "cache_size = -65536"] {
+        // As large a cache as the server's writer has.
+        let cacheKibibytes = SQLiteDatabase.standardPageCacheBytes / 2 / 1024
+        for pragma in ["journal_mode = WAL", "synchronous = FULL", "wal_autocheckpoint = 4000", "cache_size = -\(cacheKibibytes)"] {
             try execute("PRAGMA \(pragma)")
         }
+        guard isEmpty else { return }
         for step in Migrations.steps {
             for statement in step.statements(Dialect(text: "TEXT", clusteredTable: "WITHOUT ROWID", rowLock: nil)) {
                 try execute(statement.text)

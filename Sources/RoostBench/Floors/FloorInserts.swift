@@ -15,12 +15,28 @@ struct FloorInserts {
         let floor = try FloorInserts(
             FloorDatabase(path: directory.appending(path: "floor.sqlite").path), channelCount: channelCount)
         return try floor.database.measure(batchSize: batchSize, seconds: seconds) { row in
-            try floor.insert(row, channel: row % channelCount, seq: Int64(row / channelCount + 2))
+            let channel = row % channelCount
+            try floor.insert(row, channel: channel, user: channel, seq: Int64(row / channelCount + 2))
+        }
+    }
+
+    /// On a copy of a server's file, whose channels are there, belong to the users in turn, and have messages up to a seq.
+    /// Removes the copy.
+    static func measure(
+        onCopyOf file: URL, after seq: Int64, batchSize: Int, channelCount: Int, userCount: Int, seconds: Double
+    ) throws -> FloorResult {
+        let copy = file.deletingLastPathComponent().appending(path: "floor-copy.sqlite")
+        try FileManager.default.copyItem(at: file, to: copy)
+        defer { for suffix in ["", "-wal", "-shm"] { unlink(copy.path + suffix) } }
+        let floor = try FloorInserts(FloorDatabase(path: copy.path, isEmpty: false))
+        return try floor.database.measure(batchSize: batchSize, seconds: seconds) { row in
+            let channel = row % channelCount
+            try floor.insert(row, channel: channel, user: channel % userCount, seq: seq + Int64(row / channelCount + 1))
         }
     }
 
     private init(_ database: FloorDatabase, channelCount: Int) throws {
-        self.database = database
+        try self.init(database)
         for number in 0..<channelCount {
             try database.execute(
                 """
@@ -34,6 +50,10 @@ struct FloorInserts {
                 VALUES ('channel-\(number)', 'user-\(number)', 'owner', 'member', 0, 1, 1, 1, 0, 0, 1, 1)
                 """)
         }
+    }
+
+    private init(_ database: FloorDatabase) throws {
+        self.database = database
         // The writes of a send, without its reads.
         statements = try [
             """
@@ -49,9 +69,9 @@ struct FloorInserts {
         ].map(database.prepare)
     }
 
-    private func insert(_ row: Int, channel: Int, seq: Int64) throws {
+    private func insert(_ row: Int, channel: Int, user: Int, seq: Int64) throws {
         let channelID = "channel-\(channel)"
-        let user = "user-\(channel)"
+        let user = "user-\(user)"
         let now = Int64(1_750_000_000_000 + row)
         try statements[0].run([
             .text(channelID), .integer(seq), .integer(now << 22), .text(user), .text("\(channel)-\(row)"),

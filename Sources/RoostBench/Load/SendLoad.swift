@@ -5,9 +5,20 @@ struct SendLoad {
     struct Sender {
         /// Its place among the loop's sockets.
         let socket: Int
-        let channel: String
+        /// It sends to each in turn.
+        let channels: [String]
         /// Sockets that get an event of each of its sends. The load ends when they have all.
-        var receivers = 0
+        let receivers: Int
+
+        init(socket: Int, channels: [String], receivers: Int = 0) {
+            self.socket = socket
+            self.channels = channels
+            self.receivers = receivers
+        }
+
+        init(socket: Int, channel: String, receivers: Int = 0) {
+            self.init(socket: socket, channels: [channel], receivers: receivers)
+        }
     }
 
     struct Result {
@@ -29,6 +40,7 @@ struct SendLoad {
         /// For each socket the times of its calls under way, by the number of the call.
         var sentAt: [[Int: UInt64]] = Array(repeating: [:], count: loop.sockets.count)
         var bySocket: [Sender?] = Array(repeating: nil, count: loop.sockets.count)
+        var turns = Array(repeating: 0, count: loop.sockets.count)
         for sender in senders { bySocket[sender.socket] = sender }
         var sent = 0
         var answered = 0
@@ -39,7 +51,9 @@ struct SendLoad {
 
         func send(_ sender: Sender) {
             let start = Clock.now()
-            let call = loop.sockets[sender.socket].sendMessage(to: sender.channel, text: SampleText.message)
+            let channel = sender.channels[turns[sender.socket] % sender.channels.count]
+            turns[sender.socket] += 1
+            let call = loop.sockets[sender.socket].sendMessage(to: channel, text: SampleText.message)
             sentAt[sender.socket][call] = start
             sent += 1
             expected += sender.receivers

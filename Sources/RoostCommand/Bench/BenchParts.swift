@@ -25,6 +25,22 @@ struct BenchSend: AsyncParsableCommand {
     func run() async throws { try await options.report(.send) }
 }
 
+struct BenchLatency: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "latency", abstract: "Acknowledgements at 1,000 sends a second, to the very last.")
+    @OptionGroup var options: BenchOptions
+
+    func run() async throws { try await options.report(.latency) }
+}
+
+struct BenchSpread: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "spread", abstract: "Sends over 1 to 10,000 channels of a database with 2,000,000 messages.")
+    @OptionGroup var options: BenchOptions
+
+    func run() async throws { try await options.report(.spread) }
+}
+
 struct BenchIdle: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "idle", abstract: "Authenticated connections that do nothing.")

@@ -49,8 +49,7 @@ extension GetUsers: Handled {
 extension GetMe: Handled {
     public func handle(in context: inout Context) throws -> User {
         try context.require(.userRead)
-        let user = context.caller.user
-        guard let found = try context.transaction.user(user) else { throw ImpossibleState("The caller \(user) has no row.") }
+        guard let found = try context.transaction.user(context.caller.user) else { throw RoostError.notFound("user") }
         return found
     }
 }

@@ -3,6 +3,7 @@ import CNATS
 import Dispatch
 import Foundation
 import Logging
+import RoostDatabase
 import Synchronization
 
 /// The bus of a cluster, on NATS.
@@ -66,10 +67,10 @@ final class NATSBus: Bus {
         let outcome = Outcome()
         thread.enter()
         let thread = Thread { [self] in
+            ThreadName.set("roost-nats")
             serve(outcome)
             self.thread.leave()
         }
-        thread.name = "roost-nats"
         thread.start()
         do {
             try outcome.wait()

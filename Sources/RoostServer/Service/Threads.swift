@@ -1,4 +1,5 @@
 import Foundation
+import RoostDatabase
 
 /// Threads of the server's own, for blocking work: the concurrency runtime's few threads and the event loops must never block.
 final class Threads: Sendable {
@@ -8,10 +9,10 @@ final class Threads: Sendable {
         running.enter()
         let running = running
         let thread = Thread {
+            ThreadName.set(name)
             body()
             running.leave()
         }
-        thread.name = name
         // The default for secondary threads is too small for the deep calls of a debug build.
         thread.stackSize = 4 << 20
         thread.start()

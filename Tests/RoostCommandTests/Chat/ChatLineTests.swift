@@ -42,10 +42,10 @@ struct ChatLineTests {
     @Test(
         "A mistake is told in one line that shows how it is done",
         arguments: [
-            ("/", "/ isn't a command; /help tells them, // sends it as a text"),
-            ("/jion random", "/jion isn't a command; /help tells them, //jion sends it as a text"),
-            ("/usr/bin/env", "/usr/bin/env isn't a command; /help tells them, //usr/bin/env sends it as a text"),
-            ("/\u{1B}[2Jx", "/[2Jx isn't a command; /help tells them, //[2Jx sends it as a text"),
+            ("/", "/ isn't a command; /help lists them, // sends it as a text"),
+            ("/jion random", "/jion isn't a command; /help lists them, //jion sends it as a text"),
+            ("/usr/bin/env", "/usr/bin/env isn't a command; /help lists them, //usr/bin/env sends it as a text"),
+            ("/\u{1B}[2Jx", "/[2Jx isn't a command; /help lists them, //[2Jx sends it as a text"),
             ("/join", "which channel? /join ID"),
             ("/join a b", "b is too much: /join ID"),
             ("/join a/b", "A channel's id must not contain control characters, '/' or ',': /join ID"),

@@ -1,0 +1,54 @@
+import Foundation
+import RoostAPI
+
+/// How late acknowledgements come at a steady pace, from the median to the very last: what a checkpoint, or anything else that holds up the
+/// lane, costs those who send meanwhile.
+///
+/// There is no floor to divide by: goals are given in fdatasyncs of the disk, which is measured before and after.
+struct LatencyBenchmark: Benchmark {
+    static let name = "latency"
+    private let channelCount = 50
+    private let sendsPerSecond = 1000
+
+    func figures(in directory: URL, scale: BenchScale) async throws -> [Figure] {
+        let users = (0..<channelCount).map { UserID("user-\($0)") }
+        try Seed.fill(directory) { seed in
+            try seed.addUsers(users)
+            try seed.forEach(Array(users.enumerated())) { batch, entry in
+                try batch.perform(CreateChannel(channel: ChannelID("channel-\(entry.offset)")), as: entry.element)
+            }
+        }
+        let tokens = try await BenchTokens(directory: directory).tokens(for: users)
+        var disk = try Disk.rewrites(in: directory, seconds: scale.probeSeconds)
+        let server = try BenchServer(directory: directory)
+        defer { server.end() }
+        let loop = LoadLoop()
+        try loop.connect(port: server.port, tokens: tokens)
+        let load = PacedLoad(
+            channels: users.indices.map { "channel-\($0)" }, sendsPerSecond: sendsPerSecond, pagesPerSecond: 0)
+        var warmUp = PacedLoad.Result()
+        try load.run(loop, into: &warmUp, seconds: scale.warmUpSeconds)
+
+        var result = PacedLoad.Result()
+        let before = server.usage
+        try load.run(loop, into: &result, seconds: scale.pick(120, quick: 10, smoke: 0.3))
+        let cpu = server.usage.cpuMicroseconds(since: before) / Double(result.sends.count)
+        loop.closeAll()
+        server.end()
+        disk.add(try Disk.rewrites(in: directory, seconds: scale.probeSeconds))
+
+        let diskLate = disk.p99 / 1000
+        func late(_ name: String, _ share: Double, goals: [Figure.Goal] = []) -> Figure {
+            Figure("acknowledgement at \(sendsPerSecond)/s, \(name)", result.sends.microseconds(share) / 1000, "ms", goals: goals)
+        }
+        return [
+            Figure("disk: write in place and fdatasync, p50", disk.median / 1000, "ms"),
+            Figure("disk: write in place and fdatasync, p99", diskLate, "ms"),
+            late("p50", 0.5),
+            late("p99", 0.99, goals: [.atMost(2 * diskLate + 1)]),
+            late("p99.9", 0.999, goals: [.atMost(4 * diskLate + 1)]),
+            late("max", 1),
+            Figure("server CPU per send", cpu, "µs"),
+        ]
+    }
+}

@@ -1,0 +1,86 @@
+import Foundation
+import RoostAPI
+
+/// The same sends over few and over many channels of a large database: each channel that is sent to has pages of its own, which have to be
+/// read, changed and written.
+///
+/// The floor is SQLite alone on a copy of the same file, with as large a cache, in batches as large as the server's were.
+struct SpreadBenchmark: Benchmark {
+    static let name = "spread"
+    private let messageCount = 2_000_000
+    private let senderCount = 50
+    private let window = 32
+
+    func figures(in directory: URL, scale: BenchScale) async throws -> [Figure] {
+        let messageCount = scale.pick(messageCount, quick: 200_000, smoke: 400)
+        let channelCounts = scale.pick([1, 50, 1000, 10_000], quick: [1, 50, 1000, 10_000], smoke: [1, 100])
+        let channelCount = channelCounts.last ?? 1
+        let users = (0..<senderCount).map { UserID("user-\($0)") }
+        func owner(_ channel: Int) -> UserID { users[channel % senderCount] }
+        try Seed.fill(directory) { seed in
+            try seed.addUsers(users)
+            try seed.forEach(0..<channelCount) { batch, number in
+                try batch.perform(CreateChannel(channel: ChannelID("channel-\(number)")), as: owner(number))
+            }
+            try seed.forEach(0..<messageCount) { batch, number in
+                let channel = number % channelCount
+                try batch.perform(
+                    SendMessage(
+                        channel: ChannelID("channel-\(channel)"), clientId: ClientID("seed-\(number)"), text: SampleText.message),
+                    as: owner(channel))
+            }
+        }
+        let tokens = try await BenchTokens(directory: directory).tokens(for: users)
+        let before = directory.appending(path: "floor-source.sqlite")
+        try FileManager.default.copyItem(at: directory.appending(path: "roost.sqlite"), to: before)
+        let messagesPerChannel = Int64(messageCount / channelCount + 1)
+
+        var figures: [Figure] = []
+        for count in channelCounts {
+            let measured = try measure(directory, tokens, channelCount: count, scale)
+            let floor = try FloorInserts.measure(
+                onCopyOf: before, after: messagesPerChannel, batchSize: Int((measured.batchSize ?? 256).rounded()),
+                channelCount: count, userCount: senderCount, seconds: scale.pick(6, quick: 2, smoke: 0.1))
+            let name = "\(count) channels"
+            let isLargest = count == 10_000 && scale != .smoke
+            figures += [
+                Figure(
+                    "\(name): acknowledged sends", measured.sendsPerSecond, "1/s", floor: floor.rowsPerSecond,
+                    goals: isLargest ? [.ratioAtLeast(0.4)] : []),
+                Figure(
+                    "\(name): server CPU per send", measured.cpuMicroseconds, "µs", floor: floor.cpuMicrosecondsPerRow,
+                    goals: isLargest ? [.atMost(42)] : []),
+                Figure("\(name): acknowledgement p99", measured.late / 1000, "ms"),
+            ]
+        }
+        return figures
+    }
+
+    private struct Measurement {
+        var sendsPerSecond: Double
+        var cpuMicroseconds: Double
+        var late: Double
+        var batchSize: Double?
+    }
+
+    private func measure(_ directory: URL, _ tokens: [String], channelCount: Int, _ scale: BenchScale) throws -> Measurement {
+        let server = try BenchServer(directory: directory)
+        defer { server.end() }
+        let loop = LoadLoop()
+        defer { loop.closeAll() }
+        try loop.connect(port: server.port, tokens: tokens)
+        let senders = (0..<min(senderCount, channelCount)).map { sender in
+            SendLoad.Sender(
+                socket: sender, channels: stride(from: sender, to: channelCount, by: senderCount).map { "channel-\($0)" })
+        }
+        let load = SendLoad(senders: senders, window: scale.pick(window, quick: window, smoke: 2))
+        _ = try load.run(loop, seconds: scale.warmUpSeconds)
+        let batches = BatchCounter(port: server.port)
+        let before = server.usage
+        let result = try load.run(loop, seconds: scale.pick(10, quick: 3, smoke: 0.2))
+        return Measurement(
+            sendsPerSecond: result.sendsPerSecond,
+            cpuMicroseconds: server.usage.cpuMicroseconds(since: before) / Double(result.sent),
+            late: result.acknowledgements.p99, batchSize: BatchCounter(port: server.port)?.averageSize(since: batches))
+    }
+}
