@@ -37,7 +37,7 @@ package struct BenchPart {
 
     /// The parts that run in minutes and need nothing besides this program.
     package static var all: BenchPart {
-        BenchPart(of: [.fanout(), .send, .latency, .spread, .idle(), .start(), .history, .resume, .channels, .effects()])
+        BenchPart(of: [.fanout(), .send, .latency, .idle(), .start(), .history, .resume, .channels, .effects()])
     }
 
     /// The channels of the other parts have as many members together.

@@ -39,6 +39,9 @@ public final class SQLiteDatabase: Database {
     /// The default size of all page caches together: 32 MiB, for small machines. The system caches the file too.
     public static let standardPageCacheBytes = 32 << 20
 
+    /// The writer's part of the page caches.
+    package static func writerCacheBytes(of pageCacheBytes: Int) -> Int { pageCacheBytes / 4 * 3 }
+
     /// Opens the database in a directory, which is made if it isn't there, and brings its tables up to date.
     ///
     /// - Parameters:
@@ -160,7 +163,8 @@ public final class SQLiteDatabase: Database {
         func size(_ connection: DatabaseQueue) throws -> Int {
             try connection.unsafeRead { -(try Int.fetchOne($0, sql: "PRAGMA cache_size") ?? 0) }
         }
-        return try [size(writer)] + readers.withReader { first in try readers.withReader { second in try [size(first), size(second)] } }
+        return try [size(writer)]
+            + readers.withReader { first in try readers.withReader { second in try [size(first), size(second)] } }
     }
 
     // MARK: Writing and reading

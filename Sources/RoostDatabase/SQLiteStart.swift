@@ -75,9 +75,10 @@ struct SQLiteStart {
         return configuration
     }
 
-    /// The readers share one half of the cache. The other one is the writer's, which reads what it changes.
+    /// The readers share a quarter of the cache, enough for the inner pages of trees. The rest is the writer's, which changes pages all over the
+    /// file.
     func readerConfiguration(of count: Int) -> Configuration {
-        var configuration = Self.configuration(label: "roost.reader", cacheBytes: pageCacheBytes / 2 / max(1, count))
+        var configuration = Self.configuration(label: "roost.reader", cacheBytes: pageCacheBytes / 4 / max(1, count))
         configuration.readonly = true
         return configuration
     }
@@ -92,7 +93,8 @@ struct SQLiteStart {
     /// Opens the writer. Nothing is written into a database that is there.
     func open() throws -> DatabaseQueue {
         try Self.register(base: base)
-        var configuration = Self.configuration(label: "roost.writer", cacheBytes: pageCacheBytes / 2)
+        var configuration = Self.configuration(
+            label: "roost.writer", cacheBytes: SQLiteDatabase.writerCacheBytes(of: pageCacheBytes))
         let logFrames = logFrames
         configuration.prepareDatabase { database in
             let connection = database.sqliteConnection

@@ -40,7 +40,11 @@ import Testing
         #expect(try await ann.message() == Received(topic: .nodes, payload: [1]))
         #expect(ann.bus.statistics == (Int64(topics.count), 1))
         // A message is counted when it was handed over, and by then it may have arrived.
-        try await Polling.value { bob.bus.statistics } until: { $0 == (1, Int64(topics.count)) }
+        try await Polling.value {
+            bob.bus.statistics
+        } until: {
+            $0 == (1, Int64(topics.count))
+        }
         await stop(server, ann, bob)
     }
 

@@ -39,7 +39,9 @@ import Testing
         let names = try FileManager.default.contentsOfDirectory(atPath: tasks).map { task in
             (try? String(contentsOfFile: "\(tasks)/\(task)/comm", encoding: .utf8))?.trimmingCharacters(in: .newlines)
         }
-        #expect(Set(["roost-lane-1", "roost-reader-1", "roost-reader-2", "roost-effects", "roost-memory"]).subtracting(names.compactMap { $0 }) == [])
+        #expect(
+            Set(["roost-lane-1", "roost-reader-1", "roost-reader-2", "roost-effects", "roost-memory"]).subtracting(
+                names.compactMap { $0 }) == [])
         await server.stop()
     }
     #endif

@@ -11,7 +11,7 @@ final class FloorDatabase {
     init(path: String, isEmpty: Bool = true) throws {
         guard sqlite3_open(path, &connection) == SQLITE_OK else { throw BenchFailure("can't open \(path)") }
         // As large a cache as the server's writer has.
-        let cacheKibibytes = SQLiteDatabase.standardPageCacheBytes / 2 / 1024
+        let cacheKibibytes = SQLiteDatabase.writerCacheBytes(of: SQLiteDatabase.standardPageCacheBytes) / 1024
         for pragma in ["journal_mode = WAL", "synchronous = FULL", "wal_autocheckpoint = 4000", "cache_size = -\(cacheKibibytes)"] {
             try execute("PRAGMA \(pragma)")
         }
