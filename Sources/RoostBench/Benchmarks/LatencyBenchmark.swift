@@ -11,13 +11,7 @@ struct LatencyBenchmark: Benchmark {
     private let sendsPerSecond = 1000
 
     func figures(in directory: URL, scale: BenchScale) async throws -> [Figure] {
-        let users = (0..<channelCount).map { UserID("user-\($0)") }
-        try Seed.fill(directory) { seed in
-            try seed.addUsers(users)
-            try seed.forEach(Array(users.enumerated())) { batch, entry in
-                try batch.perform(CreateChannel(channel: ChannelID("channel-\(entry.offset)")), as: entry.element)
-            }
-        }
+        let users = try Seed.ownChannels(channelCount, in: directory)
         let tokens = try await BenchTokens(directory: directory).tokens(for: users)
         var disk = try Disk.rewrites(in: directory, seconds: scale.probeSeconds)
         let server = try BenchServer(directory: directory)

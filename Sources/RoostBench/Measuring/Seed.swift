@@ -21,6 +21,18 @@ struct Seed {
         try body(&seed)
     }
 
+    /// Makes the channels `channel-0` and so on, each with an owner of its own. Returns the owners.
+    static func ownChannels(_ count: Int, in directory: URL) throws -> [UserID] {
+        let users = (0..<count).map { UserID("user-\($0)") }
+        try fill(directory) { seed in
+            try seed.addUsers(users)
+            try seed.forEach(Array(users.enumerated())) { batch, entry in
+                try batch.perform(CreateChannel(channel: ChannelID("channel-\(entry.offset)")), as: entry.element)
+            }
+        }
+        return users
+    }
+
     private init(database: any Database) { self.database = database }
 
     /// Runs the rules for each element in turn, a few thousand in one transaction.
