@@ -42,8 +42,9 @@ final class AskedChannels: ChannelSource {
     var unreadCount: Int { views.values.reduce(0) { $0 + $1.unreadCount } }
 
     func follow(_ change: StoreChange) async throws {
-        // Everything changes at the beginning, when there is nothing yet, and with another epoch, after which the server is asked.
-        guard !change.isEverything, isLoaded else { return }
+        // What changed before the first answer is part of it. Of a change of everything, only what it names counts: everything changes at
+        // the beginning, and with another epoch, after which the server is asked.
+        guard isLoaded else { return }
         let ids = change.channels
         let stored = try await chat.driver.prepare().store.read { database in
             try ids.compactMap { id in

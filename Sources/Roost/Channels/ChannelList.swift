@@ -26,7 +26,7 @@ public final class ChannelList {
     @ObservationIgnored public let query: ChannelQuery
     @ObservationIgnored private let driver: SyncDriver
     @ObservationIgnored private var source: (any ChannelSource)?
-    @ObservationIgnored private var following: [ObservationToken] = []
+    @ObservationIgnored private var following: ObservationToken?
     @ObservationIgnored private var asking: Task<Void, Never>?
     @ObservationIgnored private let turns = Turns()
     @ObservationIgnored private let observers = Observers<[ChannelItem]>()
@@ -45,18 +45,10 @@ public final class ChannelList {
             source = StoredChannels(query, pageSize: max(1, pageSize), driver: driver)
         } else {
             source = AskedChannels(query, pageSize: max(1, pageSize), chat: chat) { [weak self] in self?.askSoon() }
-            let connections = Task { [weak self, driver] in
-                for await status in driver.statuses.values() where status == .online {
-                    await self?.work { try await $0.connected() }
-                }
-            }
-            following.append(ObservationToken(task: connections))
         }
-        let changes = Task { [weak self, driver] in
-            guard let changes = await driver.changes(of: .channels) else { return }
-            for await change in changes { await self?.work { try await $0.follow(change) } }
-        }
-        following.append(ObservationToken(task: changes))
+        following = driver.follow(
+            .channels, connected: { [weak self] in await self?.work { try await $0.connected() } },
+            changed: { [weak self] change in await self?.work { try await $0.follow(change) } })
     }
 
     /// The list after each change, with the difference to the one before; the first update inserts everything (AM-30).

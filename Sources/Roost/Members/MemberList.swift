@@ -31,7 +31,7 @@ public final class MemberList {
     @ObservationIgnored private var isAnswered = false
     /// The seq of the channel after which members' rows in the store are news.
     @ObservationIgnored private var seen: Seq?
-    @ObservationIgnored private var following: [ObservationToken] = []
+    @ObservationIgnored private var following: ObservationToken?
     @ObservationIgnored private var asking: Task<Void, Never>?
     @ObservationIgnored private let turns = Turns()
     @ObservationIgnored private let observers = Observers<[MemberEntry]>()
@@ -44,15 +44,11 @@ public final class MemberList {
         case .list(let list): roster = MemberRoster(sort: list.sort ?? .firstCreated, order: list.order, roles: list.roles)
         case .search(let search): roster = MemberRoster(sort: .lastCreated, roles: search.roles)
         }
-        let (driver, channel) = (chat.driver, channel)
-        let connections = Task { [weak self] in
-            for await status in driver.statuses.values() where status == .online { await self?.work { try await $0.refresh() } }
-        }
-        let changes = Task { [weak self] in
-            guard let changes = await driver.changes(of: .channel(channel)) else { return }
-            for await change in changes where !change.members.isEmpty { await self?.work { try await $0.follow() } }
-        }
-        following = [ObservationToken(task: connections), ObservationToken(task: changes)]
+        following = chat.driver.follow(
+            .channel(channel), connected: { [weak self] in await self?.work { try await $0.refresh() } },
+            changed: { [weak self] change in
+                if !change.members.isEmpty { await self?.work { try await $0.follow() } }
+            })
     }
 
     /// The list after each change, with the difference to the one before; the first update inserts everything (AM-30).

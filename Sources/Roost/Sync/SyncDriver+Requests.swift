@@ -121,6 +121,27 @@ extension SyncDriver {
 }
 
 extension SyncDriver {
+    /// Follows connections and changes for a live object that asks the server, until the token is released.
+    ///
+    /// Changes are followed before the first connection is told of. So a change that comes right after the server's answer isn't missed.
+    ///
+    /// - Parameter connected: Called when there is a connection, and everything that was missed is stored.
+    /// - Parameter changed: Called with everything at once, then with each change.
+    nonisolated func follow(
+        _ topic: ChangeSignals.Topic, connected: @escaping @MainActor () async -> Void,
+        changed: @escaping @MainActor (StoreChange) async -> Void
+    ) -> ObservationToken {
+        let task = Task {
+            guard let changes = await changes(of: topic) else { return }
+            await withTaskGroup(of: Void.self) { group in
+                group.addTask { for await status in self.statuses.values() where status == .online { await connected() } }
+                for await change in changes { await changed(change) }
+                group.cancelAll()
+            }
+        }
+        return ObservationToken(task: task)
+    }
+
     /// Waits until there is a connection and all that was missed is there. False when it takes longer than this.
     nonisolated func isOnline(within duration: Duration) async -> Bool {
         let (statuses, clock) = (statuses.values(), environment.clock)

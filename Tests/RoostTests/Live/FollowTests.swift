@@ -1,0 +1,52 @@
+import Foundation
+import Logging
+import Synchronization
+import Testing
+
+@testable import Roost
+
+@MainActor @Suite("Live objects that ask the server", .timeLimit(.minutes(1)))
+struct FollowTests {
+    @Test("AM-29 R08 A change that comes right after the server's answer reaches the live object")
+    func noGap() async throws {
+        var configuration = Chat.Configuration(logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        configuration.transport = ScriptedServer { _ in .error(.notFound("operation")) }
+        let chat = Chat(url: URL(filePath: "/"), user: "ann", configuration: configuration) { "token" }
+        try await chat.connect()
+        let signals = try await chat.driver.prepare().store.signals
+
+        // While the driver is busy, nobody can begin to follow its changes.
+        let work = BusyWork()
+        let busy = Task { await chat.driver.perform(work) }
+        while !work.isRunning { await Task.yield() }
+        let (seen, continuation) = AsyncStream.makeStream(of: StoreChange.self)
+        let token = chat.driver.follow(
+            .channels, connected: { signals.signal(StoreChange(channels: ["general"])) }, changed: { continuation.yield($0) })
+        for _ in 0..<1000 { await Task.yield() }
+        work.end()
+        await busy.value
+        for await change in seen where change.channels == ["general"] { break }
+        token.invalidate()
+        await chat.disconnect()
+    }
+}
+
+/// Work that occupies whoever performs it.
+private final class BusyWork: Sendable {
+    private enum State { case waiting, running, ended }
+
+    private let state = Mutex(State.waiting)
+
+    var isRunning: Bool { state.withLock { $0 == .running } }
+
+    func run() {
+        state.withLock { $0 = .running }
+        while isRunning {}
+    }
+
+    func end() { state.withLock { $0 = .ended } }
+}
+
+extension SyncDriver {
+    fileprivate func perform(_ work: BusyWork) { work.run() }
+}
