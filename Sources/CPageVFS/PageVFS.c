@@ -374,6 +374,18 @@ int roost_set_page_cache(sqlite3 *connection, int kibibytes) {
     return sqlite3_exec(connection, statement, NULL, NULL, NULL);
 }
 
+int roost_keep_plans(sqlite3 *connection) {
+    return sqlite3_db_config(connection, SQLITE_DBCONFIG_ENABLE_QPSG, 1, NULL);
+}
+
+int roost_recompilations(sqlite3 *connection) {
+    int count = 0;
+    for (sqlite3_stmt *statement = sqlite3_next_stmt(connection, NULL); statement; statement = sqlite3_next_stmt(connection, statement)) {
+        count += sqlite3_stmt_status(statement, SQLITE_STMTSTATUS_REPREPARE, 0);
+    }
+    return count;
+}
+
 int roost_set_application_id(sqlite3 *connection, int32_t id) {
     char statement[64];
     sqlite3_snprintf(sizeof statement, statement, "PRAGMA application_id = %d", id);

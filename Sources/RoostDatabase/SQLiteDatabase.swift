@@ -167,6 +167,15 @@ public final class SQLiteDatabase: Database {
             + readers.withReader { first in try readers.withReader { second in try [size(first), size(second)] } }
     }
 
+    /// How often the statements that the connections keep were compiled anew, the writer's first.
+    package func recompilations() throws -> [Int] {
+        func count(_ connection: DatabaseQueue) -> Int {
+            connection.unsafeRead { Int(roost_recompilations($0.sqliteConnection)) }
+        }
+        return try [count(writer)]
+            + readers.withReader { first in try readers.withReader { second in [count(first), count(second)] } }
+    }
+
     // MARK: Writing and reading
 
     public func now() -> Timestamp { clock() }

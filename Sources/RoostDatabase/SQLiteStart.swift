@@ -67,9 +67,9 @@ struct SQLiteStart {
         configuration.label = label
         configuration.prepareDatabase { database in
             let connection = database.sqliteConnection
-            guard roost_set_page_cache(connection, Int32(clamping: cacheBytes >> 10)) == SQLITE_OK else {
-                throw SQLiteDatabase.failure(connection)
-            }
+            guard roost_set_page_cache(connection, Int32(clamping: cacheBytes >> 10)) == SQLITE_OK,
+                roost_keep_plans(connection) == SQLITE_OK
+            else { throw SQLiteDatabase.failure(connection) }
             try database.execute(sql: "PRAGMA temp_store = MEMORY")
         }
         return configuration

@@ -39,6 +39,13 @@ void roost_count_log_frames(sqlite3 *connection, int *frames);
 /// Sets the size of a connection's page cache, in KiB.
 int roost_set_page_cache(sqlite3 *connection, int kibibytes);
 
+/// Has the plan of a statement depend on its text alone. Otherwise a value that is compared with a column of a partial index, or with LIKE, has
+/// its statement compiled anew each time that it is bound.
+int roost_keep_plans(sqlite3 *connection);
+
+/// How often the statements that a connection keeps were compiled anew.
+int roost_recompilations(sqlite3 *connection);
+
 /// Leaves the log as it is when the connection closes.
 void roost_keep_log_on_close(sqlite3 *connection, int keeps);
 

@@ -131,7 +131,7 @@ extension OwnPolicy {
 extension ChannelAccess {
     /// The statement that every operation in a channel begins with, up to the user. Its text is built once.
     fileprivate static let selection: SQL = """
-        SELECT \(Row.columns), \(OwnMember.columns(of: "m", purgedSeq: "h.purged_seq"))
+        SELECT \(Row.columns), \(OwnMember.columns)
         FROM channels c
         JOIN channel_heads h ON h.channel_id = c.channel_id
         LEFT JOIN members m ON m.channel_id = c.channel_id AND m.user_id =
@@ -171,10 +171,14 @@ extension ChannelAccess.Row {
 }
 
 extension ChannelAccess.OwnMember {
-    /// The columns of ``init(of:at:readingIfThere:)``, which come last in a statement. See ``Membership/columns(of:purgedSeq:)``.
-    static func columns(of members: SQL, purgedSeq: SQL) -> SQL {
-        "\(Membership.columns(of: members, purgedSeq: purgedSeq)), \(members).last_sent_seq, \(members).change_seq"
-    }
+    /// The columns of ``init(of:at:readingIfThere:)``, which come last in a statement: of `members` as `m`, beside the channel's row of
+    /// `channel_heads` as `h`.
+    static let columns: SQL = "\(Membership.columns(of: "m", purgedSeq: "h.purged_seq")), m.last_sent_seq, m.change_seq"
+
+    /// The same columns where a statement writes the row at the channel's newest seq, after which no message was deleted.
+    static let writtenColumns: SQL = """
+        \(Membership.columns(of: "members", readCount: "members.read_count")), members.last_sent_seq, members.change_seq
+        """
 
     /// Nil where there is no row. ``lookUpRole(in:)`` is called next.
     ///

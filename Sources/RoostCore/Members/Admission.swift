@@ -49,8 +49,9 @@ extension Transaction {
     /// Returns a user's relation to a channel; nil for a user who doesn't exist. Takes one look-up for each.
     func candidate(_ user: UserID, for access: ChannelAccess) throws -> Candidate? {
         let sql: SQL = """
-            SELECT u.auto_accept, \(ChannelAccess.OwnMember.columns(of: "m", purgedSeq: "\(access.purgedSeq)")) FROM users u
-            LEFT JOIN members m ON m.channel_id = \(access.channelId) AND m.user_id = u.user_id
+            SELECT u.auto_accept, \(ChannelAccess.OwnMember.columns) FROM users u
+            JOIN channel_heads h ON h.channel_id = \(access.channelId)
+            LEFT JOIN members m ON m.channel_id = h.channel_id AND m.user_id = u.user_id
             WHERE u.user_id = \(user)
             """
         let found = try first(sql) { row in
@@ -70,7 +71,8 @@ extension Transaction {
     /// Returns the row of a member of a channel; nil for anybody else.
     func member(_ user: UserID, of access: ChannelAccess) throws -> ChannelAccess.OwnMember? {
         let sql: SQL = """
-            SELECT \(ChannelAccess.OwnMember.columns(of: "m", purgedSeq: "\(access.purgedSeq)")) FROM members m
+            SELECT \(ChannelAccess.OwnMember.columns) FROM members m
+            JOIN channel_heads h ON h.channel_id = m.channel_id
             WHERE m.channel_id = \(access.channelId) AND m.user_id = \(user) AND m.state = \(MembershipState.member)
             """
         let found = try first(sql) { row in

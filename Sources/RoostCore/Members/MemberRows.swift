@@ -162,7 +162,7 @@ extension Context {
                 hidden = 'unhidden', hidden_count = 0,
                 history_floor = CASE WHEN excluded.history_floor > members.history_floor THEN excluded.history_floor
                                      ELSE members.history_floor END
-            RETURNING \(ChannelAccess.OwnMember.columns(of: "members", purgedSeq: "0"))
+            RETURNING \(ChannelAccess.OwnMember.writtenColumns)
             """
         let written = try transaction.first(sql) { row in
             try ChannelAccess.OwnMember(of: channel, at: counters.seq, readingIfThere: &row)

@@ -38,15 +38,25 @@ extension GetUnread: Handled {
 extension GetTotalUnread: Handled {
     public func handle(in context: inout Context) throws -> TotalUnread {
         try context.require(.streamRead)
-        // The same difference as `Unread.count`, over all of the caller's channels; a test holds the two together.
-        let sql: SQL = """
-            SELECT COALESCE(SUM(unread), 0), COALESCE(SUM(CASE WHEN unread > 0 THEN 1 ELSE 0 END), 0)
-            FROM (SELECT \(Unread.count) AS unread FROM members m
-                  JOIN channel_heads h ON h.channel_id = m.channel_id
-                  WHERE m.user_id = \(context.caller.user) AND m.state = \(MembershipState.member) AND h.is_deleted = 0) AS counted
+        let ofUser: SQL = """
+            FROM members m JOIN channel_heads h ON h.channel_id = m.channel_id
+            WHERE m.user_id = \(context.caller.user) AND m.state = 'member' AND h.is_deleted = 0
             """
-        let total = try context.transaction.first(sql) { TotalUnread(unreadCount: $0.int(), unreadChannelCount: $0.int()) }
-        return total ?? TotalUnread(unreadCount: 0, unreadChannelCount: 0)
+        // Where no message of these channels was deleted for good, `Unread.count` is the difference of two columns.
+        let difference: SQL = """
+            SELECT COALESCE(SUM(h.ordinal - m.read_count), 0), COUNT(CASE WHEN h.ordinal > m.read_count THEN 1 END),
+                   COUNT(CASE WHEN h.purged_seq > 0 THEN 1 END) \(ofUser)
+            """
+        let none = TotalUnread(unreadCount: 0, unreadChannelCount: 0)
+        let (total, purgedChannels) =
+            try context.transaction.first(difference) {
+                (TotalUnread(unreadCount: $0.int(), unreadChannelCount: $0.int()), $0.int())
+            } ?? (none, 0)
+        guard purgedChannels > 0 else { return total }
+        let exact: SQL = """
+            SELECT COALESCE(SUM(unread), 0), COUNT(CASE WHEN unread > 0 THEN 1 END) FROM (SELECT \(Unread.count) AS unread \(ofUser)) AS counted
+            """
+        return try context.transaction.first(exact) { TotalUnread(unreadCount: $0.int(), unreadChannelCount: $0.int()) } ?? none
     }
 }
 

@@ -24,6 +24,25 @@ struct SQLiteDatabaseTests {
         }
     }
 
+    @Test("A statement is compiled once, whatever values are bound to it", .enabled(if: TestDatabase.Engine.chosen == .sqlite))
+    func compilesOnce() throws {
+        let world = try CoreWorld()
+        let database = try #require(world.database as? SQLiteDatabase)
+        try world.channel("general", owner: "ann")
+        func round(_ user: UserID) throws {
+            try world.user(user)
+            // The state of an invitation is compared in a partial index, a name with a pattern.
+            try world.perform(InviteMembers(channel: "general", users: [user]), as: "ann")
+            try world.perform(AddMembers(channel: "general", users: [user]), as: "ann")
+            try world.perform(SearchMembers(channel: "general", text: user.rawValue), as: "ann")
+            try world.perform(QueryChannels(nameContains: user.rawValue), as: user)
+        }
+        try round("bob")
+        let before = try database.recompilations()
+        for user in ["cid", "dan", "eve"] as [UserID] { try round(user) }
+        #expect(try database.recompilations() == before)
+    }
+
     @Test("I1 a second database in the same directory is refused, in this process")
     func refusesSecondHere() throws {
         try inDirectory { directory in
