@@ -149,7 +149,7 @@ public final class PostgreSQLServer: Sendable {
     }
 
     /// Makes a database with what a dump has.
-    func makeDatabase(from dump: String) throws -> String {
+    public func makeDatabase(from dump: String) throws -> String {
         let url = try makeEmptyDatabase()
         try run(sql: [dump], in: url)
         return url

@@ -48,4 +48,53 @@ struct FormerVersionTests {
         let clerk = try world.perform(ListRoles(), as: "root", role: .admin).first { $0.role == "clerk" }
         #expect(clerk?.permissions == [.channelSetRateLimit, .invitationSend, .messageSend])
     }
+
+    #if Cluster
+    @Test(
+        "A migration that ends in any of its steps leaves a PostgreSQL database as it was, and the next start does all of it",
+        arguments: ["0009 what counts", "0010 purged messages", "0011 names of permissions"])
+    func brokenOff(step: String) throws {
+        let server = try PostgreSQLServer.shared
+        let dump = try String(contentsOf: Self.fixtures.appending(path: "2026-11/postgresql.sql"), encoding: .utf8)
+        let url = try server.makeDatabase(from: dump)
+        let role = #"{"role":"clerk","rank":3,"permissions":["channel.rateLimit","member.invite"]}"#
+        try server.run(sql: ["INSERT INTO roles (role, definition) VALUES ('clerk', '\(role)')"], in: url)
+        func state() throws -> [String] {
+            try server.run(
+                sql: [
+                    "SELECT table_name || '.' || column_name FROM information_schema.columns WHERE table_schema = 'public' ORDER BY 1",
+                    "SELECT name FROM migrations ORDER BY 1", "SELECT definition FROM roles",
+                    "SELECT channel_id, seq, message_count FROM channel_heads ORDER BY 1",
+                    "SELECT channel_id || seq || ordinal || text FROM messages ORDER BY 1",
+                ], in: url)
+        }
+        let before = try state()
+
+        // The server ends the session that migrates, right after it has done the step.
+        try server.run(
+            sql: [
+                """
+                CREATE FUNCTION end_session() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+                    PERFORM pg_terminate_backend(pg_backend_pid()); PERFORM pg_sleep(10); RETURN NULL;
+                END $$
+                """,
+                """
+                CREATE TRIGGER end_session AFTER INSERT ON migrations FOR EACH ROW WHEN (NEW.name = '\(step)')
+                EXECUTE FUNCTION end_session()
+                """,
+            ], in: url)
+        let failure = #expect(throws: DatabaseFailure.self) { try PostgreSQLDatabase(url: url) }
+        #expect(failure?.kind != .fatal)
+        #expect(try state() == before)
+
+        try server.run(sql: ["DROP FUNCTION end_session CASCADE"], in: url)
+        _ = try PostgreSQLDatabase(url: url)
+        #expect(try server.run(sql: ["SELECT name FROM migrations ORDER BY 1"], in: url) == Migrations.steps.map(\.name))
+        #expect(
+            try server.run(sql: ["SELECT channel_id FROM channel_heads WHERE ordinal <> message_count"], in: url) == [])
+        #expect(
+            try server.run(sql: ["SELECT definition FROM roles"], in: url)
+                == [#"{"role":"clerk","rank":3,"permissions":["channel.setRateLimit","invitation.send"]}"#])
+    }
+    #endif
 }
