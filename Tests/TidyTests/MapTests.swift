@@ -103,6 +103,59 @@ struct MapTests {
         #expect(wrong == [])
     }
 
+    /// The folder of RoostCore that each table belongs to.
+    private static let owners = [
+        "access_head": "Users", "channel_heads": "Streams", "channel_names": "Channels", "channel_tags": "Channels",
+        "channel_types": "Channels", "channels": "Channels", "effects": "Kernel", "idempotency_keys": "Channels",
+        "invitations": "Members",
+        "members": "Members", "messages": "Messages", "migrations": "Kernel", "name_grams": "Kernel", "name_skeletons": "Kernel",
+        "purged_messages": "Messages", "revoked_tokens": "Users", "roles": "Members", "settings": "Kernel", "user_heads": "Streams",
+        "users": "Users",
+    ]
+
+    /// The tables of others that the statements of a folder read: where two statements instead of a join would read a row for each row.
+    private static let readsOfOthers: [String: Set<String>] = [
+        // One statement finds out what a caller may do in a channel, and lists of channels are lists of memberships with counters.
+        "Channels": ["channel_heads", "members"],
+        // A scope locks streams before an operation begins.
+        "Kernel": ["channel_heads", "user_heads"],
+        // Members are listed with their profiles; memberships of deleted channels don't count.
+        "Members": ["channel_heads", "users"],
+        // What is unread is the difference between a membership and its channel's counters, less what was purged after it.
+        "Reading": ["channel_heads", "members", "messages", "purged_messages"],
+        // A user follows the streams of the channels that they are a member of.
+        "Streams": ["members"],
+        // The answer has some members with their read positions.
+        "Watching": ["members"],
+    ]
+
+    /// Matches of a pattern with a table's name in the statements of RoostCore that aren't migrations, for tables of other folders.
+    private func foreignTables(_ pattern: Regex<(Substring, Substring)>) -> [(file: SourceFile, folder: String, table: String)] {
+        SourceFile.sources.filter { $0.target == "RoostCore" && !$0.path.contains("/Kernel/Migrations") }.flatMap { file in
+            let isComment: (Substring) -> Bool = { $0.trimmingPrefix(while: { $0 == " " }).hasPrefix("//") }
+            let statements = file.lines.filter { !isComment($0) }.joined(separator: "\n")
+            let folder = file.folders.first ?? ""
+            let tables = statements.matches(of: pattern).map { String($0.1) }.filter { Self.owners[$0] != folder }
+            return tables.map { (file: file, folder: folder, table: $0) }
+        }
+    }
+
+    @Test("Statements write only the tables of their own folder, and read those of others where the map says so")
+    func tablesByFolder() throws {
+        let made = SourceFile.sources.filter { $0.path.contains("RoostCore/Kernel/Migrations") }.flatMap { file in
+            file.text.matches(of: /CREATE TABLE (?:IF NOT EXISTS )?([a-z_]+)/).map { String($0.1) }
+        }
+        #expect(made.sorted() == Self.owners.keys.sorted())
+
+        let writes = foreignTables(/\b(?:INSERT INTO|UPDATE|DELETE FROM)\s+([a-z_]+)/)
+        #expect(writes.map { "\($0.file.path) writes \($0.table)" } == [])
+
+        // A name that is no table is that of a subquery.
+        let reads = foreignTables(/\b(?:FROM|JOIN)\s+([a-z_]+)/).filter { Self.owners[$0.table] != nil }
+        let found = Dictionary(grouping: reads, by: \.folder).mapValues { Set($0.map(\.table)) }
+        #expect(found == Self.readsOfOthers)
+    }
+
     @Test("Nothing is called Utils, Helpers, Common or Manager")
     func namesForJobs() {
         let wrong = (SourceFile.sources + SourceFile.tests).filter { file in

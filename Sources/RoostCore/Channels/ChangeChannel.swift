@@ -145,8 +145,7 @@ extension DeleteChannel: Handled {
         try context.moveStream(of: id, to: access.counters)
         try context.endStream(of: id)
         // Another channel may take its name now; its id stays taken.
-        try context.transaction.perform(
-            "DELETE FROM name_skeletons WHERE kind = \(NameSkeletons.Kind.channelName) AND id = \(id)")
+        try context.transaction.freeNames(.channelName, of: id.rawValue)
         // Nothing is written per member: the deletion ends all memberships.
         try context.tell(.channelDeleted, in: access, seq: seq, Rows(channel: try context.channel(id)))
         context.tell(.destroyed(id))

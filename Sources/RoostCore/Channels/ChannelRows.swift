@@ -39,6 +39,13 @@ extension Channel {
     }
 }
 
+extension Transaction {
+    /// Returns the seq of the newest change of a channel's own row.
+    func channelChangeSeq(_ channel: ChannelID) throws -> Seq {
+        try first("SELECT change_seq FROM channels WHERE channel_id = \(channel)") { $0.int64() } ?? 0
+    }
+}
+
 extension Context {
     /// Returns a whole channel, which must exist.
     func channel(_ id: ChannelID) throws -> Channel {

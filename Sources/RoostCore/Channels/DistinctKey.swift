@@ -13,3 +13,19 @@ extension Transaction {
         try first("SELECT channel_id FROM channels WHERE distinct_key = \(key)") { $0.identifier() }
     }
 }
+
+extension Context {
+    /// Ends a channel's distinctness, as part of the change with this seq.
+    ///
+    /// - Returns: Whether it was distinct, so that the whole channel has to be sent.
+    func endDistinctness(of access: inout ChannelAccess, seq: Seq) throws -> Bool {
+        guard access.isDistinct else { return false }
+        access.isDistinct = false
+        try transaction.perform(
+            """
+            UPDATE channels SET is_distinct = \(false), distinct_key = NULL, updated_at = \(now), change_seq = \(seq)
+            WHERE channel_id = \(access.channelId)
+            """)
+        return true
+    }
+}

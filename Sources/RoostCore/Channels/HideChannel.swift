@@ -45,14 +45,7 @@ extension Context {
         guard membership != before else { return membership }
 
         membership.userSeq = try advanceStream(of: caller.user)
-        try transaction.perform(
-            """
-            UPDATE members
-            SET hidden = \(own.row.hiddenState), hidden_count = \(own.row.hiddenOrdinal), history_floor = \(own.row.historyFloor),
-                read_count = CASE WHEN read_seq < \(own.row.readSeq) THEN \(own.row.readCount) ELSE read_count END,
-                read_seq = \(own.row.readSeq), user_seq = \(membership.userSeq)
-            WHERE channel_id = \(channel) AND user_id = \(caller.user)
-            """)
+        try transaction.writeHiding(own.row, of: caller.user, in: channel, userSeq: membership.userSeq)
         if own.row.historyFloor > floor { tell(.floor(caller.user, channel, own.row.historyFloor)) }
         tell(kind, user: caller.user, seq: membership.userSeq, Rows([membership]))
         return membership

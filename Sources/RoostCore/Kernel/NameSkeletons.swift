@@ -53,7 +53,7 @@ extension Context {
             }
         }
         for (key, field) in new {
-            let isWritten = try transaction.insert(key, kind, of: id, isSole: isSole)
+            let isWritten = try transaction.insertLook(key, kind, of: id, isSole: isSole)
             // Another node has just taken it.
             guard isWritten || !isSole else { throw RoostError.confusable(kind, field) }
         }
@@ -64,13 +64,18 @@ extension Context {
 }
 
 extension Transaction {
+    /// Frees the looks of all names that something has.
+    func freeNames(_ kind: NameSkeletons.Kind, of id: String) throws {
+        try perform("DELETE FROM name_skeletons WHERE kind = \(kind) AND id = \(id)")
+    }
+
     fileprivate func isTaken(_ key: String, _ kind: NameSkeletons.Kind, byOtherThan id: String) throws -> Bool {
         try first("SELECT 1 FROM name_skeletons WHERE kind = \(kind) AND skeleton = \(key) AND id <> \(id) LIMIT 1") { _ in true }
             ?? false
     }
 
     /// Returns false if the look is another's sole one, or already exists.
-    fileprivate func insert(_ key: String, _ kind: NameSkeletons.Kind, of id: String, isSole: Bool) throws -> Bool {
+    func insertLook(_ key: String, _ kind: NameSkeletons.Kind, of id: String, isSole: Bool) throws -> Bool {
         try execute(
             """
             INSERT INTO name_skeletons (kind, skeleton, id, is_sole) VALUES (\(kind), \(key), \(id), \(isSole))
@@ -88,64 +93,5 @@ extension RoostError {
             case .channelName: "the name of another channel"
             }
         return RoostError(.alreadyExists, "\(field) looks like \(other).", field: field, rule: "confusableNames: refused")
-    }
-}
-
-/// The step 0007.
-extension Migrations {
-    @Sendable static func nameSkeletons(_ dialect: Dialect) -> [SQL] {
-        [
-            """
-            CREATE TABLE name_skeletons (
-                kind \(dialect.text) NOT NULL, skeleton \(dialect.text) NOT NULL, id \(dialect.text) NOT NULL, is_sole BIGINT NOT NULL,
-                PRIMARY KEY (kind, skeleton, id)
-            ) \(dialect.clusteredTable)
-            """,
-            "CREATE UNIQUE INDEX name_skeletons_sole ON name_skeletons (kind, skeleton) WHERE is_sole = 1",
-        ]
-    }
-
-    /// Stores the looks of existing names.
-    @Sendable static func fillSkeletons(_ transaction: any Transaction) throws {
-        try eachPage(transaction, { "SELECT user_id, display_name FROM users WHERE user_id > \($0) ORDER BY user_id LIMIT \($1)" })
-        {
-            row in
-            let (id, name) = (row.string(), row.optionalString())
-            return (id, [id, name].compactMap { $0 }.map { (.user, $0) })
-        }
-        let channels: (String, Int) -> SQL = {
-            "SELECT channel_id, type FROM channels WHERE channel_id > \($0) ORDER BY channel_id LIMIT \($1)"
-        }
-        try eachPage(transaction, channels) { row in
-            let (id, type) = (row.string(), row.string())
-            return (id, [(.channel, id), (.channel, "\(type):\(id)")])
-        }
-        let found: (String, Int) -> SQL = {
-            """
-            SELECT channel_id, display_name FROM channels
-            WHERE discovery = 'everyone' AND deleted_at IS NULL AND display_name IS NOT NULL AND channel_id > \($0)
-            ORDER BY channel_id LIMIT \($1)
-            """
-        }
-        try eachPage(transaction, found) { row in (row.string(), [(.channelName, row.string())]) }
-    }
-
-    /// Reads some rows at a time: a database may have millions.
-    private static func eachPage(
-        _ transaction: any Transaction, _ sql: (String, Int) -> SQL,
-        _ read: (inout RowReader) throws -> (id: String, names: [(NameSkeletons.Kind, String)])
-    ) throws {
-        let size = 1000
-        var last = ""
-        while true {
-            let page = try transaction.rows(sql(last, size), read)
-            for (id, names) in page {
-                for (kind, name) in names {
-                    _ = try transaction.insert(Skeleton.key(of: name), kind, of: id, isSole: false)
-                }
-            }
-            guard page.count == size, let end = page.last else { return }
-            last = end.id
-        }
     }
 }

@@ -158,18 +158,4 @@ extension Context {
     func capabilities(of user: UserID, in access: ChannelAccess) -> [Permission] {
         Permissions.capabilities(of: user == caller.user ? caller.role : .user, in: access.facts, now: now)
     }
-
-    /// Ends a channel's distinctness, as part of the change with this seq.
-    ///
-    /// - Returns: Whether it was distinct, so that the whole channel has to be sent.
-    func endDistinctness(of access: inout ChannelAccess, seq: Seq) throws -> Bool {
-        guard access.isDistinct else { return false }
-        access.isDistinct = false
-        try transaction.perform(
-            """
-            UPDATE channels SET is_distinct = \(false), distinct_key = NULL, updated_at = \(now), change_seq = \(seq)
-            WHERE channel_id = \(access.channelId)
-            """)
-        return true
-    }
 }

@@ -33,10 +33,7 @@ extension Context {
         else { return }
         own.row.userSeq = try advanceStream(of: message.sender)
         theirs.own = own
-        try transaction.perform(
-            """
-            UPDATE members SET user_seq = \(own.row.userSeq) WHERE channel_id = \(access.channelId) AND user_id = \(message.sender)
-            """)
+        try transaction.stampMember(message.sender, in: access.channelId, own.row.userSeq)
         tell(.readingMarked, user: message.sender, seq: own.row.userSeq, Rows(theirs.membership.map { [$0] }))
     }
 }

@@ -48,11 +48,7 @@ extension SendMessage: Handled {
         try context.moveStream(of: channel, to: access.counters)
         if access.isMember {
             // One's own message is never unread.
-            try context.transaction.perform(
-                """
-                UPDATE members SET read_count = read_count + \(Unread.counts(message) ? 1 : 0), last_sent_seq = \(seq)
-                WHERE channel_id = \(channel) AND user_id = \(context.caller.user)
-                """)
+            try context.transaction.writeSent(seq, counts: Unread.counts(message), by: context.caller.user, in: channel)
         }
         try context.tell(.messageNew, in: access, seq: seq, Rows(counters: access.counters, [message]))
         try context.tellOwnMessage(message, in: access)
@@ -94,8 +90,7 @@ extension Context {
         if Unread.counts(message) { own.row.readCount += 1 }
         own.lastSentSeq = message.seq
         own.row.userSeq = try advanceStream(of: caller.user)
-        try transaction.perform(
-            "UPDATE members SET user_seq = \(own.row.userSeq) WHERE channel_id = \(access.channelId) AND user_id = \(caller.user)")
+        try transaction.stampMember(caller.user, in: access.channelId, own.row.userSeq)
         var updated = access
         updated.own = own
         tell(.readingMarked, user: caller.user, seq: own.row.userSeq, Rows(updated.membership.map { [$0] }))

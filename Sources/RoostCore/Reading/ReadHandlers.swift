@@ -17,12 +17,7 @@ extension MarkRead: Handled {
         own.row.lastReadAt = context.now
         own.row.userSeq = userSeq
         access.own = own
-        try context.transaction.perform(
-            """
-            UPDATE members
-            SET read_seq = \(own.row.readSeq), read_count = \(counts.stored), last_read_at = \(own.row.lastReadAt), user_seq = \(userSeq)
-            WHERE channel_id = \(access.channelId) AND user_id = \(context.caller.user)
-            """)
+        try context.transaction.writeReading(own.row, count: counts.stored, of: context.caller.user, in: access.channelId)
         context.tell(
             .readingMarked, user: context.caller.user, seq: userSeq, Rows(access.membership.map { [$0] }))
         return try UnreadCount(access)

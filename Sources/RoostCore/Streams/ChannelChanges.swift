@@ -69,9 +69,3 @@ extension Context {
         refusal(of: .historyRead, in: access) == nil ? access.historyFloor : .max
     }
 }
-
-extension Transaction {
-    fileprivate func channelChangeSeq(_ channel: ChannelID) throws -> Seq {
-        try first("SELECT change_seq FROM channels WHERE channel_id = \(channel)") { $0.int64() } ?? 0
-    }
-}

@@ -26,6 +26,11 @@ extension Transaction {
         return heads
     }
 
+    /// Returns the seq of the newest change of a user's own stream; 0 before the first.
+    func streamHead(of user: UserID) throws -> Seq {
+        try first("SELECT seq FROM user_heads WHERE user_id = \(user)") { $0.int64() } ?? 0
+    }
+
     /// Returns the streams whose events a user gets: the user's own and those of the channels that the user is a member of.
     public func streams(of user: UserID) throws -> UserStreams {
         var streams = UserStreams(user: try streamHead(of: user))

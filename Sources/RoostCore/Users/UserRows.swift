@@ -30,11 +30,6 @@ extension Transaction {
     func userExists(_ id: UserID) throws -> Bool {
         try first("SELECT 1 FROM users WHERE user_id = \(id)") { _ in true } ?? false
     }
-
-    /// Returns the seq of the newest change of a user's own stream; 0 before the first.
-    func streamHead(of user: UserID) throws -> Seq {
-        try first("SELECT seq FROM user_heads WHERE user_id = \(user)") { $0.int64() } ?? 0
-    }
 }
 
 /// A user's own stream carries the user's own profile.
