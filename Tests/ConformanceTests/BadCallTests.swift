@@ -5,7 +5,7 @@ import Testing
 
 /// Calls that are refused: each with its code and its field, over a socket and over HTTP where both can carry it, and nothing changed.
 @Suite struct BadCallTests {
-    struct Case: Sendable {
+    struct BadCall: Sendable {
         let name: String
         let frame: String
         let code: RoostError.Code
@@ -16,93 +16,94 @@ import Testing
         #"{"call":1,"operation":"message.send","with":{"channel":"general","clientId":"c","text":"x","# + fields + "}}"
     }
 
-    static let cases: [Case] = [
-        Case(
+    static let cases: [BadCall] = [
+        BadCall(
             name: "an unknown operation", frame: #"{"call":1,"operation":"message.sent","with":{}}"#, code: .unknownOperation,
             field: "operation"),
-        Case(name: "no operation", frame: #"{"call":1}"#, code: .invalidArgument, field: "operation"),
-        Case(
+        BadCall(name: "no operation", frame: #"{"call":1}"#, code: .invalidArgument, field: "operation"),
+        BadCall(
             name: "a missing field", frame: #"{"call":1,"operation":"member.join","with":{}}"#, code: .invalidArgument,
             field: "channel"),
-        Case(
+        BadCall(
             name: "a field of the wrong type", frame: #"{"call":1,"operation":"member.join","with":{"channel":7}}"#,
             code: .invalidArgument, field: "channel"),
-        Case(
+        BadCall(
             name: "a null field", frame: #"{"call":1,"operation":"member.join","with":{"channel":null}}"#, code: .invalidArgument,
             field: "channel"),
-        Case(
+        BadCall(
             name: "an unknown field", frame: #"{"call":1,"operation":"member.join","with":{"channel":"general","chanel":"x"}}"#,
             code: .invalidArgument, field: "chanel"),
-        Case(name: "fields that are no object", frame: #"{"call":1,"operation":"member.join","with":[]}"#, code: .invalidArgument),
-        Case(
+        BadCall(
+            name: "fields that are no object", frame: #"{"call":1,"operation":"member.join","with":[]}"#, code: .invalidArgument),
+        BadCall(
             name: "an empty id", frame: #"{"call":1,"operation":"member.join","with":{"channel":""}}"#, code: .invalidArgument,
             field: "channel"),
-        Case(
+        BadCall(
             name: "an id with a control character", frame: #"{"call":1,"operation":"member.join","with":{"channel":"a\u0000b"}}"#,
             code: .invalidArgument, field: "channel"),
-        Case(
+        BadCall(
             name: "an id with a slash", frame: #"{"call":1,"operation":"member.join","with":{"channel":"a/b"}}"#,
             code: .invalidArgument, field: "channel"),
-        Case(
+        BadCall(
             name: "an unknown channel", frame: #"{"call":1,"operation":"member.join","with":{"channel":"nowhere"}}"#,
             code: .notFound, field: "channel"),
-        Case(
+        BadCall(
             name: "not a member",
             frame: #"{"call":1,"operation":"message.send","with":{"channel":"other","clientId":"c","text":"x"}}"#, code: .notMember
         ),
-        Case(
+        BadCall(
             name: "an empty text",
             frame: #"{"call":1,"operation":"message.send","with":{"channel":"general","clientId":"c","text":""}}"#,
             code: .invalidArgument, field: "text"),
-        Case(name: "metadata that is no object", frame: send(#""metadata":[1]"#), code: .invalidArgument, field: "metadata"),
-        Case(
+        BadCall(name: "metadata that is no object", frame: send(#""metadata":[1]"#), code: .invalidArgument, field: "metadata"),
+        BadCall(
             name: "deep metadata",
             frame: send(#""metadata":{"a":"# + String(repeating: "[", count: 33) + String(repeating: "]", count: 33) + "}"),
             code: .limitExceeded, field: "metadata"),
-        Case(
+        BadCall(
             name: "very deep metadata",
             frame: send(#""metadata":{"a":"# + String(repeating: "[", count: 300) + String(repeating: "]", count: 300) + "}"),
             code: .invalidArgument),
-        Case(name: "six tags", frame: send(#""tags":["1","2","3","4","5","6"]"#), code: .limitExceeded, field: "tags"),
-        Case(name: "an unknown parent", frame: send(#""parentId":"12345""#), code: .notFound, field: "parentId"),
-        Case(name: "a parent that is no id", frame: send(#""parentId":"abc""#), code: .invalidArgument, field: "parentId"),
-        Case(
+        BadCall(name: "six tags", frame: send(#""tags":["1","2","3","4","5","6"]"#), code: .limitExceeded, field: "tags"),
+        BadCall(name: "an unknown parent", frame: send(#""parentId":"12345""#), code: .notFound, field: "parentId"),
+        BadCall(name: "a parent that is no id", frame: send(#""parentId":"abc""#), code: .invalidArgument, field: "parentId"),
+        BadCall(
             name: "a negative seq", frame: #"{"call":1,"operation":"reading.mark","with":{"channel":"general","seq":-1}}"#,
             code: .invalidArgument, field: "seq"),
-        Case(
+        BadCall(
             name: "a seq that is no whole number",
             frame: #"{"call":1,"operation":"reading.mark","with":{"channel":"general","seq":1.5}}"#, code: .invalidArgument,
             field: "seq"),
-        Case(
+        BadCall(
             name: "a page of 0", frame: #"{"call":1,"operation":"message.list","with":{"channel":"general","limit":0}}"#,
             code: .invalidArgument, field: "limit"),
-        Case(
+        BadCall(
             name: "a page of 101", frame: #"{"call":1,"operation":"message.list","with":{"channel":"general","limit":101}}"#,
             code: .limitExceeded, field: "limit"),
-        Case(
+        BadCall(
             name: "two positions",
             frame: #"{"call":1,"operation":"message.list","with":{"channel":"general","before":5,"after":1}}"#,
             code: .invalidArgument, field: "before"),
-        Case(
+        BadCall(
             name: "changes of the future",
             frame: #"{"call":1,"operation":"stream.channelChanges","with":{"channel":"general","after":999999}}"#,
             code: .resyncRequired, field: "after"),
-        Case(
+        BadCall(
             name: "an unknown type", frame: #"{"call":1,"operation":"channel.create","with":{"type":"secret"}}"#,
             code: .invalidArgument, field: "type"),
-        Case(
+        BadCall(
             name: "an id that is taken",
             frame: #"{"call":1,"operation":"channel.create","with":{"channel":"general","type":"community"}}"#,
             code: .alreadyExists, field: "channel"),
-        Case(
+        BadCall(
             name: "an unknown first member",
             frame: #"{"call":1,"operation":"channel.create","with":{"type":"community","users":["nobody"]}}"#, code: .notFound,
             field: "users"),
-        Case(
+        BadCall(
             name: "someone else's message",
             frame: #"{"call":1,"operation":"message.edit","with":{"channel":"general","message":"MESSAGE","text":"mine"}}"#,
             code: .notMessageOwner),
-        Case(
+        BadCall(
             name: "an admin's operation", frame: #"{"call":1,"operation":"user.upsert","with":{"user":"zoe"}}"#,
             code: .notPermitted),
     ]

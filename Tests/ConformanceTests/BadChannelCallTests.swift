@@ -7,7 +7,7 @@ import Testing
 /// Bad input to the operations on channels, members, invitations, types and roles: each is refused by its code, field and limit, the same over
 /// HTTP and over a socket, and changes nothing.
 @Suite struct BadChannelCallTests {
-    struct Case: Sendable, CustomStringConvertible {
+    struct BadCall: Sendable, CustomStringConvertible {
         let name: String
         let operation: String
         /// The operation's fields as JSON text.
@@ -24,7 +24,7 @@ import Testing
             refusal = Refusal(code: code.rawValue, field: field, limit: limit)
         }
 
-        var byAdmin: Case {
+        var byAdmin: BadCall {
             var copy = self
             copy.isAdmins = true
             return copy
@@ -49,176 +49,180 @@ import Testing
 
     // MARK: Cases
 
-    static let identities: [Case] = [
-        Case("a control character", "channel.create", creating(#""channel":"a\u0001b""#), .invalidArgument, "channel"),
-        Case("U+0000", "channel.create", creating(#""channel":"a\u0000b""#), .invalidArgument, "channel"),
-        Case("a line separator", "channel.create", creating(#""channel":"a\u2028b""#), .invalidArgument, "channel"),
-        Case("a slash", "channel.create", creating(#""channel":"a/b""#), .invalidArgument, "channel"),
-        Case("a comma", "channel.create", creating(#""channel":"a,b""#), .invalidArgument, "channel"),
-        Case("two dots", "channel.create", creating(#""channel":"..""#), .invalidArgument, "channel"),
-        Case("not in form C", "channel.create", creating(#""channel":"cafe\u0301""#), .invalidArgument, "channel"),
-        Case(
+    static let identities: [BadCall] = [
+        BadCall("a control character", "channel.create", creating(#""channel":"a\u0001b""#), .invalidArgument, "channel"),
+        BadCall("U+0000", "channel.create", creating(#""channel":"a\u0000b""#), .invalidArgument, "channel"),
+        BadCall("a line separator", "channel.create", creating(#""channel":"a\u2028b""#), .invalidArgument, "channel"),
+        BadCall("a slash", "channel.create", creating(#""channel":"a/b""#), .invalidArgument, "channel"),
+        BadCall("a comma", "channel.create", creating(#""channel":"a,b""#), .invalidArgument, "channel"),
+        BadCall("two dots", "channel.create", creating(#""channel":"..""#), .invalidArgument, "channel"),
+        BadCall("not in form C", "channel.create", creating(#""channel":"cafe\u0301""#), .invalidArgument, "channel"),
+        BadCall(
             "129 characters", "channel.create", creating(#""channel":"\#(letters(129))""#), .limitExceeded, "channel", limit: 128),
-        Case("a taken id", "channel.create", creating(#""channel":"general""#), .alreadyExists, "channel"),
-        Case(
+        BadCall("a taken id", "channel.create", creating(#""channel":"general""#), .alreadyExists, "channel"),
+        BadCall(
             "another name of a taken id", "channel.create", #"{"type":"community","channel":"community:general"}"#, .alreadyExists,
             "channel"),
-        Case("an invalid user", "channel.create", creating(#""users":["a/b"]"#), .invalidArgument, "users"),
-        Case("an unknown user", "channel.create", creating(#""users":["nobody"]"#), .notFound, "users"),
-        Case("an id with a slash in a path", "channel.get", #"{"channel":"a/b"}"#, .invalidArgument, "channel"),
-        Case("a user with a control character", "member.get", updating(#""user":"a\u0001b""#), .invalidArgument, "user"),
+        BadCall("an invalid user", "channel.create", creating(#""users":["a/b"]"#), .invalidArgument, "users"),
+        BadCall("an unknown user", "channel.create", creating(#""users":["nobody"]"#), .notFound, "users"),
+        BadCall("an id with a slash in a path", "channel.get", #"{"channel":"a/b"}"#, .invalidArgument, "channel"),
+        BadCall("a user with a control character", "member.get", updating(#""user":"a\u0001b""#), .invalidArgument, "user"),
     ]
 
-    static let attributes: [Case] = [
-        Case("an unknown type", "channel.create", #"{"type":"secret"}"#, .invalidArgument, "type"),
-        Case("a type in capitals", "channel.create", #"{"type":"Community"}"#, .invalidArgument, "type"),
-        Case("a type nobody creates", "channel.create", #"{"type":"standard"}"#, .kindForbids, nil),
-        Case("metadata that is an array", "channel.create", creating(#""metadata":[]"#), .invalidArgument, "metadata"),
-        Case(
+    static let attributes: [BadCall] = [
+        BadCall("an unknown type", "channel.create", #"{"type":"secret"}"#, .invalidArgument, "type"),
+        BadCall("a type in capitals", "channel.create", #"{"type":"Community"}"#, .invalidArgument, "type"),
+        BadCall("a type nobody creates", "channel.create", #"{"type":"standard"}"#, .kindForbids, nil),
+        BadCall("metadata that is an array", "channel.create", creating(#""metadata":[]"#), .invalidArgument, "metadata"),
+        BadCall(
             "metadata of 100,001 bytes", "channel.create", creating(#""metadata":{"k":"\#(letters(99_993))"}"#), .limitExceeded,
             "metadata", limit: 100_000),
-        Case(
+        BadCall(
             "metadata of a megabyte", "channel.create", creating(#""metadata":{"k":"\#(letters(1_000_000))"}"#), .limitExceeded,
             "metadata", limit: 100_000),
-        Case(
+        BadCall(
             "metadata of 33 levels", "channel.update", updating(#""metadata":\#(nested(33))"#), .limitExceeded, "metadata",
             limit: 32
         ),
-        Case(
+        BadCall(
             "metadata of a megabyte in an update", "channel.update", updating(#""metadata":{"k":"\#(letters(1_000_000))"}"#),
             .limitExceeded, "metadata", limit: 100_000),
-        Case("21 tags", "channel.create", creating(#""tags":\#(list(21))"#), .limitExceeded, "tags", limit: 20),
-        Case("an empty tag", "channel.update", updating(#""tags":[""]"#), .invalidArgument, "tags"),
-        Case(
+        BadCall("21 tags", "channel.create", creating(#""tags":\#(list(21))"#), .limitExceeded, "tags", limit: 20),
+        BadCall("an empty tag", "channel.update", updating(#""tags":[""]"#), .invalidArgument, "tags"),
+        BadCall(
             "a tag of 65 characters", "channel.update", updating(#""tags":["\#(letters(65))"]"#), .limitExceeded, "tags", limit: 64
         ),
-        Case("a tag that is a number", "channel.update", updating(#""tags":["x",7]"#), .invalidArgument, "tags"),
-        Case(
+        BadCall("a tag that is a number", "channel.update", updating(#""tags":["x",7]"#), .invalidArgument, "tags"),
+        BadCall(
             "a name of 129 characters", "channel.update", updating(#""displayName":"\#(letters(129))""#), .limitExceeded,
             "displayName", limit: 128),
-        Case(
+        BadCall(
             "a picture that is a script", "channel.update", updating(#""coverUrl":"javascript:alert(1)""#), .invalidArgument,
             "coverUrl"),
-        Case(
+        BadCall(
             "data of 20,001 characters", "channel.update", updating(#""data":"\#(letters(20_001))""#), .limitExceeded, "data",
             limit: 20_000),
-        Case("101 users", "channel.create", creating(#""users":\#(list(101))"#), .limitExceeded, "users", limit: 100),
-        Case("101 operators", "channel.create", creating(#""operators":\#(list(101))"#), .limitExceeded, "operators", limit: 100),
-        Case(
+        BadCall("101 users", "channel.create", creating(#""users":\#(list(101))"#), .limitExceeded, "users", limit: 100),
+        BadCall(
+            "101 operators", "channel.create", creating(#""operators":\#(list(101))"#), .limitExceeded, "operators", limit: 100),
+        BadCall(
             "isPublic and a policy", "channel.create", creating(#""isPublic":true,"policy":{"join":"nobody"}"#), .invalidArgument,
             "isPublic"),
-        Case(
+        BadCall(
             "a policy that is no object", "channel.create", creating(#""policy":"open""#), .invalidArgument, "policy"),
-        Case(
+        BadCall(
             "an unknown field of the policy", "channel.create", creating(#""policy":{"sned":"nobody"}"#), .invalidArgument,
             "policy.sned"),
-        Case(
+        BadCall(
             "an unknown audience", "channel.create", creating(#""policy":{"send":"sometimes"}"#), .invalidArgument, "policy.send"),
-        Case(
+        BadCall(
             "room for nobody", "channel.create", creating(#""policy":{"maxMembers":0}"#), .invalidArgument, "policy.maxMembers"),
-        Case(
+        BadCall(
             "room for a half", "channel.create", creating(#""policy":{"maxMembers":1.5}"#), .invalidArgument, "policy.maxMembers"),
-        Case(
+        BadCall(
             "room for 300,001", "channel.create", creating(#""policy":{"maxMembers":300001}"#), .limitExceeded,
             "policy.maxMembers", limit: 300_000),
-        Case("an empty key", "channel.create", creating(#""idempotencyKey":"""#), .invalidArgument, "idempotencyKey"),
-        Case(
+        BadCall("an empty key", "channel.create", creating(#""idempotencyKey":"""#), .invalidArgument, "idempotencyKey"),
+        BadCall(
             "a key of 129 characters", "channel.create", creating(#""idempotencyKey":"\#(letters(129))""#), .limitExceeded,
             "idempotencyKey", limit: 128),
-        Case(
+        BadCall(
             "a version without metadata", "channel.update", updating(#""ifMetadataVersion":0"#), .invalidArgument,
             "ifMetadataVersion"),
-        Case(
+        BadCall(
             "another version", "channel.update", updating(#""metadata":{},"ifMetadataVersion":7"#), .conflictVersion,
             "ifMetadataVersion", limit: 0),
     ]
 
-    static let states: [Case] = [
-        Case("0 seconds", "channel.silence", updating(#""seconds":0"#), .invalidArgument, "seconds"),
-        Case("-2 seconds", "channel.silence", updating(#""seconds":-2"#), .invalidArgument, "seconds"),
-        Case(
+    static let states: [BadCall] = [
+        BadCall("0 seconds", "channel.silence", updating(#""seconds":0"#), .invalidArgument, "seconds"),
+        BadCall("-2 seconds", "channel.silence", updating(#""seconds":-2"#), .invalidArgument, "seconds"),
+        BadCall(
             "a hundred years and a second", "channel.silence", updating(#""seconds":3155760001"#), .limitExceeded, "seconds",
             limit: 3_155_760_000),
-        Case("more than 64 bits", "channel.silence", updating(#""seconds":99999999999999999999"#), .invalidArgument, "seconds"),
-        Case("half a second", "channel.silence", updating(#""seconds":0.5"#), .invalidArgument, "seconds"),
-        Case("0 messages", "channel.setRateLimit", updating(#""messages":0,"windowSeconds":1"#), .invalidArgument, "messages"),
-        Case(
+        BadCall("more than 64 bits", "channel.silence", updating(#""seconds":99999999999999999999"#), .invalidArgument, "seconds"),
+        BadCall("half a second", "channel.silence", updating(#""seconds":0.5"#), .invalidArgument, "seconds"),
+        BadCall("0 messages", "channel.setRateLimit", updating(#""messages":0,"windowSeconds":1"#), .invalidArgument, "messages"),
+        BadCall(
             "1,001 messages", "channel.setRateLimit", updating(#""messages":1001,"windowSeconds":1"#), .limitExceeded, "messages",
             limit: 1000),
-        Case("no window", "channel.setRateLimit", updating(#""messages":1,"windowSeconds":0"#), .invalidArgument, "windowSeconds"),
-        Case(
+        BadCall(
+            "no window", "channel.setRateLimit", updating(#""messages":1,"windowSeconds":0"#), .invalidArgument, "windowSeconds"),
+        BadCall(
             "3,601 seconds", "channel.setRateLimit", updating(#""messages":1,"windowSeconds":3601"#), .limitExceeded,
             "windowSeconds", limit: 3600),
-        Case("a word for a flag", "channel.hide", updating(#""allowAutoUnhide":"yes""#), .invalidArgument, "allowAutoUnhide"),
+        BadCall("a word for a flag", "channel.hide", updating(#""allowAutoUnhide":"yes""#), .invalidArgument, "allowAutoUnhide"),
     ]
 
-    static let queries: [Case] = [
-        Case("an unknown filter", "channel.query", #"{"typ":["group"]}"#, .invalidArgument, "typ"),
-        Case("21 types", "channel.query", #"{"types":\#(list(21))}"#, .limitExceeded, "types", limit: 20),
-        Case("no types", "channel.query", #"{"types":[]}"#, .invalidArgument, "types"),
-        Case("21 tags", "channel.query", #"{"includingTags":\#(list(21))}"#, .limitExceeded, "includingTags", limit: 20),
-        Case("101 ids", "channel.query", #"{"ids":\#(list(101))}"#, .limitExceeded, "ids", limit: 100),
-        Case("101 users", "channel.query", #"{"exactUsers":\#(list(101))}"#, .limitExceeded, "exactUsers", limit: 100),
-        Case("an invalid id", "channel.query", #"{"createdBy":"a/b"}"#, .invalidArgument, "createdBy"),
-        Case("an empty name", "channel.query", #"{"nameContains":""}"#, .invalidArgument, "nameContains"),
-        Case("an unknown sort", "channel.query", #"{"sort":"newest"}"#, .invalidArgument, "sort"),
-        Case("an unknown state", "channel.query", #"{"hidden":"maybe"}"#, .invalidArgument, "hidden"),
-        Case("hidden ones of others", "channel.query", #"{"membership":"all","hidden":"all"}"#, .invalidArgument, "hidden"),
-        Case("a match without users", "channel.query", #"{"includingUsersMatch":"any"}"#, .invalidArgument, "includingUsersMatch"),
-        Case("a page of 0", "channel.query", #"{"limit":0}"#, .invalidArgument, "limit"),
-        Case("a page of 101", "channel.query", #"{"limit":101}"#, .limitExceeded, "limit", limit: 100),
-        Case("a page of 1.5", "channel.query", #"{"limit":1.5}"#, .invalidArgument, "limit"),
-        Case("a forged cursor", "channel.query", #"{"cursor":"forged"}"#, .invalidArgument, "cursor"),
-        Case(
+    static let queries: [BadCall] = [
+        BadCall("an unknown filter", "channel.query", #"{"typ":["group"]}"#, .invalidArgument, "typ"),
+        BadCall("21 types", "channel.query", #"{"types":\#(list(21))}"#, .limitExceeded, "types", limit: 20),
+        BadCall("no types", "channel.query", #"{"types":[]}"#, .invalidArgument, "types"),
+        BadCall("21 tags", "channel.query", #"{"includingTags":\#(list(21))}"#, .limitExceeded, "includingTags", limit: 20),
+        BadCall("101 ids", "channel.query", #"{"ids":\#(list(101))}"#, .limitExceeded, "ids", limit: 100),
+        BadCall("101 users", "channel.query", #"{"exactUsers":\#(list(101))}"#, .limitExceeded, "exactUsers", limit: 100),
+        BadCall("an invalid id", "channel.query", #"{"createdBy":"a/b"}"#, .invalidArgument, "createdBy"),
+        BadCall("an empty name", "channel.query", #"{"nameContains":""}"#, .invalidArgument, "nameContains"),
+        BadCall("an unknown sort", "channel.query", #"{"sort":"newest"}"#, .invalidArgument, "sort"),
+        BadCall("an unknown state", "channel.query", #"{"hidden":"maybe"}"#, .invalidArgument, "hidden"),
+        BadCall("hidden ones of others", "channel.query", #"{"membership":"all","hidden":"all"}"#, .invalidArgument, "hidden"),
+        BadCall(
+            "a match without users", "channel.query", #"{"includingUsersMatch":"any"}"#, .invalidArgument, "includingUsersMatch"),
+        BadCall("a page of 0", "channel.query", #"{"limit":0}"#, .invalidArgument, "limit"),
+        BadCall("a page of 101", "channel.query", #"{"limit":101}"#, .limitExceeded, "limit", limit: 100),
+        BadCall("a page of 1.5", "channel.query", #"{"limit":1.5}"#, .invalidArgument, "limit"),
+        BadCall("a forged cursor", "channel.query", #"{"cursor":"forged"}"#, .invalidArgument, "cursor"),
+        BadCall(
             "a cursor over its limit", "channel.query", #"{"cursor":"\#(letters(Limits.cursorLength + 1))"}"#, .limitExceeded,
             "cursor",
             limit: Int64(Limits.cursorLength)),
-        Case("an unknown state", "member.list", updating(#""states":["asleep"]"#), .invalidArgument, "states"),
-        Case("11 roles", "member.list", updating(#""roles":\#(list(11))"#), .limitExceeded, "roles", limit: 10),
-        Case("an invalid role", "member.list", updating(#""roles":["Boss"]"#), .invalidArgument, "roles"),
-        Case("a page of 101", "member.list", updating(#""limit":101"#), .limitExceeded, "limit", limit: 100),
-        Case("a forged cursor", "member.list", updating(#""cursor":"forged""#), .invalidArgument, "cursor"),
-        Case("no text", "member.search", #"{"channel":"general"}"#, .invalidArgument, "text"),
-        Case("an empty text", "member.search", updating(#""text":"""#), .invalidArgument, "text"),
-        Case("129 characters", "member.search", updating(#""text":"\#(letters(129))""#), .limitExceeded, "text", limit: 128),
-        Case("a forged cursor", "member.search", updating(#""text":"x","cursor":"forged""#), .invalidArgument, "cursor"),
-        Case("a forged cursor", "invitation.list", updating(#""cursor":"forged""#), .invalidArgument, "cursor"),
-        Case("a forged cursor", "invitation.mine", #"{"cursor":"forged"}"#, .invalidArgument, "cursor"),
-        Case("a page of 0", "invitation.mine", #"{"limit":0}"#, .invalidArgument, "limit"),
-        Case("an unknown permission", "permission.explain", updating(#""permission":"fly""#), .invalidArgument, "permission"),
+        BadCall("an unknown state", "member.list", updating(#""states":["asleep"]"#), .invalidArgument, "states"),
+        BadCall("11 roles", "member.list", updating(#""roles":\#(list(11))"#), .limitExceeded, "roles", limit: 10),
+        BadCall("an invalid role", "member.list", updating(#""roles":["Boss"]"#), .invalidArgument, "roles"),
+        BadCall("a page of 101", "member.list", updating(#""limit":101"#), .limitExceeded, "limit", limit: 100),
+        BadCall("a forged cursor", "member.list", updating(#""cursor":"forged""#), .invalidArgument, "cursor"),
+        BadCall("no text", "member.search", #"{"channel":"general"}"#, .invalidArgument, "text"),
+        BadCall("an empty text", "member.search", updating(#""text":"""#), .invalidArgument, "text"),
+        BadCall("129 characters", "member.search", updating(#""text":"\#(letters(129))""#), .limitExceeded, "text", limit: 128),
+        BadCall("a forged cursor", "member.search", updating(#""text":"x","cursor":"forged""#), .invalidArgument, "cursor"),
+        BadCall("a forged cursor", "invitation.list", updating(#""cursor":"forged""#), .invalidArgument, "cursor"),
+        BadCall("a forged cursor", "invitation.mine", #"{"cursor":"forged"}"#, .invalidArgument, "cursor"),
+        BadCall("a page of 0", "invitation.mine", #"{"limit":0}"#, .invalidArgument, "limit"),
+        BadCall("an unknown permission", "permission.explain", updating(#""permission":"fly""#), .invalidArgument, "permission"),
     ]
 
-    static let people: [Case] = [
-        Case("101 users", "member.add", updating(#""users":\#(list(101))"#), .limitExceeded, "users", limit: 100),
-        Case("nobody", "member.add", updating(#""users":[]"#), .invalidArgument, "users"),
-        Case("a user twice", "member.add", updating(#""users":["ann","ann"]"#), .invalidArgument, "users"),
-        Case("a user that is a number", "member.remove", updating(#""users":[7]"#), .invalidArgument, "users"),
-        Case("101 users", "member.remove", updating(#""users":\#(list(101))"#), .limitExceeded, "users", limit: 100),
-        Case("an unknown role", "member.setRole", updating(#""users":["ann"],"role":"boss""#), .notFound, "role"),
-        Case("an invalid role", "member.setRole", updating(#""users":["ann"],"role":"Boss""#), .invalidArgument, "role"),
-        Case(
+    static let people: [BadCall] = [
+        BadCall("101 users", "member.add", updating(#""users":\#(list(101))"#), .limitExceeded, "users", limit: 100),
+        BadCall("nobody", "member.add", updating(#""users":[]"#), .invalidArgument, "users"),
+        BadCall("a user twice", "member.add", updating(#""users":["ann","ann"]"#), .invalidArgument, "users"),
+        BadCall("a user that is a number", "member.remove", updating(#""users":[7]"#), .invalidArgument, "users"),
+        BadCall("101 users", "member.remove", updating(#""users":\#(list(101))"#), .limitExceeded, "users", limit: 100),
+        BadCall("an unknown role", "member.setRole", updating(#""users":["ann"],"role":"boss""#), .notFound, "role"),
+        BadCall("an invalid role", "member.setRole", updating(#""users":["ann"],"role":"Boss""#), .invalidArgument, "role"),
+        BadCall(
             "two owners", "member.setRole", updating(#""users":["ann","bob"],"role":"owner""#), .limitExceeded, "users", limit: 1),
-        Case("101 users", "invitation.send", updating(#""users":\#(list(101))"#), .limitExceeded, "users", limit: 100),
-        Case(
+        BadCall("101 users", "invitation.send", updating(#""users":\#(list(101))"#), .limitExceeded, "users", limit: 100),
+        BadCall(
             "a welcome of 501 characters", "invitation.send", updating(#""users":["bob"],"welcome":"\#(letters(501))""#),
             .limitExceeded, "welcome", limit: 500),
-        Case("no invitation to accept", "invitation.decline", #"{"channel":"general"}"#, .notInvited, nil),
+        BadCall("no invitation to accept", "invitation.decline", #"{"channel":"general"}"#, .notInvited, nil),
     ]
 
-    static let definitions: [Case] = [
-        Case("a preset's name", "type.put", #"{"type":"community"}"#, .immutableField, "type").byAdmin,
-        Case("an unknown preset", "type.put", #"{"type":"own","basedOn":"nothing"}"#, .notFound, "basedOn").byAdmin,
-        Case("65 characters", "type.put", #"{"type":"\#(letters(65))"}"#, .limitExceeded, "type", limit: 64).byAdmin,
-        Case("an unknown audience", "type.put", #"{"type":"own","policy":{"join":7}}"#, .invalidArgument, "policy.join").byAdmin,
-        Case("a preset", "type.delete", #"{"type":"group"}"#, .immutableField, "type").byAdmin,
-        Case("who isn't an admin", "type.put", #"{"type":"own"}"#, .notPermitted, nil),
-        Case("a role that all have", "role.put", #"{"role":"owner","rank":1,"permissions":[]}"#, .immutableField, "role").byAdmin,
-        Case("a rank of 100", "role.put", #"{"role":"own","rank":100,"permissions":[]}"#, .invalidArgument, "rank").byAdmin,
-        Case(
+    static let definitions: [BadCall] = [
+        BadCall("a preset's name", "type.put", #"{"type":"community"}"#, .immutableField, "type").byAdmin,
+        BadCall("an unknown preset", "type.put", #"{"type":"own","basedOn":"nothing"}"#, .notFound, "basedOn").byAdmin,
+        BadCall("65 characters", "type.put", #"{"type":"\#(letters(65))"}"#, .limitExceeded, "type", limit: 64).byAdmin,
+        BadCall("an unknown audience", "type.put", #"{"type":"own","policy":{"join":7}}"#, .invalidArgument, "policy.join").byAdmin,
+        BadCall("a preset", "type.delete", #"{"type":"group"}"#, .immutableField, "type").byAdmin,
+        BadCall("who isn't an admin", "type.put", #"{"type":"own"}"#, .notPermitted, nil),
+        BadCall("a role that all have", "role.put", #"{"role":"owner","rank":1,"permissions":[]}"#, .immutableField, "role")
+            .byAdmin,
+        BadCall("a rank of 100", "role.put", #"{"role":"own","rank":100,"permissions":[]}"#, .invalidArgument, "rank").byAdmin,
+        BadCall(
             "what no role grants", "role.put", #"{"role":"own","rank":1,"permissions":["member.join"]}"#, .invalidArgument,
             "permissions"
         ).byAdmin,
-        Case(
+        BadCall(
             "an unknown permission", "role.put", #"{"role":"own","rank":1,"permissions":["fly"]}"#, .invalidArgument, "permissions"
         ).byAdmin,
     ]
@@ -257,7 +261,7 @@ import Testing
     // MARK: Checking
 
     /// Tries all of them on one server: each leaves it as it was, which is what is looked at.
-    private func check(_ cases: [Case]) async throws {
+    private func check(_ cases: [BadCall]) async throws {
         let server = try await TestServer()
         let (user, admin) = (try await server.socket("owner"), try await server.socket("owner", role: .admin))
         for name in ["ann", "bob"] { _ = try await server.socket(UserID(name)) }

@@ -4,44 +4,45 @@ import Testing
 
 /// Frames that a client must not send over a socket, each with the close code it gets.
 @Suite struct BadFrameTests {
-    struct Case: Sendable, CustomTestStringConvertible {
+    struct BadFrames: Sendable, CustomTestStringConvertible {
         let name: String
         let frames: [[UInt8]]
         let closeCode: UInt16
         var testDescription: String { name }
     }
 
-    static let cases: [Case] = [
-        Case(name: "a binary frame", frames: [RawSocket.frame(opcode: 2, [1, 2, 3])], closeCode: 1003),
-        Case(name: "an unmasked frame", frames: [RawSocket.frame(opcode: 1, Array("{}".utf8), isMasked: false)], closeCode: 1002),
-        Case(name: "a reserved bit", frames: [RawSocket.frame(opcode: 1, Array("{}".utf8), reserved: 4)], closeCode: 1002),
-        Case(name: "an unknown opcode", frames: [RawSocket.frame(opcode: 3, [])], closeCode: 1002),
-        Case(name: "a continuation of nothing", frames: [RawSocket.frame(opcode: 0, [1])], closeCode: 1002),
-        Case(
+    static let cases: [BadFrames] = [
+        BadFrames(name: "a binary frame", frames: [RawSocket.frame(opcode: 2, [1, 2, 3])], closeCode: 1003),
+        BadFrames(
+            name: "an unmasked frame", frames: [RawSocket.frame(opcode: 1, Array("{}".utf8), isMasked: false)], closeCode: 1002),
+        BadFrames(name: "a reserved bit", frames: [RawSocket.frame(opcode: 1, Array("{}".utf8), reserved: 4)], closeCode: 1002),
+        BadFrames(name: "an unknown opcode", frames: [RawSocket.frame(opcode: 3, [])], closeCode: 1002),
+        BadFrames(name: "a continuation of nothing", frames: [RawSocket.frame(opcode: 0, [1])], closeCode: 1002),
+        BadFrames(
             name: "a message inside a message",
             frames: [RawSocket.frame(opcode: 1, [123], isFinal: false), RawSocket.frame(opcode: 1, [125])], closeCode: 1002),
-        Case(name: "invalid UTF-8", frames: [RawSocket.frame(opcode: 1, [0x22, 0xff, 0xfe, 0x22])], closeCode: 1007),
-        Case(name: "a fragmented ping", frames: [RawSocket.frame(opcode: 9, [], isFinal: false)], closeCode: 1002),
-        Case(
+        BadFrames(name: "invalid UTF-8", frames: [RawSocket.frame(opcode: 1, [0x22, 0xff, 0xfe, 0x22])], closeCode: 1007),
+        BadFrames(name: "a fragmented ping", frames: [RawSocket.frame(opcode: 9, [], isFinal: false)], closeCode: 1002),
+        BadFrames(
             name: "a frame over 64 KiB",
             frames: [RawSocket.frame(opcode: 1, [UInt8](repeating: 32, count: Limits.frameSizeBytes + 1))],
             closeCode: 1009),
-        Case(
+        BadFrames(
             name: "a length with the highest bit set",
             frames: [[0x81, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 2, 3, 4]], closeCode: 1009),
-        Case(
+        BadFrames(
             name: "fragments over 1 MiB together",
             frames: [RawSocket.frame(opcode: 1, [UInt8](repeating: 32, count: 65_000), isFinal: false)]
                 + Array(repeating: RawSocket.frame(opcode: 0, [UInt8](repeating: 32, count: 65_000), isFinal: false), count: 17),
             closeCode: 1009),
-        Case(
+        BadFrames(
             name: "1,100 fragments",
             frames: [RawSocket.frame(opcode: 1, [32], isFinal: false)]
                 + Array(repeating: RawSocket.frame(opcode: 0, [32], isFinal: false), count: 1100), closeCode: 1009),
     ]
 
     @Test("R21 a frame that breaks the protocol closes the socket with its code", arguments: cases)
-    func closes(_ bad: Case) async throws {
+    func closes(_ bad: BadFrames) async throws {
         let server = try await TestServer.shared()
         let socket = try await server.socket("ann")
         for frame in bad.frames { socket.connection.post(frame) }

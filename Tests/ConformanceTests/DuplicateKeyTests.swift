@@ -5,26 +5,26 @@ import Testing
 
 /// Of a key that stands twice in an object one value would be lost: nothing is accepted and then dropped.
 @Suite struct DuplicateKeyTests {
-    struct Case: Sendable, CustomTestStringConvertible {
+    struct DuplicateKey: Sendable, CustomTestStringConvertible {
         let fields: String
         let field: String
         var testDescription: String { fields.count > 80 ? "\(fields.prefix(80))…" : fields }
     }
 
     private static let many = (1...30).map { "\"k\($0)\":\($0)" }.joined(separator: ",")
-    static let twice: [Case] = [
-        Case(fields: #"{"type":"group","displayName":"a","displayName":"b"}"#, field: "displayName"),
-        Case(fields: #"{"type":"group","displayName":"a","displayN\u0061me":"b"}"#, field: "displayName"),
-        Case(fields: #"{"type":"group","metadata":{"k":1,"l":{},"k":1}}"#, field: "metadata.k"),
-        Case(fields: #"{"type":"group","metadata":{"a":[1,{"b":{"c":1,"d":[],"c":2}}]}}"#, field: "metadata.a.b.c"),
+    static let twice: [DuplicateKey] = [
+        DuplicateKey(fields: #"{"type":"group","displayName":"a","displayName":"b"}"#, field: "displayName"),
+        DuplicateKey(fields: #"{"type":"group","displayName":"a","displayN\u0061me":"b"}"#, field: "displayName"),
+        DuplicateKey(fields: #"{"type":"group","metadata":{"k":1,"l":{},"k":1}}"#, field: "metadata.k"),
+        DuplicateKey(fields: #"{"type":"group","metadata":{"a":[1,{"b":{"c":1,"d":[],"c":2}}]}}"#, field: "metadata.a.b.c"),
         // The same letter as one scalar and as two: a dictionary holds one of them.
-        Case(fields: "{\"type\":\"group\",\"metadata\":{\"caf\u{e9}\":1,\"cafe\u{301}\":2}}", field: "metadata.caf\u{e9}"),
-        Case(fields: #"{"type":"group","metadata":{\#(many),"k7":0}}"#, field: "metadata.k7"),
-        Case(fields: #"{"type":"group","policy":{"send":"nobody","send":"everyone"}}"#, field: "policy.send"),
+        DuplicateKey(fields: "{\"type\":\"group\",\"metadata\":{\"caf\u{e9}\":1,\"cafe\u{301}\":2}}", field: "metadata.caf\u{e9}"),
+        DuplicateKey(fields: #"{"type":"group","metadata":{\#(many),"k7":0}}"#, field: "metadata.k7"),
+        DuplicateKey(fields: #"{"type":"group","policy":{"send":"nobody","send":"everyone"}}"#, field: "policy.send"),
     ]
 
     @Test("AM-35 R10 R21 an object that has a key twice is refused, and the key named", arguments: twice)
-    func refused(_ bad: Case) async throws {
+    func refused(_ bad: DuplicateKey) async throws {
         let server = try await TestServer()
         let socket = try await server.socket("ann")
         try await socket.send(text: #"{"call":1,"operation":"channel.create","with":\#(bad.fields)}"#)

@@ -7,7 +7,7 @@ import Testing
 
 /// HTTP/1.1 as browsers and proxies expect it: requests as bytes, and the exact statuses and headers that answer them.
 @Suite struct HTTPTests {
-    struct Case: Sendable, CustomTestStringConvertible {
+    struct Exchange: Sendable, CustomTestStringConvertible {
         let name: String
         /// Line ends are written as one character, and `TOKEN` stands for a token of ann's.
         let request: String
@@ -37,188 +37,192 @@ import Testing
     private static let livez = get("/livez")
     private static let create = #"{"type":"group"}"#
 
-    static let methods: [Case] = [
-        Case(name: "GET", request: livez, statuses: [200], headers: ["content-length": "3", "connection": ""], body: "ok\n"),
-        Case(name: "HEAD", request: get("/livez", method: "HEAD"), statuses: [200], headers: ["content-length": "3"], body: ""),
-        Case(
+    static let methods: [Exchange] = [
+        Exchange(name: "GET", request: livez, statuses: [200], headers: ["content-length": "3", "connection": ""], body: "ok\n"),
+        Exchange(name: "HEAD", request: get("/livez", method: "HEAD"), statuses: [200], headers: ["content-length": "3"], body: ""),
+        Exchange(
             name: "HEAD, GET and HEAD of one connection stay in step",
             request: get("/livez", method: "HEAD") + livez + get("/nowhere", method: "HEAD") + livez,
             statuses: [200, 200, 404, 200],
             body: "ok\n"),
-        Case(name: "HEAD of an operation", request: get("/v1/me", token, method: "HEAD"), statuses: [200], body: ""),
-        Case(
+        Exchange(name: "HEAD of an operation", request: get("/v1/me", token, method: "HEAD"), statuses: [200], body: ""),
+        Exchange(
             name: "HEAD of what only takes POST", request: get("/v1/channels/a/join", token, method: "HEAD"), statuses: [405],
             body: ""),
-        Case(
+        Exchange(
             name: "OPTIONS", request: get("/v1/channels", method: "OPTIONS"), statuses: [204],
             headers: ["allow": "GET, HEAD, POST, OPTIONS", "content-length": "", "access-control-allow-origin": ""], body: ""),
-        Case(
+        Exchange(
             name: "OPTIONS of the server", request: get("*", method: "OPTIONS"), statuses: [204],
             headers: ["allow": "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"], body: ""),
-        Case(name: "OPTIONS of nothing", request: get("/nowhere", method: "OPTIONS"), statuses: [404]),
-        Case(
+        Exchange(name: "OPTIONS of nothing", request: get("/nowhere", method: "OPTIONS"), statuses: [404]),
+        Exchange(
             name: "a method that a path doesn't take", request: get("/v1/channels", token, method: "PUT"), statuses: [405],
             headers: ["allow": "GET, HEAD, POST, OPTIONS", "content-type": "application/problem+json"]),
-        Case(
+        Exchange(
             name: "POST to /livez", request: get("/livez", method: "POST"), statuses: [405],
             headers: ["allow": "GET, HEAD, OPTIONS"]),
-        Case(name: "TRACE", request: get("/livez", method: "TRACE"), statuses: [405], headers: ["allow": "GET, HEAD, OPTIONS"]),
-        Case(name: "a method of another protocol", request: get("/livez", method: "PROPFIND"), statuses: [405]),
-        Case(name: "a method that is none", request: get("/livez", method: "FETCH"), statuses: [400], closes: true),
+        Exchange(name: "TRACE", request: get("/livez", method: "TRACE"), statuses: [405], headers: ["allow": "GET, HEAD, OPTIONS"]),
+        Exchange(name: "a method of another protocol", request: get("/livez", method: "PROPFIND"), statuses: [405]),
+        Exchange(name: "a method that is none", request: get("/livez", method: "FETCH"), statuses: [400], closes: true),
     ]
 
-    static let paths: [Case] = [
-        Case(name: "a slash at the end", request: get("/v1/me/", token), statuses: [404]),
-        Case(name: "two slashes", request: get("/v1//me", token), statuses: [404]),
-        Case(name: "two slashes at the beginning", request: get("//v1/me", token), statuses: [404]),
-        Case(name: "an escape where a letter stands", request: get("/v1/%6de", token), statuses: [404]),
-        Case(name: "dots", request: get("/v1/x/../me", token), statuses: [404]),
-        Case(name: "an encoded slash", request: get("/v1/channels/a%2Fb", token), statuses: [400], field: "channel"),
-        Case(name: "an escape that is none in a path", request: get("/v1/channels/a%zz", token), statuses: [400], field: "channel"),
-        Case(name: "half an escape in a path", request: get("/v1/channels/a%2", token), statuses: [400], field: "channel"),
-        Case(
+    static let paths: [Exchange] = [
+        Exchange(name: "a slash at the end", request: get("/v1/me/", token), statuses: [404]),
+        Exchange(name: "two slashes", request: get("/v1//me", token), statuses: [404]),
+        Exchange(name: "two slashes at the beginning", request: get("//v1/me", token), statuses: [404]),
+        Exchange(name: "an escape where a letter stands", request: get("/v1/%6de", token), statuses: [404]),
+        Exchange(name: "dots", request: get("/v1/x/../me", token), statuses: [404]),
+        Exchange(name: "an encoded slash", request: get("/v1/channels/a%2Fb", token), statuses: [400], field: "channel"),
+        Exchange(
+            name: "an escape that is none in a path", request: get("/v1/channels/a%zz", token), statuses: [400], field: "channel"),
+        Exchange(name: "half an escape in a path", request: get("/v1/channels/a%2", token), statuses: [400], field: "channel"),
+        Exchange(
             name: "an escape that isn't UTF-8 in a path", request: get("/v1/channels/a%ff", token), statuses: [400],
             field: "channel"),
-        Case(name: "an escaped zero", request: get("/v1/channels/a%00", token), statuses: [400], field: "channel"),
-        Case(
+        Exchange(name: "an escaped zero", request: get("/v1/channels/a%00", token), statuses: [400], field: "channel"),
+        Exchange(
             name: "an escape that is none in a query", request: get("/v1/channels?nameContains=%zz", token), statuses: [400],
             field: "nameContains"),
-        Case(
+        Exchange(
             name: "an escape that isn't UTF-8 in a query", request: get("/v1/channels?nameContains=%ff", token), statuses: [400],
             field: "nameContains"),
-        Case(
+        Exchange(
             name: "an escape that is none in a list", request: get("/v1/channels?types=group,%g0", token), statuses: [400],
             field: "types"),
-        Case(name: "an escape that is none in a name", request: get("/v1/channels?%zz=1", token), statuses: [400], field: "%zz"),
-        Case(name: "an escape in a name", request: get("/v1/channels?%6cimit=1", token), statuses: [200]),
-        Case(name: "an empty query", request: get("/v1/me?", token), statuses: [200]),
-        Case(name: "a field that isn't there", request: get("/v1/me?x=1", token), statuses: [400], field: "x"),
-        Case(name: "a proxy's form of a target", request: get("http://a/livez"), statuses: [200]),
-        Case(name: "a proxy's form without a path", request: get("http://a?x"), statuses: [200]),
-        Case(name: "a scheme of something else", request: get("ftp://a/livez"), statuses: [400], closes: true),
-        Case(name: "a target that begins with nothing", request: get("livez"), statuses: [400], closes: true),
-        Case(name: "a fragment", request: get("/livez#x"), statuses: [400], closes: true),
+        Exchange(
+            name: "an escape that is none in a name", request: get("/v1/channels?%zz=1", token), statuses: [400], field: "%zz"),
+        Exchange(name: "an escape in a name", request: get("/v1/channels?%6cimit=1", token), statuses: [200]),
+        Exchange(name: "an empty query", request: get("/v1/me?", token), statuses: [200]),
+        Exchange(name: "a field that isn't there", request: get("/v1/me?x=1", token), statuses: [400], field: "x"),
+        Exchange(name: "a proxy's form of a target", request: get("http://a/livez"), statuses: [200]),
+        Exchange(name: "a proxy's form without a path", request: get("http://a?x"), statuses: [200]),
+        Exchange(name: "a scheme of something else", request: get("ftp://a/livez"), statuses: [400], closes: true),
+        Exchange(name: "a target that begins with nothing", request: get("livez"), statuses: [400], closes: true),
+        Exchange(name: "a fragment", request: get("/livez#x"), statuses: [400], closes: true),
     ]
 
-    static let heads: [Case] = [
-        Case(name: "no Host", request: "GET /livez HTTP/1.1\n\n", statuses: [400], field: "Host", closes: true),
-        Case(name: "two Hosts", request: get("/livez", "\nHost: b"), statuses: [400], field: "Host", closes: true),
-        Case(name: "the same Host twice", request: get("/livez", "\nHost: a"), statuses: [400], field: "Host", closes: true),
-        Case(
+    static let heads: [Exchange] = [
+        Exchange(name: "no Host", request: "GET /livez HTTP/1.1\n\n", statuses: [400], field: "Host", closes: true),
+        Exchange(name: "two Hosts", request: get("/livez", "\nHost: b"), statuses: [400], field: "Host", closes: true),
+        Exchange(name: "the same Host twice", request: get("/livez", "\nHost: a"), statuses: [400], field: "Host", closes: true),
+        Exchange(
             name: "a Host with a path", request: "GET /livez HTTP/1.1\nHost: a/b\n\n", statuses: [400], field: "Host", closes: true),
-        Case(
+        Exchange(
             name: "HTTP/1.0 without Host", request: "GET /livez HTTP/1.0\n\n", statuses: [200], headers: ["connection": "close"],
             closes: true),
-        Case(name: "HTTP/2 in plain text", request: "PRI * HTTP/2.0\n\nSM\n\n", statuses: [400], closes: true),
-        Case(name: "HTTP/3.0", request: "GET /livez HTTP/3.0\nHost: a\n\n", statuses: [400], closes: true),
-        Case(
+        Exchange(name: "HTTP/2 in plain text", request: "PRI * HTTP/2.0\n\nSM\n\n", statuses: [400], closes: true),
+        Exchange(name: "HTTP/3.0", request: "GET /livez HTTP/3.0\nHost: a\n\n", statuses: [400], closes: true),
+        Exchange(
             name: "Connection: close", request: get("/livez", "\nConnection: close") + livez, statuses: [200],
             headers: ["connection": "close"], closes: true),
-        Case(
+        Exchange(
             name: "Connection: Close among others", request: get("/livez", "\nConnection: x, Close") + livez, statuses: [200],
             headers: ["connection": "close"], closes: true),
-        Case(
+        Exchange(
             name: "a bad head behind good requests is answered after them", request: livez + livez + get("/livez", "\nHost: b"),
             statuses: [200, 200, 400], closes: true),
-        Case(
+        Exchange(
             name: "no HTTP behind a good request is answered after it", request: livez + "THIS IS NOT HTTP\n\n",
             statuses: [200, 400],
             closes: true),
-        Case(
+        Exchange(
             name: "a header of 9,000 bytes", request: get("/livez", "\nX: " + String(repeating: "x", count: 9000)), statuses: [400],
             closes: true),
-        Case(name: "headers of 15,000 bytes together", request: get("/livez", fields(2, of: 7500)), statuses: [200]),
-        Case(name: "headers of 18,000 bytes together", request: get("/livez", fields(3, of: 6000)), statuses: [400], closes: true),
-        Case(name: "60 headers", request: get("/livez", fields(60, of: 1)), statuses: [200]),
-        Case(
+        Exchange(name: "headers of 15,000 bytes together", request: get("/livez", fields(2, of: 7500)), statuses: [200]),
+        Exchange(
+            name: "headers of 18,000 bytes together", request: get("/livez", fields(3, of: 6000)), statuses: [400], closes: true),
+        Exchange(name: "60 headers", request: get("/livez", fields(60, of: 1)), statuses: [200]),
+        Exchange(
             name: "70 headers", request: get("/livez", String(repeating: "\nX: x", count: 70)), statuses: [400], closes: true),
-        Case(name: "a space before the colon", request: get("/livez", "\nX : y"), statuses: [400], closes: true),
-        Case(
+        Exchange(name: "a space before the colon", request: get("/livez", "\nX : y"), statuses: [400], closes: true),
+        Exchange(
             name: "another expectation", request: post("/v1/channels", create, "\nExpect: tea"), statuses: [417], field: "Expect",
             closes: true),
     ]
 
-    static let bodies: [Case] = [
-        Case(name: "JSON that says so", request: post("/v1/channels", create, "\nContent-Type: application/json"), statuses: [200]),
-        Case(
+    static let bodies: [Exchange] = [
+        Exchange(
+            name: "JSON that says so", request: post("/v1/channels", create, "\nContent-Type: application/json"), statuses: [200]),
+        Exchange(
             name: "JSON in UTF-8", request: post("/v1/channels", create, "\nContent-Type: Application/JSON; charset=UTF-8"),
             statuses: [200]),
-        Case(name: "JSON that doesn't say so", request: post("/v1/channels", create), statuses: [200]),
-        Case(
+        Exchange(name: "JSON that doesn't say so", request: post("/v1/channels", create), statuses: [200]),
+        Exchange(
             name: "a form", request: post("/v1/channels", create, "\nContent-Type: application/x-www-form-urlencoded"),
             statuses: [415],
             headers: ["content-type": "application/problem+json"], field: "Content-Type"),
-        Case(
+        Exchange(
             name: "a form, then a request on the same connection",
             request: post("/v1/channels", create, "\nContent-Type: text/plain") + livez, statuses: [415, 200]),
-        Case(
+        Exchange(
             name: "JSON in another encoding",
             request: post("/v1/channels", create, "\nContent-Type: application/json; charset=utf-16"),
             statuses: [415], field: "Content-Type"),
-        Case(
+        Exchange(
             name: "no body, of whatever type", request: post("/v1/channels/none/join", "", "\nContent-Type: text/plain"),
             statuses: [404],
             field: "channel"),
-        Case(
+        Exchange(
             name: "a body where none is read", request: get("/v1/me", token + "\nContent-Length: 2") + "{}", statuses: [400],
             field: "body"),
-        Case(
+        Exchange(
             name: "a length over the limit", request: get("/v1/channels", token + "\nContent-Length: 1048577", method: "POST"),
             statuses: [413], headers: ["connection": "close"], field: "body", closes: true),
-        Case(
+        Exchange(
             name: "a length over every limit",
             request: get("/v1/channels", token + "\nContent-Length: 18446744073709551615", method: "POST"),
             statuses: [413], closes: true),
-        Case(
+        Exchange(
             name: "a length that is no number of 64 bits",
             request: get("/v1/channels", token + "\nContent-Length: 99999999999999999999", method: "POST"), statuses: [400],
             closes: true),
-        Case(
+        Exchange(
             name: "a length and chunks", request: post("/v1/channels", "0\n\n", "\nTransfer-Encoding: chunked"), statuses: [400],
             closes: true),
-        Case(
+        Exchange(
             name: "chunks and a length", request: get("/livez", "\nTransfer-Encoding: chunked\nContent-Length: 3") + "0\n\n",
             statuses: [400], closes: true),
-        Case(name: "two lengths", request: post("/v1/channels", create, "\nContent-Length: 3"), statuses: [400], closes: true),
-        Case(
+        Exchange(name: "two lengths", request: post("/v1/channels", create, "\nContent-Length: 3"), statuses: [400], closes: true),
+        Exchange(
             name: "the same length twice", request: post("/v1/channels", create, "\nContent-Length: 16"), statuses: [400],
             closes: true),
-        Case(
+        Exchange(
             name: "a length below zero", request: get("/v1/channels", "\nContent-Length: -1", method: "POST"), statuses: [400],
             closes: true),
-        Case(
+        Exchange(
             name: "a length with a sign", request: get("/v1/channels", "\nContent-Length: +1", method: "POST"), statuses: [400],
             closes: true),
-        Case(
+        Exchange(
             name: "a coding that isn't chunked",
             request: get("/v1/channels", "\nTransfer-Encoding: gzip, chunked", method: "POST") + "0\n\n",
             statuses: [501], field: "Transfer-Encoding", closes: true),
-        Case(
+        Exchange(
             name: "chunks",
             request: get("/v1/channels", token + "\nTransfer-Encoding: chunked", method: "POST") + "10\n\(create)\n0\n\n" + livez,
             statuses: [200, 200]),
-        Case(
+        Exchange(
             name: "a chunk whose length is none",
             request: get("/v1/channels", token + "\nTransfer-Encoding: chunked", method: "POST") + "zz\n",
             statuses: [400], closes: true),
-        Case(
+        Exchange(
             name: "leave to send a body", request: post("/v1/channels", create, "\nExpect: 100-continue"), statuses: [100, 200]),
-        Case(
+        Exchange(
             name: "leave to send a body that is too large",
             request: get("/v1/channels", token + "\nExpect: 100-continue\nContent-Length: 2000000", method: "POST"),
             statuses: [413],
             closes: true),
-        Case(
+        Exchange(
             name: "leave to send a body that comes at once, behind another request",
             request: livez + post("/v1/channels", create, "\nExpect: 100-continue"),
             statuses: [200, 200]),
-        Case(name: "leave to send nothing", request: get("/livez", "\nExpect: 100-continue"), statuses: [200]),
+        Exchange(name: "leave to send nothing", request: get("/livez", "\nExpect: 100-continue"), statuses: [200]),
     ]
 
     @Test(
         "R21 a request gets its exact answer, and the connection stays in step or ends", arguments: methods + paths + heads + bodies
     )
-    func answers(_ test: Case) async throws {
+    func answers(_ test: Exchange) async throws {
         let server = try await TestServer.shared()
         let token = try await server.token("ann")
         let connection = try await RawConnection.connect(port: server.port)

@@ -79,7 +79,7 @@ import Testing
         try await again.stop()
     }
 
-    struct Case: Sendable, CustomTestStringConvertible {
+    struct UnusableFile: Sendable, CustomTestStringConvertible {
         let text: String
         let parts: [String]
         var testDescription: String { text.count > 100 ? "\(text.prefix(100))…" : text }
@@ -89,32 +89,33 @@ import Testing
         }
     }
 
-    static let bad: [Case] = [
-        Case("{", "JSON"),
-        Case("[]", "must be a JSON object"),
-        Case(#"{"typs":[]}"#, "the key typs is unknown"),
-        Case(#"{"types":{}}"#, "types", "must be an array"),
-        Case(#"{"types":[],"types":[]}"#, "types is given more than once"),
-        Case(#"{"types":[7]}"#, "types[0]"),
-        Case(#"{"types":[{"basedOn":"group"}]}"#, "types[0]", "field type", "is missing"),
-        Case(#"{"types":[{"type":"own","polcy":{}}]}"#, "types[0] (own)", "field polcy", "is not a field"),
-        Case(#"{"types":[{"type":"own","policy":{"sned":"nobody"}}]}"#, "types[0] (own)", "field policy.sned"),
-        Case(
+    static let bad: [UnusableFile] = [
+        UnusableFile("{", "JSON"),
+        UnusableFile("[]", "must be a JSON object"),
+        UnusableFile(#"{"typs":[]}"#, "the key typs is unknown"),
+        UnusableFile(#"{"types":{}}"#, "types", "must be an array"),
+        UnusableFile(#"{"types":[],"types":[]}"#, "types is given more than once"),
+        UnusableFile(#"{"types":[7]}"#, "types[0]"),
+        UnusableFile(#"{"types":[{"basedOn":"group"}]}"#, "types[0]", "field type", "is missing"),
+        UnusableFile(#"{"types":[{"type":"own","polcy":{}}]}"#, "types[0] (own)", "field polcy", "is not a field"),
+        UnusableFile(#"{"types":[{"type":"own","policy":{"sned":"nobody"}}]}"#, "types[0] (own)", "field policy.sned"),
+        UnusableFile(
             #"{"types":[{"type":"own","policy":{"send":"sometimes"}}]}"#, "types[0] (own)", "field policy.send",
             "must be one of: everyone"),
-        Case(#"{"types":[{"type":"one"},{"type":"group"}]}"#, "types[1] (group)", "field type", "choose another name"),
-        Case(#"{"types":[{"type":"own"},{"type":"own"}]}"#, "types[1] (own)", "field type", "another entry has the same"),
-        Case(#"{"types":[{"type":"own","basedOn":"nothing"}]}"#, "types[0] (own)", "field basedOn", "no preset nothing"),
-        Case(#"{"roles":[{"role":"guide","rank":100,"permissions":[]}]}"#, "roles[0] (guide)", "field rank", "0 to 99"),
-        Case(#"{"roles":[{"role":"guide","rank":1,"permissions":["fly"]}]}"#, "roles[0] (guide)", "field permissions"),
-        Case(#"{"roles":[{"role":"owner","rank":1,"permissions":[]}]}"#, "roles[0] (owner)", "field role", "can't be changed"),
-        Case(
+        UnusableFile(#"{"types":[{"type":"one"},{"type":"group"}]}"#, "types[1] (group)", "field type", "choose another name"),
+        UnusableFile(#"{"types":[{"type":"own"},{"type":"own"}]}"#, "types[1] (own)", "field type", "another entry has the same"),
+        UnusableFile(#"{"types":[{"type":"own","basedOn":"nothing"}]}"#, "types[0] (own)", "field basedOn", "no preset nothing"),
+        UnusableFile(#"{"roles":[{"role":"guide","rank":100,"permissions":[]}]}"#, "roles[0] (guide)", "field rank", "0 to 99"),
+        UnusableFile(#"{"roles":[{"role":"guide","rank":1,"permissions":["fly"]}]}"#, "roles[0] (guide)", "field permissions"),
+        UnusableFile(
+            #"{"roles":[{"role":"owner","rank":1,"permissions":[]}]}"#, "roles[0] (owner)", "field role", "can't be changed"),
+        UnusableFile(
             "{\"types\":[" + (1...51).map { "{\"type\":\"own-\($0)\"}" }.joined(separator: ",") + "]}", "types[50] (own-51)",
             "limit of 50"),
     ]
 
     @Test("R03 R33 a file that can't be used stops the start, names the entry and the field, and changes nothing", arguments: bad)
-    func unusable(_ bad: Case) async throws {
+    func unusable(_ bad: UnusableFile) async throws {
         let file = try Self.file(bad.text)
         let directory = TemporaryDirectory.make()
         let error = await #expect(throws: Definitions.Unusable.self) {

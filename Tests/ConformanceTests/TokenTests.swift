@@ -13,7 +13,7 @@ import Testing
         return encode(header) + "." + encode(payload) + "." + signature
     }
 
-    struct Case: Sendable, CustomTestStringConvertible {
+    struct BadToken: Sendable, CustomTestStringConvertible {
         let name: String
         let code: String
         let closeCode: CloseCode
@@ -22,30 +22,30 @@ import Testing
     }
 
     static let cases = [
-        Case(name: "garbage", code: "unauthenticated", closeCode: .unauthenticated) { _ in "garbage" },
-        Case(name: "empty", code: "unauthenticated", closeCode: .unauthenticated) { _ in "" },
-        Case(name: "alg none", code: "unauthenticated", closeCode: .unauthenticated) { _ in
+        BadToken(name: "garbage", code: "unauthenticated", closeCode: .unauthenticated) { _ in "garbage" },
+        BadToken(name: "empty", code: "unauthenticated", closeCode: .unauthenticated) { _ in "" },
+        BadToken(name: "alg none", code: "unauthenticated", closeCode: .unauthenticated) { _ in
             unsigned(#"{"alg":"none","typ":"JWT"}"#, #"{"sub":"ann","exp":99999999999,"role":"admin"}"#)
         },
-        Case(name: "another algorithm", code: "unauthenticated", closeCode: .unauthenticated) { _ in
+        BadToken(name: "another algorithm", code: "unauthenticated", closeCode: .unauthenticated) { _ in
             unsigned(#"{"alg":"HS512","typ":"JWT"}"#, #"{"sub":"ann","exp":99999999999}"#, signature: "AAAA")
         },
-        Case(name: "a forged payload", code: "unauthenticated", closeCode: .unauthenticated) { server in
+        BadToken(name: "a forged payload", code: "unauthenticated", closeCode: .unauthenticated) { server in
             let parts = try await server.token("ann").split(separator: ".")
             let forged = unsigned("", #"{"sub":"ann","exp":99999999999,"role":"admin"}"#).split(
                 separator: ".", omittingEmptySubsequences: false)
             return [parts[0], forged[1], parts[2]].joined(separator: ".")
         },
-        Case(name: "another secret", code: "unauthenticated", closeCode: .unauthenticated) { _ in
+        BadToken(name: "another secret", code: "unauthenticated", closeCode: .unauthenticated) { _ in
             let keys = await TokenKeys(secret: Data(repeating: 7, count: 32))
             return try await keys.sign(.init(user: "ann", role: .admin, expiresAt: Date(timeIntervalSinceNow: 60)))
         },
-        Case(name: "expired", code: "token_expired", closeCode: .tokenExpired) { try await $0.token("ann", expiresIn: -1) },
-        Case(name: "an invalid user", code: "unauthenticated", closeCode: .unauthenticated) { try await $0.token("a/b") },
+        BadToken(name: "expired", code: "token_expired", closeCode: .tokenExpired) { try await $0.token("ann", expiresIn: -1) },
+        BadToken(name: "an invalid user", code: "unauthenticated", closeCode: .unauthenticated) { try await $0.token("a/b") },
     ]
 
     @Test("R21 a token that is no good is refused over HTTP and over a socket", arguments: cases)
-    func refused(_ bad: Case) async throws {
+    func refused(_ bad: BadToken) async throws {
         let server = try await TestServer.shared()
         let token = try await bad.make(server)
         let answer = try await server.request("GET", "/v1/me", token: token)

@@ -9,9 +9,9 @@ struct OperationConvergenceTests {
     @Test("I5 every operation stands in the tables of this test")
     func isComplete() {
         let names = Set(Operations.all.map { $0.name })
-        #expect(names.symmetricDifference((Case.writes + Case.reads).map(\.name)) == [])
-        #expect(Set(Case.writes.map(\.name)).intersection(Case.reads.map(\.name)) == [])
-        #expect(Operations.all.filter { $0.isReadOnly && Case.writes.map(\.name).contains($0.name) }.isEmpty)
+        #expect(names.symmetricDifference((RoomOperation.writes + RoomOperation.reads).map(\.name)) == [])
+        #expect(Set(RoomOperation.writes.map(\.name)).intersection(RoomOperation.reads.map(\.name)) == [])
+        #expect(Operations.all.filter { $0.isReadOnly && RoomOperation.writes.map(\.name).contains($0.name) }.isEmpty)
     }
 
     /// How a client that missed the operation catches up, and how one that has nothing begins.
@@ -19,8 +19,9 @@ struct OperationConvergenceTests {
     private static let beginnings: [Room.CatchUp] = [.resume, .pages(2)]
 
     @Test(
-        "I5 AM-12 SB-10 live events, and a stale state with the changes, both lead to what a fetch gives", arguments: Case.writes)
-    func converges(case tried: Case) throws {
+        "I5 AM-12 SB-10 live events, and a stale state with the changes, both lead to what a fetch gives",
+        arguments: RoomOperation.writes)
+    func converges(case tried: RoomOperation) throws {
         let prepared = try PreparedRoom()
         let room = prepared.room
         var names: [Int: String] = [:]
@@ -54,8 +55,8 @@ struct OperationConvergenceTests {
         #expect(wrong == [], "\(names)")
     }
 
-    @Test("I5 an operation that only reads changes nothing", arguments: Case.reads)
-    func onlyReads(case tried: Case) throws {
+    @Test("I5 an operation that only reads changes nothing", arguments: RoomOperation.reads)
+    func onlyReads(case tried: RoomOperation) throws {
         let prepared = try PreparedRoom()
         let room = prepared.room
         for user in PreparedRoom.users { try room.reconnect(room.seat(user), by: .resume) }

@@ -3,7 +3,7 @@ import RoostCore
 import Testing
 
 /// An operation in a ``PreparedRoom``.
-struct Case: CustomTestStringConvertible, Sendable {
+struct RoomOperation: CustomTestStringConvertible, Sendable {
     let name: String
     let what: String
     let user: UserID
@@ -45,65 +45,67 @@ struct Case: CustomTestStringConvertible, Sendable {
         self.init(what, as: user, role: role, operation)
     }
 
-    static var writes: [Case] { ofUsers + creations + channelChanges + ofMembers + ofInvitations + ofMessages + definitions }
+    static var writes: [RoomOperation] {
+        ofUsers + creations + channelChanges + ofMembers + ofInvitations + ofMessages + definitions
+    }
 }
 
-extension Case {
-    static let ofUsers: [Case] = [
-        Case("of a member", as: "root", role: .admin, UpsertUser(user: "bob", displayName: "Bob", metadata: ["k": 1])),
-        Case("of a new user", as: "root", role: .admin, UpsertUser(user: "fay")),
-        Case("of nobody's device", as: "root", role: .admin, RevokeToken(tokenId: "unused")),
-        Case("of a user without a device", as: "root", role: .admin, DeactivateUser(user: "gus")),
-        Case("of a member", as: "root", role: .admin, RevokeUserTokens(user: "bob")),
-        Case("of an active user", as: "root", role: .admin, ReactivateUser(user: "bob")),
-        Case("by a member", as: "ann", UpdateMe(displayName: "Ann", avatarFileId: "f")),
-        Case("to be asked", as: "ann", UpdatePreferences(autoAcceptInvitations: false)),
-        Case("not to be asked", as: "dan", UpdatePreferences(autoAcceptInvitations: true)),
-        Case("as they are", as: "dan", UpdatePreferences(autoAcceptInvitations: false)),
+extension RoomOperation {
+    static let ofUsers: [RoomOperation] = [
+        RoomOperation("of a member", as: "root", role: .admin, UpsertUser(user: "bob", displayName: "Bob", metadata: ["k": 1])),
+        RoomOperation("of a new user", as: "root", role: .admin, UpsertUser(user: "fay")),
+        RoomOperation("of nobody's device", as: "root", role: .admin, RevokeToken(tokenId: "unused")),
+        RoomOperation("of a user without a device", as: "root", role: .admin, DeactivateUser(user: "gus")),
+        RoomOperation("of a member", as: "root", role: .admin, RevokeUserTokens(user: "bob")),
+        RoomOperation("of an active user", as: "root", role: .admin, ReactivateUser(user: "bob")),
+        RoomOperation("by a member", as: "ann", UpdateMe(displayName: "Ann", avatarFileId: "f")),
+        RoomOperation("to be asked", as: "ann", UpdatePreferences(autoAcceptInvitations: false)),
+        RoomOperation("not to be asked", as: "dan", UpdatePreferences(autoAcceptInvitations: true)),
+        RoomOperation("as they are", as: "dan", UpdatePreferences(autoAcceptInvitations: false)),
     ]
 
-    static let ofMessages: [Case] = [
-        Case(
+    static let ofMessages: [RoomOperation] = [
+        RoomOperation(
             "by a member", as: "bob",
             SendMessage(
                 channel: "general", clientId: "new", text: "x", customType: "t", data: "d", metadata: ["k": 1], tags: ["t"])),
-        Case("message.send", "a second time", as: "ann") {
+        RoomOperation("message.send", "a second time", as: "ann") {
             SendMessage(channel: "general", clientId: $0[0].clientId, text: "x")
         },
-        Case(
+        RoomOperation(
             "by an admin who isn't a member", as: "root", role: .admin, SendMessage(channel: "general", clientId: "new", text: "x")),
-        Case("to a channel that some have hidden", as: "ann", SendMessage(channel: "other", clientId: "new", text: "x")),
-        Case("by one who has hidden the channel", as: "bob", SendMessage(channel: "other", clientId: "new", text: "x")),
-        Case("to an ephemeral channel", as: "ann", SendMessage(channel: "echo", clientId: "new", text: "x")),
-        Case("in a conversation", as: "bob", SendMessage(channel: "talk", clientId: "new", text: "x")),
-        Case("while frozen, by its owner", as: "ann", SendMessage(channel: "cold", clientId: "new", text: "x")),
-        Case("message.edit", "of one's own", as: "ann") {
+        RoomOperation("to a channel that some have hidden", as: "ann", SendMessage(channel: "other", clientId: "new", text: "x")),
+        RoomOperation("by one who has hidden the channel", as: "bob", SendMessage(channel: "other", clientId: "new", text: "x")),
+        RoomOperation("to an ephemeral channel", as: "ann", SendMessage(channel: "echo", clientId: "new", text: "x")),
+        RoomOperation("in a conversation", as: "bob", SendMessage(channel: "talk", clientId: "new", text: "x")),
+        RoomOperation("while frozen, by its owner", as: "ann", SendMessage(channel: "cold", clientId: "new", text: "x")),
+        RoomOperation("message.edit", "of one's own", as: "ann") {
             EditMessage(channel: "general", message: $0[0].messageId, text: "edited")
         },
-        Case("message.edit", "of another's", as: "ann") {
+        RoomOperation("message.edit", "of another's", as: "ann") {
             EditMessage(channel: "general", message: $0[2].messageId, text: "edited")
         },
-        Case("message.edit", "of nothing", as: "ann") { EditMessage(channel: "general", message: $0[0].messageId) },
-        Case("message.delete", "of one's own", as: "bob") { DeleteMessage(channel: "general", message: $0[2].messageId) },
-        Case("message.delete", "of another's", as: "ann") { DeleteMessage(channel: "general", message: $0[2].messageId) },
-        Case("of everything", as: "bob", MarkRead(channel: "general")),
-        Case("reading.mark", "before an own message", as: "bob") { MarkRead(channel: "general", seq: $0[0].seq) },
-        Case("of the beginning", as: "bob", MarkRead(channel: "general", seq: 0)),
-        Case("of an ephemeral channel", as: "ann", MarkRead(channel: "echo")),
+        RoomOperation("message.edit", "of nothing", as: "ann") { EditMessage(channel: "general", message: $0[0].messageId) },
+        RoomOperation("message.delete", "of one's own", as: "bob") { DeleteMessage(channel: "general", message: $0[2].messageId) },
+        RoomOperation("message.delete", "of another's", as: "ann") { DeleteMessage(channel: "general", message: $0[2].messageId) },
+        RoomOperation("of everything", as: "bob", MarkRead(channel: "general")),
+        RoomOperation("reading.mark", "before an own message", as: "bob") { MarkRead(channel: "general", seq: $0[0].seq) },
+        RoomOperation("of the beginning", as: "bob", MarkRead(channel: "general", seq: 0)),
+        RoomOperation("of an ephemeral channel", as: "ann", MarkRead(channel: "echo")),
     ]
 
-    static let definitions: [Case] = [
-        Case("that is dead", as: "root", role: .admin, RetryEffect(kind: "test.dead", key: "1")),
-        Case("of a new type", as: "root", role: .admin, PutChannelType(type: "bar", basedOn: .livestream)),
-        Case(
+    static let definitions: [RoomOperation] = [
+        RoomOperation("that is dead", as: "root", role: .admin, RetryEffect(kind: "test.dead", key: "1")),
+        RoomOperation("of a new type", as: "root", role: .admin, PutChannelType(type: "bar", basedOn: .livestream)),
+        RoomOperation(
             "of one that channels have", as: "root", role: .admin, changesRulesSilently: true,
             PutChannelType(type: "salon", basedOn: .group, policy: PolicyChanges(invite: .owners, send: .operators))),
-        Case("of an unused one", as: "root", role: .admin, DeleteChannelType(type: "unused")),
-        Case("of a new role", as: "root", role: .admin, PutRole(role: "clerk", rank: 3, permissions: [.memberAdd])),
-        Case(
+        RoomOperation("of an unused one", as: "root", role: .admin, DeleteChannelType(type: "unused")),
+        RoomOperation("of a new role", as: "root", role: .admin, PutRole(role: "clerk", rank: 3, permissions: [.memberAdd])),
+        RoomOperation(
             "of one that a member has", as: "root", role: .admin, changesRulesSilently: true,
             PutRole(role: "scribe", rank: 30, permissions: [.memberAdd, .channelFreeze])),
-        Case("of an unused one", as: "root", role: .admin, DeleteRole(role: "unused")),
-        Case("of one that a member has", as: "root", role: .admin, changesRulesSilently: true, DeleteRole(role: "scribe")),
+        RoomOperation("of an unused one", as: "root", role: .admin, DeleteRole(role: "unused")),
+        RoomOperation("of one that a member has", as: "root", role: .admin, changesRulesSilently: true, DeleteRole(role: "scribe")),
     ]
 }

@@ -5,7 +5,7 @@ import Testing
 
 /// The limits of a socket before authentication.
 @Suite struct UnauthenticatedTests {
-    struct Case: Sendable, CustomTestStringConvertible {
+    struct OversizedInput: Sendable, CustomTestStringConvertible {
         let name: String
         let frames: [[UInt8]]
         var testDescription: String { name }
@@ -13,21 +13,21 @@ import Testing
 
     private static func spaces(_ count: Int) -> [UInt8] { [UInt8](repeating: 32, count: count) }
 
-    static let cases: [Case] = [
-        Case(name: "a frame of 16 KiB and one byte", frames: [RawSocket.frame(opcode: 1, spaces(16_385))]),
-        Case(name: "the head of one, and nothing after it", frames: [[0x81, 0xFE, 0x40, 0x01]]),
-        Case(
+    static let cases: [OversizedInput] = [
+        OversizedInput(name: "a frame of 16 KiB and one byte", frames: [RawSocket.frame(opcode: 1, spaces(16_385))]),
+        OversizedInput(name: "the head of one, and nothing after it", frames: [[0x81, 0xFE, 0x40, 0x01]]),
+        OversizedInput(
             name: "fragments of 16 KiB and one byte together",
             frames: [
                 RawSocket.frame(opcode: 1, spaces(16_000), isFinal: false), RawSocket.frame(opcode: 0, spaces(385), isFinal: false),
             ]),
-        Case(
+        OversizedInput(
             name: "more than 16 KiB of pings",
             frames: Array(repeating: RawSocket.frame(opcode: 9, spaces(125)), count: 140)),
     ]
 
     @Test("R21 a socket on which nobody has authenticated has 16 KiB, and is closed with 1009 past that", arguments: cases)
-    func closes(_ bad: Case) async throws {
+    func closes(_ bad: OversizedInput) async throws {
         let server = try await TestServer.shared()
         let socket = try await RawSocket.open(port: server.port)
         for frame in bad.frames { socket.connection.post(frame) }

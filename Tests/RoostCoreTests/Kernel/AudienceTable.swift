@@ -7,40 +7,40 @@ extension AudienceTests {
         .by(device, SendMessage(channel: channel, clientId: "2", text: "x"))
     }
 
-    static let cases: [Case] =
+    static let cases: [HeardOperation] =
         messages + channels + states + ends + own + joinings + leavings + roles + invitations + invitationsOfGroups + watching
         + reading
 
-    private static let messages: [Case] = [
-        Case(
+    private static let messages: [HeardOperation] = [
+        HeardOperation(
             "AM-02 SB-17 a message goes to all members and watchers", send("bob/1"), [("members wes", "message.new channel:room")]),
-        Case(
+        HeardOperation(
             "AM-02 AM-22 an admin's message from outside goes to all members and watchers",
             .byAdmin("root", SendMessage(channel: "room", clientId: "2", text: "x")),
             [("members wes", "message.new channel:room")]),
-        Case(
+        HeardOperation(
             "SB-58 R38 an edit goes to all members, the editor's devices included",
             .by("bob/1") { EditMessage(channel: "room", message: $0, text: "y") }, [("members wes", "message.updated channel:room")]
         ),
-        Case(
+        HeardOperation(
             "SB-59 R38 a deletion goes to all members, the deleter's devices included",
             .by("oda/1") { DeleteMessage(channel: "room", message: $0) }, [("members wes", "message.deleted channel:room")]),
-        Case("SB-13 a refused message goes to nobody", send("sam/1"), [], isRefused: true),
-        Case(
+        HeardOperation("SB-13 a refused message goes to nobody", send("sam/1"), [], isRefused: true),
+        HeardOperation(
             "SB-13 a refused invitation goes to nobody", .by("sam/1", InviteMembers(channel: "room", users: ["fay"])), [],
             isRefused: true),
     ]
 
-    private static let channels: [Case] = [
-        Case(
+    private static let channels: [HeardOperation] = [
+        HeardOperation(
             "EM-07 EM-35 a new channel goes to its initial members, on all devices of the creator",
             .by("ann/1", CreateChannel(channel: "new", users: ["bob"])),
             [("ann", "channel.created user:ann"), ("bob", "channel.created user:bob")]),
-        Case(
+        HeardOperation(
             "AM-25 a conversation that is there already is answered, and nobody hears of it",
             after: [.by("ann/1", CreateChannel(type: .conversation, users: ["bob"]))],
             .by("bob/1", CreateChannel(type: .conversation, users: ["ann"])), []),
-        Case(
+        HeardOperation(
             "EM-07 EM-24 EM-25 a new group goes to those who accept at once; who is asked gets the invitation, of which the members hear",
             .by("ann/1", CreateChannel(channel: "new", type: .group, users: ["bob", "sam"])),
             [
@@ -48,116 +48,119 @@ extension AudienceTests {
                 ("ann", "invitation.accepted user:ann"), ("ann bob", "invitation.received channel:new"),
                 ("ann", "invitation.sent user:ann"), ("sam", "invitation.received user:sam"),
             ]),
-        Case(
+        HeardOperation(
             "EM-07 AM-02 whoever is in a new channel hears of it from then on",
             after: [.by("ann/1", CreateChannel(channel: "new", users: ["bob"]))],
             send("bob/2", to: "new"), [("ann bob", "message.new channel:new")]),
-        Case(
+        HeardOperation(
             "AM-37 EM-11 R11 a channel's change goes to all members and watchers",
             .by("ann/1", UpdateChannel(channel: "room", displayName: "x")), [("members wes", "channel.updated channel:room")]),
-        Case(
+        HeardOperation(
             "EM-11 a change to what is there already goes to nobody",
             after: [.by("ann/1", UpdateChannel(channel: "room", displayName: "x"))],
             .by("ann/1", UpdateChannel(channel: "room", displayName: "x")), []),
-        Case(
+        HeardOperation(
             "AM-35 R10 metadata go to all members and watchers",
             .by("ann/1", UpdateChannel(channel: "room", metadata: ["a": 1])),
             [("members wes", "channel.metadataUpdated channel:room")]),
     ]
 
-    private static let states: [Case] = [
-        Case("SB-21 a freeze", .by("oda/1", FreezeChannel(channel: "room")), [("members wes", "channel.frozen channel:room")]),
-        Case(
+    private static let states: [HeardOperation] = [
+        HeardOperation(
+            "SB-21 a freeze", .by("oda/1", FreezeChannel(channel: "room")), [("members wes", "channel.frozen channel:room")]),
+        HeardOperation(
             "SB-21 a freeze of what is frozen goes to nobody", after: [.by("oda/1", FreezeChannel(channel: "room"))],
             .by("ann/1", FreezeChannel(channel: "room")), []),
-        Case(
+        HeardOperation(
             "SB-21 the end of a freeze", after: [.by("oda/1", FreezeChannel(channel: "room"))],
             .by("oda/1", UnfreezeChannel(channel: "room")), [("members wes", "channel.unfrozen channel:room")]),
-        Case(
+        HeardOperation(
             "AM-07 a silence", .by("oda/1", SilenceChannel(channel: "room", seconds: 60)),
             [("members wes", "channel.silenced channel:room")]),
-        Case(
+        HeardOperation(
             "AM-07 the end of a silence", after: [.by("oda/1", SilenceChannel(channel: "room", seconds: 60))],
             .by("oda/1", UnsilenceChannel(channel: "room")), [("members wes", "channel.unsilenced channel:room")]),
-        Case(
+        HeardOperation(
             "AM-08 a rate limit", .by("oda/1", SetRateLimit(channel: "room", messages: 1, windowSeconds: 1)),
             [("members wes", "channel.rateLimitChanged channel:room")]),
-        Case(
+        HeardOperation(
             "AM-08 the end of a rate limit",
             after: [.by("oda/1", SetRateLimit(channel: "room", messages: 1, windowSeconds: 1))],
             .by("oda/1", RemoveRateLimit(channel: "room")), [("members wes", "channel.rateLimitChanged channel:room")]),
     ]
 
-    private static let ends: [Case] = [
-        Case(
+    private static let ends: [HeardOperation] = [
+        HeardOperation(
             "EM-13 R12 a channel's end goes to members and watchers; whoever is invited, and who invited, learns that it is withdrawn",
             .by("ann/1", DeleteChannel(channel: "room")),
             [
                 ("ida", "invitation.withdrawn user:ida"), ("ann", "invitation.withdrawn user:ann"),
                 ("members wes", "channel.deleted channel:room"),
             ]),
-        Case(
+        HeardOperation(
             "EM-13 R12 a group's end tells its members of the invitations that it withdraws", in: .group,
             .by("oda/1", DeleteChannel(channel: "room")),
             [
                 ("members wes", "invitation.withdrawn channel:room"), ("ida", "invitation.withdrawn user:ida"),
                 ("ann", "invitation.withdrawn user:ann"), ("members wes", "channel.deleted channel:room"),
             ]),
-        Case(
+        HeardOperation(
             "EM-13 R12 the end is the last that anybody hears", after: [.by("ann/1", DeleteChannel(channel: "room"))],
             .by("ann/1", DeleteChannel(channel: "room")), []),
     ]
 
-    private static let own: [Case] = [
-        Case(
+    private static let own: [HeardOperation] = [
+        HeardOperation(
             "SB-26 EM-35 hiding goes to one's own devices", .by("bob/1", HideChannel(channel: "room")),
             [("bob", "channel.hidden user:bob")]),
-        Case(
+        HeardOperation(
             "SB-28 EM-35 showing again goes to one's own devices", after: [.by("bob/1", HideChannel(channel: "room"))],
             .by("bob/2", UnhideChannel(channel: "room")), [("bob", "channel.unhidden user:bob")]),
-        Case("SB-28 showing what is shown goes to nobody", .by("bob/2", UnhideChannel(channel: "room")), []),
-        Case(
+        HeardOperation("SB-28 showing what is shown goes to nobody", .by("bob/2", UnhideChannel(channel: "room")), []),
+        HeardOperation(
             "SB-26 who hid a channel hears of its messages all the same", after: [.by("bob/1", HideChannel(channel: "room"))],
             send(), [("members wes", "message.new channel:room")]),
-        Case(
+        HeardOperation(
             "X-31 EM-35 reading goes to one's own devices", .by("ann/2", MarkRead(channel: "room")),
             [("ann", "reading.marked user:ann")]
         ),
-        Case(
+        HeardOperation(
             "SB-18 preferences go to one's own devices", .by("bob/1", UpdatePreferences(autoAcceptInvitations: false)),
             [("bob", "preferences.updated user:bob")]),
-        Case(
+        HeardOperation(
             "X-01 a profile goes to one's own devices", .by("bob/1", UpdateMe(displayName: "x")), [("bob", "user.updated user:bob")]
         ),
-        Case(
+        HeardOperation(
             "X-01 a profile that an admin writes goes to the user's devices",
             .byAdmin("root", UpsertUser(user: "bob", displayName: "x")),
             [("bob", "user.updated user:bob")]),
-        Case("R21 a user's deactivation is told to nobody", .byAdmin("root", DeactivateUser(user: "bob")), []),
-        Case(
+        HeardOperation("R21 a user's deactivation is told to nobody", .byAdmin("root", DeactivateUser(user: "bob")), []),
+        HeardOperation(
             "R21 a user's reactivation is told to nobody", after: [.byAdmin("root", DeactivateUser(user: "bob"))],
             .byAdmin("root", ReactivateUser(user: "bob")), []),
-        Case("R21 that a user's tokens are revoked is told to nobody", .byAdmin("root", RevokeUserTokens(user: "bob")), []),
-        Case("that an effect is tried again is told to nobody", .byAdmin("root", RetryEffect(kind: "test.dead", key: "1")), []),
-        Case("R21 that a token is revoked is told to nobody", .byAdmin("root", RevokeToken(tokenId: "stolen")), []),
+        HeardOperation(
+            "R21 that a user's tokens are revoked is told to nobody", .byAdmin("root", RevokeUserTokens(user: "bob")), []),
+        HeardOperation(
+            "that an effect is tried again is told to nobody", .byAdmin("root", RetryEffect(kind: "test.dead", key: "1")), []),
+        HeardOperation("R21 that a token is revoked is told to nobody", .byAdmin("root", RevokeToken(tokenId: "stolen")), []),
     ]
 
-    private static let joinings: [Case] = [
-        Case(
+    private static let joinings: [HeardOperation] = [
+        HeardOperation(
             "EM-23 R38 a joining goes to the members but the new one, who learns it on all devices by the own stream",
             .by("sam/1", JoinChannel(channel: "room")),
             [("members wes", "member.joined channel:room"), ("sam", "member.joined user:sam")]),
-        Case("AM-26 a member's joining goes to nobody", .by("bob/1", JoinChannel(channel: "room")), []),
-        Case(
+        HeardOperation("AM-26 a member's joining goes to nobody", .by("bob/1", JoinChannel(channel: "room")), []),
+        HeardOperation(
             "EM-27 who joined hears of messages", after: [.by("sam/1", JoinChannel(channel: "room"))], send(),
             [("members sam wes", "message.new channel:room")]),
-        Case(
+        HeardOperation(
             "AM-40 whoever is added learns it, and the members do",
             .by("oda/1", AddMembers(channel: "room", users: ["sam", "fay"])),
             [
                 ("members wes", "member.joined channel:room"), ("sam", "member.joined user:sam"), ("fay", "member.joined user:fay"),
             ]),
-        Case(
+        HeardOperation(
             "AM-40 EM-25 adding the invited accepts their invitation: who invited learns it",
             .by("oda/1", AddMembers(channel: "room", users: ["ida"])),
             [
@@ -166,127 +169,128 @@ extension AudienceTests {
             ]),
     ]
 
-    private static let leavings: [Case] = [
-        Case(
+    private static let leavings: [HeardOperation] = [
+        HeardOperation(
             "EM-28 SB-20 a leaving goes to those who stay, and to all devices of who left by the own stream",
             .by("bob/1", LeaveChannel(channel: "room")),
             [("ann oda cid wes", "member.left channel:room"), ("bob", "member.left user:bob")]),
-        Case(
+        HeardOperation(
             "SB-20 EM-28 who left hears nothing more", after: [.by("bob/1", LeaveChannel(channel: "room"))], send(),
             [("ann oda cid wes", "message.new channel:room")]),
-        Case("EM-28 leaving again goes to nobody", .by("fay/1", LeaveChannel(channel: "room")), []),
-        Case(
+        HeardOperation("EM-28 leaving again goes to nobody", .by("fay/1", LeaveChannel(channel: "room")), []),
+        HeardOperation(
             "SB-20 AM-26 who left and joined again hears of it all again",
             after: [.by("bob/1", LeaveChannel(channel: "room")), .by("bob/2", JoinChannel(channel: "room"))], send(),
             [("members wes", "message.new channel:room")]),
-        Case(
+        HeardOperation(
             "EM-29 AM-31 who is removed learns that they were removed, the others that they left",
             .by("oda/1", RemoveMembers(channel: "room", users: ["bob", "cid"])),
             [
                 ("ann oda wes", "member.left channel:room"), ("bob", "member.removed user:bob"), ("cid", "member.removed user:cid"),
             ]),
-        Case(
+        HeardOperation(
             "EM-29 who was removed hears nothing more", after: [.by("oda/1", RemoveMembers(channel: "room", users: ["bob"]))],
             send(),
             [("ann oda cid wes", "message.new channel:room")]),
-        Case(
+        HeardOperation(
             "EM-29 ST-10 who watched and was removed hears nothing more",
             after: [
                 .by("bob/2", WatchChannel(channel: "room")), .by("oda/1", RemoveMembers(channel: "room", users: ["bob"])),
             ], send(), [("ann oda cid wes", "message.new channel:room")]),
     ]
 
-    private static let roles: [Case] = [
-        Case(
+    private static let roles: [HeardOperation] = [
+        HeardOperation(
             "X-22 EM-34 a role goes to all members, and to the one who has it by the own stream",
             .by("ann/1", SetMemberRole(channel: "room", users: ["cid"], role: .operator)),
             [("members wes", "member.roleChanged channel:room"), ("cid", "member.roleChanged user:cid")]),
-        Case(
+        HeardOperation(
             "X-22 EM-34 a new owner and the one before both learn what they are",
             .by("ann/1", SetMemberRole(channel: "room", users: ["bob"], role: .owner)),
             [
                 ("members wes", "member.roleChanged channel:room"), ("bob", "member.roleChanged user:bob"),
                 ("ann", "member.roleChanged user:ann"),
             ]),
-        Case(
+        HeardOperation(
             "X-22 a role that one has already goes to nobody",
             .by("ann/1", SetMemberRole(channel: "room", users: ["cid"], role: .member)), []),
     ]
 
     /// In a channel whose type only sends invitations to the users concerned.
-    private static let invitations: [Case] = [ChannelType.community, .messaging].flatMap { type in
+    private static let invitations: [HeardOperation] = [ChannelType.community, .messaging].flatMap { type in
         [
-            Case(
+            HeardOperation(
                 "EM-24 EM-35 an invitation goes to the invited, and to all devices of who invited", in: type,
                 .by("bob/1", InviteMembers(channel: "room", users: ["sam"])),
                 [("bob", "invitation.sent user:bob"), ("sam", "invitation.received user:sam")]),
-            Case(
+            HeardOperation(
                 "SB-18 EM-25 who accepts at once is a member: the members learn it, and who invited", in: type,
                 .by("bob/1", InviteMembers(channel: "room", users: ["fay"])),
                 [
                     ("members wes", "member.joined channel:room"), ("fay", "member.joined user:fay"),
                     ("bob", "invitation.accepted user:bob"),
                 ]),
-            Case(
+            HeardOperation(
                 "EM-24 inviting the invited goes to nobody", in: type, .by("bob/1", InviteMembers(channel: "room", users: ["ida"])),
                 []),
-            Case(
+            HeardOperation(
                 "EM-25 SB-15 SB-17 an acceptance goes to who invited, and the joining to the members", in: type,
                 .by("ida/1", AcceptInvitation(channel: "room")),
                 [
                     ("members wes", "member.joined channel:room"), ("ida", "member.joined user:ida"),
                     ("ann", "invitation.accepted user:ann"),
                 ]),
-            Case(
+            HeardOperation(
                 "EM-26 SB-16 a refusal goes to who invited, and to all devices of who refused", in: type,
                 .by("ida/1", DeclineInvitation(channel: "room")),
                 [("ida", "invitation.declined user:ida"), ("ann", "invitation.declined user:ann")]),
-            Case(
+            HeardOperation(
                 "SB-16 an invitation that is taken back goes to the invited and to who invited", in: type,
                 .by("oda/1", WithdrawInvitations(channel: "room", users: ["ida"])),
                 [("ida", "invitation.withdrawn user:ida"), ("ann", "invitation.withdrawn user:ann")]),
-            Case(
+            HeardOperation(
                 "SB-16 who refused hears nothing of the channel", in: type,
                 after: [.by("ida/1", DeclineInvitation(channel: "room"))],
                 send(), [("members wes", "message.new channel:room")]),
-            Case(
+            HeardOperation(
                 "EM-27 SB-15 who accepted hears of messages", in: type, after: [.by("ida/1", AcceptInvitation(channel: "room"))],
                 send(), [("members ida wes", "message.new channel:room")]),
-            Case("EM-24 the invited hear nothing of messages", in: type, send(), [("members wes", "message.new channel:room")]),
+            HeardOperation(
+                "EM-24 the invited hear nothing of messages", in: type, send(), [("members wes", "message.new channel:room")]),
         ]
     }
 
     /// In a channel whose type tells of invitations all members.
-    private static let invitationsOfGroups: [Case] = [
-        Case(
+    private static let invitationsOfGroups: [HeardOperation] = [
+        HeardOperation(
             "SB-17 EM-24 an invitation into a group goes to its members too", in: .group,
             .by("bob/1", InviteMembers(channel: "room", users: ["sam"])),
             [
                 ("members wes", "invitation.received channel:room"), ("bob", "invitation.sent user:bob"),
                 ("sam", "invitation.received user:sam"),
             ]),
-        Case(
+        HeardOperation(
             "SB-17 SB-18 who accepts at once joins the group", in: .group,
             .by("bob/1", InviteMembers(channel: "room", users: ["fay"])),
             [
                 ("members wes", "member.joined channel:room"), ("fay", "member.joined user:fay"),
                 ("bob", "invitation.accepted user:bob"),
             ]),
-        Case(
+        HeardOperation(
             "SB-17 EM-25 an acceptance is told to a group's members with the joining", in: .group,
             .by("ida/1", AcceptInvitation(channel: "room")),
             [
                 ("members wes", "member.joined channel:room"), ("ida", "member.joined user:ida"),
                 ("ann", "invitation.accepted user:ann"),
             ]),
-        Case(
+        HeardOperation(
             "SB-16 SB-17 EM-26 a refusal goes to a group's members too", in: .group,
             .by("ida/1", DeclineInvitation(channel: "room")),
             [
                 ("members wes", "invitation.declined channel:room"), ("ida", "invitation.declined user:ida"),
                 ("ann", "invitation.declined user:ann"),
             ]),
-        Case(
+        HeardOperation(
             "SB-17 an invitation that is taken back is told to a group's members too", in: .group,
             .by("ann/2", WithdrawInvitations(channel: "room", users: ["ida"])),
             [
@@ -295,19 +299,19 @@ extension AudienceTests {
             ]),
     ]
 
-    private static let watching: [Case] = [
-        Case("ST-01 watching goes to nobody", .by("bob/1", WatchChannel(channel: "room")), []),
-        Case(
+    private static let watching: [HeardOperation] = [
+        HeardOperation("ST-01 watching goes to nobody", .by("bob/1", WatchChannel(channel: "room")), []),
+        HeardOperation(
             "ST-10 who stops watching from outside hears nothing more", after: [.byAdmin("wes/1", UnwatchChannel(channel: "room"))],
             send(), [("members", "message.new channel:room")]),
-        Case(
+        HeardOperation(
             "ST-10 a member who stops watching hears of messages all the same",
             after: [.by("bob/1", WatchChannel(channel: "room")), .by("bob/1", UnwatchChannel(channel: "room"))],
             send(), [("members wes", "message.new channel:room")]),
-        Case(
+        HeardOperation(
             "ST-01 a message goes once to a device that watches as a member", after: [.by("bob/1", WatchChannel(channel: "room"))],
             send(), [("members wes", "message.new channel:room")]),
-        Case(
+        HeardOperation(
             "ST-08 a livestream's messages go to a stranger who watches", in: .livestream,
             after: [.by("sam/1", WatchChannel(channel: "room"))], send(), [("members sam wes", "message.new channel:room")]),
     ]
@@ -319,20 +323,20 @@ extension AudienceTests {
         return .byAdmin("root", update)
     }
 
-    private static let reading: [Case] = [
-        Case(
+    private static let reading: [HeardOperation] = [
+        HeardOperation(
             "R23 where operators read, members get a message's position", after: [reads(.operators)], send(),
             [("ann oda wes", "message.new channel:room"), ("bob cid", "message.new channel:room without its message")]),
-        Case(
+        HeardOperation(
             "R23 where members alone read, no admin who watched hears of it", after: [reads(.membersOnly)], send(),
             [("members", "message.new channel:room")]),
-        Case(
+        HeardOperation(
             "R23 where nobody reads, all members get positions", after: [reads(.nobody)], send(),
             [("members", "message.new channel:room without its message"), ("ann", "reading.marked user:ann")]),
-        Case(
+        HeardOperation(
             "R23 a change of the policy itself goes to all members, whoever reads from then on", reads(.nobody),
             [("members", "channel.updated channel:room")]),
-        Case(
+        HeardOperation(
             "R23 an operator made a member gets positions",
             after: [
                 reads(.operators), .by("ann/1", SetMemberRole(channel: "room", users: ["oda"], role: .member)),

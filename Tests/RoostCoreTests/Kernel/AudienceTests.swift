@@ -7,7 +7,7 @@ import Testing
 @Suite("Audiences")
 struct AudienceTests {
     /// An operation, and what each device gets from it.
-    struct Case: CustomTestStringConvertible, Sendable {
+    struct HeardOperation: CustomTestStringConvertible, Sendable {
         let what: String
         var type: ChannelType
         var before: [Step]
@@ -60,7 +60,7 @@ struct AudienceTests {
     }
 
     @Test("§4 R38 EM-34 an operation reaches its audience and nobody else", arguments: cases)
-    func reaches(case told: Case) throws {
+    func reaches(case told: HeardOperation) throws {
         let world = try AudienceWorld(type: told.type)
         for step in told.before { #expect(try world.perform(step.make(world), on: step.device, role: step.role) == nil) }
         world.forget()

@@ -6,7 +6,7 @@ import Testing
 @Suite("Limits of the operations")
 struct LimitTests {
     /// One field of one operation, and the largest size that it may have.
-    struct Case: CustomTestStringConvertible, Sendable {
+    struct LimitedField: CustomTestStringConvertible, Sendable {
         let field: String
         let limit: Int
         let make: @Sendable (Int, MessageID) -> any Handled
@@ -30,104 +30,114 @@ struct LimitTests {
     }
     static func users(_ count: Int) -> [UserID] { (0..<count).map { UserID("u\($0)") } }
 
-    static let cases: [Case] = channelCases + memberCases + queryCases + userCases + messageCases + readCases
+    static let cases: [LimitedField] = channelCases + memberCases + queryCases + userCases + messageCases + readCases
 
-    private static let channelCases: [Case] = [
-        Case("channel.create channel", Limits.identifierLength) { n, _ in CreateChannel(channel: ChannelID(text(n))) },
-        Case("channel.create displayName", Limits.displayNameLength) { n, _ in CreateChannel(displayName: text(n)) },
-        Case("channel.create avatarFileId", Limits.fileIDLength) { n, _ in CreateChannel(avatarFileId: text(n)) },
-        Case("channel.create tags", Limits.channelTags) { n, _ in CreateChannel(tags: tags(n)) },
-        Case("channel.create tag", Limits.tagLength) { n, _ in CreateChannel(tags: [text(n)]) },
-        Case("channel.create metadata bytes", Limits.metadataSizeBytes) { n, _ in CreateChannel(metadata: object(bytes: n)) },
-        Case("channel.create metadata levels", Limits.metadataDepth) { n, _ in CreateChannel(metadata: object(levels: n)) },
-        Case("channel.create users", Limits.membersPerCall) { n, _ in CreateChannel(users: users(n)) },
-        Case("channel.update displayName", Limits.displayNameLength) { n, _ in
+    private static let channelCases: [LimitedField] = [
+        LimitedField("channel.create channel", Limits.identifierLength) { n, _ in CreateChannel(channel: ChannelID(text(n))) },
+        LimitedField("channel.create displayName", Limits.displayNameLength) { n, _ in CreateChannel(displayName: text(n)) },
+        LimitedField("channel.create avatarFileId", Limits.fileIDLength) { n, _ in CreateChannel(avatarFileId: text(n)) },
+        LimitedField("channel.create tags", Limits.channelTags) { n, _ in CreateChannel(tags: tags(n)) },
+        LimitedField("channel.create tag", Limits.tagLength) { n, _ in CreateChannel(tags: [text(n)]) },
+        LimitedField("channel.create metadata bytes", Limits.metadataSizeBytes) { n, _ in CreateChannel(metadata: object(bytes: n))
+        },
+        LimitedField("channel.create metadata levels", Limits.metadataDepth) { n, _ in CreateChannel(metadata: object(levels: n)) },
+        LimitedField("channel.create users", Limits.membersPerCall) { n, _ in CreateChannel(users: users(n)) },
+        LimitedField("channel.update displayName", Limits.displayNameLength) { n, _ in
             UpdateChannel(channel: "general", displayName: text(n))
         },
-        Case("channel.update avatarFileId", Limits.fileIDLength) { n, _ in UpdateChannel(channel: "general", avatarFileId: text(n))
+        LimitedField("channel.update avatarFileId", Limits.fileIDLength) { n, _ in
+            UpdateChannel(channel: "general", avatarFileId: text(n))
         },
-        Case("channel.update tags", Limits.channelTags) { n, _ in UpdateChannel(channel: "general", tags: tags(n)) },
-        Case("channel.update tag", Limits.tagLength) { n, _ in UpdateChannel(channel: "general", tags: [text(n)]) },
-        Case("channel.update metadata bytes", Limits.metadataSizeBytes) { n, _ in
+        LimitedField("channel.update tags", Limits.channelTags) { n, _ in UpdateChannel(channel: "general", tags: tags(n)) },
+        LimitedField("channel.update tag", Limits.tagLength) { n, _ in UpdateChannel(channel: "general", tags: [text(n)]) },
+        LimitedField("channel.update metadata bytes", Limits.metadataSizeBytes) { n, _ in
             UpdateChannel(channel: "general", metadata: object(bytes: n))
         },
-        Case("channel.update metadata levels", Limits.metadataDepth) { n, _ in
+        LimitedField("channel.update metadata levels", Limits.metadataDepth) { n, _ in
             UpdateChannel(channel: "general", metadata: object(levels: n))
         },
     ]
 
-    private static let userCases: [Case] = [
-        Case("user.upsert user", Limits.identifierLength) { n, _ in UpsertUser(user: UserID(text(n))) },
-        Case("user.upsert displayName", Limits.displayNameLength) { n, _ in UpsertUser(user: "eve", displayName: text(n)) },
-        Case("user.upsert avatarFileId", Limits.fileIDLength) { n, _ in UpsertUser(user: "eve", avatarFileId: text(n)) },
-        Case("user.upsert metadata bytes", Limits.metadataSizeBytes) { n, _ in UpsertUser(user: "eve", metadata: object(bytes: n))
+    private static let userCases: [LimitedField] = [
+        LimitedField("user.upsert user", Limits.identifierLength) { n, _ in UpsertUser(user: UserID(text(n))) },
+        LimitedField("user.upsert displayName", Limits.displayNameLength) { n, _ in UpsertUser(user: "eve", displayName: text(n)) },
+        LimitedField("user.upsert avatarFileId", Limits.fileIDLength) { n, _ in UpsertUser(user: "eve", avatarFileId: text(n)) },
+        LimitedField("user.upsert metadata bytes", Limits.metadataSizeBytes) { n, _ in
+            UpsertUser(user: "eve", metadata: object(bytes: n))
         },
-        Case("user.upsert metadata levels", Limits.metadataDepth) { n, _ in UpsertUser(user: "eve", metadata: object(levels: n)) },
-        Case("token.revoke tokenId", Limits.identifierLength) { n, _ in RevokeToken(tokenId: text(n)) },
-        Case("user.updateMe displayName", Limits.displayNameLength) { n, _ in UpdateMe(displayName: text(n)) },
-        Case("user.updateMe avatarFileId", Limits.fileIDLength) { n, _ in UpdateMe(avatarFileId: text(n)) },
-        Case("user.updateMe metadata bytes", Limits.metadataSizeBytes) { n, _ in UpdateMe(metadata: object(bytes: n)) },
-        Case("user.updateMe metadata levels", Limits.metadataDepth) { n, _ in UpdateMe(metadata: object(levels: n)) },
-        Case("user.getMany users", Limits.usersPerCall) { n, _ in GetUsers(users: users(n)) },
+        LimitedField("user.upsert metadata levels", Limits.metadataDepth) { n, _ in
+            UpsertUser(user: "eve", metadata: object(levels: n))
+        },
+        LimitedField("token.revoke tokenId", Limits.identifierLength) { n, _ in RevokeToken(tokenId: text(n)) },
+        LimitedField("user.updateMe displayName", Limits.displayNameLength) { n, _ in UpdateMe(displayName: text(n)) },
+        LimitedField("user.updateMe avatarFileId", Limits.fileIDLength) { n, _ in UpdateMe(avatarFileId: text(n)) },
+        LimitedField("user.updateMe metadata bytes", Limits.metadataSizeBytes) { n, _ in UpdateMe(metadata: object(bytes: n)) },
+        LimitedField("user.updateMe metadata levels", Limits.metadataDepth) { n, _ in UpdateMe(metadata: object(levels: n)) },
+        LimitedField("user.getMany users", Limits.usersPerCall) { n, _ in GetUsers(users: users(n)) },
     ]
 
-    private static let messageCases: [Case] = [
-        Case("message.send clientId", Limits.identifierLength) { n, _ in
+    private static let messageCases: [LimitedField] = [
+        LimitedField("message.send clientId", Limits.identifierLength) { n, _ in
             SendMessage(channel: "general", clientId: ClientID(text(n)), text: "x")
         },
-        Case("message.send text", Limits.messageTextLength) { n, _ in SendMessage(channel: "general", clientId: "2", text: text(n))
+        LimitedField("message.send text", Limits.messageTextLength) { n, _ in
+            SendMessage(channel: "general", clientId: "2", text: text(n))
         },
-        Case("message.send customType", Limits.customTypeLength) { n, _ in
+        LimitedField("message.send customType", Limits.customTypeLength) { n, _ in
             SendMessage(channel: "general", clientId: "2", text: "x", customType: text(n))
         },
-        Case("message.send data", Limits.messageDataLength) { n, _ in
+        LimitedField("message.send data", Limits.messageDataLength) { n, _ in
             SendMessage(channel: "general", clientId: "2", text: "x", data: text(n))
         },
-        Case("message.send tags", Limits.messageTags) { n, _ in
+        LimitedField("message.send tags", Limits.messageTags) { n, _ in
             SendMessage(channel: "general", clientId: "2", text: "x", tags: tags(n))
         },
-        Case("message.send tag", Limits.tagLength) { n, _ in
+        LimitedField("message.send tag", Limits.tagLength) { n, _ in
             SendMessage(channel: "general", clientId: "2", text: "x", tags: [text(n)])
         },
-        Case("message.send metadata bytes", Limits.metadataSizeBytes) { n, _ in
+        LimitedField("message.send metadata bytes", Limits.metadataSizeBytes) { n, _ in
             SendMessage(channel: "general", clientId: "2", text: "x", metadata: object(bytes: n))
         },
-        Case("message.send metadata levels", Limits.metadataDepth) { n, _ in
+        LimitedField("message.send metadata levels", Limits.metadataDepth) { n, _ in
             SendMessage(channel: "general", clientId: "2", text: "x", metadata: object(levels: n))
         },
-        Case("message.edit text", Limits.messageTextLength) { n, id in EditMessage(channel: "general", message: id, text: text(n))
+        LimitedField("message.edit text", Limits.messageTextLength) { n, id in
+            EditMessage(channel: "general", message: id, text: text(n))
         },
-        Case("message.edit customType", Limits.customTypeLength) { n, id in
+        LimitedField("message.edit customType", Limits.customTypeLength) { n, id in
             EditMessage(channel: "general", message: id, customType: text(n))
         },
-        Case("message.edit data", Limits.messageDataLength) { n, id in EditMessage(channel: "general", message: id, data: text(n))
+        LimitedField("message.edit data", Limits.messageDataLength) { n, id in
+            EditMessage(channel: "general", message: id, data: text(n))
         },
-        Case("message.edit tags", Limits.messageTags) { n, id in EditMessage(channel: "general", message: id, tags: tags(n)) },
-        Case("message.edit tag", Limits.tagLength) { n, id in EditMessage(channel: "general", message: id, tags: [text(n)]) },
-        Case("message.edit metadata bytes", Limits.metadataSizeBytes) { n, id in
+        LimitedField("message.edit tags", Limits.messageTags) { n, id in EditMessage(channel: "general", message: id, tags: tags(n))
+        },
+        LimitedField("message.edit tag", Limits.tagLength) { n, id in EditMessage(channel: "general", message: id, tags: [text(n)])
+        },
+        LimitedField("message.edit metadata bytes", Limits.metadataSizeBytes) { n, id in
             EditMessage(channel: "general", message: id, metadata: object(bytes: n))
         },
-        Case("message.edit metadata levels", Limits.metadataDepth) { n, id in
+        LimitedField("message.edit metadata levels", Limits.metadataDepth) { n, id in
             EditMessage(channel: "general", message: id, metadata: object(levels: n))
         },
-        Case("message.list limit", Limits.historyPage.max) { n, _ in ListMessages(channel: "general", limit: n) },
+        LimitedField("message.list limit", Limits.historyPage.max) { n, _ in ListMessages(channel: "general", limit: n) },
     ]
 
-    private static let readCases: [Case] = [
-        Case("effect.listDead limit", Limits.effectPage.max) { n, _ in ListDeadEffects(limit: n) },
-        Case("member.list limit", Limits.memberPage.max) { n, _ in ListMembers(channel: "general", limit: n) },
-        Case("channel.watch limit", Limits.historyPage.max) { n, _ in WatchChannel(channel: "general", limit: n) },
-        Case("stream.channelChanges limit", Limits.changesPage.max) { n, _ in
+    private static let readCases: [LimitedField] = [
+        LimitedField("effect.listDead limit", Limits.effectPage.max) { n, _ in ListDeadEffects(limit: n) },
+        LimitedField("member.list limit", Limits.memberPage.max) { n, _ in ListMembers(channel: "general", limit: n) },
+        LimitedField("channel.watch limit", Limits.historyPage.max) { n, _ in WatchChannel(channel: "general", limit: n) },
+        LimitedField("stream.channelChanges limit", Limits.changesPage.max) { n, _ in
             GetChannelChanges(channel: "general", after: 0, limit: n)
         },
-        Case("stream.myChanges limit", Limits.changesPage.max) { n, _ in GetMyChanges(after: 0, limit: n) },
-        Case("stream.resume channels", Limits.channelsPerUserMax) { n, _ in
+        LimitedField("stream.myChanges limit", Limits.changesPage.max) { n, _ in GetMyChanges(after: 0, limit: n) },
+        LimitedField("stream.resume channels", Limits.channelsPerUserMax) { n, _ in
             Resume(after: 0, channels: Dictionary(uniqueKeysWithValues: (0..<n).map { ("c\($0)", Seq(0)) }))
         },
     ]
 
     @Test("X-01 each field is taken at its limit, and refused one over it with nothing changed", arguments: cases)
-    func atTheLimitAndOneOver(field: Case) throws {
+    func atTheLimitAndOneOver(field: LimitedField) throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann")
         for user in Self.users(101) { try world.user(user) }

@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Permissions")
 struct PermissionTests {
-    struct Case: CustomTestStringConvertible, Sendable {
+    struct RefusedOperation: CustomTestStringConvertible, Sendable {
         let operation: any Handled
         let user: UserID
         let code: RoostError.Code
@@ -20,38 +20,43 @@ struct PermissionTests {
         }
     }
 
-    static let cases: [Case] = [
-        Case(UpsertUser(user: "eve"), by: "bob", .notPermitted, "user.manage needs an admin's token"),
-        Case(PutRole(role: "guide", rank: 1, permissions: []), by: "ann", .notPermitted, "config.manage needs an admin's token"),
-        Case(CreateChannel(type: .broadcast), by: "bob", .kindForbids, "channel.create in broadcast is for admins"),
-        Case(CreateChannel(type: .standard), by: "bob", .kindForbids, "channel.create in standard is for nobody"),
-        Case(
+    static let cases: [RefusedOperation] = [
+        RefusedOperation(UpsertUser(user: "eve"), by: "bob", .notPermitted, "user.manage needs an admin's token"),
+        RefusedOperation(
+            PutRole(role: "guide", rank: 1, permissions: []), by: "ann", .notPermitted, "config.manage needs an admin's token"),
+        RefusedOperation(CreateChannel(type: .broadcast), by: "bob", .kindForbids, "channel.create in broadcast is for admins"),
+        RefusedOperation(CreateChannel(type: .standard), by: "bob", .kindForbids, "channel.create in standard is for nobody"),
+        RefusedOperation(
             UpdateChannel(channel: "general", displayName: "x"), by: "bob", .notPermitted,
             "channel.update needs a role that grants it"),
-        Case(UpdateChannel(channel: "general", displayName: "x"), by: "eve", .notMember, "channel.update is for members"),
-        Case(DeleteChannel(channel: "general"), by: "bob", .notPermitted, "channel.delete needs the role owner"),
-        Case(FreezeChannel(channel: "general"), by: "bob", .notPermitted, "channel.freeze needs a role that grants it"),
-        Case(SendMessage(channel: "general", clientId: "9", text: "x"), by: "eve", .notMember, "message.send is for members"),
-        Case(SendMessage(channel: "news", clientId: "9", text: "x"), by: "bob", .sendNotAllowed, "message.send is for admins"),
-        Case(SendMessage(channel: "frozen", clientId: "9", text: "x"), by: "bob", .frozen, "message.send: not while frozen"),
-        Case(
+        RefusedOperation(
+            UpdateChannel(channel: "general", displayName: "x"), by: "eve", .notMember, "channel.update is for members"),
+        RefusedOperation(DeleteChannel(channel: "general"), by: "bob", .notPermitted, "channel.delete needs the role owner"),
+        RefusedOperation(FreezeChannel(channel: "general"), by: "bob", .notPermitted, "channel.freeze needs a role that grants it"),
+        RefusedOperation(
+            SendMessage(channel: "general", clientId: "9", text: "x"), by: "eve", .notMember, "message.send is for members"),
+        RefusedOperation(
+            SendMessage(channel: "news", clientId: "9", text: "x"), by: "bob", .sendNotAllowed, "message.send is for admins"),
+        RefusedOperation(
+            SendMessage(channel: "frozen", clientId: "9", text: "x"), by: "bob", .frozen, "message.send: not while frozen"),
+        RefusedOperation(
             EditMessage(channel: "frozen", message: MessageID(rawValue: 1), text: "x"), by: "eve", .notMember,
             "history.read is for members"),
-        Case(ListMessages(channel: "general"), by: "eve", .notMember, "history.read is for members"),
-        Case(MarkRead(channel: "general"), by: "eve", .notMember, "reading.mark is for members"),
-        Case(HideChannel(channel: "general"), by: "eve", .notMember, "channel.hide is for members"),
-        Case(WatchChannel(channel: "general"), by: "eve", .notMember, "channel.watch is for members"),
-        Case(JoinChannel(channel: "group"), by: "eve", .inviteRequired, "member.join needs an invitation"),
-        Case(AcceptInvitation(channel: "general"), by: "eve", .notInvited, "invitation.answer needs an invitation"),
-        Case(LeaveChannel(channel: "talk"), by: "bob", .kindForbids, "member.leave in conversation is for nobody"),
-        Case(
+        RefusedOperation(ListMessages(channel: "general"), by: "eve", .notMember, "history.read is for members"),
+        RefusedOperation(MarkRead(channel: "general"), by: "eve", .notMember, "reading.mark is for members"),
+        RefusedOperation(HideChannel(channel: "general"), by: "eve", .notMember, "channel.hide is for members"),
+        RefusedOperation(WatchChannel(channel: "general"), by: "eve", .notMember, "channel.watch is for members"),
+        RefusedOperation(JoinChannel(channel: "group"), by: "eve", .inviteRequired, "member.join needs an invitation"),
+        RefusedOperation(AcceptInvitation(channel: "general"), by: "eve", .notInvited, "invitation.answer needs an invitation"),
+        RefusedOperation(LeaveChannel(channel: "talk"), by: "bob", .kindForbids, "member.leave in conversation is for nobody"),
+        RefusedOperation(
             SendMessage(channel: "deleted", clientId: "9", text: "x"), by: "bob", .notPermitted,
             "message.send: not in a deleted channel"),
-        Case(JoinChannel(channel: "deleted"), by: "bob", .notPermitted, "member.join: not in a deleted channel"),
+        RefusedOperation(JoinChannel(channel: "deleted"), by: "bob", .notPermitted, "member.join: not in a deleted channel"),
     ]
 
     @Test("AM-48 X-01 a refusal names its code and the rule that refused", arguments: cases)
-    func namesTheRule(of refused: Case) throws {
+    func namesTheRule(of refused: RefusedOperation) throws {
         let world = try CoreWorld()
         for channel in ["general", "frozen", "deleted"] as [ChannelID] {
             try world.channel(channel, owner: "ann", members: ["bob"])

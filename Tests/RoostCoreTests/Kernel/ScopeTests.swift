@@ -6,7 +6,7 @@ import Testing
 /// An operation moves the streams of its scope and no others.
 @Suite("Scopes")
 struct ScopeTests {
-    struct Case: CustomTestStringConvertible, Sendable {
+    struct ScopeViolation: CustomTestStringConvertible, Sendable {
         let operation: Misplaced
         /// The stream that the failure names.
         let stream: String
@@ -15,14 +15,14 @@ struct ScopeTests {
         init(_ operation: Misplaced, _ stream: String) { (self.operation, self.stream) = (operation, stream) }
     }
 
-    static let cases: [Case] = [
-        Case(Misplaced(.send, in: "general"), "channel:general"),
-        Case(Misplaced(.send, in: "general", channels: ["other"], users: ["ann", "bob"]), "channel:general"),
-        Case(Misplaced(.read, in: "general", channels: ["general"]), "user:ann"),
-        Case(Misplaced(.read, in: "general", channels: ["general"], users: ["bob"]), "user:ann"),
-        Case(Misplaced(.add, in: "general", channels: ["general"]), "user:bob"),
-        Case(Misplaced(.add, in: "general", users: ["bob"]), "channel:general"),
-        Case(Misplaced(.delete, in: "general", channels: ["general"], users: ["ann"]), "user:ida"),
+    static let cases: [ScopeViolation] = [
+        ScopeViolation(Misplaced(.send, in: "general"), "channel:general"),
+        ScopeViolation(Misplaced(.send, in: "general", channels: ["other"], users: ["ann", "bob"]), "channel:general"),
+        ScopeViolation(Misplaced(.read, in: "general", channels: ["general"]), "user:ann"),
+        ScopeViolation(Misplaced(.read, in: "general", channels: ["general"], users: ["bob"]), "user:ann"),
+        ScopeViolation(Misplaced(.add, in: "general", channels: ["general"]), "user:bob"),
+        ScopeViolation(Misplaced(.add, in: "general", users: ["bob"]), "channel:general"),
+        ScopeViolation(Misplaced(.delete, in: "general", channels: ["general"], users: ["ann"]), "user:ida"),
     ]
 
     private func world() throws -> CoreWorld {
@@ -39,7 +39,7 @@ struct ScopeTests {
     @Test(
         "An operation that moves a stream outside of its scope fails, which is no refusal, and nothing of it is stored",
         arguments: cases)
-    func outside(_ given: Case) throws {
+    func outside(_ given: ScopeViolation) throws {
         let world = try world()
         let before = try world.dump()
         let told = world.notices.count
