@@ -45,7 +45,7 @@ package struct BenchPart {
 
     /// The parts of the cluster benchmark.
     package enum ClusterPart: String, CaseIterable, Sendable {
-        case send, fanout, nodes, crossing, idle
+        case send, fanout, nodes, crossing, idle, effects
     }
 
     /// Nodes on PostgreSQL and NATS. Throws in a build without them.

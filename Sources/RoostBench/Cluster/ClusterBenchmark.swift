@@ -8,7 +8,8 @@ import RoostDatabase
 /// 2. messages that go to many sockets, on PostgreSQL and on SQLite;
 /// 3. the same load on one node, two and three;
 /// 4. the way from node to node;
-/// 5. connections that do nothing.
+/// 5. connections that do nothing;
+/// 6. effects.
 struct ClusterBenchmark: Benchmark {
     static let name = "cluster"
     let databaseURL: String?
@@ -42,6 +43,9 @@ struct ClusterBenchmark: Benchmark {
             case .nodes: figures += try run.nodes()
             case .crossing: figures += try run.crossing()
             case .idle: figures += try await run.idle(connections: idleCount)
+            case .effects:
+                let place = directory.appending(path: "effects")
+                figures += try await ClusterEffects(lifeline: services.lifeline).figures(in: place, scale: scale)
             }
         }
         return figures

@@ -1,6 +1,7 @@
 import Foundation
 import RoostAPI
 import RoostCore
+import RoostDatabase
 import RoostServer
 import Synchronization
 
@@ -14,6 +15,10 @@ final class EffectWorld: Sendable {
 
     private let ran = Mutex<(late: Histogram, count: Int)>((Histogram(), 0))
     private let sendCount = Atomic<Int>(0)
+    private let databaseCPUSeconds: @Sendable () -> Double
+
+    /// - Parameter databaseCPUSeconds: Returns the CPU seconds of a database server that works for this process; 0 for one in the process.
+    init(databaseCPUSeconds: @escaping @Sendable () -> Double = { 0 }) { self.databaseCPUSeconds = databaseCPUSeconds }
 
     /// How long after they were due effects of the kind ``timed`` ran.
     var lateness: Histogram { ran.withLock { $0.late } }
@@ -39,13 +44,18 @@ final class EffectWorld: Sendable {
     private static func user(_ number: Int) -> UserID { UserID("user-\(number)") }
     private static func channel(_ number: Int) -> ChannelID { ChannelID("channel-\(number)") }
 
-    /// Makes the channels, and effects that aren't due for a day.
-    static func fill(_ directory: URL, waiting count: Int) throws {
-        try Seed.fill(directory) { seed in
+    static func addChannels(to database: any Database) throws {
+        try Seed.fill(database) { seed in
             try seed.addUsers((0..<channelCount).map(user))
             try seed.forEach(0..<channelCount) { batch, number in
                 try batch.perform(CreateChannel(channel: channel(number)), as: user(number))
             }
+        }
+    }
+
+    /// Adds effects that aren't due for a day.
+    static func addEffects(_ count: Int, to database: any Database) throws {
+        try Seed.fill(database) { seed in
             try seed.forEach(0..<count) { batch, number in
                 try batch.run(as: user(0)) { try $0.waitForADay() }
             }
@@ -62,12 +72,32 @@ final class EffectWorld: Sendable {
 
     // MARK: Load
 
+    /// CPU time in microseconds.
+    struct CPUTime {
+        /// Of this process, which is the node.
+        var node: Double
+        /// Of the database server.
+        var database: Double
+        var total: Double { node + database }
+
+        static func - (left: CPUTime, right: CPUTime) -> CPUTime {
+            CPUTime(node: left.node - right.node, database: left.database - right.database)
+        }
+
+        static func / (time: CPUTime, count: Int) -> CPUTime {
+            CPUTime(node: time.node / Double(count), database: time.database / Double(count))
+        }
+    }
+
+    /// All that was used so far.
+    var cpuTime: CPUTime { CPUTime(node: Double(Clock.processCPU()) / 1000, database: databaseCPUSeconds() * 1e6) }
+
     /// Sends as fast as possible, from all senders at once.
     ///
-    /// - Returns: CPU microseconds of this process per send.
-    func sends(to server: InProcessServer, _ count: Int, withEffect: Bool) async throws -> Double {
+    /// - Returns: CPU time per send.
+    func sends(to server: InProcessServer, _ count: Int, withEffect: Bool) async throws -> CPUTime {
         let tasks = Self.channelCount * Self.window
-        let before = Clock.processCPU()
+        let before = cpuTime
         try await withThrowingTaskGroup(of: Void.self) { group in
             for task in 0..<tasks {
                 group.addTask { [self] in
@@ -78,7 +108,7 @@ final class EffectWorld: Sendable {
             }
             try await group.waitForAll()
         }
-        return Double(Clock.processCPU() - before) / 1000 / Double((count / tasks + 1) * tasks)
+        return (cpuTime - before) / ((count / tasks + 1) * tasks)
     }
 
     /// Sends at a pace until it is cancelled.

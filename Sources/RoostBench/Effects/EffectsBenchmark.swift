@@ -1,8 +1,39 @@
 import Foundation
 import RoostAPI
 import RoostCore
+import RoostDatabase
 import RoostServer
 import Synchronization
+
+/// Measures effects on SQLite.
+struct EffectsBenchmark: Benchmark {
+    static let name = "effects"
+    var waitingCount = 1_000_000
+
+    static func waitingCount(_ count: Int, _ scale: BenchScale) -> Int { scale.pick(count, quick: count / 10, smoke: 1000) }
+
+    func figures(in directory: URL, scale: BenchScale) async throws -> [Figure] {
+        let waitingCount = Self.waitingCount(waitingCount, scale)
+        let (none, many) = (directory.appending(path: "none"), directory.appending(path: "many"))
+        for place in [none, many] { try EffectWorld.addChannels(to: try SQLiteDatabase(directory: place)) }
+        try EffectWorld.addEffects(waitingCount, to: try SQLiteDatabase(directory: many))
+        let world = EffectWorld()
+        let measured = try await EffectsRun(
+            world: world, empty: try await InProcessServer(directory: none, effects: world.settings),
+            full: try await InProcessServer(directory: many, effects: world.settings), scale: scale
+        ).measure()
+        let costs = measured.costs
+        let floor = try FloorEffects.measure(
+            in: directory, batchSize: Int(costs.batchSize.rounded()), seconds: scale.pick(3, quick: 1, smoke: 0.1))
+        return [
+            Figure("CPU per send, in process", costs.plain.total, "µs"),
+            Figure("sends in one commit", costs.batchSize, ""),
+            Figure(
+                "CPU of an effect written beside it", max(0, costs.ofEffect.total), "µs",
+                floor: floor.cpuMicrosecondsPerRow, goals: [.atMost(15)]),
+        ] + measured.figures(waiting: waitingCount)
+    }
+}
 
 /// Measures the cost of effects, and how late they run:
 /// 1. sends into 50 channels, with an effect each and without, on a server where none wait and on one where very many do, by turns;
@@ -10,61 +41,64 @@ import Synchronization
 /// 3. effects that are all due at once.
 ///
 /// The servers are in this process, and are asked without sockets: the cost of an effect would be lost in that of a request.
-struct EffectsBenchmark: Benchmark {
-    static let name = "effects"
-    var waitingCount = 1_000_000
+struct EffectsRun {
+    let world: EffectWorld
+    /// The server where none wait.
+    let empty: InProcessServer
+    /// The server where many wait.
+    let full: InProcessServer
+    let scale: BenchScale
 
-    func figures(in directory: URL, scale: BenchScale) async throws -> [Figure] {
-        let waitingCount = scale.pick(waitingCount, quick: waitingCount / 10, smoke: 1000)
-        let (none, many) = (directory.appending(path: "none"), directory.appending(path: "many"))
-        try EffectWorld.fill(none, waiting: 0)
-        try EffectWorld.fill(many, waiting: waitingCount)
-        let world = EffectWorld()
-        let emptyServer = try await InProcessServer(directory: none, effects: world.settings)
-        let fullServer = try await InProcessServer(directory: many, effects: world.settings)
+    struct Result {
+        let costs: Costs
+        let late: Histogram
+        let burst: (perSecond: Double, cpuMicroseconds: Double)
 
-        let costs = try await measureCosts(world, emptyServer, fullServer, scale)
-        try await emptyServer.end()
-        let late = try await measureLateness(world, fullServer, scale)
-        let burst = try await measureBurst(world, fullServer, scale)
-        try await fullServer.end()
-        let floor = try FloorEffects.measure(
-            in: directory, batchSize: Int(costs.batchSize.rounded()), seconds: scale.pick(3, quick: 1, smoke: 0.1))
-        return [
-            Figure("CPU per send, in process", costs.plain, "µs"),
-            Figure("sends in one commit", costs.batchSize, ""),
-            Figure(
-                "CPU of an effect written beside it", max(0, costs.withEffect - costs.plain), "µs",
-                floor: floor.cpuMicrosecondsPerRow, goals: [.atMost(15)]),
-            Figure("CPU per send, \(waitingCount) waiting", costs.plainFull, "µs", floor: costs.plain, goals: [.ratioAtMost(1.05)]),
-            Figure(
-                "CPU per send with its effect, \(waitingCount) waiting", costs.withEffectFull, "µs", floor: costs.withEffect,
-                goals: [.ratioAtMost(1.05)]),
-            Figure("run after it is due, p50", late.median / 1000, "ms"),
-            Figure("run after it is due, p99", late.p99 / 1000, "ms", goals: [.atMost(50)]),
-            Figure("run after it is due, at most", late.microseconds(1) / 1000, "ms"),
-            Figure("effects run that are due at once", burst.perSecond, "1/s"),
-            Figure("CPU per effect run", burst.cpuMicroseconds, "µs"),
-        ]
+        /// What is measured alike on every database.
+        func figures(waiting count: Int, prefix: String = "") -> [Figure] {
+            [
+                Figure(
+                    "\(prefix)CPU per send, \(count) waiting", costs.plainFull.total, "µs", floor: costs.plain.total,
+                    goals: [.ratioAtMost(1.05)]),
+                Figure(
+                    "\(prefix)CPU per send with its effect, \(count) waiting", costs.withEffectFull.total, "µs",
+                    floor: costs.withEffect.total,
+                    goals: [.ratioAtMost(1.05)]),
+                Figure("\(prefix)run after it is due, p50", late.median / 1000, "ms"),
+                Figure("\(prefix)run after it is due, p99", late.p99 / 1000, "ms", goals: [.atMost(50)]),
+                Figure("\(prefix)run after it is due, at most", late.microseconds(1) / 1000, "ms"),
+                Figure("\(prefix)effects run that are due at once", burst.perSecond, "1/s"),
+                Figure("\(prefix)CPU per effect run", burst.cpuMicroseconds, "µs"),
+            ]
+        }
+    }
+
+    /// Measures everything, and ends the servers.
+    func measure() async throws -> Result {
+        let costs = try await measureCosts()
+        try await empty.end()
+        let late = try await measureLateness()
+        let burst = try await measureBurst()
+        try await full.end()
+        return Result(costs: costs, late: late, burst: burst)
     }
 
     // MARK: What they cost
 
-    /// Medians in microseconds, and how many sends one commit had.
-    private struct Costs {
-        var plain = 0.0
-        var withEffect = 0.0
-        var plainFull = 0.0
-        var withEffectFull = 0.0
-        var batchSize = 0.0
+    /// Per send: the runs of median cost, and how many sends one commit had.
+    struct Costs {
+        let plain: EffectWorld.CPUTime
+        let withEffect: EffectWorld.CPUTime
+        let plainFull: EffectWorld.CPUTime
+        let withEffectFull: EffectWorld.CPUTime
+        let batchSize: Double
+        var ofEffect: EffectWorld.CPUTime { withEffect - plain }
     }
 
-    private func measureCosts(
-        _ world: EffectWorld, _ empty: InProcessServer, _ full: InProcessServer, _ scale: BenchScale
-    ) async throws -> Costs {
+    private func measureCosts() async throws -> Costs {
         let count = scale.pick(20_000, quick: 10_000, smoke: 200)
         let kinds = [(empty, false), (empty, true), (full, false), (full, true)]
-        var runs: [[Double]] = Array(repeating: [], count: kinds.count)
+        var runs: [[EffectWorld.CPUTime]] = Array(repeating: [], count: kinds.count)
         for (server, withEffect) in kinds { _ = try await world.sends(to: server, count / 4, withEffect: withEffect) }
         let batches = BatchCounter(port: empty.port)
         for round in 0..<scale.pick(9, quick: 5, smoke: 1) {
@@ -78,7 +112,7 @@ struct EffectsBenchmark: Benchmark {
             }
         }
         let batchSize = BatchCounter(port: empty.port)?.averageSize(since: batches) ?? 1
-        let medians = runs.map { $0.sorted()[$0.count / 2] }
+        let medians = runs.map { $0.sorted { $0.total < $1.total }[$0.count / 2] }
         return Costs(
             plain: medians[0], withEffect: medians[1], plainFull: medians[2], withEffectFull: medians[3], batchSize: batchSize)
     }
@@ -86,7 +120,8 @@ struct EffectsBenchmark: Benchmark {
     // MARK: How late they run
 
     /// Half of them are requested long before they are due, half by an operation that makes them due soon.
-    private func measureLateness(_ world: EffectWorld, _ server: InProcessServer, _ scale: BenchScale) async throws -> Histogram {
+    private func measureLateness() async throws -> Histogram {
+        let server = full
         let seconds = scale.pick(20, quick: 8, smoke: 1)
         let perSecond = 100
         try await server.perform { context in
@@ -110,18 +145,17 @@ struct EffectsBenchmark: Benchmark {
         return world.lateness
     }
 
-    private func measureBurst(
-        _ world: EffectWorld, _ server: InProcessServer, _ scale: BenchScale
-    ) async throws -> (perSecond: Double, cpuMicroseconds: Double) {
+    private func measureBurst() async throws -> (perSecond: Double, cpuMicroseconds: Double) {
+        let server = full
         let count = scale.pick(20_000, quick: 5000, smoke: 100)
         let before = world.runCount
         // None begins before all are there.
         try await server.perform { context in
             for number in 0..<count { try context.later(EffectWorld.timed, key: "burst-\(number)", at: context.now) }
         }
-        let (start, startCPU) = (Clock.now(), Clock.processCPU())
+        let (start, startCPU) = (Clock.now(), world.cpuTime)
         try await world.wait(untilRun: before + count)
         let seconds = Double(Clock.now() - start) / 1e9
-        return (Double(count) / seconds, Double(Clock.processCPU() - startCPU) / 1000 / Double(count))
+        return (Double(count) / seconds, ((world.cpuTime - startCPU) / count).total)
     }
 }

@@ -20,8 +20,10 @@ final class InProcessServer: Sendable {
     private let server: RoostServer
     private let running: Task<Void, any Error>
 
-    init(directory: URL, effects: EffectSettings) async throws {
+    /// - Parameter database: The URL of a PostgreSQL database; nil for SQLite in the directory.
+    init(directory: URL, database: String? = nil, effects: EffectSettings) async throws {
         var configuration = RoostServer.Configuration(dataDirectory: directory)
+        configuration.database = database
         configuration.port = 0
         configuration.drainWindow = .zero
         configuration.eventLoopCount = 1
