@@ -19,18 +19,22 @@ final class WorkQueue: Sendable {
     }
 
     func append(_ job: Job) throws(RoostError) {
-        let refusal: RoostError? = state.withLock { state in
-            if state.isClosed { return RoostError(.unavailable, "The server is shutting down.", retryAfterMilliseconds: 1000) }
-            if state.jobs.count >= sizeMax {
-                return RoostError(.overloaded, "The server is overloaded.", retryAfterMilliseconds: 500)
+        var job = job
+        job.queuedAt = DispatchTime.now().uptimeNanoseconds
+        let (isFirst, refusal): (Bool, RoostError?) = state.withLock { state in
+            if state.isClosed {
+                return (false, RoostError(.unavailable, "The server is shutting down.", retryAfterMilliseconds: 1000))
             }
-            // A thread that takes a batch signals again if jobs remain, so only the first job needs to signal.
-            if state.jobs.isEmpty { available.signal() }
+            if state.jobs.count >= sizeMax {
+                return (false, RoostError(.overloaded, "The server is overloaded.", retryAfterMilliseconds: 500))
+            }
             state.jobs.append(job)
-            state.jobs[state.jobs.count - 1].queuedAt = DispatchTime.now().uptimeNanoseconds
-            return nil
+            return (state.jobs.count == 1, nil)
         }
         if let refusal { throw refusal }
+        // A thread that takes a batch signals again if jobs remain, so only the first job needs to signal. It does so without the lock:
+        // the thread that wakes takes it at once.
+        if isFirst { available.signal() }
     }
 
     /// Waits for work, at most for the given time. Nil when the queue is closed and empty.
@@ -41,14 +45,20 @@ final class WorkQueue: Sendable {
             } else {
                 available.wait()
             }
-            let batch: [Job]? = state.withLock { state in
-                if state.jobs.isEmpty { return state.isClosed ? nil : [] }
+            let (batch, hasMore): ([Job]?, Bool) = state.withLock { state in
+                if state.jobs.isEmpty { return (state.isClosed ? nil : [], false) }
+                // Usually it takes all, and nothing has to be copied.
+                if state.jobs.count <= batchSizeMax {
+                    var batch: [Job] = []
+                    swap(&batch, &state.jobs)
+                    return (batch, state.isClosed)
+                }
                 let batch = Array(state.jobs.prefix(batchSizeMax))
                 state.jobs.removeFirst(batch.count)
-                // Once the queue is closed, each thread that wakes wakes the next.
-                if !state.jobs.isEmpty || state.isClosed { available.signal() }
-                return batch
+                return (batch, true)
             }
+            // Once the queue is closed, each thread that wakes wakes the next.
+            if hasMore { available.signal() }
             guard let batch else {
                 available.signal()
                 return nil
