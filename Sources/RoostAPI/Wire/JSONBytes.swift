@@ -35,11 +35,17 @@ public struct JSONBytes: Sendable {
 
     /// A key that needs no escapes.
     public mutating func key(_ name: StaticString) {
-        separate()
-        bytes.append(UInt8(ascii: "\""))
-        raw(name)
-        bytes.append(UInt8(ascii: "\""))
-        bytes.append(UInt8(ascii: ":"))
+        let hasComma = needsComma
+        name.withUTF8Buffer { name in
+            ascii(capacity: name.count + 4) { text in
+                if hasComma { text.put(",") }
+                text.put("\"")
+                text.put(name)
+                text.put("\"")
+                text.put(":")
+            }
+        }
+        needsComma = true
     }
 
     mutating func key(_ name: String) {
@@ -75,7 +81,21 @@ public struct JSONBytes: Sendable {
                 buffer[start] = UInt8(ascii: "0") + UInt8(truncatingIfNeeded: rest % 10)
                 rest /= 10
             } while rest > 0 || buffer.count - start < width
-            bytes.append(contentsOf: buffer[start...])
+            buffer.withMemoryRebound(to: UInt8.self) { digits in
+                bytes.append(contentsOf: UnsafeBufferPointer(rebasing: digits[start...]))
+            }
+        }
+    }
+
+    /// A short text that is JSON already, put together before it is appended: each piece that is appended by itself costs as much as a
+    /// copy of the whole.
+    ///
+    /// - Parameter capacity: The most bytes that the body puts.
+    mutating func ascii(capacity: Int, _ body: (inout ShortText) -> Void) {
+        withUnsafeTemporaryAllocation(of: UInt8.self, capacity: capacity) { buffer in
+            var text = ShortText(buffer)
+            body(&text)
+            bytes.append(contentsOf: text.written)
         }
     }
 
@@ -94,12 +114,15 @@ public struct JSONBytes: Sendable {
         var value = value
         value.withUTF8 { utf8 in
             var start = 0
-            for index in utf8.indices {
+            var index = 0
+            while true {
+                index = Self.firstEscaped(in: utf8, from: index)
+                guard index < utf8.count else { break }
                 let byte = utf8[index]
-                if byte >= 0x20, byte != UInt8(ascii: "\""), byte != UInt8(ascii: "\\") { continue }
                 bytes.append(contentsOf: UnsafeBufferPointer(rebasing: utf8[start..<index]))
                 escape(byte)
-                start = index + 1
+                index += 1
+                start = index
             }
             bytes.append(contentsOf: UnsafeBufferPointer(rebasing: utf8[start...]))
         }
@@ -111,7 +134,7 @@ public struct JSONBytes: Sendable {
         var value = value
         return value.withUTF8 { utf8 in
             var size = utf8.count + 2
-            for byte in utf8 {
+            for byte in utf8[firstEscaped(in: utf8, from: 0)...] {
                 switch byte {
                 case UInt8(ascii: "\""), UInt8(ascii: "\\"), 0x09, 0x0A, 0x0D: size += 1
                 case ..<0x20: size += 5
@@ -120,6 +143,24 @@ public struct JSONBytes: Sendable {
             }
             return size
         }
+    }
+
+    /// Returns the place of the first byte that needs an escape, or the end. Most texts have none: eight bytes are looked at together.
+    private static func firstEscaped(in utf8: UnsafeBufferPointer<UInt8>, from start: Int) -> Int {
+        func needsEscape(_ byte: UInt8) -> Bool { byte < 0x20 || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") }
+        let (ones, highs): (UInt64, UInt64) = (0x0101_0101_0101_0101, 0x8080_8080_8080_8080)
+        // The high bit of each byte that is below a bound of at most 0x80, and maybe of further ones above such a byte.
+        func below(_ bound: UInt64, _ word: UInt64) -> UInt64 { (word &- ones &* bound) & ~word & highs }
+        let raw = UnsafeRawBufferPointer(utf8)
+        var index = start
+        while index + 8 <= raw.count {
+            let word = raw.loadUnaligned(fromByteOffset: index, as: UInt64.self)
+            let found = below(0x20, word) | below(1, word ^ ones &* 0x22) | below(1, word ^ ones &* 0x5C)
+            if found != 0, let place = (index..<index + 8).first(where: { needsEscape(utf8[$0]) }) { return place }
+            index += 8
+        }
+        while index < utf8.count, !needsEscape(utf8[index]) { index += 1 }
+        return index
     }
 
     private mutating func escape(_ byte: UInt8) {
@@ -135,6 +176,40 @@ public struct JSONBytes: Sendable {
                 bytes.append(digit < 10 ? UInt8(ascii: "0") + digit : UInt8(ascii: "a") + digit - 10)
             }
         }
+    }
+}
+
+/// A text in a buffer on the stack. What doesn't fit is left out.
+struct ShortText: ~Copyable {
+    private let buffer: UnsafeMutableBufferPointer<UInt8>
+    private var count = 0
+
+    init(_ buffer: UnsafeMutableBufferPointer<UInt8>) { self.buffer = buffer }
+
+    var written: UnsafeBufferPointer<UInt8> { UnsafeBufferPointer(rebasing: buffer[..<count]) }
+
+    mutating func put(_ character: Unicode.Scalar) { put(UInt8(ascii: character)) }
+
+    private mutating func put(_ byte: UInt8) {
+        guard count < buffer.count else { return }
+        buffer.initializeElement(at: count, to: byte)
+        count += 1
+    }
+
+    mutating func put(_ bytes: UnsafeBufferPointer<UInt8>) {
+        guard bytes.count <= buffer.count - count else { return }
+        count = buffer[count...].initialize(fromContentsOf: bytes)
+    }
+
+    /// The last digits of a number that isn't negative, with zeros in front.
+    mutating func digits(_ value: Int64, width: Int) {
+        guard width <= buffer.count - count else { return }
+        var rest = value
+        for place in (count..<count + width).reversed() {
+            buffer.initializeElement(at: place, to: UInt8(ascii: "0") + UInt8(truncatingIfNeeded: rest % 10))
+            rest /= 10
+        }
+        count += width
     }
 }
 

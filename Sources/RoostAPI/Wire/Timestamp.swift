@@ -31,23 +31,28 @@ public struct Timestamp: Hashable, Comparable, Codable, Sendable, SchemaDescribe
     /// Writes ``description``. Years before 0 and after 9999, which nothing on the wire has, take as many digits as they need.
     func write(digits json: inout JSONBytes) {
         let days = floorDivide(milliseconds, 86_400_000)
-        let millisecondOfDay = UInt64(milliseconds - days * 86_400_000)
+        let millisecondOfDay = milliseconds - days * 86_400_000
         let (year, month, day) = Self.civil(fromDays: days)
-        if year < 0 { json.raw("-") }
-        json.digits(year.magnitude, width: 4)
-        json.raw("-")
-        json.digits(UInt64(month), width: 2)
-        json.raw("-")
-        json.digits(UInt64(day), width: 2)
-        json.raw("T")
-        json.digits(millisecondOfDay / 3_600_000, width: 2)
-        json.raw(":")
-        json.digits(millisecondOfDay / 60_000 % 60, width: 2)
-        json.raw(":")
-        json.digits(millisecondOfDay / 1000 % 60, width: 2)
-        json.raw(".")
-        json.digits(millisecondOfDay % 1000, width: 3)
-        json.raw("Z")
+        if !(0...9999).contains(year) {
+            if year < 0 { json.raw("-") }
+            json.digits(year.magnitude, width: 4)
+        }
+        json.ascii(capacity: 24) { text in
+            if (0...9999).contains(year) { text.digits(year, width: 4) }
+            text.put("-")
+            text.digits(month, width: 2)
+            text.put("-")
+            text.digits(day, width: 2)
+            text.put("T")
+            text.digits(millisecondOfDay / 3_600_000, width: 2)
+            text.put(":")
+            text.digits(millisecondOfDay / 60_000 % 60, width: 2)
+            text.put(":")
+            text.digits(millisecondOfDay / 1000 % 60, width: 2)
+            text.put(".")
+            text.digits(millisecondOfDay % 1000, width: 3)
+            text.put("Z")
+        }
     }
 
     /// Reads the form that ``description`` writes: years 0001 to 9999, UTC, exactly three digits of milliseconds.

@@ -72,6 +72,27 @@ struct JSONWriterTests {
         #expect(texts == ["{}", "[{},{}]", #""\u0001\u001f\"\\/\n""#, "[null,3]", #"{"k":null}"#, #""7""#, "[-128]", "1.0"])
     }
 
+    @Test("X-01 what needs an escape gets one wherever it stands among others, and nothing else does")
+    func escapes() throws {
+        let neighbours: [Unicode.Scalar] = ["a", " ", "!", "#", "[", "]", "\u{7f}", "é", "€", "\u{1F426}"]
+        for scalar in (0...0x7F).compactMap({ Unicode.Scalar($0 as UInt32) }) {
+            for length in [0, 1, 6, 7, 8, 9, 15, 16, 17] {
+                for neighbour in neighbours {
+                    let before = String(repeating: Character(neighbour), count: length)
+                    let text = before + String(scalar) + before + String(scalar)
+                    let written = try JSONWriter.bytes(of: [text])
+                    let isEscaped = scalar.value < 0x20 || scalar == "\"" || scalar == "\\"
+                    guard try JSONDecoder().decode([String].self, from: Data(written)) == [text],
+                        written.count == JSONBytes.sizeBytes(of: text) + 2, isEscaped == (written.count > text.utf8.count + 4)
+                    else {
+                        Issue.record("\(scalar.value) after \(length) of \(neighbour)")
+                        return
+                    }
+                }
+            }
+        }
+    }
+
     @Test("X-01 U+FEFF is a character like any other", arguments: ["\u{feff}", "\u{feff}a", "/\u{feff}", "\n\u{feff}a\u{feff}"])
     func byteOrderMark(text: String) throws {
         // Foundation's reader of untyped objects takes some of them away, so that it can't be asked about them elsewhere.
