@@ -284,3 +284,16 @@ public struct ChannelView: Codable, Hashable, Sendable {
     /// Whether the caller hid the channel from their lists (SB-29).
     public var hiddenState: HiddenState { membership?.visibility(in: channel.counters) ?? .unhidden }
 }
+
+extension ChannelView: WireWritable {
+    // derived: write(to:)
+    public func write(to json: inout JSONBytes) {
+        json.beginObject()
+        json.member("channel", channel)
+        json.member("membership", membership)
+        json.member("invitation", invitation)
+        json.member("lastMessage", lastMessage)
+        json.member("ownCapabilities", ownCapabilities)
+        json.endObject()
+    }
+}

@@ -62,3 +62,13 @@ public struct InvitationEntry: Codable, Hashable, Sendable {
         self.channel = channel
     }
 }
+
+extension InvitationEntry: WireWritable {
+    // derived: write(to:)
+    public func write(to json: inout JSONBytes) {
+        json.beginObject()
+        json.member("invitation", invitation)
+        json.member("channel", channel)
+        json.endObject()
+    }
+}

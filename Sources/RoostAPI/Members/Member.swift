@@ -154,3 +154,16 @@ public struct MemberEntry: Codable, Hashable, Sendable {
         self.bannedUntil = bannedUntil
     }
 }
+
+extension MemberEntry: WireWritable {
+    // derived: write(to:)
+    public func write(to json: inout JSONBytes) {
+        json.beginObject()
+        json.member("member", member)
+        json.member("user", user)
+        json.member("isOnline", isOnline)
+        json.member("mutedUntil", mutedUntil)
+        json.member("bannedUntil", bannedUntil)
+        json.endObject()
+    }
+}

@@ -21,6 +21,19 @@ public struct DeadEffect: Codable, Hashable, Sendable {
     }
 }
 
+extension DeadEffect: WireWritable {
+    // derived: write(to:)
+    public func write(to json: inout JSONBytes) {
+        json.beginObject()
+        json.member("kind", kind)
+        json.member("key", key)
+        json.member("attempts", attempts)
+        json.member("failureCode", failureCode)
+        json.member("deadAt", deadAt)
+        json.endObject()
+    }
+}
+
 /// Returns effects that failed too often, the latest first.
 public struct ListDeadEffects: Operation {
     public typealias Response = Page<DeadEffect>

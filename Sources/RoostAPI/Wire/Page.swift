@@ -13,3 +13,14 @@ public struct Page<Item: Codable & Hashable & Sendable>: Codable, Hashable, Send
         self.previousCursor = previousCursor
     }
 }
+
+extension Page: WireWritable where Item: WireWritable {
+    // derived: write(to:)
+    public func write(to json: inout JSONBytes) {
+        json.beginObject()
+        json.member("items", items)
+        json.member("nextCursor", nextCursor)
+        json.member("previousCursor", previousCursor)
+        json.endObject()
+    }
+}
