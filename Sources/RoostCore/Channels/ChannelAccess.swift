@@ -95,6 +95,26 @@ extension Transaction {
             return (found, try ChannelAccess.OwnMember(of: channel, at: found.counters.seq, readingIfThere: &row))
         }
         guard let (row, own) = found else { return nil }
+        return try access(to: channel, row, of: user, own)
+    }
+
+    /// Returns a channel as a user sees it, and with its attributes: one statement for both, for lists. Nil if there is no such channel.
+    func accessWithAttributes(
+        to channel: ChannelID, of user: UserID, now: Timestamp
+    ) throws -> (access: ChannelAccess, channel: Channel)? {
+        let found = try first("\(ChannelAccess.selectionWithAttributes) \(user) WHERE c.channel_id = \(channel)") { row in
+            let (whole, policy) = try Channel.withPolicy(reading: &row, now: now)
+            let found = ChannelAccess.Row(of: whole, policy: policy, purgedSeq: row.int64())
+            return (whole, found, try ChannelAccess.OwnMember(of: channel, at: found.counters.seq, readingIfThere: &row))
+        }
+        guard let (whole, row, own) = found else { return nil }
+        return (try access(to: channel, row, of: user, own), whole)
+    }
+
+    /// Adds what takes another look-up, which can't run while the row is read.
+    private func access(
+        to channel: ChannelID, _ row: ChannelAccess.Row, of user: UserID, _ own: ChannelAccess.OwnMember?
+    ) throws -> ChannelAccess {
         var access = ChannelAccess(of: channel, row, policy: try effectivePolicy(of: row.type, row.policy), own)
         try access.own?.lookUpRole(in: self)
         if !access.isMember { access.invitation = try invitation(of: user, to: channel, .pending) }
@@ -130,8 +150,14 @@ extension OwnPolicy {
 
 extension ChannelAccess {
     /// The statement that every operation in a channel begins with, up to the user. Its text is built once.
-    fileprivate static let selection: SQL = """
-        SELECT \(Row.columns), \(OwnMember.columns)
+    fileprivate static let selection: SQL = "SELECT \(Row.columns), \(OwnMember.columns) \(source)"
+
+    /// The same with the channel's attributes.
+    fileprivate static let selectionWithAttributes: SQL = """
+        SELECT \(Channel.columnsWithEntry), h.purged_seq, \(OwnMember.columns) \(source)
+        """
+
+    private static let source: SQL = """
         FROM channels c
         JOIN channel_heads h ON h.channel_id = c.channel_id
         LEFT JOIN members m ON m.channel_id = c.channel_id AND m.user_id =
@@ -155,6 +181,14 @@ extension ChannelAccess {
 }
 
 extension ChannelAccess.Row {
+    /// What a whole channel says.
+    fileprivate init(of channel: Channel, policy: OwnPolicy, purgedSeq: Seq) {
+        self.init(
+            type: channel.type, policy: policy, isDistinct: channel.isDistinct, isEphemeral: channel.isEphemeral,
+            isFrozen: channel.isFrozen, silencedUntil: channel.mutedUntil, deletedAt: channel.deletedAt, counters: channel.counters,
+            purgedSeq: purgedSeq)
+    }
+
     // derived: columns of c, silencedUntil as muted_until, purgedSeq as h.purged_seq
     static let columns: SQL = """
         c.type, \(OwnPolicy.columns), c.is_distinct, c.is_ephemeral, c.is_frozen, c.muted_until, c.deleted_at,

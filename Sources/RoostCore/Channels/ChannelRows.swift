@@ -26,10 +26,16 @@ extension Channel {
     /// Discovery and joining decide whether it is public; `isMuted` and `isRateLimited` are computed from the times at which they end
     /// (AM-07, AM-08).
     init(reading row: inout RowReader, now: Timestamp) throws {
-        try self.init(reading: &row)
-        let (discovery, join): (ChannelPolicy.Audience, ChannelPolicy.Audience) = (try row.value(), try row.value())
-        isPublic = discovery == .everyone && join == .everyone
-        updateTimedStates(now: now)
+        (self, _) = try Channel.withPolicy(reading: &row, now: now)
+    }
+
+    /// Reads the same columns, and returns the channel's own policy as well.
+    static func withPolicy(reading row: inout RowReader, now: Timestamp) throws -> (Channel, OwnPolicy) {
+        var channel = try Channel(reading: &row)
+        let policy = OwnPolicy(discovery: try row.value(), join: try row.value(), changes: channel.policy)
+        channel.isPublic = policy.discovery == .everyone && policy.join == .everyone
+        channel.updateTimedStates(now: now)
+        return (channel, policy)
     }
 
     /// Sets the fields that depend on the clock.
@@ -61,10 +67,17 @@ extension Context {
 
     /// Returns a channel as the caller sees it; the newest message only if the caller may read it.
     func view(of access: ChannelAccess) throws -> ChannelView {
-        let mayRead = refusal(of: .historyRead, in: access) == nil
-        return ChannelView(
-            channel: try channel(access.channelId), membership: access.membership, invitation: access.invitation,
-            lastMessage: mayRead ? try transaction.newestMessage(in: access.channelId, above: access.historyFloor) : nil,
-            ownCapabilities: capabilities(in: access))
+        try view(of: access, channel(access.channelId), capabilities: capabilities(in: access))
+    }
+
+    /// - Parameters:
+    ///   - channel: The whole channel.
+    ///   - capabilities: The caller's permissions in it.
+    func view(of access: ChannelAccess, _ channel: Channel, capabilities: [Permission]) throws -> ChannelView {
+        ChannelView(
+            channel: channel, membership: access.membership, invitation: access.invitation,
+            lastMessage: capabilities.contains(.historyRead)
+                ? try transaction.newestMessage(in: access.channelId, above: access.historyFloor) : nil,
+            ownCapabilities: capabilities)
     }
 }

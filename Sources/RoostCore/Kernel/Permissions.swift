@@ -7,7 +7,7 @@ import RoostAPI
 /// caller may know of it, guests, a ban, its deletion, its policy and the caller's role, and last a freeze, a silence and a mute.
 public enum Permissions {
     /// The facts for the table: a channel's state, and one user's place in it.
-    struct Facts {
+    struct Facts: Equatable {
         /// The channel's effective policy, with its type's name.
         var policy: ChannelPolicy
         var isDeleted = false
@@ -21,7 +21,7 @@ public enum Permissions {
         var wasInvited = false
 
         /// A user's membership in a channel.
-        struct Own {
+        struct Own: Equatable {
             /// What the role may do.
             var definition: RoleDefinition
             /// Of a deleted channel: whether the user was one when it was deleted.
@@ -162,6 +162,25 @@ public enum Permissions {
     /// Returns a user's current permissions in a channel, in the order of `Permission.allCases`.
     static func capabilities(of role: AppRole, in facts: Facts, now: Timestamp) -> [Permission] {
         Permission.ofChannel.filter { refusal(of: $0, for: role, in: facts, now: now) == nil }
+    }
+
+    /// A user's capabilities in the channels of a page. Most of these are alike: the same policy, the same role and no restriction.
+    struct Standings {
+        let role: AppRole
+        let now: Timestamp
+        private var known: [(facts: Facts, capabilities: [Permission])] = []
+
+        init(of role: AppRole, now: Timestamp) {
+            self.role = role
+            self.now = now
+        }
+
+        mutating func capabilities(in facts: Facts) -> [Permission] {
+            if let same = known.first(where: { $0.facts == facts }) { return same.capabilities }
+            let capabilities = Permissions.capabilities(of: role, in: facts, now: now)
+            known.append((facts, capabilities))
+            return capabilities
+        }
     }
 
     // MARK: Refusals

@@ -68,7 +68,10 @@ extension Transaction {
 
     /// Returns the newest message, unless a floor hides it.
     func newestMessage(in channel: ChannelID, above floor: Seq) throws -> Message? {
-        try messages(before: .max, above: floor, in: channel, limit: 1).messages.last
+        let sql: SQL = """
+            SELECT \(Message.columns) FROM messages WHERE channel_id = \(channel) AND seq > \(floor) ORDER BY seq DESC LIMIT 1
+            """
+        return try first(sql) { try Message(reading: &$0) }
     }
 
     /// Returns messages up to a position, in the order of their seq, and whether there are older ones.

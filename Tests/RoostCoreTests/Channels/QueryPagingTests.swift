@@ -206,6 +206,28 @@ struct QueryPagingTests {
             #expect(pages > 1)
         }
     }
+
+    @Test(
+        "AM-20 SB-24 a list shows each channel as reading it alone does, what the caller may do included, however channels differ",
+        arguments: Seeds.first(3))
+    func showsWhatReadingShows(seed: UInt64) throws {
+        let world = try QueryOracle(seed: seed, channels: 60).world
+        var shown: Set<[Permission]> = []
+        let callers: [(UserID, AppRole)] = [
+            ("ann", .user), ("bob", .user), ("ann", .admin), ("cid", .moderator), ("dan", .guest),
+        ]
+        for (user, role) in callers {
+            for membership in MembershipFilter.allCases {
+                let hidden: HiddenFilter? = membership == .member ? .all : nil
+                let query = QueryChannels(membership: membership, includeDeleted: true, hidden: hidden, limit: 100)
+                let items = try world.perform(query, as: user, role: role).items
+                let alone = try items.map { try world.perform(GetChannel(channel: $0.channel.channelId), as: user, role: role) }
+                #expect(items == alone)
+                shown.formUnion(items.map(\.ownCapabilities))
+            }
+        }
+        #expect(shown.count > 8)
+    }
 }
 
 extension Data {
