@@ -16,11 +16,26 @@ enum ClientMessage {
         let bytes = Array(message.readableBytesView)
         do {
             let scan = try JSONScan(bytes)
+            if scan.problem == nil, let call = ClientMessage(plainly: bytes) {
+                self = call
+                return
+            }
             let frame = try JSONDecoder().decode(Decoded.self, from: Data(bytes)).frame
             self = scan.problem.map { frame.refused(for: $0) } ?? frame
         } catch {
             self = .malformed(RoostError(decoding: error))
         }
+    }
+
+    /// A call that is written plainly, as clients write it, and can be carried out; nil for everything else.
+    ///
+    /// - Parameter bytes: JSON in which nothing is ambiguous.
+    init?(plainly bytes: [UInt8]) {
+        guard let envelope = CallEnvelope(bytes), let entry = OperationTable.named(envelope.operation) else { return nil }
+        // What is wrong with an operation is told by the way that all others take.
+        let fields = envelope.fields.map { Data(bytes[$0]) } ?? Data("{}".utf8)
+        guard let operation = fields.count == 2 ? entry.withoutFields : try? entry.decode(from: fields) else { return nil }
+        self = .call(envelope.call, operation)
     }
 
     /// Returns the refusal of a frame that can't be kept exactly: of two numbers for one call, say, it is unclear which one is meant.

@@ -2,7 +2,18 @@ import Foundation
 import RoostAPI
 import RoostCore
 
+extension OperationTable {
+    /// The operations that mean something without any field, as they are then: decoding nothing costs as much as decoding a little.
+    fileprivate static let withoutFields: [String: any Handled] = Dictionary(
+        uniqueKeysWithValues: handled.compactMap { type in
+            (try? named(type.name)?.decode(from: Data("{}".utf8))).map { (type.name, $0) }
+        })
+}
+
 extension OperationTable.Entry {
+    /// The operation without any field; nil if some of its fields are needed.
+    var withoutFields: (any Handled)? { OperationTable.withoutFields[type.name] }
+
     /// Decodes the operation from a JSON object of its fields.
     func decode(from json: Data) throws -> any Handled {
         let decoder = JSONDecoder()

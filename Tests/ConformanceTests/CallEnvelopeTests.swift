@@ -1,0 +1,105 @@
+import Foundation
+import NIOCore
+import RoostAPI
+import RoostCore
+import RoostTestSupport
+import Testing
+
+@testable import RoostServer
+
+/// A call that is written plainly isn't read by Foundation as a whole: it must mean the same.
+@Suite("Calls that are written plainly")
+struct CallEnvelopeTests {
+    /// What Foundation makes of a frame that is written so that it has no envelope, and what is made of it as it stands.
+    private func readings(_ frame: String) -> [String] {
+        // A key in front that the frame doesn't use makes it one for Foundation; unknown keys of a frame are ignored.
+        let other = frame.replacing("{", with: #"{"\u0078":0,"#, maxReplacements: 1)
+        return [frame, other].map { String(describing: ClientMessage(ByteBuffer(string: $0))) }
+    }
+
+    private func isPlain(_ frame: String) -> Bool { ClientMessage(plainly: Array(frame.utf8)) != nil }
+
+    static let plain = [
+        #"{"call":7,"operation":"user.me"}"#, #"{"call":7,"operation":"user.me","with":{}}"#,
+        #"{"with":{"channel":"general"},"operation":"message.list","call":123456789012345678}"#,
+        " {\n\t\"call\" : 0 ,\r\"operation\" : \"message.list\" , \"with\" : { \"channel\" : \"a\" , \"limit\" : 5 } } ",
+        #"{"call":1,"operation":"message.send","with":{"channel":"a","clientId":"\"}{\\","text":"}]{[\"\\\u00e9 é 🐦"}}"#,
+        #"{"call":1,"operation":"message.send","with":{"channel":"a","clientId":"1","text":"x","metadata":{"a":[{"b":[]}],"c":1e3}}}"#,
+        #"{"call":1,"operation":"channel.query","with":{ }}"#,
+    ]
+
+    @Test("R10 R21 a call that is written plainly means what Foundation says", arguments: plain)
+    func meansTheSame(frame: String) {
+        let readings = readings(frame)
+        #expect(isPlain(frame) && readings[0] == readings[1])
+        #expect(readings[0].hasPrefix("call("))
+    }
+
+    private static func send(_ more: String) -> String {
+        #"{"call":1,"operation":"message.send","with":{"channel":"a","clientId":"1",\#(more)}}"#
+    }
+
+    static let others = [
+        // Numbers, names and fields that aren't written plainly.
+        #"{"call":-1,"operation":"user.me"}"#, #"{"call":1.0,"operation":"user.me"}"#, #"{"call":1e1,"operation":"user.me"}"#,
+        #"{"call":9223372036854775807,"operation":"user.me"}"#, #"{"call":1234567890123456789,"operation":"user.me"}"#,
+        #"{"call":"1","operation":"user.me"}"#, #"{"call":null,"operation":"user.me"}"#, #"{"call":1.5,"operation":"user.me"}"#,
+        #"{"call":1,"operation":"us\u0065r.me"}"#, #"{"c\u0061ll":1,"operation":"user.me"}"#,
+        #"{"call":1,"operation":"user.me","with":null}"#, #"{"call":1,"operation":"user.me","with":[]}"#,
+        #"{"call":1,"operation":"user.me","with":"{}"}"#, #"{"call":1,"operation":"user.me","more":{}}"#,
+        // Nothing that can be carried out.
+        #"{"operation":"user.me"}"#, #"{"call":1}"#, #"{"call":1,"operation":""}"#, #"{"call":1,"operation":"user.you"}"#,
+        #"{"call":1,"operation":7}"#, #"{"call":1,"operation":"user.me","with":{"x":1}}"#,
+        #"{"call":1,"operation":"message.list"}"#,
+        #"{"call":1,"operation":"message.list","with":{}}"#, #"{"call":1,"operation":"message.list","with":{"channel":7}}"#,
+        #"{"call":1,"operation":"message.list","with":{"channel":"a","limit":1.5}}"#,
+        #"{"call":1,"operation":"message.list","with":{"channel":"a","limit":0}}"#,
+        #"{"call":1,"operation":"channel.query","with":{"sort":"colour"}}"#,
+        // Larger and deeper than is worth it.
+        send(#""text":"\#(String(repeating: "x", count: 5000))""#),
+        send(#""text":"x","metadata":\#(String(repeating: "[", count: 40))\#(String(repeating: "]", count: 40))"#),
+    ]
+
+    @Test("R10 R21 every other call is left to Foundation, with its refusal", arguments: others)
+    func isLeft(frame: String) {
+        let readings = readings(frame)
+        #expect(!isPlain(frame) && readings[0] == readings[1])
+    }
+
+    @Test("R10 frames with ambiguous fields or none at all are no plain calls")
+    func ambiguous() {
+        for frame in [
+            #"{"call":1,"operation":"user.me","call":2}"#,
+            #"{"call":1,"operation":"message.list","with":{"channel":"a","channel":"b"}}"#,
+            #"{"authenticate":{"token":"x"}}"#, "{}", "[]", "7", "", "{", #"{"call":1,"operation":"user.me"}}"#,
+            #"{"call":1,"operation":"user.me"} 1"#, #"{"call":1,"operation":"user.me",}"#,
+        ] {
+            if case .call = ClientMessage(ByteBuffer(string: frame)) { Issue.record("\(frame)") }
+        }
+    }
+
+    @Test("X-01 every operation, with fields made at random, means the same either way")
+    func operations() throws {
+        var (count, random) = (0, SeededGenerator(seed: 11))
+        let values = [
+            "1", "0", "true", "null", #""a""#, #""é\n""#, "[]", #"["a","b"]"#, "{}", #"{"k":[1]}"#, "1.5", #""group""#,
+        ]
+        for type in OperationTable.handled {
+            guard let entry = OperationTable.named(type.name) else { continue }
+            for names in [entry.schema.fields.map(\.name), []] {
+                for _ in 0..<20 {
+                    let chosen = names.filter { _ in random.once(in: 2) }
+                    let fields = chosen.map { "\"\($0)\":\(random.pick(values))" }.joined(separator: ",")
+                    let frame = #"{"call":3,"operation":"\#(type.name)","with":{\#(fields)}}"#
+                    let readings = readings(frame)
+                    guard readings[0] == readings[1] else {
+                        Issue.record("\(frame): \(readings)")
+                        return
+                    }
+                    if isPlain(frame) { count += 1 }
+                }
+            }
+        }
+        #expect(count > 200)
+    }
+}
