@@ -2,33 +2,30 @@ public import RoostAPI
 
 /// One row of a channel list.
 public struct ChannelItem: Identifiable, Hashable, Sendable {
+    private let row: Boxed<ChannelView>
+
     /// The channel with its attributes and counters.
-    public var channel: Channel
+    public var channel: Channel { row.value.channel }
     /// The user's membership, current or former; nil for a user who never was a member.
-    public var membership: Membership?
+    public var membership: Membership? { row.value.membership }
     /// The user's invitation while it waits for an answer.
-    public var invitation: Invitation?
+    public var invitation: Invitation? { row.value.invitation }
     /// The newest message on this device.
-    public var lastMessage: Message?
+    public var lastMessage: Message? { row.value.lastMessage }
     /// Messages that the user hasn't read (AM-43); 0 for non-members.
-    public var unreadCount: Int
+    public var unreadCount: Int { row.value.unreadCount }
     /// Whether the user hid the channel (SB-29).
-    public var hiddenState: HiddenState
+    public var hiddenState: HiddenState { row.value.hiddenState }
     /// The user's permissions in the channel (AM-48).
-    public var ownCapabilities: [Permission]
+    public var ownCapabilities: [Permission] { row.value.ownCapabilities }
 
     /// The channel's id.
-    public var id: ChannelID { channel.channelId }
+    public var id: ChannelID { row.value.channel.channelId }
 
     init(_ view: ChannelView, now: Timestamp) {
-        channel = view.channel
-        channel.updateTimedStates(now)
-        membership = view.membership
-        invitation = view.invitation
-        lastMessage = view.lastMessage
-        unreadCount = view.unreadCount
-        hiddenState = view.hiddenState
-        ownCapabilities = view.ownCapabilities
+        var view = view
+        view.channel.updateTimedStates(now)
+        row = Boxed(view)
     }
 }
 

@@ -3,23 +3,15 @@ import RoostAPI
 
 /// Performs the machine's outputs.
 extension SyncDriver {
+    /// Writes the rows of all outputs in one transaction, then does the rest in its order: nobody learns of a row before it is stored.
     func perform(_ outputs: [Sync.Output]) async {
-        var writes: [StoreWrite] = []
-        var hasFailed = false
+        let writes = outputs.flatMap { output in if case .store(let writes) = output { writes } else { [StoreWrite]() } }
+        let isStored = writes.isEmpty ? true : await store(writes)
         for output in outputs {
-            // Rows that follow one another go into one transaction: a burst of events costs one commit.
-            if case .store(let more) = output {
-                writes += more
-                continue
-            }
-            if !writes.isEmpty, !hasFailed { hasFailed = !(await store(writes)) }
-            writes = []
-            // A message whose row couldn't be stored stays in the outbox: it is sent again, and the server knows it by its client
-            // id.
-            if hasFailed, case .outbox(.remove) = output { continue }
+            // A message whose row couldn't be stored stays in the outbox: it is sent again, and the server knows it by its client id.
+            if !isStored, case .outbox(.remove) = output { continue }
             await perform(output)
         }
-        if !writes.isEmpty, !hasFailed { _ = await store(writes) }
     }
 
     /// Returns whether the rows are stored. If writing fails, the machine gets the state that is.
@@ -43,7 +35,7 @@ extension SyncDriver {
         case .send(let bytes): outgoing?.yield(.message(bytes))
         case .ping: outgoing?.yield(.ping)
         case .close: close()
-        case .store(let writes): _ = await store(writes)
+        case .store: break
         case .outbox(let write): await apply(write)
         case .reply(let token, let result): replies.removeValue(forKey: token)?.resume(with: result.mapError { $0 })
         case .settled(let key, let result): settle(key, result)
@@ -75,7 +67,7 @@ extension SyncDriver {
         outgoing = continuation
         let (transport, url) = (environment.transport, environment.url)
         connection = Task {
-            await transport.run(url: url, outgoing: commands) { event in await self.post(.transport(number, event)) }
+            await transport.run(url: url, outgoing: commands) { event in await self.receive(event, of: number) }
         }
     }
 

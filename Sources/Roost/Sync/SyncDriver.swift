@@ -29,6 +29,11 @@ actor SyncDriver {
     var machine: Sync?
     var inputs: [Sync.Input] = []
     var isDraining = false
+    /// The size of the messages among the inputs, and the transports that wait for it to fall.
+    private var inputBytes = 0
+    private var waitingTransports: [CheckedContinuation<Void, Never>] = []
+    /// The most that inputs may be before a transport waits.
+    private static let inputsMax = (count: 512, bytes: 4 << 20)
 
     // Work under way: each entry is removed where it finishes.
     var preparation: Task<SyncFiles, any Error>?
@@ -85,12 +90,26 @@ actor SyncDriver {
         Task { await drain() }
     }
 
+    /// Takes in an event of a connection, and returns at once so that the transport reads on: what comes while a batch is performed is the
+    /// next batch. The transport waits only when very much has come.
+    func receive(_ event: TransportEvent, of connection: Int64) async {
+        inputs.append(.transport(connection, event))
+        if case .message(let bytes) = event { inputBytes += bytes.count }
+        if !isDraining { Task { await drain() } }
+        while inputs.count >= Self.inputsMax.count || inputBytes >= Self.inputsMax.bytes {
+            await withCheckedContinuation { waitingTransports.append($0) }
+        }
+    }
+
     private func drain() async {
         guard !isDraining, machine != nil else { return }
         isDraining = true
         while !inputs.isEmpty {
             let batch = inputs
             inputs = []
+            inputBytes = 0
+            for transport in waitingTransports { transport.resume() }
+            waitingTransports = []
             var outputs: [Sync.Output] = []
             for input in batch { outputs += machine?.handle(input) ?? [] }
             await perform(outputs)

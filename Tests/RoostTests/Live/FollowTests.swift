@@ -1,6 +1,5 @@
 import Foundation
 import Logging
-import Synchronization
 import Testing
 
 @testable import Roost
@@ -29,22 +28,6 @@ struct FollowTests {
         token.invalidate()
         await chat.disconnect()
     }
-}
-
-/// Work that occupies whoever performs it.
-private final class BusyWork: Sendable {
-    private enum State { case waiting, running, ended }
-
-    private let state = Mutex(State.waiting)
-
-    var isRunning: Bool { state.withLock { $0 == .running } }
-
-    func run() {
-        state.withLock { $0 = .running }
-        while isRunning {}
-    }
-
-    func end() { state.withLock { $0 = .ended } }
 }
 
 extension SyncDriver {
