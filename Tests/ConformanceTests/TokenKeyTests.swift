@@ -21,7 +21,7 @@ import Testing
         return (directory, directory.appending(path: "keys.json"), forge)
     }
 
-    @Test("R21 a file of keys that changes is read anew, and one that is broken leaves the keys as they are")
+    @Test("R21 a file of keys that changes is reloaded, and one that is broken leaves the keys as they are")
     func reading() async throws {
         let (directory, file, forge) = try await Self.prepared()
         let keys = try forge.keys

@@ -148,13 +148,13 @@ public enum CloseCode: UInt16, CaseIterable, Sendable {
     /// The meaning of the code and what a client does then, in a few words.
     public var meaning: String {
         switch self {
-        case .restart: "The server restarts. Connect anew when the closing frame said, and resume."
+        case .restart: "The server restarts. Reconnect when the close frame says, and resume."
         case .unauthenticated: "No token, or an invalid one. Get another before connecting again."
-        case .tokenExpired: "The token has expired. Get another and connect anew."
-        case .authenticationTimeout: "No token within the time allowed. Connect anew and authenticate at once."
-        case .tokenRevoked: "The token was revoked. Get another and connect anew."
-        case .userDeactivated: "The user is deactivated. Don't connect anew until an admin has reactivated them."
-        case .resume: "The client didn't read what was sent. Connect anew and resume: nothing is lost."
+        case .tokenExpired: "The token has expired. Get another and reconnect."
+        case .authenticationTimeout: "No token within the time allowed. Reconnect and authenticate at once."
+        case .tokenRevoked: "The token was revoked. Get another and reconnect."
+        case .userDeactivated: "The user is deactivated. Don't reconnect until an admin has reactivated them."
+        case .resume: "The client didn't read what was sent. Reconnect and resume: nothing is lost."
         case .tryAgainLater: "The server can't take the connection now. Come back later."
         }
     }

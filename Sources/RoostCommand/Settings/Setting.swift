@@ -117,7 +117,7 @@ extension Setting {
             "A JSON file with channel types and roles of your own, put into the database at each start. See docs/channel-types.md.")
     static let tokenKeys = Setting(
         name: "token-keys", kind: .text, standard: .text("none"),
-        help: "A JWK set with further keys that tokens may be signed with (HS256, ES256, EdDSA, RS256), read anew when it changes.")
+        help: "A JWK set with further keys that tokens may be signed with (HS256, ES256, EdDSA, RS256), reloaded when it changes.")
     static let tokenIssuer = Setting(
         name: "token-issuer", kind: .text, standard: .text("any"), help: "What the claim iss of every token must be.")
     static let tokenAudience = Setting(

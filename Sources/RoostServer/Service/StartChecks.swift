@@ -38,7 +38,7 @@ struct StartChecks {
         let name: String
         let value: String
         /// What to do if it isn't.
-        var remedy = "if you are changing it, start the others anew too"
+        var remedy = "if you are changing it, restart the others too"
     }
 
     /// Returns the keys whose tokens a node accepts. A node without a key of the others refuses tokens that they accept, and one with a key

@@ -55,7 +55,7 @@ struct TokenKeyFiles: Sendable {
                 tokens.replace(keys)
                 known = now
                 lastFailure = ""
-                logger.notice("The token keys were read anew.", metadata: ["keys": "\(keys.count)"])
+                logger.notice("The token keys were reloaded.", metadata: ["keys": "\(keys.count)"])
             } catch {
                 // Logged once, and retried until it succeeds: a file changed in place may have been read in the middle.
                 if "\(error)" != lastFailure {
