@@ -4,6 +4,7 @@ import NIOHTTP1
 import NIOPosix
 import NIOSSL
 import NIOWebSocket
+import Synchronization
 
 /// A WebSocket over TCP, or over TLS for `wss` and `https` addresses.
 public struct WebSocketTransport: Transport {
@@ -93,13 +94,23 @@ public struct WebSocketTransport: Transport {
 
     // MARK: Exchanging frames
 
+    /// Whether the client has begun to close.
+    private final class Closing: Sendable {
+        private let state = Mutex(false)
+        var hasBegun: Bool { state.withLock { $0 } }
+        func begin() { state.withLock { $0 = true } }
+    }
+
     /// Reads and writes until either ends, and says how it ended.
     private static func exchange(
         _ inbound: NIOAsyncChannelInboundStream<WebSocketFrame>, _ outbound: NIOAsyncChannelOutboundWriter<WebSocketFrame>,
         _ outgoing: AsyncStream<TransportCommand>, _ receive: @escaping @Sendable (TransportEvent) async -> Void,
         messageSizeBytesMax: Int
     ) async throws -> TransportEvent {
-        try await withThrowingTaskGroup(of: TransportEvent?.self) { group in
+        // The server's answer to the closing frame may come before that frame's write is reported. It is the client that closed all the same.
+        let closing = Closing()
+        let closedByClient = TransportEvent.closed(code: nil, reason: "closed by the client")
+        return try await withThrowingTaskGroup(of: TransportEvent.self) { group in
             group.addTask {
                 var reader = MessageReader(sizeBytesMax: messageSizeBytesMax)
                 for try await frame in inbound {
@@ -125,14 +136,14 @@ public struct WebSocketTransport: Transport {
                         try await outbound.write(WebSocketFrame(fin: true, opcode: .ping, maskKey: .random(), data: ByteBuffer()))
                     }
                 }
+                closing.begin()
                 try? await outbound.write(.close(1000))
-                return .closed(code: nil, reason: "closed by the client")
+                return closedByClient
             }
             defer { group.cancelAll() }
-            while let end = try await group.next() {
-                if let end { return end }
-            }
-            return .closed(code: nil, reason: "the connection ended")
+            let end = await group.nextResult()
+            if closing.hasBegun { return closedByClient }
+            return try end?.get() ?? .closed(code: nil, reason: "the connection ended")
         }
     }
 }
