@@ -1,3 +1,4 @@
+import Foundation
 import GRDB
 import RoostAPI
 
@@ -35,5 +36,64 @@ extension StoreWrite {
     /// Puts messages of a channel in the place of older ones.
     static func messages(_ messages: [Message], of channel: ChannelID) -> StoreWrite {
         .rows(Rows(messages), of: .channel(channel))
+    }
+}
+
+/// A message of the cache. It need not be decoded again while it is stored as the same bytes.
+struct CachedMessage: Sendable {
+    let seq: Seq
+    let json: Data
+    let item: MessageItem
+}
+
+/// Cached messages of a channel, the newest ones up to a number.
+struct CachedMessages: Sendable {
+    /// In the order of their seq.
+    var rows: [CachedMessage] = []
+    /// Whether there are older ones, in the cache or on the server.
+    var hasOlder = false
+    /// Whether more than these are cached.
+    var hasOlderCached = false
+}
+
+extension Database {
+    /// Returns the newest messages of a channel: `limit` of them, or more to reach back to `lowest`.
+    ///
+    /// - Parameter known: Messages that were read before, in the order of their seq. Those that are stored unchanged are handed on.
+    func messages(
+        of channel: ChannelID, from lowest: Seq? = nil, limit: Int, known: [CachedMessage] = []
+    ) throws -> CachedMessages {
+        let count = try cachedStatement(sql: "SELECT COUNT(*) FROM messages WHERE channel_id = ? AND seq >= ?")
+        let reaching = try lowest.flatMap { try Int.fetchOne(count, arguments: [channel.rawValue, $0]) } ?? 0
+        let limit = max(limit, reaching)
+        let statement = try cachedStatement(sql: "SELECT seq, json FROM messages WHERE channel_id = ? ORDER BY seq DESC LIMIT ?")
+        let stored = try Row.fetchCursor(statement, arguments: [channel.rawValue, limit + 1])
+        var rows: [CachedMessage] = []
+        rows.reserveCapacity(known.count)
+        var older = known[...]
+        var hasOlderCached = false
+        while let row = try stored.next() {
+            guard rows.count < limit else {
+                hasOlderCached = true
+                continue
+            }
+            let seq: Seq = row[0]
+            while let last = older.last, last.seq > seq { older.removeLast() }
+            if let same = older.last, same.seq == seq, try row.withUnsafeData(atIndex: 1, { $0 == same.json }) {
+                rows.append(same)
+            } else {
+                let json: Data = row[1]
+                rows.append(CachedMessage(seq: seq, json: json, item: MessageItem(try StoredJSON.decode(from: json))))
+            }
+        }
+        // Concealed messages can't be requested.
+        let position = try cachedStatement(
+            sql: """
+                SELECT window_start FROM positions WHERE channel_id = ?1
+                AND window_start > 1 + COALESCE((SELECT history_floor FROM memberships WHERE channel_id = ?1), 0)
+                """)
+        let windowStart = try Seq.fetchOne(position, arguments: [channel.rawValue]) ?? 0
+        return CachedMessages(
+            rows: rows.reversed(), hasOlder: hasOlderCached || windowStart > 0, hasOlderCached: hasOlderCached)
     }
 }

@@ -20,18 +20,36 @@ public struct MessageItem: MessageCarrying, Identifiable, Hashable, Sendable {
         public var clientId: ClientID
     }
 
+    private struct Row: Hashable, Sendable {
+        let sender: UserID
+        let clientId: ClientID
+        var content: MessageContent
+        let createdAt: Timestamp
+        let state: State
+        let message: Message?
+    }
+
+    private var row: Boxed<Row>
+
     /// Who sent the message.
-    public var sender: UserID
+    public var sender: UserID { row.value.sender }
     /// The sender's own id of it.
-    public var clientId: ClientID
+    public var clientId: ClientID { row.value.clientId }
     /// Its content; empty once it is deleted.
-    public var content: MessageContent
+    public var content: MessageContent {
+        get { row.value.content }
+        set {
+            var changed = row.value
+            changed.content = newValue
+            row = Boxed(changed)
+        }
+    }
     /// When the server stored it; while it is on its way, when it was sent by this device's clock.
-    public var createdAt: Timestamp
+    public var createdAt: Timestamp { row.value.createdAt }
     /// How far the message has come.
-    public var state: State
+    public var state: State { row.value.state }
     /// The message as the server has it; nil while it is on its way.
-    public var message: Message?
+    public var message: Message? { row.value.message }
 
     /// The same while the message is pending and when it is sent.
     public var id: ID { ID(sender: sender, clientId: clientId) }
@@ -40,27 +58,23 @@ public struct MessageItem: MessageCarrying, Identifiable, Hashable, Sendable {
     public var isDeleted: Bool { message?.deletedAt != nil }
 
     init(_ message: Message) {
-        sender = message.sender
-        clientId = message.clientId
-        content = message.content
-        createdAt = message.createdAt
-        state = .sent
-        self.message = message
+        row = Boxed(
+            Row(
+                sender: message.sender, clientId: message.clientId, content: message.content, createdAt: message.createdAt,
+                state: .sent, message: message))
     }
 
     init(_ item: OutboxItem, user: UserID) {
         let operation = item.operation
-        sender = user
-        clientId = operation.clientId
-        content = operation.content
-        createdAt = item.createdAt
-        state = item.failure.map(State.failed) ?? .pending
+        row = Boxed(
+            Row(
+                sender: user, clientId: operation.clientId, content: operation.content, createdAt: item.createdAt,
+                state: item.failure.map(State.failed) ?? .pending, message: nil))
     }
 
     /// Returns the channel's messages, then those on their way. One that is in both is the channel's: its row in the outbox is about to be
     /// removed.
-    static func merge(_ messages: [Message], pending: [OutboxItem], user: UserID) -> [MessageItem] {
-        let sent = messages.map { MessageItem($0) }
+    static func merge(_ sent: [MessageItem], pending: [OutboxItem], user: UserID) -> [MessageItem] {
         guard !pending.isEmpty else { return sent }
         let known = Set(sent.map(\.id))
         return sent + pending.map { MessageItem($0, user: user) }.filter { !known.contains($0.id) }

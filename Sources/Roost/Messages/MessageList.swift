@@ -21,6 +21,8 @@ public final class MessageList {
     /// Messages of the channel to show, and the oldest one that is shown: new messages don't push it out.
     @ObservationIgnored private var limit: Int
     @ObservationIgnored private var lowest: Seq?
+    /// The messages of the channel that are shown.
+    @ObservationIgnored private var known: [CachedMessage] = []
     @ObservationIgnored private var hasOlderCached = false
     @ObservationIgnored private var isFilling = false
     @ObservationIgnored private var following: [ObservationToken] = []
@@ -74,26 +76,27 @@ public final class MessageList {
     }
 
     private func reload() async {
-        let (channel, limit, lowest, number) = (channelId, limit, lowest, reads.begin())
+        let (channel, limit, lowest, known, number) = (channelId, limit, lowest, known, reads.begin())
         let pending: [OutboxItem]
         let cached: CachedMessages
         do {
             let files = try await driver.prepare()
             // The outbox first: a message leaves it after it is in the cache, so that read in this order, none can be missed.
             pending = try await files.outbox.items(of: channel)
-            cached = try await files.store.read { try $0.messages(of: channel, from: lowest, limit: limit) }
+            cached = try await files.store.read { try $0.messages(of: channel, from: lowest, limit: limit, known: known) }
         } catch {
             return driver.logReadFailure(error)
         }
         guard reads.end(number) else { return }
-        show(MessageItem.merge(cached.messages, pending: pending, user: user), cached)
-        if cached.messages.count < pageSize { Task { [weak self] in await self?.fillFirstPage() } }
+        show(MessageItem.merge(cached.rows.map(\.item), pending: pending, user: user), cached)
+        if cached.rows.count < pageSize { Task { [weak self] in await self?.fillFirstPage() } }
     }
 
-    private var shownCount: Int { items.count { $0.message != nil } }
+    private var shownCount: Int { known.count }
 
     private func show(_ items: [MessageItem], _ cached: CachedMessages) {
-        lowest = cached.messages.first?.seq
+        known = cached.rows
+        lowest = known.first?.seq
         hasOlderCached = cached.hasOlderCached
         if hasOlder != cached.hasOlder { hasOlder = cached.hasOlder }
         guard !isLoaded || items != self.items else { return }

@@ -2,16 +2,6 @@ import Foundation
 import GRDB
 import RoostAPI
 
-/// Cached messages of a channel, the newest ones up to a number.
-struct CachedMessages: Hashable, Sendable {
-    /// In the order of their seq.
-    var messages: [Message] = []
-    /// Whether there are older ones, in the cache or on the server.
-    var hasOlder = false
-    /// Whether more than these are cached.
-    var hasOlderCached = false
-}
-
 extension Database {
     func savedState() throws -> SavedState {
         var saved = SavedState()
@@ -63,25 +53,6 @@ extension Database {
         return ChannelView(
             channel: channel, membership: membership, invitation: try model(10), lastMessage: try model(9),
             ownCapabilities: permissions)
-    }
-
-    /// Returns the newest messages of a channel: `limit` of them, or more to reach back to `lowest`.
-    func messages(of channel: ChannelID, from lowest: Seq? = nil, limit: Int) throws -> CachedMessages {
-        let count = try cachedStatement(sql: "SELECT COUNT(*) FROM messages WHERE channel_id = ? AND seq >= ?")
-        let reaching = try lowest.flatMap { try Int.fetchOne(count, arguments: [channel.rawValue, $0]) } ?? 0
-        let limit = max(limit, reaching)
-        let statement = try cachedStatement(sql: "SELECT json FROM messages WHERE channel_id = ? ORDER BY seq DESC LIMIT ?")
-        let rows = try Data.fetchAll(statement, arguments: [channel.rawValue, limit + 1])
-        let messages = try rows.prefix(limit).reversed().map { try StoredJSON.decode(Message.self, from: $0) }
-        // Concealed messages can't be requested.
-        let position = try cachedStatement(
-            sql: """
-                SELECT window_start FROM positions WHERE channel_id = ?1
-                AND window_start > 1 + COALESCE((SELECT history_floor FROM memberships WHERE channel_id = ?1), 0)
-                """)
-        let windowStart = try Seq.fetchOne(position, arguments: [channel.rawValue]) ?? 0
-        return CachedMessages(
-            messages: messages, hasOlder: rows.count > limit || windowStart > 0, hasOlderCached: rows.count > limit)
     }
 
     func user(_ id: UserID) throws -> User? {

@@ -110,7 +110,7 @@ struct Harness {
     func unread() async throws -> Int? { try await view()?.unreadCount }
     func texts() async throws -> [String] {
         let cached = try await store.read { try $0.messages(of: Self.channel, limit: 100) }
-        let items = MessageItem.merge(cached.messages, pending: try await outbox.items(of: Self.channel), user: Self.user)
+        let items = MessageItem.merge(cached.rows.map(\.item), pending: try await outbox.items(of: Self.channel), user: Self.user)
         return items.map { $0.state == .sent ? $0.text : "\($0.text)…" }
     }
 

@@ -166,9 +166,9 @@ final class Simulation {
     }
 
     private func showed(_ channel: ChannelID, on client: SimulatedClient, isRenewed: Bool) {
-        let messages = (client.store.messages[channel] ?? [:]).values.map { $0 }
+        let sent = (client.store.messages[channel] ?? [:]).values.map { MessageItem($0) }
         let pending = client.outbox.items.filter { $0.key.channel == channel }
-        let items = MessageItem.merge(messages, pending: pending, user: client.user)
+        let items = MessageItem.merge(sent, pending: pending, user: client.user)
         let names = items.map { Checker.Name(sender: $0.sender, channel: channel, clientId: $0.clientId) }
         if Set(names).count != names.count { checker.fail("I6", "\(client.name) shows a message of \(channel) twice") }
         checker.showed(Set(names), of: channel, on: client.name, isRenewed: isRenewed)
