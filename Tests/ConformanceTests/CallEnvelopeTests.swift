@@ -73,6 +73,7 @@ struct CallEnvelopeTests {
             #"{"call":1,"operation":"message.list","with":{"channel":"a","channel":"b"}}"#,
             #"{"authenticate":{"token":"x"}}"#, "{}", "[]", "7", "", "{", #"{"call":1,"operation":"user.me"}}"#,
             #"{"call":1,"operation":"user.me"} 1"#, #"{"call":1,"operation":"user.me",}"#,
+            #"{"call":07,"operation":"user.me"}"#, "{\u{B}\"call\":1,\"operation\":\"user.me\"}",
         ] {
             if case .call = ClientMessage(ByteBuffer(string: frame)) { Issue.record("\(frame)") }
         }
