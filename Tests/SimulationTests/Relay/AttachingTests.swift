@@ -60,6 +60,15 @@ struct AttachingTests {
                     .init(items: [item], seq: item.seq, hasMore: hasMore)))
         }
 
+        /// The items that the feed of a user's own stream was missing.
+        mutating func fetch(_ items: [StreamItem], of user: UserID, after: Seq) -> (steps: [Relay.Step], requests: [Relay.Request])
+        {
+            hand(
+                .fetched(
+                    .init(stream: .user(user), after: after, purpose: .gap),
+                    .init(items: items, seq: items.last?.seq ?? after, hasMore: false)))
+        }
+
         /// The items that the receiver catching up was missing.
         mutating func fetchForNewcomer(
             _ item: StreamItem, hasMore: Bool = false
@@ -110,6 +119,29 @@ struct AttachingTests {
             }
         }
         #expect(kinds == ["past 124", "joined ann", "answer"])
+    }
+
+    @Test(
+        "I9 a joining that is read at a later place, since its row has changed meanwhile, comes before the reply that relied on it")
+    func joiningThatMoved() {
+        // Ann has joined on another node, at 5 of her own stream, which nobody told here.
+        var node = Node(at: 60)
+        node.connect(2, "ann", UserStreams(user: 4))
+        let early = node.commit([node.item(60, 61)], by: "ann", 2, callerSeq: 5)
+        #expect(!early.contains { isAnswer($0, to: 2) })
+        // Until her stream is read she has hidden the channel, at 9.
+        let items = [
+            StreamItem(stream: .user("ann"), after: 4, seq: 6, json: []),
+            StreamItem(stream: .user("ann"), after: 6, seq: 9, joined: [.init(channel: node.channel, seq: 36)], json: []),
+        ]
+        let first = node.fetch(items, of: "ann", after: 4)
+        #expect(fetches(first.requests) == [36])
+        #expect(!first.steps.contains { isAnswer($0, to: 2) })
+        let second = node.fetchForNewcomer(node.item(36, 61)).steps
+        let past = second.firstIndex { if case .past(let item, _) = $0 { item.seq == 61 } else { false } }
+        let answer = second.firstIndex { isAnswer($0, to: 2) }
+        #expect(past != nil && answer != nil)
+        if let past, let answer { #expect(past < answer) }
     }
 
     @Test(

@@ -16,6 +16,9 @@ struct Feed {
     /// When the gap was noticed, and whether it is being fetched.
     var gapSince: Relay.Time?
     var isFetching = false
+    /// Whether some of what was read from the database is yet to be delivered. A row stands at its newest change there: a joining that was
+    /// passed already may be among the rest.
+    var isPartlyRead = false
     /// How often in a row a fetch found nothing.
     var emptyFetches = 0
 

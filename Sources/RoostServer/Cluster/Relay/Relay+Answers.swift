@@ -82,7 +82,7 @@ extension Relay {
     private func isMissing(_ place: (stream: StreamID, seq: Seq), for held: AnswerQueue.Held, of connection: ConnectionID?) -> Bool
     {
         guard let feed = feeds[place.stream], !held.givenUp.contains(place.stream) else { return false }
-        guard feed.isLive, feed.position >= place.seq else { return true }
+        guard feed.isLive, !feed.isPartlyRead, feed.position >= place.seq else { return true }
         guard let user = held.operation.user, feed.attaching.contains(user) else { return false }
         return feed.isBringingUp(user, connection, from: place.seq)
     }

@@ -273,7 +273,12 @@ struct Relay {
         counts.gapsFetched += 1
         // The missing items came meanwhile: who left and who joined was read for a position that has passed.
         let isCurrent = feeds[fetch.stream]?.position == fetch.after
-        if isCurrent { for item in fetched.items { deliver(item) } }
+        if isCurrent {
+            feeds[fetch.stream]?.isPartlyRead = true
+            for item in fetched.items { deliver(item) }
+            feeds[fetch.stream]?.isPartlyRead = false
+            giveAnswers(waitingFor: fetch.stream)
+        }
         drain(fetch.stream)
         guard let feed = feeds[fetch.stream], feed.gapSince != nil else { return }
         let isEmpty = isCurrent && !fetched.hasMore && fetched.items.isEmpty
