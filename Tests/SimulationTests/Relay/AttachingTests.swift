@@ -20,6 +20,15 @@ struct AttachingTests {
             hand(.opened([stream: seq]))
         }
 
+        /// The items of ann's own stream after 4: she has joined the channel at 5, and hidden it at 9, where the row stands now.
+        var annsItems: [StreamItem] {
+            let joined = [StreamItem.Place(channel: channel, seq: 36)]
+            return [
+                StreamItem(stream: .user("ann"), after: 4, seq: 6, json: []),
+                StreamItem(stream: .user("ann"), after: 6, seq: 9, joined: joined, json: []),
+            ]
+        }
+
         var parked: [Seq] { relay.feeds[stream]?.parked.map(\.seq) ?? [] }
 
         @discardableResult
@@ -129,12 +138,7 @@ struct AttachingTests {
         node.connect(2, "ann", UserStreams(user: 4))
         let early = node.commit([node.item(60, 61)], by: "ann", 2, callerSeq: 5)
         #expect(!early.contains { isAnswer($0, to: 2) })
-        // Until her stream is read she has hidden the channel, at 9.
-        let items = [
-            StreamItem(stream: .user("ann"), after: 4, seq: 6, json: []),
-            StreamItem(stream: .user("ann"), after: 6, seq: 9, joined: [.init(channel: node.channel, seq: 36)], json: []),
-        ]
-        let first = node.fetch(items, of: "ann", after: 4)
+        let first = node.fetch(node.annsItems, of: "ann", after: 4)
         #expect(fetches(first.requests) == [36])
         #expect(!first.steps.contains { isAnswer($0, to: 2) })
         let second = node.fetchForNewcomer(node.item(36, 61)).steps
@@ -142,6 +146,19 @@ struct AttachingTests {
         let answer = second.firstIndex { isAnswer($0, to: 2) }
         #expect(past != nil && answer != nil)
         if let past, let answer { #expect(past < answer) }
+    }
+
+    @Test("I6 a connection that was read before a joining moved begins only when the joining is there, and gets nothing twice")
+    func connectionBeforeAJoiningThatMoved() {
+        var node = Node(at: 60)
+        node.connect(2, "ann", UserStreams(user: 4))
+        // Her second connection has read her streams at 6, the channel with them. The node doesn't know yet that she is a member.
+        node.connect(3, "ann", UserStreams(user: 6, channels: [node.channel: 58]))
+        let first = node.fetch(node.annsItems, of: "ann", after: 4)
+        #expect(fetches(first.requests) == [36])
+        #expect(first.requests.contains { if case .readStreams("ann", _) = $0 { true } else { false } })
+        let isConnected = first.steps.contains { if case .change(.connected) = $0 { true } else { false } }
+        #expect(!isConnected)
     }
 
     @Test(

@@ -26,7 +26,7 @@ extension Relay {
         let stream = StreamID.user(connect.user)
         follow(stream)
         guard let feed = feeds[stream] else { return }
-        if !feed.isLive || feed.position < connect.streams.user {
+        if !feed.isLive || feed.isPartlyRead || feed.position < connect.streams.user {
             feeds[stream]?.parkedConnects.append(token)
         } else if feed.position > connect.streams.user {
             // The user joined or left something meanwhile.

@@ -277,6 +277,7 @@ struct Relay {
             feeds[fetch.stream]?.isPartlyRead = true
             for item in fetched.items { deliver(item) }
             feeds[fetch.stream]?.isPartlyRead = false
+            releaseParked(fetch.stream)
             giveAnswers(waitingFor: fetch.stream)
         }
         drain(fetch.stream)
