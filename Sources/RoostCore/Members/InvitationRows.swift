@@ -155,16 +155,15 @@ extension Invitation: StoredRow {
             SELECT i.inviter_seq, \(Invitation.columns) FROM invitations i WHERE i.inviter_id = \(user) AND i.inviter_seq > \(seq)
             ORDER BY i.inviter_seq LIMIT \(limit + invitationsPerStamp)
             """
-        var changed = ChangedRows<Invitation>()
+        var (stamped, upTo): ([(stamp: Seq, row: Invitation)], Seq?) = ([], nil)
         for (sql, most) in [(received, limit + 1), (sent, limit + invitationsPerStamp)] {
             let part = try transaction.rows(sql) { (stamp: $0.int64(), row: try Invitation(reading: &$0)) }
             // The stamp of a full part's last row may be incomplete. All stamps before it are complete, since one call writes no more than
             // that.
-            if part.count == most, let last = part.last?.stamp { changed.upTo = min(changed.upTo ?? .max, last - 1) }
-            changed.stamped += part
+            if part.count == most, let last = part.last?.stamp { upTo = min(upTo ?? .max, last - 1) }
+            stamped += part
         }
-        changed.stamped.sort { $0.stamp < $1.stamp }
-        return changed
+        return ChangedRows(stamped.sorted { $0.stamp < $1.stamp }, upTo: upTo)
     }
 
     /// The most invitations that one call sends, all with one seq of the inviter: a channel is created with users and operators.

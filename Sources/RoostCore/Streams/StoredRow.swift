@@ -60,18 +60,26 @@ package struct ChannelStretch {
     package let hasPurges: Bool
 }
 
-/// Rows of one kind, each with the position of the stream at which it changed, in that order.
+/// Rows of one kind, each with the position of the stream at which it changed.
+///
+/// Rows and positions are in lists of their own: most changes are one page, whose rows are passed on as they are, without code that has to
+/// handle rows of any kind one by one.
 package struct ChangedRows<Row: StoredRow> {
-    package var stamped: [(stamp: Seq, row: Row)]
+    fileprivate let rows: [Row]
+    fileprivate let stamps: [Seq]
     /// Where the list was cut: it has all rows up to here. Nil for a complete one.
-    package var upTo: Seq?
+    package let upTo: Seq?
 
     package init(_ stamped: [(stamp: Seq, row: Row)] = [], upTo: Seq? = nil) {
-        self.stamped = stamped
+        rows = stamped.map { $0.row }
+        stamps = stamped.map { $0.stamp }
         self.upTo = upTo
     }
 
-    func rows(upTo seq: Seq) -> [Row] { stamped.lazy.filter { $0.stamp <= seq }.map(\.row) }
+    fileprivate func rows(upTo seq: Seq) -> [Row] {
+        if stamps.allSatisfy({ $0 <= seq }) { return rows }
+        return zip(stamps, rows).compactMap { $0 <= seq ? $1 : nil }
+    }
 }
 
 /// The kinds of rows in the database, in the order of ``RowKinds``.
@@ -93,7 +101,7 @@ struct ChangedRowsByKind {
 
     mutating func add<Row: StoredRow>(_ changed: ChangedRows<Row>) {
         if let cut = changed.upTo { upTo = min(upTo ?? cut, cut) }
-        if !changed.stamped.isEmpty { kinds.append(changed) }
+        if !changed.rows.isEmpty { kinds.append(changed) }
     }
 
     func rows(upTo seq: Seq) -> Rows {
@@ -119,7 +127,7 @@ extension ChangedRows: ChangedRowsOfKind {
     fileprivate func add(upTo seq: Seq, to rows: inout Rows) { rows[Row.self] = self.rows(upTo: seq) }
 
     fileprivate func add(to rows: inout [Seq: Rows]) {
-        for (stamp, row) in stamped { rows[stamp, default: Rows()][Row.self, default: []].append(row) }
+        for (stamp, row) in zip(stamps, self.rows) { rows[stamp, default: Rows()][Row.self, default: []].append(row) }
     }
 }
 
