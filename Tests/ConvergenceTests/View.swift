@@ -1,3 +1,4 @@
+import Foundation
 import RoostAPI
 import RoostTestSupport
 
@@ -20,7 +21,7 @@ struct View: Sendable {
         Set(facts.keys).union(other.facts.keys).sorted().compactMap { name in
             let (own, theirs) = (facts[name], other.facts[name])
             // Swift takes texts for equal that are written with other code points.
-            if let own, let theirs, own.utf8.elementsEqual(theirs.utf8) { return nil }
+            if let own, let theirs, Data(own.utf8) == Data(theirs.utf8) { return nil }
             return "\(name): \(own ?? "missing") != \(theirs ?? "nothing")"
         }
     }

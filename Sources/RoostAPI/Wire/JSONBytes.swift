@@ -113,16 +113,15 @@ public struct JSONBytes: Sendable {
         bytes.append(UInt8(ascii: "\""))
         var value = value
         value.withUTF8 { utf8 in
+            var index = Self.firstEscaped(in: utf8, from: 0)
+            guard index < utf8.count else { return bytes.append(contentsOf: utf8) }
             var start = 0
-            var index = 0
-            while true {
-                index = Self.firstEscaped(in: utf8, from: index)
-                guard index < utf8.count else { break }
+            while index < utf8.count {
                 let byte = utf8[index]
                 bytes.append(contentsOf: UnsafeBufferPointer(rebasing: utf8[start..<index]))
                 escape(byte)
-                index += 1
-                start = index
+                start = index + 1
+                index = Self.firstEscaped(in: utf8, from: start)
             }
             bytes.append(contentsOf: UnsafeBufferPointer(rebasing: utf8[start...]))
         }
@@ -205,7 +204,9 @@ struct ShortText: ~Copyable {
     mutating func digits(_ value: Int64, width: Int) {
         guard width <= buffer.count - count else { return }
         var rest = value
-        for place in (count..<count + width).reversed() {
+        var place = count + width
+        while place > count {
+            place -= 1
             buffer.initializeElement(at: place, to: UInt8(ascii: "0") + UInt8(truncatingIfNeeded: rest % 10))
             rest /= 10
         }
