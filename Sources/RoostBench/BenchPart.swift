@@ -24,7 +24,8 @@ package struct BenchPart {
     package static func start(messages: Int = Standard.startMessages) -> BenchPart { .init(StartBenchmark(messageCount: messages)) }
     package static var history: BenchPart { .init(HistoryBenchmark()) }
     package static var resume: BenchPart { .init(ResumeBenchmark()) }
-    package static var channels: BenchPart { .init(LargeChannelBenchmark(), ChannelListBenchmark(), ClientListBenchmark()) }
+    package static var channels: BenchPart { .init(LargeChannelBenchmark(), ChannelListBenchmark()) }
+    package static var sdk: BenchPart { .init(ClientListBenchmark(), OpenChatBenchmark()) }
     package static func effects(waiting: Int = Standard.effectsWaiting) -> BenchPart {
         .init(EffectsBenchmark(waitingCount: waiting))
     }
@@ -37,7 +38,7 @@ package struct BenchPart {
 
     /// The parts that run in minutes and need nothing besides this program.
     package static var all: BenchPart {
-        BenchPart(of: [.fanout(), .send, .latency, .idle(), .start(), .history, .resume, .channels, .effects()])
+        BenchPart(of: [.fanout(), .send, .latency, .idle(), .start(), .history, .resume, .channels, .sdk, .effects()])
     }
 
     /// The channels of the other parts have as many members together.

@@ -37,7 +37,7 @@ import Testing
         arguments: [
             ("fanout", 11, 3), ("send", 9, 2), ("latency", 7, 0), ("spread", 6, 4), ("idle", 6, 0), ("start", 3, 0),
             ("history", 8, 2), ("resume", 5, 0),
-            ("channels", 15, 4), ("effects", 10, 3), ("hostile", 36, 0), ("backup", 7, 2),
+            ("channels", 11, 4), ("sdk", 7, 0), ("effects", 10, 3), ("hostile", 36, 0), ("backup", 7, 2),
         ])
     func parts(part: String, count: Int, floors: Int) async throws {
         let figures = try await figures(part)

@@ -12,8 +12,8 @@ struct Bench: AsyncParsableCommand {
             """,
         subcommands: [
             BenchFanout.self, BenchSend.self, BenchLatency.self, BenchSpread.self, BenchIdle.self, BenchStart.self,
-            BenchHistory.self, BenchResume.self, BenchChannels.self, BenchEffects.self, BenchHostile.self, BenchBackup.self,
-            BenchCluster.self, BenchAll.self,
+            BenchHistory.self, BenchResume.self, BenchChannels.self, BenchSDK.self, BenchEffects.self, BenchHostile.self,
+            BenchBackup.self, BenchCluster.self, BenchAll.self,
             FloorSocketsCommand.self,
         ],
         defaultSubcommand: BenchAll.self)

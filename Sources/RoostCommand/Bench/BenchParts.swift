@@ -83,6 +83,14 @@ struct BenchChannels: AsyncParsableCommand {
     func run() async throws { try await options.report(.channels) }
 }
 
+struct BenchSDK: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "sdk", abstract: "An app's list of 10,000 channels, and a chat that grows to 20,000 messages.")
+    @OptionGroup var options: BenchOptions
+
+    func run() async throws { try await options.report(.sdk) }
+}
+
 struct BenchEffects: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "effects", abstract: "What happens later: its cost beside a send, and how late it happens.")

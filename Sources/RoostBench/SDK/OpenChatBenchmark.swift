@@ -1,0 +1,64 @@
+import Foundation
+import Roost
+import RoostAPI
+
+/// Measures an app that shows one channel while very many messages arrive in it, at the beginning and at the end.
+///
+/// The SDK is in this process, and its CPU time is this process's. One bare socket writes the messages.
+struct OpenChatBenchmark: Benchmark {
+    static let name = "open chat"
+    private let user = UserID("reader")
+    private let writer = UserID("writer")
+    private let channel = ChannelID("busy")
+    private let rounds = 4
+
+    func figures(in directory: URL, scale: BenchScale) async throws -> [Figure] {
+        let count = scale.pick(5000, quick: 2000, smoke: 40)
+        try Seed.fill(directory) { seed in
+            try seed.addUsers([user, writer])
+            try seed.forEach([channel]) { try $0.perform(CreateChannel(channel: $1, users: [user]), as: writer) }
+            try seed.forEach(Array(0..<50)) { batch, number in
+                let message = SendMessage(channel: channel, clientId: ClientID("\(number)"), text: SampleText.message)
+                try batch.perform(message, as: writer)
+            }
+        }
+        let tokens = try await BenchTokens(directory: directory).tokens(for: [user, writer])
+        let server = try BenchServer(directory: directory)
+        defer { server.end() }
+        guard let url = URL(string: "http://127.0.0.1:\(server.port)") else { throw BenchFailure("the port makes no address") }
+        let configuration = Chat.Configuration(directory: directory.appending(path: "client"))
+        let chat = Chat(url: url, user: user, configuration: configuration) { tokens[0] }
+        try await chat.connect()
+        let list = await chat.channel(channel).messages()
+        for await _ in await list.updates where await list.items.count >= 30 { break }
+        var newest = await list.items.last?.message?.seq ?? 0
+
+        let loop = LoadLoop()
+        try loop.connect(port: server.port, tokens: [tokens[1]])
+        var perMessage: [Double] = []
+        var residentBytes: [Double] = []
+        for _ in 0..<rounds {
+            newest += Int64(count)
+            perMessage.append(try await cost(of: count, upTo: newest, in: list, loop) / Double(count))
+            residentBytes.append(ProcessUsage(of: getpid()).residentBytes)
+        }
+        loop.closeAll()
+        await chat.disconnect()
+        return [
+            Figure("CPU of the app per message, the first \(count)", perMessage[0], "µs", goals: [.atMost(100)]),
+            Figure("CPU of the app per message, the last of \(rounds * count)", perMessage[rounds - 1], "µs", goals: [.atMost(100)]),
+            Figure("resident memory gained meanwhile", (residentBytes[rounds - 1] - residentBytes[0]) / 1e6, "MB"),
+        ]
+    }
+
+    /// Sends messages, and waits until the list shows the last of them. Returns the app's CPU time in µs.
+    private func cost(of count: Int, upTo newest: Seq, in list: MessageList, _ loop: LoadLoop) async throws -> Double {
+        let before = ProcessUsage(of: getpid())
+        for _ in 0..<count { _ = loop.sockets[0].sendMessage(to: channel.rawValue, text: SampleText.message) }
+        var answered = 0
+        loop.onFrame = { _, frame, _ in if case .reply = frame { answered += 1 } }
+        try loop.run(timeout: 120) { answered == count }
+        for await _ in await list.updates where await list.items.last?.message?.seq == newest { break }
+        return ProcessUsage(of: getpid()).cpuMicroseconds(since: before)
+    }
+}
