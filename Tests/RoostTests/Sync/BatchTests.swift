@@ -23,8 +23,26 @@ struct BatchTests {
         return (chat, work)
     }
 
-    private func event(_ seq: Seq) -> Event {
-        Event(kind: .preferencesUpdated, stream: .user("ann"), seq: seq, actor: "ann", rows: Rows())
+    private func event(_ seq: Seq, _ rows: Rows = Rows()) -> Event {
+        Event(kind: .preferencesUpdated, stream: .user("ann"), seq: seq, actor: "ann", rows: rows)
+    }
+
+    /// Sends events one after another, and counts them.
+    private func send(_ count: Int64, _ rows: Rows = Rows()) -> (task: Task<Void, any Error>, sent: @Sendable () -> Int) {
+        let sent = Count()
+        let task = Task {
+            for seq in 1...count {
+                try await server.send(event(seq, rows))
+                sent.add()
+            }
+        }
+        return (task, { sent.value })
+    }
+
+    private final class Count: Sendable {
+        private let count = Mutex(0)
+        var value: Int { count.withLock { $0 } }
+        func add() { count.withLock { $0 += 1 } }
     }
 
     private func position(of chat: Chat) async throws -> Seq {
@@ -43,20 +61,32 @@ struct BatchTests {
     @Test("I18 Past 512 events the transport waits for the store, and then goes on")
     func waits() async throws {
         let (chat, work) = try await busyChat()
-        let sent = Mutex(0)
-        let sending = Task {
-            for seq in 1...2000 as ClosedRange<Seq> {
-                try await server.send(event(seq))
-                sent.withLock { $0 += 1 }
-            }
-        }
-        while sent.withLock({ $0 }) < 511 { await Task.yield() }
+        let (sending, sent) = send(2000)
+        while sent() < 511 { await Task.yield() }
         for _ in 0..<1000 { await Task.yield() }
         // Those that the store has begun with, and those that wait.
-        #expect(sent.withLock { $0 } <= 1024)
+        #expect(sent() <= 1024)
         work.end()
         try await sending.value
         while try await position(of: chat) < 2000 { await Task.yield() }
+        await chat.disconnect()
+    }
+
+    @Test("I18 Past 4 MiB the transport waits for the store, however few the events are, and then goes on")
+    func waitsForBytes() async throws {
+        let (chat, work) = try await busyChat()
+        // 256 KiB each: 16 of them are 4 MiB.
+        let user = User(
+            userId: "ann", displayName: String(repeating: "n", count: 256 << 10), createdAt: Timestamp(milliseconds: 0),
+            updatedAt: Timestamp(milliseconds: 0))
+        let (sending, sent) = send(60, Rows([user]))
+        while sent() < 15 { await Task.yield() }
+        for _ in 0..<1000 { await Task.yield() }
+        // Those that the store has begun with, and those that wait.
+        #expect(sent() <= 32)
+        work.end()
+        try await sending.value
+        while try await position(of: chat) < 60 { await Task.yield() }
         await chat.disconnect()
     }
 }
