@@ -24,17 +24,13 @@ public final class ChannelList {
 
     /// The query of the list.
     @ObservationIgnored public let query: ChannelQuery
-    @ObservationIgnored private let driver: SyncDriver
     @ObservationIgnored private var source: (any ChannelSource)?
-    @ObservationIgnored private var following: ObservationToken?
-    @ObservationIgnored private var asking: Task<Void, Never>?
-    @ObservationIgnored private let turns = Turns()
+    @ObservationIgnored private let follower: Follower
     @ObservationIgnored private let observers = Observers<[ChannelItem]>()
 
     init(_ query: ChannelQuery, pageSize: Int, in chat: Chat) {
         self.query = query
-        driver = chat.driver
-        let driver = chat.driver
+        follower = Follower(chat.driver)
         do {
             try query.validate()
         } catch {
@@ -42,11 +38,11 @@ public final class ChannelList {
             return
         }
         if query.isLocal {
-            source = StoredChannels(query, pageSize: max(1, pageSize), driver: driver)
+            source = StoredChannels(query, pageSize: max(1, pageSize), driver: chat.driver)
         } else {
             source = AskedChannels(query, pageSize: max(1, pageSize), chat: chat) { [weak self] in self?.askSoon() }
         }
-        following = driver.follow(
+        follower.follow(
             .channels, connected: { [weak self] in await self?.work { try await $0.connected() } },
             changed: { [weak self] change in await self?.work { try await $0.follow(change) } })
     }
@@ -64,20 +60,16 @@ public final class ChannelList {
     /// - Throws: `RoostError` as ``Chat/call(_:)`` does, where the server is asked.
     public func loadMore() async throws {
         guard hasMore, let source else { return }
-        try await turns.take { try await source.extend() }
+        try await follower.take { try await source.extend() }
         show()
     }
 
     private func work(_ step: @escaping @MainActor (any ChannelSource) async throws -> Void) async {
         guard let source else { return }
-        do {
-            try await turns.take { try await step(source) }
-            refusal = nil
-        } catch let error as RoostError {
-            // A request lost with its connection is repeated on the next one. The app has to know of a final refusal.
-            if !error.isRetryable { refusal = error }
-        } catch {
-            driver.logReadFailure(error)
+        switch await follower.work({ try await step(source) }) {
+        case .done: refusal = nil
+        case .refused(let error): refusal = error
+        case .failed: break
         }
         show()
     }
@@ -92,14 +84,7 @@ public final class ChannelList {
         observers.notify(items)
     }
 
-    /// Asks the server again in a moment: several events cost one question.
     private func askSoon() {
-        guard asking == nil else { return }
-        let clock = driver.environment.clock
-        asking = Task { [weak self] in
-            try? await clock.sleep(for: .milliseconds(250))
-            self?.asking = nil
-            await self?.work { try await $0.connected() }
-        }
+        follower.soon { [weak self] in await self?.work { try await $0.connected() } }
     }
 }

@@ -29,20 +29,15 @@ public final class LiveChannel: Identifiable {
     public private(set) var isLoaded = false
 
     @ObservationIgnored let chat: Chat
-    @ObservationIgnored private var following: ObservationToken?
+    @ObservationIgnored private let follower: Follower
     @ObservationIgnored private var expiry: ObservationToken?
-    @ObservationIgnored private var reads = ReadOrder()
     @ObservationIgnored private let observers = Observers<ChannelView?>()
 
     init(_ id: ChannelID, of chat: Chat) {
         self.id = id
         self.chat = chat
-        let driver = chat.driver
-        following = ObservationToken(
-            task: Task { [weak self] in
-                guard let changes = await driver.changes(of: .channel(id)) else { return }
-                for await _ in changes { await self?.reload() }
-            })
+        follower = Follower(chat.driver)
+        follower.follow(.channel(id), reload: { [weak self] _ in try await self?.reload() })
     }
 
     /// The channel with the membership and the newest message; nil until the channel is known here.
@@ -71,15 +66,9 @@ public final class LiveChannel: Identifiable {
         observers.add(startingWith: isLoaded ? .some(view) : nil, callback)
     }
 
-    private func reload() async {
-        let (id, number) = (id, reads.begin())
-        var view: ChannelView?
-        do {
-            view = try await chat.driver.prepare().store.read { try $0.channelView(id) }
-        } catch {
-            return chat.driver.logReadFailure(error)
-        }
-        guard reads.end(number) else { return }
+    private func reload() async throws {
+        let id = id
+        var view = try await chat.driver.prepare().store.read { try $0.channelView(id) }
         let now = chat.driver.environment.now()
         view?.channel.updateTimedStates(now)
         waitForExpiry(in: view, now: now)
@@ -112,7 +101,7 @@ public final class LiveChannel: Identifiable {
                 try? await clock.sleep(for: .milliseconds(next.milliseconds - now.milliseconds + 500))
                 guard !Task.isCancelled else { return }
                 _ = try? await driver.call(GetChannel(channel: id))
-                await self?.reload()
+                await self?.follower.work { [weak self] in try await self?.reload() }
             })
     }
 }

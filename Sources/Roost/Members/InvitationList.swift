@@ -31,22 +31,16 @@ public final class InvitationList {
     public private(set) var isLoaded = false
 
     @ObservationIgnored private let chat: Chat
-    @ObservationIgnored private var following: [ObservationToken] = []
-    @ObservationIgnored private var reads = ReadOrder()
+    @ObservationIgnored private let follower: Follower
     @ObservationIgnored private var isAsking = false
     @ObservationIgnored private let observers = Observers<[InvitationItem]>()
 
     init(of chat: Chat) {
         self.chat = chat
-        let driver = chat.driver
-        let changes = Task { [weak self] in
-            guard let changes = await driver.changes(of: .own) else { return }
-            for await _ in changes { await self?.reload() }
-        }
-        let connections = Task { [weak self] in
-            for await status in driver.statuses.values() where status == .online { await self?.fetchChannels() }
-        }
-        following = [ObservationToken(task: changes), ObservationToken(task: connections)]
+        follower = Follower(chat.driver)
+        follower.follow(
+            .own, connected: { [weak self] in await self?.fetchChannels() },
+            reload: { [weak self] _ in try await self?.reload() })
     }
 
     /// The list after each change, with the difference to the one before; the first update inserts everything (AM-30).
@@ -72,17 +66,10 @@ public final class InvitationList {
         _ = try await chat.call(DeclineInvitation(channel: invitation.invitation.channelId))
     }
 
-    private func reload() async {
-        let number = reads.begin()
-        let items: [InvitationItem]
-        do {
-            items = try await chat.driver.prepare().store.read { database in
-                try database.waitingInvitations().map { InvitationItem(invitation: $0.invitation, channel: $0.channel) }
-            }
-        } catch {
-            return chat.driver.logReadFailure(error)
+    private func reload() async throws {
+        let items = try await chat.driver.prepare().store.read { database in
+            try database.waitingInvitations().map { InvitationItem(invitation: $0.invitation, channel: $0.channel) }
         }
-        guard reads.end(number) else { return }
         if !isLoaded || items != self.items {
             isLoaded = true
             self.items = items

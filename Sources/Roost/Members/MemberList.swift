@@ -31,20 +31,19 @@ public final class MemberList {
     @ObservationIgnored private var isAnswered = false
     /// The seq of the channel after which members' rows in the store are news.
     @ObservationIgnored private var seen: Seq?
-    @ObservationIgnored private var following: ObservationToken?
-    @ObservationIgnored private var asking: Task<Void, Never>?
-    @ObservationIgnored private let turns = Turns()
+    @ObservationIgnored private let follower: Follower
     @ObservationIgnored private let observers = Observers<[MemberEntry]>()
 
     init(_ question: Question, pageSize: Int, in chat: Chat) {
         self.chat = chat
+        follower = Follower(chat.driver)
         self.question = question
         self.pageSize = min(max(1, pageSize), Limits.memberPage.max)
         switch question {
         case .list(let list): roster = MemberRoster(sort: list.sort ?? .firstCreated, order: list.order, roles: list.roles)
         case .search(let search): roster = MemberRoster(sort: .lastCreated, roles: search.roles)
         }
-        following = chat.driver.follow(
+        follower.follow(
             .channel(channel), connected: { [weak self] in await self?.work { try await $0.refresh() } },
             changed: { [weak self] change in
                 if !change.members.isEmpty { await self?.work { try await $0.follow() } }
@@ -64,7 +63,7 @@ public final class MemberList {
     /// - Throws: `RoostError` with `not_connected` while offline, and as ``Chat/call(_:)`` does.
     public func loadMore() async throws {
         guard hasMore else { return }
-        try await turns.take {
+        try await follower.take {
             guard let cursor = self.roster.nextCursor else { return }
             self.roster.add(try await self.page(after: cursor), isFirst: false)
         }
@@ -85,14 +84,10 @@ public final class MemberList {
     }
 
     private func work(_ step: @escaping @MainActor (MemberList) async throws -> Void) async {
-        do {
-            try await turns.take { try await step(self) }
-            refusal = nil
-        } catch let error as RoostError {
-            // A request lost with its connection is repeated on the next one. The app has to know of a final refusal.
-            if !error.isRetryable { refusal = error }
-        } catch {
-            chat.driver.logReadFailure(error)
+        switch await follower.work({ try await step(self) }) {
+        case .done: refusal = nil
+        case .refused(let error): refusal = error
+        case .failed: break
         }
         show()
     }
@@ -156,14 +151,7 @@ public final class MemberList {
         observers.notify(sorted)
     }
 
-    /// Asks the server again in a moment: several events cost one question.
     private func askSoon() {
-        guard asking == nil else { return }
-        let clock = chat.driver.environment.clock
-        asking = Task { [weak self] in
-            try? await clock.sleep(for: .milliseconds(250))
-            self?.asking = nil
-            await self?.work { try await $0.refresh() }
-        }
+        follower.soon { [weak self] in await self?.work { try await $0.refresh() } }
     }
 }

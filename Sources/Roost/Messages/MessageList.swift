@@ -25,8 +25,7 @@ public final class MessageList {
     @ObservationIgnored private var known: [CachedMessage] = []
     @ObservationIgnored private var hasOlderCached = false
     @ObservationIgnored private var isFilling = false
-    @ObservationIgnored private var following: [ObservationToken] = []
-    @ObservationIgnored private var reads = ReadOrder()
+    @ObservationIgnored private let follower: Follower
     @ObservationIgnored private let observers = Observers<[MessageItem]>()
 
     init(of channel: ChannelID, pageSize: Int, in chat: Chat) {
@@ -35,15 +34,11 @@ public final class MessageList {
         driver = chat.driver
         self.pageSize = min(max(pageSize, 1), Limits.historyPage.max)
         limit = self.pageSize
-        let changes = Task { [weak self, driver] in
-            guard let changes = await driver.changes(of: .channel(channel)) else { return }
-            for await _ in changes { await self?.reload() }
-        }
+        follower = Follower(chat.driver)
         // A channel that was joined a moment ago has no messages here: the first page is fetched once there is a connection.
-        let connections = Task { [weak self, driver] in
-            for await status in driver.statuses.values() where status == .online { await self?.fillFirstPage() }
-        }
-        following = [ObservationToken(task: changes), ObservationToken(task: connections)]
+        follower.follow(
+            .channel(channel), connected: { [weak self] in await self?.fillFirstPage() },
+            reload: { [weak self] _ in try await self?.reload() })
     }
 
     /// The list after each change, with the difference to the one before; the first update inserts everything.
@@ -61,8 +56,10 @@ public final class MessageList {
     public func loadOlder() async throws {
         guard hasOlder else { return }
         if !hasOlderCached { try await driver.loadOlder(in: channelId, limit: pageSize) }
-        limit = max(limit, shownCount) + pageSize
-        await reload()
+        await follower.work {
+            self.limit = max(self.limit, self.shownCount) + self.pageSize
+            try await self.reload()
+        }
     }
 
     /// Tries a refused message again. Does nothing for any other.
@@ -75,19 +72,12 @@ public final class MessageList {
         await driver.post(.discard(MessageKey(channel: channelId, clientId: clientId)))
     }
 
-    private func reload() async {
-        let (channel, limit, lowest, known, number) = (channelId, limit, lowest, known, reads.begin())
-        let pending: [OutboxItem]
-        let cached: CachedMessages
-        do {
-            let files = try await driver.prepare()
-            // The outbox first: a message leaves it after it is in the cache, so that read in this order, none can be missed.
-            pending = try await files.outbox.items(of: channel)
-            cached = try await files.store.read { try $0.messages(of: channel, from: lowest, limit: limit, known: known) }
-        } catch {
-            return driver.logReadFailure(error)
-        }
-        guard reads.end(number) else { return }
+    private func reload() async throws {
+        let (channel, limit, lowest, known) = (channelId, limit, lowest, known)
+        let files = try await driver.prepare()
+        // The outbox first: a message leaves it after it is in the cache, so that read in this order, none can be missed.
+        let pending = try await files.outbox.items(of: channel)
+        let cached = try await files.store.read { try $0.messages(of: channel, from: lowest, limit: limit, known: known) }
         show(MessageItem.merge(cached.rows.map(\.item), pending: pending, user: user), cached)
         if cached.rows.count < pageSize { Task { [weak self] in await self?.fillFirstPage() } }
     }

@@ -121,20 +121,22 @@ extension SyncDriver {
 }
 
 extension SyncDriver {
-    /// Follows connections and changes for a live object that asks the server, until the token is released.
+    /// Follows changes, and connections, for a live object, until the token is released.
     ///
     /// Changes are followed before the first connection is told of. So a change that comes right after the server's answer isn't missed.
     ///
     /// - Parameter connected: Called when there is a connection, and everything that was missed is stored.
     /// - Parameter changed: Called with everything at once, then with each change.
     nonisolated func follow(
-        _ topic: ChangeSignals.Topic, connected: @escaping @MainActor () async -> Void,
+        _ topic: ChangeSignals.Topic, connected: (@MainActor () async -> Void)? = nil,
         changed: @escaping @MainActor (StoreChange) async -> Void
     ) -> ObservationToken {
         let task = Task {
             guard let changes = await changes(of: topic) else { return }
             await withTaskGroup(of: Void.self) { group in
-                group.addTask { for await status in self.statuses.values() where status == .online { await connected() } }
+                if let connected {
+                    group.addTask { for await status in self.statuses.values() where status == .online { await connected() } }
+                }
                 for await change in changes { await changed(change) }
                 group.cancelAll()
             }

@@ -10,17 +10,13 @@ public final class LivePreferences {
     public private(set) var isLoaded = false
 
     @ObservationIgnored private let driver: SyncDriver
-    @ObservationIgnored private var following: ObservationToken?
-    @ObservationIgnored private var reads = ReadOrder()
+    @ObservationIgnored private let follower: Follower
     @ObservationIgnored private let observers = Observers<Preferences>()
 
     init(_ driver: SyncDriver) {
         self.driver = driver
-        following = ObservationToken(
-            task: Task { [weak self, driver] in
-                guard let changes = await driver.changes(of: .own) else { return }
-                for await _ in changes { await self?.reload() }
-            })
+        follower = Follower(driver)
+        follower.follow(.own, reload: { [weak self] _ in try await self?.reload() })
     }
 
     /// All of them.
@@ -34,15 +30,9 @@ public final class LivePreferences {
         observers.add(startingWith: isLoaded ? preferences : nil, callback)
     }
 
-    private func reload() async {
-        let number = reads.begin()
-        let preferences: Preferences
-        do {
-            preferences = try await driver.prepare().store.read { try $0.preferences() }
-        } catch {
-            return driver.logReadFailure(error)
-        }
-        guard reads.end(number), !isLoaded || preferences != self.preferences else { return }
+    private func reload() async throws {
+        let preferences = try await driver.prepare().store.read { try $0.preferences() }
+        guard !isLoaded || preferences != self.preferences else { return }
         isLoaded = true
         autoAcceptInvitations = preferences.autoAcceptInvitations
         observers.notify(preferences)

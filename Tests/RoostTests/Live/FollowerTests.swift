@@ -1,0 +1,84 @@
+import Foundation
+import Logging
+import Testing
+
+@testable import Roost
+
+@MainActor @Suite("Live objects: reloading", .timeLimit(.minutes(1)))
+struct FollowerTests {
+    private func chat() -> Chat {
+        var configuration = Chat.Configuration(logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        configuration.transport = TinyServer()
+        return Chat(url: URL(filePath: "/"), user: "ann", configuration: configuration) { "token" }
+    }
+
+    private struct Unreadable: Error {}
+
+    @Test("AM-29 Pieces of work run one after another, in the order in which they were asked for, whatever becomes of each")
+    func order() async throws {
+        let follower = Follower(chat().driver)
+        var log: [String] = []
+        let gate = AsyncStream.makeStream(of: Void.self)
+        let first = Task {
+            await follower.work {
+                log.append("first begins")
+                for await _ in gate.stream { break }
+                log.append("first ends")
+                throw Unreadable()
+            }
+        }
+        while log.isEmpty { await Task.yield() }
+        let second = Task { await follower.work { log.append("second") } }
+        for _ in 0..<100 { await Task.yield() }
+        #expect(log == ["first begins"])
+        gate.continuation.yield()
+        _ = await (first.value, second.value)
+        #expect(log == ["first begins", "first ends", "second"])
+    }
+
+    @Test("A final refusal is told; what another connection or change may bring isn't")
+    func outcomes() async throws {
+        let follower = Follower(chat().driver)
+        let refusal = RoostError(.notPermitted, "No.")
+        let errors: [any Error] = [refusal, RoostError(.notConnected, "Later."), Unreadable()]
+        var refused: [RoostError] = []
+        for error in errors {
+            if case .refused(let error) = await follower.work({ throw error }) { refused.append(error) }
+        }
+        #expect(refused == [refusal])
+        guard case .done = await follower.work({}) else { throw Unreadable() }
+    }
+
+    @Test("AM-29 It reloads for everything at once, for each change of its topic, and not after it is released")
+    func follows() async throws {
+        let chat = chat()
+        let store = try await chat.driver.prepare().store
+        let (seen, continuation) = AsyncStream.makeStream(of: StoreChange.self)
+        var follower: Follower? = Follower(chat.driver)
+        follower?.follow(.channel("general"), reload: { change in continuation.yield(change) })
+        var changes = seen.makeAsyncIterator()
+        #expect(await changes.next()?.isEverything == true)
+        store.signals.signal(StoreChange(channels: ["other"]))
+        store.signals.signal(StoreChange(channels: ["general"]))
+        #expect(await changes.next() == StoreChange(channels: ["general"]))
+
+        weak let released = follower
+        follower = nil
+        while released != nil { await Task.yield() }
+        store.signals.signal(StoreChange(channels: ["general"]))
+        for _ in 0..<1000 { await Task.yield() }
+        continuation.finish()
+        #expect(await changes.next() == nil)
+    }
+
+    @Test("Several who ask the server soon ask it once")
+    func soon() async throws {
+        let follower = Follower(chat().driver)
+        let (seen, continuation) = AsyncStream.makeStream(of: Int.self)
+        for number in 1...3 { follower.soon { continuation.yield(number) } }
+        var calls = seen.makeAsyncIterator()
+        #expect(await calls.next() == 1)
+        follower.soon { continuation.yield(4) }
+        #expect(await calls.next() == 4)
+    }
+}
