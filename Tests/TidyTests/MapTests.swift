@@ -103,57 +103,89 @@ struct MapTests {
         #expect(wrong == [])
     }
 
-    /// The folder of RoostCore that each table belongs to.
-    private static let owners = [
-        "access_head": "Users", "channel_heads": "Streams", "channel_names": "Channels", "channel_tags": "Channels",
-        "channel_types": "Channels", "channels": "Channels", "effects": "Kernel", "idempotency_keys": "Channels",
-        "invitations": "Members",
-        "members": "Members", "messages": "Messages", "migrations": "Kernel", "name_grams": "Kernel", "name_skeletons": "Kernel",
-        "purged_messages": "Messages", "revoked_tokens": "Users", "roles": "Members", "settings": "Kernel", "user_heads": "Streams",
-        "users": "Users",
-    ]
+    /// The folder that each table belongs to, and the tables of others that the statements of a folder read.
+    struct Tables: Sendable {
+        let target: String
+        /// A part of the paths of the files that make them; empty for any.
+        let schema: String
+        let owners: [String: String]
+        let readsOfOthers: [String: Set<String>]
 
-    /// The tables of others that the statements of a folder read: where two statements instead of a join would read a row for each row.
-    private static let readsOfOthers: [String: Set<String>] = [
-        // One statement finds out what a caller may do in a channel, and lists of channels are lists of memberships with counters.
-        "Channels": ["channel_heads", "members"],
-        // A scope locks streams before an operation begins.
-        "Kernel": ["channel_heads", "user_heads"],
-        // Members are listed with their profiles; memberships of deleted channels don't count.
-        "Members": ["channel_heads", "users"],
-        // What is unread is the difference between a membership and its channel's counters, less what was purged after it.
-        "Reading": ["channel_heads", "members", "messages", "purged_messages"],
-        // A user follows the streams of the channels that they are a member of.
-        "Streams": ["members"],
-        // The answer has some members with their read positions.
-        "Watching": ["members"],
-    ]
+        /// Matches of a pattern with a table's name in the statements besides the schema, for tables of other folders.
+        func foreign(_ pattern: Regex<(Substring, Substring)>) -> [(file: SourceFile, folder: String, table: String)] {
+            SourceFile.sources.filter { $0.target == target && !$0.path.contains("/Kernel/Migrations") }.flatMap { file in
+                let isComment: (Substring) -> Bool = { $0.trimmingPrefix(while: { $0 == " " }).hasPrefix("//") }
+                let statements = file.lines.filter { !isComment($0) }.joined(separator: "\n")
+                let folder = file.folders.first ?? ""
+                let tables = statements.matches(of: pattern).map { String($0.1) }.filter { owners[$0] != folder }
+                return tables.map { (file: file, folder: folder, table: $0) }
+            }
+        }
 
-    /// Matches of a pattern with a table's name in the statements of RoostCore that aren't migrations, for tables of other folders.
-    private func foreignTables(_ pattern: Regex<(Substring, Substring)>) -> [(file: SourceFile, folder: String, table: String)] {
-        SourceFile.sources.filter { $0.target == "RoostCore" && !$0.path.contains("/Kernel/Migrations") }.flatMap { file in
-            let isComment: (Substring) -> Bool = { $0.trimmingPrefix(while: { $0 == " " }).hasPrefix("//") }
-            let statements = file.lines.filter { !isComment($0) }.joined(separator: "\n")
-            let folder = file.folders.first ?? ""
-            let tables = statements.matches(of: pattern).map { String($0.1) }.filter { Self.owners[$0] != folder }
-            return tables.map { (file: file, folder: folder, table: $0) }
+        var made: [String] {
+            SourceFile.sources.filter { $0.target == target && (schema.isEmpty || $0.path.contains(schema)) }.flatMap { file in
+                file.text.matches(of: /CREATE TABLE (?:IF NOT EXISTS )?([a-z_]+)/).map { String($0.1) }
+            }
         }
     }
 
-    @Test("Statements write only the tables of their own folder, and read those of others where the map says so")
-    func tablesByFolder() throws {
-        let made = SourceFile.sources.filter { $0.path.contains("RoostCore/Kernel/Migrations") }.flatMap { file in
-            file.text.matches(of: /CREATE TABLE (?:IF NOT EXISTS )?([a-z_]+)/).map { String($0.1) }
-        }
-        #expect(made.sorted() == Self.owners.keys.sorted())
+    static let server = Tables(
+        target: "RoostCore", schema: "Kernel/Migrations",
+        owners: [
+            "access_head": "Users", "channel_heads": "Streams", "channel_names": "Channels", "channel_tags": "Channels",
+            "channel_types": "Channels", "channels": "Channels", "effects": "Kernel", "idempotency_keys": "Channels",
+            "invitations": "Members",
+            "members": "Members", "messages": "Messages", "migrations": "Kernel", "name_grams": "Kernel", "name_skeletons": "Kernel",
+            "purged_messages": "Messages", "revoked_tokens": "Users", "roles": "Members", "settings": "Kernel",
+            "user_heads": "Streams", "users": "Users",
+        ],
+        // Where two statements instead of a join would read a row for each row.
+        readsOfOthers: [
+            // One statement finds out what a caller may do in a channel, and lists of channels are lists of memberships with counters.
+            "Channels": ["channel_heads", "members"],
+            // A scope locks streams before an operation begins.
+            "Kernel": ["channel_heads", "user_heads"],
+            // Members are listed with their profiles; memberships of deleted channels don't count.
+            "Members": ["channel_heads", "users"],
+            // What is unread is the difference between a membership and its channel's counters, less what was purged after it.
+            "Reading": ["channel_heads", "members", "messages", "purged_messages"],
+            // A user follows the streams of the channels that they are a member of.
+            "Streams": ["members"],
+            // The answer has some members with their read positions.
+            "Watching": ["members"],
+        ])
 
-        let writes = foreignTables(/\b(?:INSERT INTO|UPDATE|DELETE FROM)\s+([a-z_]+)/)
+    static let client = Tables(
+        target: "Roost", schema: "",
+        owners: [
+            "cache_schema": "Store", "capabilities": "Channels", "channel_attributes": "Channels", "channels": "Channels",
+            "invitations": "Members", "members": "Members", "memberships": "Members", "messages": "Messages", "outbox": "Store",
+            "positions": "Store", "preferences": "Users", "purged": "Messages", "state": "Store", "users": "Users",
+        ],
+        readsOfOthers: [
+            // A row of a channel list is one statement; lists of channels are lists of memberships with counters.
+            "Channels": ["invitations", "memberships", "messages"],
+            // A membership counts what came after it, up to where the channel is followed. Invitations show their channels.
+            "Members": ["channel_attributes", "messages", "positions"],
+            // A user doesn't see messages from before their history floor; older ones than the window are the server's.
+            "Messages": ["memberships", "positions"],
+            // Rows about a message follow the message.
+            "Store": ["memberships", "purged"],
+        ])
+
+    @Test(
+        "Statements write only the tables of their own folder, and read those of others where the map says so",
+        arguments: [server, client])
+    func tablesByFolder(tables: Tables) throws {
+        #expect(Set(tables.made) == Set(tables.owners.keys))
+
+        let writes = tables.foreign(/\b(?:INSERT INTO|INSERT OR REPLACE INTO|UPDATE|DELETE FROM)\s+([a-z_]+)/)
         #expect(writes.map { "\($0.file.path) writes \($0.table)" } == [])
 
         // A name that is no table is that of a subquery.
-        let reads = foreignTables(/\b(?:FROM|JOIN)\s+([a-z_]+)/).filter { Self.owners[$0.table] != nil }
+        let reads = tables.foreign(/\b(?:FROM|JOIN)\s+([a-z_]+)/).filter { tables.owners[$0.table] != nil }
         let found = Dictionary(grouping: reads, by: \.folder).mapValues { Set($0.map(\.table)) }
-        #expect(found == Self.readsOfOthers)
+        #expect(found == tables.readsOfOthers)
     }
 
     @Test("Nothing is called Utils, Helpers, Common or Manager")

@@ -1,3 +1,4 @@
+import Foundation
 import GRDB
 import RoostAPI
 
@@ -40,6 +41,20 @@ extension Invitation: CachedRow {
     static func note(_ rows: [Invitation], of stream: StreamID, in change: inout StoreChange) {
         change.isOwn = true
         for invitation in rows { change.channels.insert(invitation.channelId) }
+    }
+}
+
+extension Database {
+    /// Returns the user's pending invitations, the newest first, each with its channel if that is known here.
+    func waitingInvitations() throws -> [(invitation: Invitation, channel: Channel?)] {
+        let statement = try cachedStatement(
+            sql: """
+                SELECT i.json, a.json FROM invitations i LEFT JOIN channel_attributes a ON a.channel_id = i.channel_id
+                WHERE i.is_waiting = 1 ORDER BY i.invited_at DESC, i.channel_id DESC
+                """)
+        return try Row.fetchAll(statement).map { row in
+            (try StoredJSON.decode(from: row[0]), try (row[1] as Data?).map { try StoredJSON.decode(from: $0) })
+        }
     }
 }
 

@@ -52,7 +52,7 @@ extension Membership: CachedRow {
         if let stored = try database.membership(of: channel), stored.isNewer(than: membership) { return }
         try database.replace(membership)
         if membership.state != .member {
-            try database.run("DELETE FROM capabilities WHERE channel_id = ?", [channel.rawValue])
+            try database.forgetCapabilities(in: channel)
         }
     }
 
@@ -75,6 +75,19 @@ extension Membership: CachedRow {
 }
 
 extension Database {
+    /// The members of a channel whose rows changed after a seq, in the order of their changes.
+    func members(of channel: ChannelID, changedAfter seq: Seq) throws -> [Member] {
+        let statement = try cachedStatement(
+            sql: "SELECT json FROM members WHERE channel_id = ? AND change_seq > ? ORDER BY change_seq, user_id")
+        return try Data.fetchAll(statement, arguments: [channel.rawValue, seq]).map { try StoredJSON.decode(from: $0) }
+    }
+
+    /// The user's own membership, current or former.
+    func membership(of channel: ChannelID) throws -> Membership? {
+        let statement = try cachedStatement(sql: "SELECT json FROM memberships WHERE channel_id = ?")
+        return try Data.fetchOne(statement, arguments: [channel.rawValue]).map { try StoredJSON.decode(from: $0) }
+    }
+
     /// Puts the user's own membership in the place of the one that is there.
     func replace(_ membership: Membership) throws {
         try run(

@@ -42,55 +42,6 @@ extension Database {
 
     private func forget(_ channel: ChannelID, as user: UserID, _ kinds: CachedRowKinds) throws {
         try kinds.forget(channel, as: user, in: self)
-        // The next counters replace these, even lower ones: a restored backup goes back.
-        try run("UPDATE channels SET seq = 0 WHERE channel_id = ?", [channel.rawValue])
-    }
-
-    // MARK: Channels
-
-    private func save(_ channel: Channel) throws {
-        let id = channel.channelId.rawValue
-        try run(
-            """
-            INSERT INTO channels (channel_id, seq, member_count, message_count, ordinal, last_activity, list_at, created_at, created_by,
-                                  type, custom_type, name_key, tags, is_public, is_frozen, is_deleted)
-            VALUES (?1, 0, 0, 0, 0, 0, ?2, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
-            ON CONFLICT (channel_id) DO UPDATE
-            SET list_at = COALESCE(last_message_at, excluded.list_at), created_at = excluded.created_at,
-                created_by = excluded.created_by, type = excluded.type, custom_type = excluded.custom_type,
-                name_key = excluded.name_key, tags = excluded.tags, is_public = excluded.is_public,
-                is_frozen = excluded.is_frozen, is_deleted = excluded.is_deleted
-            """,
-            [
-                id, channel.createdAt.milliseconds, channel.createdBy?.rawValue, channel.type.rawValue, channel.customType,
-                NameKey.of(channel.displayName), String(decoding: try JSONWriter.bytes(of: channel.tags), as: UTF8.self),
-                channel.isPublic, channel.isFrozen, channel.deletedAt != nil,
-            ])
-        try run("INSERT OR REPLACE INTO channel_attributes (channel_id, json) VALUES (?, ?)", [id, try StoredJSON.encode(channel)])
-        try save(channel.counters, of: channel.channelId)
-    }
-
-    private func save(_ counters: ChannelCounters, of channel: ChannelID) throws {
-        try run(
-            """
-            UPDATE channels
-            SET seq = ?1, member_count = ?2, message_count = ?3, ordinal = ?4, last_activity = ?5, last_message_at = ?6,
-                list_at = COALESCE(?6, created_at)
-            WHERE channel_id = ?7 AND seq <= ?1
-            """,
-            [
-                counters.seq, counters.memberCount, counters.messageCount, counters.ordinal, counters.lastActivity.milliseconds,
-                counters.lastMessageAt?.milliseconds, channel.rawValue,
-            ])
-    }
-
-    private func changeCapabilities(in channel: ChannelID, _ change: (inout Capabilities) -> Void) throws {
-        let statement = try cachedStatement(sql: "SELECT json FROM capabilities WHERE channel_id = ?")
-        let stored = try Data.fetchOne(statement, arguments: [channel.rawValue])
-        var capabilities = try stored.map { try StoredJSON.decode(Capabilities.self, from: $0) } ?? Capabilities()
-        change(&capabilities)
-        try run(
-            "INSERT OR REPLACE INTO capabilities (channel_id, json) VALUES (?, ?)",
-            [channel.rawValue, try StoredJSON.encode(capabilities)])
+        try outdateCounters(of: channel)
     }
 }

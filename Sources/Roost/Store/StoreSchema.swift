@@ -37,7 +37,7 @@ extension Store {
     /// of features have tables of their own. It ends with the names of permissions, which stored capabilities use: a version with other
     /// permissions fetches again.
     static func schema(_ kinds: CachedRowKinds) -> String {
-        streams + channels + kinds.schema + "\n-- Permissions: \(Permission.allCases.map(\.rawValue).joined(separator: " "))"
+        streams + Channel.cacheSchema + kinds.schema + "\n-- Permissions: \(Permission.allCases.map(\.rawValue).joined(separator: " "))"
     }
 
     private static let streams = """
@@ -47,17 +47,5 @@ extension Store {
             channel_id TEXT PRIMARY KEY NOT NULL, cursor INTEGER NOT NULL, window_start INTEGER NOT NULL,
             message_count INTEGER, has_hole INTEGER NOT NULL
         ) WITHOUT ROWID;
-        """
-
-    /// A list of channels reads every row of `channels`: they are narrow, and the JSON is stored elsewhere.
-    private static let channels = """
-        CREATE TABLE channels (
-            channel_id TEXT PRIMARY KEY NOT NULL, seq INTEGER NOT NULL, member_count INTEGER NOT NULL,
-            message_count INTEGER NOT NULL, ordinal INTEGER NOT NULL, last_activity INTEGER NOT NULL, last_message_at INTEGER, list_at INTEGER NOT NULL,
-            created_at INTEGER NOT NULL, created_by TEXT, type TEXT NOT NULL, custom_type TEXT, name_key TEXT NOT NULL,
-            tags TEXT NOT NULL, is_public INTEGER NOT NULL, is_frozen INTEGER NOT NULL, is_deleted INTEGER NOT NULL
-        ) WITHOUT ROWID;
-        CREATE TABLE channel_attributes (channel_id TEXT PRIMARY KEY NOT NULL, json BLOB NOT NULL) WITHOUT ROWID;
-        CREATE TABLE capabilities (channel_id TEXT PRIMARY KEY NOT NULL, json BLOB NOT NULL) WITHOUT ROWID;
         """
 }

@@ -1,3 +1,4 @@
+import Foundation
 import GRDB
 import RoostAPI
 
@@ -35,4 +36,17 @@ extension Preferences: CachedRow {
     static func forget(messages: ClosedRange<Seq>, in channel: ChannelID, _ database: Database) throws {}
 
     static func note(_ rows: [Preferences], of stream: StreamID, in change: inout StoreChange) { change.isOwn = true }
+}
+
+extension Database {
+    func user(_ id: UserID) throws -> User? {
+        let statement = try cachedStatement(sql: "SELECT json FROM users WHERE user_id = ?")
+        return try Data.fetchOne(statement, arguments: [id.rawValue]).map { try StoredJSON.decode(from: $0) }
+    }
+
+    /// Returns the user's preferences; the defaults if none are known.
+    func preferences() throws -> Preferences {
+        let statement = try cachedStatement(sql: "SELECT json FROM preferences")
+        return try Data.fetchOne(statement).map { try StoredJSON.decode(from: $0) } ?? Preferences()
+    }
 }
