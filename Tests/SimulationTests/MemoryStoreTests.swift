@@ -14,13 +14,12 @@ struct MemoryStoreTests {
         let store = try Store(url: nil, user: "ann", logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
         var model = MemoryStore(user: "ann")
         // A list reads on from the messages that it has.
-        var known: [ChannelID: [CachedMessage]] = [:]
+        var windows: [ChannelID: MessageWindow] = [:]
         for writes in transactions {
             model.apply(writes)
             try await store.write(writes)
             for channel in Set(writes.compactMap(\.channel)) {
-                let before = known[channel] ?? []
-                known[channel] = try await store.read { try $0.messages(of: channel, limit: 1000, known: before).rows }
+                windows[channel] = try await read(channel, in: store, after: windows[channel] ?? Self.empty)
             }
         }
         #expect(try await store.savedState() == model.saved)
@@ -28,10 +27,9 @@ struct MemoryStoreTests {
         #expect(Set(listed) == Set(model.joined))
         for (channel, row) in model.channels {
             let view = try await store.read { try $0.channelView(channel) }
-            let (before, all) = (known[channel] ?? [], (model.messages[channel] ?? [:]).values.sorted { $0.seq < $1.seq })
-            for known in [[], before, before.filter { $0.seq.isMultiple(of: 2) }] {
-                let cached = try await store.read { try $0.messages(of: channel, limit: 1000, known: known) }
-                #expect(cached.rows.compactMap(\.item.message) == all)
+            let all = (model.messages[channel] ?? [:]).values.sorted { $0.seq < $1.seq }
+            for window in [windows[channel] ?? Self.empty, Self.empty] {
+                #expect(try await read(channel, in: store, after: window).rows.compactMap(\.item.message) == all)
             }
             #expect(view?.channel == row)
             // A deleted channel is shown without members.
@@ -39,6 +37,16 @@ struct MemoryStoreTests {
             let role = membership?.state == .member ? membership?.role : nil
             if row.deletedAt == nil { #expect(view?.membership == membership) }
             #expect(view?.ownCapabilities == (row.deletedAt == nil ? model.capabilities[channel]?.now(as: role) ?? [] : []))
+        }
+    }
+
+    private static let empty = MessageWindow(pageSize: 1000)
+
+    private func read(_ channel: ChannelID, in store: Store, after window: MessageWindow) async throws -> MessageWindow {
+        try await store.read { database in
+            var window = window
+            try window.read(.stay, of: channel, in: database)
+            return window
         }
     }
 

@@ -57,6 +57,9 @@ public struct MessageItem: MessageCarrying, Identifiable, Hashable, Sendable {
     /// Whether the message was deleted: its place stays, its content is removed.
     public var isDeleted: Bool { message?.deletedAt != nil }
 
+    /// Whether this is the very row that the other one is: nothing was read again.
+    func isSameRow(as other: MessageItem) -> Bool { row === other.row }
+
     init(_ message: Message) {
         row = Boxed(
             Row(
@@ -70,13 +73,5 @@ public struct MessageItem: MessageCarrying, Identifiable, Hashable, Sendable {
             Row(
                 sender: user, clientId: operation.clientId, content: operation.content, createdAt: item.createdAt,
                 state: item.failure.map(State.failed) ?? .pending, message: nil))
-    }
-
-    /// Returns the channel's messages, then those on their way. One that is in both is the channel's: its row in the outbox is about to be
-    /// removed.
-    static func merge(_ sent: [MessageItem], pending: [OutboxItem], user: UserID) -> [MessageItem] {
-        guard !pending.isEmpty else { return sent }
-        let known = Set(sent.map(\.id))
-        return sent + pending.map { MessageItem($0, user: user) }.filter { !known.contains($0.id) }
     }
 }

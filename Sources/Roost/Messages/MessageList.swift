@@ -3,13 +3,22 @@ public import RoostAPI
 
 /// The messages of a channel as a live collection, oldest first, the user's own that are on their way last (AM-30).
 ///
-/// It never has a hole: it shows the channel's newest messages back to some place, and ``loadOlder()`` moves that place.
+/// It shows a part of the channel's messages that never has a hole: at first the newest page. It grows by what arrives, ``loadOlder()``
+/// and ``loadNewer()``, and holds ``rowsMax`` messages at most, however far one scrolls: beyond that it lets go of messages at the end
+/// that is farther from the last call. After ``loadOlder()`` these are the newest, ``hasNewer`` says so, and neither messages that arrive
+/// nor those on their way are shown until ``loadNewer()`` or ``showNewest()`` brings the list back to them. Before ``loadOlder()`` and
+/// after those two, these are the oldest.
 @MainActor @Observable
 public final class MessageList {
+    /// The most messages that a list holds, besides those on their way.
+    public nonisolated static let rowsMax = 300
+
     /// The messages, oldest first.
     public private(set) var items: [MessageItem] = []
     /// Whether ``loadOlder()`` would add something.
     public private(set) var hasOlder = false
+    /// Whether ``loadNewer()`` would add something: the list ends before the channel's newest message.
+    public private(set) var hasNewer = false
     /// Whether the device's store has been asked: before that, empty means nothing.
     public private(set) var isLoaded = false
 
@@ -18,12 +27,10 @@ public final class MessageList {
     @ObservationIgnored private let user: UserID
     @ObservationIgnored private let driver: SyncDriver
     @ObservationIgnored private let pageSize: Int
-    /// Messages of the channel to show, and the oldest one that is shown: new messages don't push it out.
-    @ObservationIgnored private var limit: Int
-    @ObservationIgnored private var lowest: Seq?
-    /// The messages of the channel that are shown.
-    @ObservationIgnored private var known: [CachedMessage] = []
-    @ObservationIgnored private var hasOlderCached = false
+    @ObservationIgnored private var window: MessageWindow
+    /// The messages in the outbox, and whether it changed since they were read.
+    @ObservationIgnored private var pending: [MessageItem] = []
+    @ObservationIgnored private var isOutboxChanged = true
     @ObservationIgnored private var isFilling = false
     @ObservationIgnored private let follower: Follower
     @ObservationIgnored private let observers = Observers<[MessageItem]>()
@@ -33,12 +40,12 @@ public final class MessageList {
         user = chat.user
         driver = chat.driver
         self.pageSize = min(max(pageSize, 1), Limits.historyPage.max)
-        limit = self.pageSize
+        window = MessageWindow(pageSize: self.pageSize)
         follower = Follower(chat.driver)
         // A channel that was joined a moment ago has no messages here: the first page is fetched once there is a connection.
         follower.follow(
-            .channel(channel), connected: { [weak self] in await self?.fillFirstPage() },
-            reload: { [weak self] _ in try await self?.reload() })
+            .messages(channel), connected: { [weak self] in await self?.fillFirstPage() },
+            reload: { [weak self] change in try await self?.reload(change) })
     }
 
     /// The list after each change, with the difference to the one before; the first update inserts everything.
@@ -55,12 +62,17 @@ public final class MessageList {
     /// - Throws: `RoostError` with `not_connected` while offline, `not_member` when the channel isn't one of the user's.
     public func loadOlder() async throws {
         guard hasOlder else { return }
-        if !hasOlderCached { try await driver.loadOlder(in: channelId, limit: pageSize) }
-        await follower.work {
-            self.limit = max(self.limit, self.shownCount) + self.pageSize
-            try await self.reload()
-        }
+        if !window.hasOlderCached { try await driver.loadOlder(in: channelId, limit: pageSize) }
+        await follower.work { try await self.read(.older) }
     }
+
+    /// Adds a page of newer messages where ``hasNewer`` says that there are any. They are on this device.
+    ///
+    /// An app calls it whenever the last row comes on the screen: from then on the list follows the newest messages again.
+    public func loadNewer() async { await follower.work { try await self.read(.newer) } }
+
+    /// Shows the newest page, and follows the newest messages from then on. Does nothing else if the list has them already.
+    public func showNewest() async { await follower.work { try await self.read(.newest) } }
 
     /// Tries a refused message again. Does nothing for any other.
     public func retry(_ clientId: ClientID) async {
@@ -72,23 +84,34 @@ public final class MessageList {
         await driver.post(.discard(MessageKey(channel: channelId, clientId: clientId)))
     }
 
-    private func reload() async throws {
-        let (channel, limit, lowest, known) = (channelId, limit, lowest, known)
-        let files = try await driver.prepare()
-        // The outbox first: a message leaves it after it is in the cache, so that read in this order, none can be missed.
-        let pending = try await files.outbox.items(of: channel)
-        let cached = try await files.store.read { try $0.messages(of: channel, from: lowest, limit: limit, known: known) }
-        show(MessageItem.merge(cached.rows.map(\.item), pending: pending, user: user), cached)
-        if cached.rows.count < pageSize { Task { [weak self] in await self?.fillFirstPage() } }
+    private func reload(_ change: StoreChange) async throws {
+        if change.isEverything || change.outbox.contains(channelId) { isOutboxChanged = true }
+        try await read(.stay)
+        if window.rows.count < pageSize { Task { [weak self] in await self?.fillFirstPage() } }
     }
 
-    private var shownCount: Int { known.count }
+    private func read(_ move: MessageWindow.Move) async throws {
+        let files = try await driver.prepare()
+        // The outbox first: a message leaves it after it is in the cache, so that read in this order, none can be missed.
+        if isOutboxChanged {
+            let items = try await files.outbox.items(of: channelId)
+            pending = items.map { MessageItem($0, user: user) }
+            isOutboxChanged = false
+        }
+        let (channel, window, pending) = (channelId, window, pending)
+        let read = try await files.store.read { database in
+            var window = window
+            try window.read(move, of: channel, in: database)
+            // One that is in both is the channel's: its row in the outbox is about to be removed.
+            return (window: window, pending: try pending.filter { try !database.holdsOwnMessage($0.clientId, in: channel) })
+        }
+        self.window = read.window
+        show(read.window.rows.map(\.item) + (read.window.hasNewer ? [] : read.pending))
+    }
 
-    private func show(_ items: [MessageItem], _ cached: CachedMessages) {
-        known = cached.rows
-        lowest = known.first?.seq
-        hasOlderCached = cached.hasOlderCached
-        if hasOlder != cached.hasOlder { hasOlder = cached.hasOlder }
+    private func show(_ items: [MessageItem]) {
+        if hasOlder != window.hasOlder { hasOlder = window.hasOlder }
+        if hasNewer != window.hasNewer { hasNewer = window.hasNewer }
         guard !isLoaded || items != self.items else { return }
         isLoaded = true
         self.items = items
@@ -96,9 +119,8 @@ public final class MessageList {
     }
 
     private func fillFirstPage() async {
-        guard isLoaded, hasOlder, !hasOlderCached, items.count < pageSize, !isFilling, driver.statuses.current == .online else {
-            return
-        }
+        let isShort = window.rows.count < pageSize && !window.hasOlderCached
+        guard isLoaded, hasOlder, isShort, !isFilling, driver.statuses.current == .online else { return }
         isFilling = true
         // Without a connection there will be another occasion.
         try? await driver.loadOlder(in: channelId, limit: pageSize)

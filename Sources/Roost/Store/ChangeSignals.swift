@@ -6,6 +6,8 @@ struct StoreChange: Hashable, Sendable {
     /// Whether everything may have changed.
     var isEverything = false
     var channels: Set<ChannelID> = []
+    /// The channels of which messages on their way changed.
+    var outbox: Set<ChannelID> = []
     /// The channels in which a user became or stopped being a member, or got another role.
     var members: Set<ChannelID> = []
     /// The channels in which the user's own membership changed.
@@ -15,11 +17,12 @@ struct StoreChange: Hashable, Sendable {
 
     static let everything = StoreChange(isEverything: true, isOwn: true)
 
-    var isEmpty: Bool { !isEverything && !isOwn && channels.isEmpty }
+    var isEmpty: Bool { !isEverything && !isOwn && channels.isEmpty && outbox.isEmpty }
 
     mutating func merge(_ other: StoreChange) {
         isEverything = isEverything || other.isEverything
         channels.formUnion(other.channels)
+        outbox.formUnion(other.outbox)
         members.formUnion(other.members)
         memberships.formUnion(other.memberships)
         isOwn = isOwn || other.isOwn
@@ -44,6 +47,8 @@ final class ChangeSignals: Sendable {
     /// The data that a live object shows.
     enum Topic: Hashable, Sendable {
         case channel(ChannelID)
+        /// The same, and the user's messages on their way to it.
+        case messages(ChannelID)
         /// Every channel.
         case channels
         /// The user's own data besides channels.
@@ -53,6 +58,7 @@ final class ChangeSignals: Sendable {
             if change.isEverything { return true }
             return switch self {
             case .channel(let channel): change.channels.contains(channel)
+            case .messages(let channel): change.channels.contains(channel) || change.outbox.contains(channel)
             case .channels: !change.channels.isEmpty
             case .own: change.isOwn
             }

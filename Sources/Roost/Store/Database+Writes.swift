@@ -10,7 +10,13 @@ extension Database {
         case .userPosition(let seq): try run("UPDATE state SET user_cursor = ?", [seq])
         case .position(let channel, let position):
             try run(
-                "INSERT OR REPLACE INTO positions (channel_id, cursor, window_start, message_count, has_hole) VALUES (?, ?, ?, ?, ?)",
+                """
+                INSERT INTO positions (channel_id, cursor, window_start, message_count, has_hole, generation)
+                VALUES (?, ?, ?, ?, ?, random())
+                ON CONFLICT (channel_id) DO UPDATE
+                SET cursor = excluded.cursor, window_start = excluded.window_start, message_count = excluded.message_count,
+                    has_hole = excluded.has_hole
+                """,
                 [channel.rawValue, position.cursor, position.windowStart, position.messageCount, position.hasHole])
         case .forget(let channel): try forget(channel, as: user, kinds)
         case .leave(let channel):
@@ -42,6 +48,7 @@ extension Database {
 
     private func forget(_ channel: ChannelID, as user: UserID, _ kinds: CachedRowKinds) throws {
         try kinds.forget(channel, as: user, in: self)
+        try run("UPDATE positions SET generation = random() WHERE channel_id = ?", [channel.rawValue])
         try outdateCounters(of: channel)
     }
 }

@@ -6,7 +6,7 @@ import RoostAPI
 /// The messages that the server hasn't taken yet: a file of its own, because unlike the cache it can't be fetched again.
 ///
 /// A row is written before its message is shown or sent, and deleted after the message is in the cache. A crash in between leaves a
-/// message in both files, and lists show it once (``MessageItem/merge(_:pending:user:)``).
+/// message in both files, and lists show it once (``MessageList``).
 final class Outbox: Sendable {
     let queue: DatabaseQueue
 

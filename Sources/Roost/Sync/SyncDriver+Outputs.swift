@@ -103,7 +103,7 @@ extension SyncDriver {
             // The row stays unchanged. After a restart it is sent once more with the same client id, which stores nothing twice.
             environment.logger.error("The outbox couldn't be written.", metadata: ["error": "\(error)"])
         }
-        files.store.signals.signal(StoreChange(channels: [write.key.channel]))
+        files.store.signals.signal(StoreChange(outbox: [write.key.channel]))
     }
 
     private func set(_ status: ConnectionStatus) {

@@ -62,7 +62,7 @@ extension SyncDriver {
         let insert = Task {
             _ = await previous?.result
             let item = try await files.outbox.insert(operation, createdAt: createdAt)
-            files.store.signals.signal(StoreChange(channels: [operation.channel]))
+            files.store.signals.signal(StoreChange(outbox: [operation.channel]))
             submit(.enqueued(item))
         }
         lastInsert = insert

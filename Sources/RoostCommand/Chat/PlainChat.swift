@@ -8,6 +8,7 @@ final class PlainChat {
     private var list: MessageList
     private var printing: Task<Void, Never>?
     private var lastPrinted: Seq = 0
+    private var isCatchingUp = false
     /// Sent messages that aren't on the server's disk yet.
     private var waiting: Set<ClientID> = []
     private var refusals = 0
@@ -113,6 +114,29 @@ final class PlainChat {
     private func show(_ items: [MessageItem], of list: MessageList) async {
         // A list that was left may still have had updates.
         guard list === self.list else { return }
+        if lastPrinted > 0, let first = Self.firstSeq(of: items), first > lastPrinted { return await catchUp(list) }
+        await show(items)
+    }
+
+    private static func firstSeq(of items: [MessageItem]) -> Seq? { items.first?.message?.seq }
+
+    /// More came at once than a list holds: goes back to what was printed last, and reads from there to the newest messages.
+    private func catchUp(_ list: MessageList) async {
+        guard !isCatchingUp else { return }
+        isCatchingUp = true
+        defer { isCatchingUp = false }
+        while list.hasOlder, let first = Self.firstSeq(of: list.items), first > lastPrinted {
+            try? await list.loadOlder()
+            guard list === self.list, Self.firstSeq(of: list.items) != first else { break }
+        }
+        while list === self.list {
+            await show(list.items)
+            guard list.hasNewer else { break }
+            await list.loadNewer()
+        }
+    }
+
+    private func show(_ items: [MessageItem]) async {
         for item in items where item.sender == room.chat.user && waiting.contains(item.clientId) {
             switch item.state {
             case .pending: continue

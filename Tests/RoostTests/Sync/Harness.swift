@@ -108,9 +108,20 @@ struct Harness {
     func listed() async throws -> [ChannelID] { try await store.read { try ChannelQuery(hidden: .all).places(in: $0).map(\.id) } }
     func view() async throws -> ChannelView? { try await store.read { try $0.channelView(Self.channel) } }
     func unread() async throws -> Int? { try await view()?.unreadCount }
+    func window() async throws -> MessageWindow {
+        try await store.read { database in
+            var window = MessageWindow(pageSize: 100)
+            try window.read(.stay, of: Self.channel, in: database)
+            return window
+        }
+    }
+
     func texts() async throws -> [String] {
-        let cached = try await store.read { try $0.messages(of: Self.channel, limit: 100) }
-        let items = MessageItem.merge(cached.rows.map(\.item), pending: try await outbox.items(of: Self.channel), user: Self.user)
+        let pending = try await outbox.items(of: Self.channel)
+        let onTheirWay = try await store.read { database in
+            try pending.filter { try !database.holdsOwnMessage($0.key.clientId, in: Self.channel) }
+        }
+        let items = try await window().rows.map(\.item) + onTheirWay.map { MessageItem($0, user: Self.user) }
         return items.map { $0.state == .sent ? $0.text : "\($0.text)…" }
     }
 

@@ -16,7 +16,7 @@ struct MembershipTests {
         try await client.receive(edited(message(2, "one, edited", changedAt: 4), messages: 2))
         try await client.receive(sent(message(5, "three"), messages: 3))
         #expect(try await client.texts() == ["three"])
-        let cached = try await client.store.read { try $0.messages(of: Harness.channel, limit: 10) }
+        let cached = try await client.window()
         #expect(!cached.hasOlder)
         #expect(try await client.view()?.hiddenState == .unhidden)
     }
@@ -29,7 +29,7 @@ struct MembershipTests {
             messages: [message(8, "after")], counters: counters(8, messages: 6),
             membership: membership(readSeq: 8, readCount: 6, floor: 7, channelSeq: 8, userSeq: 1))
         try await client.answer("stream.resume", with: Resumption(user: changes(user: 1), channels: [page], hasMore: false))
-        let cached = try await client.store.read { try $0.messages(of: Harness.channel, limit: 10) }
+        let cached = try await client.window()
         #expect(cached.rows.map(\.item.message) == [message(8, "after")])
         #expect(!cached.hasOlder && !cached.hasOlderCached)
     }

@@ -16,7 +16,7 @@ extension ScreenChat {
         case .pageDown: scroll(by: -page)
         case .up: scroll(by: 1)
         case .down: scroll(by: -1)
-        case .end where state.editor.cursor == state.editor.characters.count: state.scroll = 0
+        case .end where state.editor.cursor == state.editor.characters.count: scrollDown()
         case .escape: state.notice = nil
         default: state.editor.apply(key)
         }
@@ -28,6 +28,14 @@ extension ScreenChat {
         let size = RawTerminal.size
         let frame = ScreenLayout(width: size.width).frame(of: state, height: size.height, now: .now)
         if lines > 0, frame.showsOldest, list.hasOlder { loadOlder() }
+        // From the bottom on the list follows the newest messages again.
+        if lines < 0, frame.scroll == 0 { attempt { await $0.list.loadNewer() } }
+    }
+
+    /// Shows the newest messages.
+    private func scrollDown() {
+        state.scroll = 0
+        attempt { await $0.list.showNewest() }
     }
 
     private func submit() -> Bool {
@@ -61,7 +69,8 @@ extension ScreenChat {
     }
 
     private func send(_ text: String) {
-        (state.scroll, state.marker) = (0, nil)
+        state.marker = nil
+        scrollDown()
         // Without waiting for one another, two messages could change places: the list's order is that of these tasks on the main actor.
         let previous = sending
         let channel = room.channel

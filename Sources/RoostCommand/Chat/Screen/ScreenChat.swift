@@ -167,6 +167,7 @@ final class ScreenChat {
                 isEdited: item.message?.editedAt != nil, isDeleted: item.isDeleted)
         }
         state.show(rows, width: RawTerminal.size.width)
+        state.hasNewer = list.hasNewer
     }
 
     func learnNames() {

@@ -24,6 +24,8 @@ struct ScreenState {
 
     var rows: [Row] = []
     var hasOlder = false
+    /// Whether the channel has messages after the last row.
+    var hasNewer = false
     /// How far was read when reading stopped: newer messages are below the marker.
     var marker: Seq?
     /// Lines between the bottom of the scrollback and that of the screen; 0 follows new messages.
@@ -40,7 +42,7 @@ struct ScreenState {
 
     init(channel: ChannelID) { self.channel = channel }
 
-    var isAtBottom: Bool { scroll == 0 }
+    var isAtBottom: Bool { scroll == 0 && !hasNewer }
 
     /// The user's messages that the server doesn't have yet.
     var pendingCount: Int { rows.count { $0.state == .pending } }
@@ -63,9 +65,10 @@ struct ScreenState {
 
     /// Shows the rows of a changed list. A user who has scrolled up keeps seeing the same lines.
     mutating func show(_ new: [Row], width: Int) {
-        if !isAtBottom, new.first?.id == rows.first?.id, new.count > rows.count {
+        if !isAtBottom, let last = rows.last?.id, let index = new.lastIndex(where: { $0.id == last }), index < new.count - 1 {
             let layout = ScreenLayout(width: width)
-            scroll += layout.block(of: new, marker: marker).count - layout.block(of: rows, marker: marker).count
+            let upToLast = Array(new[...index])
+            scroll += layout.block(of: new, marker: marker).count - layout.block(of: upToLast, marker: marker).count
         }
         rows = new
     }

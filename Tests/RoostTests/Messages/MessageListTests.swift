@@ -1,0 +1,100 @@
+import Foundation
+import Logging
+import RoostAPI
+import Testing
+
+@testable import Roost
+
+@MainActor @Suite("Messages: live lists", .timeLimit(.minutes(1)))
+struct MessageListTests {
+    /// A client that was never started, whose store a test writes: 1,000 messages, all of them cached.
+    private func chat() async throws -> (chat: Chat, store: Store) {
+        var configuration = Chat.Configuration(logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        configuration.transport = TinyServer()
+        let chat = Chat(url: URL(filePath: "/"), user: "ann", configuration: configuration) { "token" }
+        let store = try await chat.driver.prepare().store
+        try await store.write([.forget(Harness.channel)] + arrival(of: 1...1000))
+        return (chat, store)
+    }
+
+    private func arrival(of seqs: ClosedRange<Seq>, by sender: UserID = "bob") -> [StoreWrite] {
+        [
+            .messages(seqs.map { message($0, "\($0)", by: sender) }, of: Harness.channel),
+            .position(Harness.channel, Position(cursor: seqs.upperBound, windowStart: 0, messageCount: nil)),
+        ]
+    }
+
+    private func until(_ condition: @MainActor () -> Bool) async { while !condition() { await Task.yield() } }
+
+    @Test("AM-30 Scrolling to the beginning and back, a list never holds more than 300 messages, and each is shown once")
+    func scrolls() async throws {
+        let (chat, _) = try await chat()
+        let list = chat.channel(Harness.channel).messages(pageSize: 40)
+        var updates = list.updates.makeAsyncIterator()
+        _ = await updates.next()
+        #expect(list.items.map(\.text) == (961...1000).map { "\($0)" })
+
+        var most = 0
+        while list.hasOlder {
+            try await list.loadOlder()
+            most = max(most, list.items.count)
+        }
+        #expect(most == MessageList.rowsMax && list.hasNewer)
+        #expect(list.items.map(\.text) == (1...300).map { "\($0)" })
+        while list.hasNewer {
+            await list.loadNewer()
+            most = max(most, list.items.count)
+        }
+        #expect(most == MessageList.rowsMax && list.hasOlder)
+        #expect(list.items.map(\.text) == (701...1000).map { "\($0)" })
+    }
+
+    @Test("AM-30 A list that was scrolled back says that there are newer messages, and shows them when it is asked to")
+    func jumps() async throws {
+        let (chat, store) = try await chat()
+        let list = chat.channel(Harness.channel).messages(pageSize: 100)
+        await until { list.isLoaded }
+        try await list.loadOlder()
+        #expect(list.items.count == 200 && !list.hasNewer)
+        try await store.write(arrival(of: 1001...1200))
+        await until { list.hasNewer }
+        #expect(list.items.map(\.text) == (801...1100).map { "\($0)" })
+        try await chat.channel(Harness.channel).send("on its way")
+        #expect(list.items.last?.text == "1100")
+
+        await list.showNewest()
+        await until { list.items.last?.text == "on its way" }
+        #expect(list.items.dropLast().map(\.text) == (1101...1200).map { "\($0)" } && !list.hasNewer)
+        // From here on it follows.
+        try await store.write(arrival(of: 1201...1201))
+        await until { list.items.dropLast().last?.text == "1201" }
+        #expect(list.items.count == 102)
+    }
+
+    @Test("AM-30 I15 An own message that arrived among very many others isn't shown as on its way beside them")
+    func settled() async throws {
+        let (chat, store) = try await chat()
+        let list = chat.channel(Harness.channel).messages()
+        await until { list.isLoaded }
+        let clientId = try await chat.channel(Harness.channel).send("mine")
+        await until { list.items.last?.state == .pending }
+        // The message and 400 after it, before its row of the outbox is removed.
+        let mine = message(1001, "mine", by: "ann", clientId: clientId)
+        try await store.write([.messages([mine], of: Harness.channel)] + arrival(of: 1002...1401))
+        await until { list.items.last?.text == "1401" }
+        #expect(list.items.allSatisfy { $0.state == .sent } && list.items.count == MessageList.rowsMax)
+    }
+
+    @Test("AM-30 What is shown isn't made anew because something else changed")
+    func keepsRows() async throws {
+        let (chat, store) = try await chat()
+        let list = chat.channel(Harness.channel).messages()
+        await until { list.isLoaded }
+        let before = list.items
+        try await store.write(arrival(of: 1001...1001) + [.messages([message(990, "edited", changedAt: 1001)], of: Harness.channel)])
+        await until { list.items.last?.text == "1001" }
+        let kept = zip(before, list.items).filter { $0.isSameRow(as: $1) }.map(\.0.text)
+        #expect(kept == (971...1000).map { "\($0)" }.filter { $0 != "990" })
+        #expect(list.items.first { $0.message?.seq == 990 }?.text == "edited")
+    }
+}
