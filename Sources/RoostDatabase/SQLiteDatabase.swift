@@ -27,6 +27,7 @@ public final class SQLiteDatabase: Database {
     let checkpoints: Mutex<Checkpoints>
     private let logFrames: LogFrameCount
     private let clock: @Sendable () -> Timestamp
+    private let memory: SQLiteMemory
 
     /// Readers beside the writer.
     public let readerCount = 2
@@ -38,6 +39,9 @@ public final class SQLiteDatabase: Database {
 
     /// The default size of all page caches together: 32 MiB, for small machines. The system caches the file too.
     public static let standardPageCacheBytes = 32 << 20
+
+    /// What is kept between reads has the size of a quarter of the page caches at most, beside them.
+    private static let memoryPart = 4
 
     /// The writer's part of the page caches.
     package static func writerCacheBytes(of pageCacheBytes: Int) -> Int { pageCacheBytes / 4 * 3 }
@@ -56,12 +60,15 @@ public final class SQLiteDatabase: Database {
 
     /// - Parameters:
     ///   - base: The VFS that the files are reached through, nil for the system's. Tests have one that fails.
+    ///   - checksMemory: Keeps between reads whatever it can, however little it saves, and compares it with what statements read.
     ///   - clock: The machine's unless a simulation has its own.
     package init(
         directory: URL, acceptsDataLoss: Bool, pageCacheBytes: Int = SQLiteDatabase.standardPageCacheBytes, base: String?,
+        checksMemory: Bool = false,
         clock: @escaping @Sendable () -> Timestamp = { .system }
     ) throws {
         self.clock = clock
+        memory = SQLiteMemory(sizeBytesMax: pageCacheBytes / Self.memoryPart, isChecked: checksMemory)
         try FileManager.default.createDirectory(
             at: directory, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
         lock = try DirectoryLock(directory: directory)
@@ -195,6 +202,9 @@ public final class SQLiteDatabase: Database {
                     throw error
                 }
                 do {
+                    memory.willCommit(transaction.changes)
+                    // Also where it fails: reads then look at more than has changed.
+                    defer { memory.didCommit() }
                     try transaction.execute("COMMIT")
                 } catch {
                     _ = try? transaction.execute("ROLLBACK")
@@ -211,7 +221,8 @@ public final class SQLiteDatabase: Database {
         try readers.withReader { reader in
             try reader.unsafeRead { database in
                 try DatabaseFailure.translating {
-                    let transaction = SQLiteTransaction(database, clock: clock)
+                    // The snapshot begins later, with the first statement that reads.
+                    let transaction = SQLiteTransaction(database, memory: memory.forSnapshot(), clock: clock)
                     try transaction.execute("BEGIN DEFERRED")
                     defer { _ = try? transaction.execute("COMMIT") }
                     return try body(transaction)
@@ -219,6 +230,12 @@ public final class SQLiteDatabase: Database {
             }
         }
     }
+
+    /// Forgets what is kept between reads. Tests do so if they write rows past the rules.
+    package func forgetReads() { memory.forget() }
+
+    /// The size of what is kept between reads, and the number of users that it is kept for.
+    package var kept: (sizeBytes: Int, userCount: Int) { memory.extent }
 
     // MARK: Checkpoints
 

@@ -15,10 +15,18 @@ final class SQLiteTransaction: WriteTransaction {
 
     private enum Progress { case outside, clean, written }
 
-    init(_ database: GRDB.Database, clock: @escaping @Sendable () -> Timestamp) {
+    /// Nil for a transaction that writes.
+    let memory: (any ReadMemory)?
+    /// What the operations so far have changed, those that were rolled back included.
+    private(set) var changes: [ChangeMark] = []
+
+    init(_ database: GRDB.Database, memory: (any ReadMemory)? = nil, clock: @escaping @Sendable () -> Timestamp) {
         self.database = database
+        self.memory = memory
         self.clock = clock
     }
+
+    func noteChange(of channel: ChannelID) { changes.append(ChangeMark(channel)) }
 
     /// `WITHOUT ROWID` keeps rows in the order of the primary key, and saves a second tree.
     let dialect = Dialect(text: "TEXT", clusteredTable: "WITHOUT ROWID", rowLock: nil)

@@ -176,6 +176,7 @@ public final class CoreWorld {
     /// Writes past the rules, for states that would take too long to reach with them.
     public func execute(_ sql: SQL) throws {
         try write { transaction in _ = try transaction.execute(sql) }
+        (database as? SQLiteDatabase)?.forgetReads()
     }
 
     /// Has PostgreSQL count what the tables hold, where it is the engine. It may wait for the server's own vacuuming, which gives way after

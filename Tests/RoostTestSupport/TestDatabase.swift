@@ -72,7 +72,7 @@ public final class TestDatabase {
         switch place {
         case .directory(let directory):
             TemporaryPlace.waitUntilFree(directory)
-            return try SQLiteDatabase(directory: directory)
+            return try SQLiteDatabase(directory: directory, acceptsDataLoss: false, base: nil, checksMemory: true)
         case .url(let url):
             #if Cluster
             if isUsed { try empty(url) }

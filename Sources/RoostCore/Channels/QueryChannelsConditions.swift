@@ -63,8 +63,8 @@ extension QueryChannels {
     /// Whether there are messages that the caller hasn't read. A deleted channel has no members who could.
     static let isUnread: SQL = "h.is_deleted = 0 AND h.ordinal > m.read_count AND \(Unread.count) > 0"
     /// The same as `Membership.visibility(in:)`: a newer message brings back a channel that was hidden until then.
-    private static let hidesUntilNews: SQL = "m.hidden = 'hiddenAllowAutoUnhide' AND h.ordinal <= m.hidden_count"
-    private static let isArchived: SQL = "m.hidden = 'hiddenPreventAutoUnhide'"
+    static let hidesUntilNews: SQL = "m.hidden = 'hiddenAllowAutoUnhide' AND h.ordinal <= m.hidden_count"
+    static let isArchived: SQL = "m.hidden = 'hiddenPreventAutoUnhide'"
 
     func ownConditions(of user: UserID) -> [SQL] {
         var all: [SQL] = []

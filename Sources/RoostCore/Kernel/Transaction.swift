@@ -20,9 +20,18 @@ public protocol Transaction: AnyObject {
     /// An engine across a network sends it along with the next statement, and saves a round trip. A failure is thrown by the end of the
     /// operation at the latest.
     func perform(_ sql: SQL) throws
+
+    /// What the engine keeps between reads; nil for an engine, or a transaction, that keeps nothing.
+    var memory: (any ReadMemory)? { get }
+
+    /// Notes that the head of a channel changes by this transaction.
+    func noteChange(of channel: ChannelID)
 }
 
 extension Transaction {
+    public var memory: (any ReadMemory)? { nil }
+    public func noteChange(of channel: ChannelID) {}
+
     /// Returns all rows of a result.
     public func rows<T>(_ sql: SQL, _ read: (inout RowReader) throws -> T) throws -> [T] {
         var result: [T] = []

@@ -33,6 +33,7 @@ extension GetUnread: Handled {
 extension GetTotalUnread: Handled {
     public func handle(in context: inout Context) throws -> TotalUnread {
         try context.require(.streamRead)
+        if let channels = try context.transaction.keptChannels(of: context.caller.user) { return TotalUnread(channels) }
         let ofUser: SQL = """
             FROM members m JOIN channel_heads h ON h.channel_id = m.channel_id
             WHERE m.user_id = \(context.caller.user) AND m.state = 'member' AND h.is_deleted = 0
@@ -52,6 +53,17 @@ extension GetTotalUnread: Handled {
             SELECT COALESCE(SUM(unread), 0), COUNT(CASE WHEN unread > 0 THEN 1 END) FROM (SELECT \(Unread.count) AS unread \(ofUser)) AS counted
             """
         return try context.transaction.first(exact) { TotalUnread(unreadCount: $0.int(), unreadChannelCount: $0.int()) } ?? none
+    }
+}
+
+extension TotalUnread {
+    fileprivate init(_ channels: [OwnChannel]) {
+        var (messages, unread) = (0, 0)
+        for channel in channels where !channel.states.contains(.deleted) {
+            messages += Int(channel.unreadCount)
+            if channel.unreadCount > 0 { unread += 1 }
+        }
+        self.init(unreadCount: messages, unreadChannelCount: unread)
     }
 }
 

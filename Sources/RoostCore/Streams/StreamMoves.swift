@@ -1,6 +1,6 @@
 package import RoostAPI
 
-/// Moving streams: nothing else writes their heads.
+/// Moving streams: nothing else writes their heads. Each change of a channel's head is noted, for what is kept between reads.
 ///
 /// An operation moves the streams that its scope names, which were locked before it ran; those of users that it finds, if its scope allows
 /// that; and those of channels that it creates itself. Anything else would race with another writer, and is a fault in the operation: it
@@ -26,12 +26,13 @@ extension Context {
             INSERT INTO channel_heads (channel_id, seq, member_count, message_count, last_activity, list_at, discovery)
             VALUES (\(channel), \(1), \(0), \(0), \(now), \(now), \(discovery))
             """)
+        transaction.noteChange(of: channel)
         noteMade(channel)
     }
 
     /// Writes the position and counters of a channel's stream after a change.
     package func moveStream(of channel: ChannelID, to counters: ChannelCounters) throws {
-        try requireScope(of: channel)
+        try beginChange(of: channel)
         try transaction.perform(
             """
             UPDATE channel_heads
@@ -44,27 +45,29 @@ extension Context {
 
     /// Records that a message was deleted for good.
     func movePurges(of channel: ChannelID, to seq: Seq) throws {
-        try requireScope(of: channel)
+        try beginChange(of: channel)
         try transaction.perform(
             "UPDATE channel_heads SET purged_seq = \(seq) WHERE channel_id = \(channel) AND purged_seq < \(seq)")
     }
 
     /// Writes a channel's discovery into its head, for lists.
     func setDiscovery(_ discovery: ChannelPolicy.Audience, of channel: ChannelID) throws {
-        try requireScope(of: channel)
+        try beginChange(of: channel)
         try transaction.perform("UPDATE channel_heads SET discovery = \(discovery) WHERE channel_id = \(channel)")
     }
 
     /// Ends the stream of a channel that is deleted, and with it every membership.
     func endStream(of channel: ChannelID) throws {
-        try requireScope(of: channel)
+        try beginChange(of: channel)
         try transaction.perform("UPDATE channel_heads SET is_deleted = 1 WHERE channel_id = \(channel)")
     }
 
-    private func requireScope(of channel: ChannelID) throws {
+    /// Every change of a channel's head begins here.
+    private func beginChange(of channel: ChannelID) throws {
         guard scope.channels.contains(channel) || madeChannels.contains(channel) else {
             throw OutsideScope(stream: .channel(channel))
         }
+        transaction.noteChange(of: channel)
     }
 }
 

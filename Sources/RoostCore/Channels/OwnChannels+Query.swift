@@ -1,0 +1,124 @@
+import RoostAPI
+
+/// Pages of the channels that are kept between reads. A test compares them with those that statements find.
+extension QueryChannels {
+    /// Returns a source of the caller's own channels out of those kept; nil if the query needs more than is kept of them, or nothing is kept.
+    func keptChannels(of user: UserID, in transaction: any Transaction) throws -> Walk.Source<ChannelID>? {
+        guard needsOnlyWhatIsKept, let rows = try transaction.keptChannels(of: user) else { return nil }
+        return { stretch in
+            KeptStretch(stretch, of: rows, by: self).places(among: rows, matching: self).map { place in
+                let row = rows[place.index]
+                let key = effectiveSort == .unreadFirst ? [SortKey.integer(row.isUnread ? 1 : 0), .integer(row.listAt)] : [.integer(place.second)]
+                return Walk.Entry(place: key + [.text(row.channel.rawValue)], row: row.channel)
+            }
+        }
+    }
+
+    /// Whether it has no filter and no order but those that ``matches(_:)`` and ``keys(of:)`` know.
+    private var needsOnlyWhatIsKept: Bool {
+        guard effectiveSort == .lastMessage || effectiveSort == .lastActivity || effectiveSort == .unreadFirst else { return false }
+        let known = QueryChannels(
+            membership: membership, includeDeleted: includeDeleted, includeEmpty: includeEmpty, hidden: hidden, unreadOnly: unreadOnly,
+            sort: sort, order: order, limit: limit, cursor: cursor)
+        return self == known
+    }
+
+    fileprivate func matches(_ row: OwnChannel) -> Bool {
+        if includeDeleted != true, row.states.contains(.deleted) { return false }
+        if includeEmpty == false, row.states.contains(.empty) { return false }
+        if unreadOnly == true, !row.isUnread { return false }
+        switch hidden ?? .unhiddenOnly {
+        case .unhiddenOnly: return row.states.isDisjoint(with: [.hiddenUntilNews, .archived])
+        case .hiddenOnly: return !row.states.isDisjoint(with: [.hiddenUntilNews, .archived])
+        case .hiddenAllowAutoUnhide: return row.states.contains(.hiddenUntilNews)
+        case .hiddenPreventAutoUnhide: return row.states.contains(.archived)
+        case .all: return true
+        }
+    }
+
+    /// The values that a row is sorted by, before its id.
+    fileprivate func keys(of row: OwnChannel) -> (Int64, Int64) {
+        switch effectiveSort {
+        case .unreadFirst: (row.isUnread ? 1 : 0, row.listAt)
+        case .lastActivity: (0, row.lastActivity)
+        default: (0, row.listAt)
+        }
+    }
+}
+
+/// The place of a row in a list: two values and the index, which is the order of the ids.
+private struct KeptPlace: Comparable {
+    var first: Int64
+    var second: Int64
+    var index: Int
+
+    static func < (left: KeptPlace, right: KeptPlace) -> Bool {
+        if left.first != right.first { return left.first < right.first }
+        if left.second != right.second { return left.second < right.second }
+        return left.index < right.index
+    }
+
+    /// Its place in the opposite order. The complement turns an order around, and every number has one.
+    var reversed: KeptPlace { KeptPlace(first: ~first, second: ~second, index: ~index) }
+}
+
+/// A ``Stretch`` of the kept channels.
+private struct KeptStretch {
+    private let isDescending: Bool
+    private let count: Int
+    /// The first place that belongs to it, in its own direction; nil for the beginning.
+    private var start: KeptPlace?
+
+    init(_ stretch: Stretch, of rows: [OwnChannel], by query: QueryChannels) {
+        (isDescending, count) = (stretch.isDescending, stretch.count)
+        guard let place = stretch.start, let channel = place.channel else { return }
+        let numbers = place.compactMap { if case .integer(let number) = $0 { number } else { nil } }
+        guard let second = numbers.last else { return }
+        let (index, isFound) = rows.place(of: channel)
+        var first = KeptPlace(first: numbers.count > 1 ? numbers[0] : 0, second: second, index: index)
+        // The start itself may be left out, and may be no row any more: then the next one in either direction is beside it.
+        if isDescending {
+            if !isFound || !stretch.includesStart { first.index -= 1 }
+            start = first.reversed
+        } else {
+            if isFound, !stretch.includesStart { first.index += 1 }
+            start = first
+        }
+    }
+
+    /// Returns the places of the stretch's rows, in its order.
+    func places(among rows: [OwnChannel], matching query: QueryChannels) -> [KeptPlace] {
+        var found: [KeptPlace] = []
+        found.reserveCapacity(rows.count)
+        for (index, row) in rows.enumerated() where query.matches(row) {
+            let keys = query.keys(of: row)
+            let place = KeptPlace(first: keys.0, second: keys.1, index: index)
+            let own = isDescending ? place.reversed : place
+            if let start, own < start { continue }
+            found.append(own)
+        }
+        let page = found.sortedPrefix(count)
+        return isDescending ? page.map(\.reversed) : page
+    }
+}
+
+extension Array where Element: Comparable {
+    /// Returns the first elements of the sorted array, without sorting the rest.
+    func sortedPrefix(_ count: Int) -> [Element] {
+        var all = self
+        // The elements from `low` to `high` are those among which the last of the prefix is, and all before them belong to it.
+        var (low, high) = (0, all.count)
+        all.withUnsafeMutableBufferPointer { buffer in
+            var round = 0
+            // With a bound on the rounds an unlucky order costs no more than sorting.
+            while high - count > 32, round < 48 {
+                let pivot = buffer[low + (high - low) / (2 + round % 3)]
+                var part = UnsafeMutableBufferPointer(rebasing: buffer[low..<high])
+                let middle = low + part.partition { !($0 < pivot) }
+                if middle >= count { high = middle } else { low = middle }
+                round += 1
+            }
+        }
+        return Array(all[..<high].sorted().prefix(count))
+    }
+}

@@ -1,0 +1,207 @@
+import RoostAPI
+
+/// The channels of one user, kept between reads by an engine that can (``ReadMemory``), with what totals and lists need of each. They are read
+/// along all of a user's memberships: of thousands of channels, only a few have changed since the last time.
+///
+/// A row of it depends on the channel's head and on the user's own membership. Changes of heads are on the engine's record. Of the memberships,
+/// the user's stream tells which have changed, as it tells a client that catches up: a row that changes either takes a seq in that stream, or moves
+/// the channel's (sending counts one's own message as read).
+///
+/// A list is kept if it is long enough and is asked for again, and given up where too much changes in between: a statement over all rows then
+/// costs less.
+
+/// A channel as its member counts and sorts it.
+struct OwnChannel: Hashable, Sendable {
+    let channel: ChannelID
+    let unreadCount: Int64
+    let listAt: Int64
+    let lastActivity: Int64
+    let states: States
+
+    /// Its states that queries filter by.
+    struct States: OptionSet, Hashable, Sendable {
+        let rawValue: UInt8
+        static let deleted = States(rawValue: 1)
+        static let empty = States(rawValue: 2)
+        static let hiddenUntilNews = States(rawValue: 4)
+        static let archived = States(rawValue: 8)
+    }
+
+    /// The same as `QueryChannels.isUnread`.
+    var isUnread: Bool { unreadCount > 0 && !states.contains(.deleted) }
+
+    fileprivate static let columns: SQL = """
+        m.channel_id, \(Unread.count), h.list_at, h.last_activity,
+        CASE WHEN h.is_deleted = 0 THEN 0 ELSE 1 END + CASE WHEN h.message_count > 0 THEN 0 ELSE 2 END
+        + CASE WHEN \(QueryChannels.hidesUntilNews) THEN 4 ELSE 0 END + CASE WHEN \(QueryChannels.isArchived) THEN 8 ELSE 0 END
+        """
+
+    fileprivate init(reading row: inout RowReader) {
+        channel = row.identifier()
+        unreadCount = row.int64()
+        listAt = row.int64()
+        lastActivity = row.int64()
+        states = States(rawValue: UInt8(truncatingIfNeeded: row.int64()))
+    }
+}
+
+/// What is kept for a user.
+private enum KeptChannels: KeptValue {
+    /// No list: it is read after so many more reads. The next wait follows if the list then doesn't help.
+    case waiting(readCount: Int, next: Int)
+    case list(OwnChannelList)
+
+    var sizeBytes: Int {
+        switch self {
+        case .waiting: 128
+        case .list(let list): list.sizeBytes
+        }
+    }
+}
+
+private struct OwnChannelList: Sendable {
+    /// The shortest list worth keeping.
+    static let countMin = 100
+    /// The part of a list that may have changed: reading a row alone takes about five times as long as reading it with all others.
+    static let changedPart = 12
+    /// The most reads that pass before a list is tried again.
+    static let waitMax = 64
+
+    /// In the order of the ids' bytes.
+    var rows: [OwnChannel]
+    var marks: [ChangeMark]
+    /// The position in the user's stream at which the memberships were read.
+    var userSeq: Seq
+    /// A commit since which no row has changed without being noted.
+    var commit: Int64
+    /// How often it has helped, up to a few times.
+    var useCount = 0
+    var wait: Int
+    let sizeBytes: Int
+
+    init(_ rows: [OwnChannel], userSeq: Seq, commit: Int64, wait: Int) {
+        self.rows = rows
+        marks = rows.map { ChangeMark($0.channel) }
+        (self.userSeq, self.commit, self.wait) = (userSeq, commit, wait)
+        let row = MemoryLayout<OwnChannel>.stride + MemoryLayout<ChangeMark>.stride
+        // A text of more than 15 bytes is an allocation of its own.
+        sizeBytes = rows.reduce(256) { $0 + row + ($1.channel.rawValue.utf8.count > 15 ? $1.channel.rawValue.utf8.count + 48 : 0) }
+    }
+
+    /// Puts a row in its place, or takes it away.
+    mutating func put(_ row: OwnChannel?, for channel: ChannelID) {
+        let place = rows.place(of: channel)
+        if let row {
+            if place.isFound {
+                rows[place.index] = row
+            } else {
+                rows.insert(row, at: place.index)
+                marks.insert(ChangeMark(channel), at: place.index)
+            }
+        } else if place.isFound {
+            rows.remove(at: place.index)
+            marks.remove(at: place.index)
+        }
+    }
+
+    /// What follows if so much has changed that a statement over all rows costs less.
+    var abandoned: KeptChannels {
+        let next = useCount > 1 ? 1 : min(wait * 2, Self.waitMax)
+        return .waiting(readCount: next, next: next)
+    }
+}
+
+extension [OwnChannel] {
+    /// The index of a channel in the order of the ids' bytes, or the one where it would be.
+    func place(of channel: ChannelID) -> (index: Int, isFound: Bool) {
+        var (low, high) = (0, count)
+        while low < high {
+            let middle = low + (high - low) / 2
+            if self[middle].channel.rawValue.utf8.lexicographicallyPrecedes(channel.rawValue.utf8) { low = middle + 1 } else { high = middle }
+        }
+        return (low, low < count && self[low].channel.rawValue.utf8.elementsEqual(channel.rawValue.utf8))
+    }
+}
+
+extension Transaction {
+    /// Returns the channels that a user is a member of, in the order of the ids' bytes, as the snapshot has them; nil if they are to be read by
+    /// a statement over all of them.
+    func keptChannels(of user: UserID) throws -> [OwnChannel]? {
+        guard let memory else { return nil }
+        // The snapshot begins with this at the latest, before changes are asked for.
+        let userSeq = try streamHead(of: user)
+        switch memory.value(for: user) as? KeptChannels {
+        case .list(let list)?:
+            guard let rows = try refresh(list, of: user, at: userSeq, memory) else { return nil }
+            if memory.isChecked, try ownChannels(of: user) != rows {
+                throw ImpossibleState("The kept channels of \(user) aren't those of the snapshot.")
+            }
+            return rows
+        case .waiting(let readCount, let next)? where readCount > 1:
+            memory.keep(KeptChannels.waiting(readCount: readCount - 1, next: next), for: user)
+            return nil
+        case .waiting(_, let next)?: return try readList(of: user, at: userSeq, wait: next, memory)
+        case nil where memory.isChecked: return try readList(of: user, at: userSeq, wait: 1, memory)
+        case nil:
+            memory.keep(KeptChannels.waiting(readCount: 1, next: 1), for: user)
+            return nil
+        }
+    }
+
+    /// Reads all of a user's channels, and keeps them.
+    private func readList(of user: UserID, at userSeq: Seq, wait: Int, _ memory: any ReadMemory) throws -> [OwnChannel] {
+        let rows = try ownChannels(of: user)
+        if rows.count >= OwnChannelList.countMin || memory.isChecked {
+            let list = OwnChannelList(rows, userSeq: userSeq, commit: memory.commit, wait: wait)
+            if memory.keep(KeptChannels.list(list), for: user) { return rows }
+        }
+        memory.keep(KeptChannels.waiting(readCount: OwnChannelList.waitMax, next: OwnChannelList.waitMax), for: user)
+        return rows
+    }
+
+    /// Reads those rows of a list again that may have changed; nil if they are too many.
+    private func refresh(
+        _ kept: OwnChannelList, of user: UserID, at userSeq: Seq, _ memory: any ReadMemory
+    ) throws -> [OwnChannel]? {
+        // Another read has kept a newer snapshot than this one.
+        guard kept.userSeq <= userSeq else { return nil }
+        var list = kept
+        let max = memory.isChecked ? Int.max - 1 : list.rows.count / OwnChannelList.changedPart
+        guard let changed = memory.changes(among: list.marks, after: min(list.commit, memory.commit), atMost: max) else {
+            memory.keep(list.abandoned, for: user)
+            return nil
+        }
+        var channels = changed.map { list.rows[$0].channel }
+        if list.userSeq < userSeq {
+            channels += try rows(
+                "SELECT channel_id FROM members WHERE user_id = \(user) AND user_seq > \(list.userSeq) LIMIT \(max + 1)"
+            ) { $0.identifier() }
+            guard channels.count <= max else {
+                memory.keep(list.abandoned, for: user)
+                return nil
+            }
+        }
+        for channel in channels { list.put(try ownChannel(channel, of: user), for: channel) }
+        guard !channels.isEmpty || list.userSeq < userSeq || list.useCount < 2 else { return list.rows }
+        (list.userSeq, list.commit) = (userSeq, memory.commit)
+        list.useCount = min(list.useCount + 1, 2)
+        memory.keep(KeptChannels.list(list), for: user)
+        return list.rows
+    }
+
+    private func ownChannels(of user: UserID) throws -> [OwnChannel] {
+        let sql: SQL = """
+            SELECT \(OwnChannel.columns) FROM members m CROSS JOIN channel_heads h
+            WHERE m.user_id = \(user) AND m.state = 'member' AND h.channel_id = m.channel_id ORDER BY m.channel_id
+            """
+        return try rows(sql) { OwnChannel(reading: &$0) }
+    }
+
+    private func ownChannel(_ channel: ChannelID, of user: UserID) throws -> OwnChannel? {
+        let sql: SQL = """
+            SELECT \(OwnChannel.columns) FROM members m CROSS JOIN channel_heads h
+            WHERE m.user_id = \(user) AND m.state = 'member' AND m.channel_id = \(channel) AND h.channel_id = m.channel_id
+            """
+        return try first(sql) { OwnChannel(reading: &$0) }
+    }
+}

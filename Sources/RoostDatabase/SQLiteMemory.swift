@@ -1,0 +1,132 @@
+import RoostAPI
+import RoostCore
+import Synchronization
+
+/// What a database in one process keeps between its reads (``ReadMemory``), and the record of changes by which it stays exact.
+///
+/// All writes go through one connection, so that commits are numbered in the order in which they become visible. The record has the number
+/// of the newest commit of each mark, and is never shortened: a mark that nobody asks for costs nothing but its place.
+final class SQLiteMemory: Sendable {
+    private let changes = Mutex(Changes())
+    private let values: Mutex<Values>
+    private let isChecked: Bool
+
+    init(sizeBytesMax: Int, isChecked: Bool) {
+        values = Mutex(Values(sizeBytesMax: sizeBytesMax))
+        self.isChecked = isChecked
+    }
+
+    // MARK: The writer
+
+    /// Records the changes of a commit. Nobody sees it before this returns.
+    func willCommit(_ marks: [ChangeMark]) {
+        changes.withLock { changes in
+            changes.begun += 1
+            guard !changes.latest.isEmpty else { return }
+            for mark in marks { changes.latest[Int(mark.index)] = changes.begun }
+        }
+    }
+
+    /// The commit can be seen by every snapshot that begins now, or has failed.
+    func didCommit() { changes.withLock { $0.ended = $0.begun } }
+
+    // MARK: Readers
+
+    /// Returns the memory for a snapshot that hasn't begun.
+    func forSnapshot() -> any ReadMemory { Snapshot(memory: self, commit: changes.withLock { $0.ended }) }
+
+    func forget() { values.withLock { $0.removeAll() } }
+
+    /// The size of the kept values, and how many users they are of.
+    var extent: (sizeBytes: Int, userCount: Int) { values.withLock { $0.extent } }
+
+    private struct Snapshot: ReadMemory {
+        let memory: SQLiteMemory
+        let commit: Int64
+
+        var isChecked: Bool { memory.isChecked }
+
+        func value(for user: UserID) -> (any KeptValue)? { memory.values.withLock { $0.value(for: user) } }
+
+        func keep(_ value: any KeptValue, for user: UserID) -> Bool {
+            memory.changes.withLock { $0.record() }
+            return memory.values.withLock { $0.keep(value, for: user) }
+        }
+
+        /// The writer waits for a part of them at most.
+        func changes(among marks: [ChangeMark], after commit: Int64, atMost max: Int) -> [Int]? {
+            var found: [Int] = []
+            for start in stride(from: 0, to: marks.count, by: 1024) {
+                let part = start..<min(start + 1024, marks.count)
+                memory.changes.withLock { changes in
+                    changes.latest.withUnsafeBufferPointer { latest in
+                        for index in part where latest.isEmpty || latest[Int(marks[index].index)] > commit { found.append(index) }
+                    }
+                }
+                if found.count > max { return nil }
+            }
+            return found
+        }
+    }
+
+    private struct Changes {
+        /// The number of the newest commit that is under way or ended.
+        var begun: Int64 = 0
+        var ended: Int64 = 0
+        /// The number of the newest commit that changed a mark. Empty until something is kept.
+        var latest: [Int64] = []
+
+        /// Begins the record, as if everything had just changed.
+        mutating func record() {
+            if latest.isEmpty { latest = Array(repeating: begun, count: ChangeMark.count) }
+        }
+    }
+
+    /// Values by user, of which the longest unused ones make room for others.
+    private struct Values {
+        private struct Entry {
+            var value: any KeptValue
+            var lastUse: Int64
+            let sizeBytes: Int
+        }
+
+        private var entries: [UserID: Entry] = [:]
+        private var useCount: Int64 = 0
+        private var sizeBytes = 0
+        private let sizeBytesMax: Int
+
+        init(sizeBytesMax: Int) { self.sizeBytesMax = sizeBytesMax }
+
+        mutating func value(for user: UserID) -> (any KeptValue)? {
+            useCount += 1
+            entries[user]?.lastUse = useCount
+            return entries[user]?.value
+        }
+
+        mutating func keep(_ value: any KeptValue, for user: UserID) -> Bool {
+            useCount += 1
+            // The entry and the user's id are counted roughly.
+            let entry = Entry(value: value, lastUse: useCount, sizeBytes: value.sizeBytes + user.rawValue.utf8.count + 128)
+            guard entry.sizeBytes <= sizeBytesMax / 2 else { return false }
+            sizeBytes += entry.sizeBytes - (entries.updateValue(entry, forKey: user)?.sizeBytes ?? 0)
+            if sizeBytes > sizeBytesMax { makeRoom() }
+            return true
+        }
+
+        /// Removes the longest unused values, a quarter more than needed: so it is seldom that all are looked at.
+        private mutating func makeRoom() {
+            for (user, entry) in entries.sorted(by: { $0.value.lastUse < $1.value.lastUse }) {
+                guard sizeBytes > sizeBytesMax / 4 * 3 else { return }
+                entries[user] = nil
+                sizeBytes -= entry.sizeBytes
+            }
+        }
+
+        var extent: (sizeBytes: Int, userCount: Int) { (sizeBytes, entries.count) }
+
+        mutating func removeAll() {
+            entries = [:]
+            sizeBytes = 0
+        }
+    }
+}
