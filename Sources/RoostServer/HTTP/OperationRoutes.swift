@@ -33,7 +33,11 @@ struct OperationRoutes: Sendable {
         let asked = account.hold(Self.bodySizeBytes(of: request))
         do {
             let fields = try await RequestFields.read(request, entry: entry)
-            operation = try entry.decode(from: Data(try JSONWriter.bytes(of: JSONValue.object(fields))))
+            if fields.isEmpty, let withoutFields = entry.withoutFields {
+                operation = withoutFields
+            } else {
+                operation = try entry.decode(from: Data(try JSONWriter.bytes(of: JSONValue.object(fields))))
+            }
         } catch let error as HTTPError {
             throw error
         } catch let error as Problem.Refused {

@@ -10,14 +10,15 @@ struct PathTable: Sendable {
         var literalCount: Int { segments.count { !$0.hasPrefix("{") } }
     }
 
-    private let entries: [Entry]
+    /// By the number of their segments.
+    private let entries: [Int: [Entry]]
 
     init() {
         let service = ["/", "/openapi.json", "/asyncapi.json", "/livez", "/readyz", "/metrics", GatewayChannel.socketPath].map {
             (HTTPRequest.Method.get, $0)
         }
         let operations = OperationTable.handled.map { (HTTPRequest.Method($0.method), $0.path) }
-        entries = (service + operations).map { Entry(segments: Self.segments(of: $1), method: $0) }
+        entries = Dictionary(grouping: (service + operations).map { Entry(segments: Self.segments(of: $1), method: $0) }, by: \.segments.count)
     }
 
     /// Returns the methods that a path answers to, in a fixed order; empty for an unknown path.
@@ -35,7 +36,7 @@ struct PathTable: Sendable {
 
     private func entries(at path: some StringProtocol) -> [Entry] {
         let segments = Self.segments(of: String(path))
-        return entries.filter { Self.matches($0.segments, segments) }
+        return entries[segments.count, default: []].filter { Self.matches($0.segments, segments) }
     }
 
     private static func inOrder(_ entries: [Entry]) -> [HTTPRequest.Method] {
@@ -64,7 +65,14 @@ struct PathTable: Sendable {
 
     /// Returns whether a path is in its only valid form: `/v1/me/` and `/v1//me` differ from `/v1/me`, and don't exist.
     static func isPlain(_ path: some StringProtocol) -> Bool {
-        path == "/" || (path.hasPrefix("/") && !path.hasSuffix("/") && !path.contains("//"))
+        let slash = UInt8(ascii: "/")
+        guard path.utf8.first == slash else { return false }
+        var isAfterSlash = false
+        for byte in path.utf8 {
+            if byte == slash, isAfterSlash { return false }
+            isAfterSlash = byte == slash
+        }
+        return !isAfterSlash || path.utf8.count == 1
     }
 
     private static func segments(of path: String) -> [Substring] { path.split(separator: "/", omittingEmptySubsequences: false) }

@@ -9,11 +9,11 @@ import RoostCore
 /// methods the rest from a JSON body.
 enum RequestFields {
     static func read(_ request: Request, entry: OperationTable.Entry) async throws -> [String: JSONValue] {
-        let schemas = Dictionary(entry.schema.fields.map { ($0.name, $0.schema) }, uniquingKeysWith: { first, _ in first })
+        func schema(of name: String) -> Schema? { entry.schema.fields.first { $0.name == name }?.schema }
         var fields: [String: JSONValue] = [:]
         switch entry.type.method {
         case .get, .delete:
-            for (name, values) in try query(of: request) { fields[name] = try value(values, for: name, schemas[name]) }
+            for (name, values) in try query(of: request) { fields[name] = try value(values, for: name, schema(of: name)) }
             guard try await collect(request).readableBytes == 0 else {
                 throw RoostError.invalidArgument("body", "isn't read here: the fields go in the path and the query")
             }
@@ -26,7 +26,7 @@ enum RequestFields {
         for header in RequestHeaders.ofFields { try header.read(request, into: &fields, entry: entry) }
         for (name, text) in PathTable.parameters(of: request.uri.path, pattern: entry.type.path) {
             guard fields[name] == nil else { throw RoostError.invalidArgument(name, "stands in the path already") }
-            fields[name] = try value([text], for: name, schemas[name])
+            fields[name] = try value([text], for: name, schema(of: name))
         }
         return fields
     }
@@ -34,7 +34,8 @@ enum RequestFields {
     /// Returns the query's values by name, still percent-encoded: a comma that separates values is unencoded.
     private static func query(of request: Request) throws(RoostError) -> [String: [Substring]] {
         var result: [String: [Substring]] = [:]
-        for pair in (request.uri.query ?? "").split(separator: "&") {
+        guard let query = request.uri.query else { return result }
+        for pair in query.split(separator: "&") {
             let parts = pair.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
             guard let first = parts.first else { continue }
             result[try decoded(first, of: String(first)), default: []].append(parts.count > 1 ? parts[1] : "")

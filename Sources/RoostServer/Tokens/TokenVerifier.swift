@@ -16,22 +16,24 @@ final class TokenVerifier: Sendable {
     }
 
     private let rules: Rules
-    private let keys: Mutex<TokenKeys>
+    /// The keys, and the tokens that they have checked.
+    private let keys: Mutex<(TokenKeys, CheckedTokens)>
     private let logger: Logger
     private let refusals = LogPace()
 
     init(_ keys: TokenKeys, rules: Rules = Rules(), logger: Logger) {
-        self.keys = Mutex(keys)
+        self.keys = Mutex((keys, CheckedTokens()))
         self.rules = rules
         self.logger = logger
     }
 
-    func replace(_ keys: TokenKeys) { self.keys.withLock { $0 = keys } }
+    func replace(_ keys: TokenKeys) { self.keys.withLock { $0 = (keys, CheckedTokens()) } }
 
     /// Checks a token. A failure is `token_expired` or `unauthenticated`, and reveals nothing about a token without a valid signature.
     func verify(_ token: String) async -> Result<VerifiedToken, RoostError> {
         do {
-            let claims = try keys.withLock { $0 }.claims(of: token)
+            let (keys, checked) = keys.withLock { $0 }
+            let claims = try checked.claims(of: token) { () throws(TokenRefusal) in try keys.claims(of: token) }
             return .success(try check(claims, now: Date().timeIntervalSince1970))
         } catch {
             if error.error.code != .tokenExpired, refusals.shouldLog() {
