@@ -39,6 +39,9 @@ final class AskedChannels: ChannelSource {
     }
 
     var hasMore: Bool { nextCursor != nil }
+    var number: Int { 0 }
+    var difference: ListUpdate<ChannelItem>? { nil }
+    var isPartial: Bool { false }
     var unreadCount: Int { views.values.reduce(0) { $0 + $1.unreadCount } }
 
     func follow(_ change: StoreChange) async throws {
@@ -46,7 +49,7 @@ final class AskedChannels: ChannelSource {
         // the beginning, and with another epoch, after which the server is asked.
         guard isLoaded else { return }
         let ids = change.channels
-        let stored = try await chat.driver.prepare().store.read { database in
+        let stored = try await chat.driver.files().store.read { database in
             try ids.compactMap { id in
                 try database.channelView(id).map { (view: $0, isFollowed: try database.cursor(of: id) != nil) }
             }
@@ -85,6 +88,8 @@ final class AskedChannels: ChannelSource {
         (views, nextCursor) = try await rows(after: nil, atLeast: max(pageSize, views.count))
         isLoaded = true
     }
+
+    func complete() async throws {}
 
     func extend() async throws {
         guard let nextCursor else { return }

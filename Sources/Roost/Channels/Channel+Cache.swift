@@ -4,7 +4,8 @@ import RoostAPI
 
 /// Channels aren't a kind of rows: streams are made of them. The cache keeps them, their counters and the user's permissions in them.
 extension Channel {
-    /// A list of channels reads every row of `channels`: they are narrow, and the JSON is stored elsewhere.
+    /// A list of channels reads every row of `channels`: they are narrow, and the JSON is stored elsewhere. A row of JSON has another revision
+    /// with each write, so that it is decoded once.
     static let cacheSchema = """
         CREATE TABLE channels (
             channel_id TEXT PRIMARY KEY NOT NULL, seq INTEGER NOT NULL, member_count INTEGER NOT NULL,
@@ -12,43 +13,39 @@ extension Channel {
             created_at INTEGER NOT NULL, created_by TEXT, type TEXT NOT NULL, custom_type TEXT, name_key TEXT NOT NULL,
             tags TEXT NOT NULL, is_public INTEGER NOT NULL, is_frozen INTEGER NOT NULL, is_deleted INTEGER NOT NULL
         ) WITHOUT ROWID;
-        CREATE TABLE channel_attributes (channel_id TEXT PRIMARY KEY NOT NULL, json BLOB NOT NULL) WITHOUT ROWID;
-        CREATE TABLE capabilities (channel_id TEXT PRIMARY KEY NOT NULL, json BLOB NOT NULL) WITHOUT ROWID;
+        CREATE INDEX channels_listed ON channels (list_at, channel_id);
+        CREATE TABLE channel_attributes (
+            channel_id TEXT PRIMARY KEY NOT NULL, revision INTEGER NOT NULL, json BLOB NOT NULL
+        ) WITHOUT ROWID;
+        CREATE TABLE capabilities (
+            channel_id TEXT PRIMARY KEY NOT NULL, revision INTEGER NOT NULL, json BLOB NOT NULL
+        ) WITHOUT ROWID;
         """
 }
 
 extension Database {
     /// A channel with all that the user has in it and its newest message; nil when it isn't cached.
-    func channelView(_ channel: ChannelID) throws -> ChannelView? {
+    func channelView(_ channel: ChannelID) throws -> ChannelView? { try channelRow(channel)?.view }
+
+    /// The same as a row of a list.
+    ///
+    /// - Parameters:
+    ///   - known: The row as it was read before: what is stored unchanged isn't decoded again.
+    ///   - now: The time for states that end by the clock; nil to leave them as they are stored.
+    func channelRow(_ channel: ChannelID, known: ChannelRow? = nil, now: Timestamp? = nil) throws -> ChannelRow? {
         let sql = """
-            SELECT a.json, c.seq, c.member_count, c.message_count, c.ordinal, c.last_activity, c.last_message_at, m.json, k.json,
-                   (SELECT json FROM messages WHERE channel_id = ?1 ORDER BY seq DESC LIMIT 1),
-                   (SELECT json FROM invitations WHERE channel_id = ?1 AND is_waiting)
+            SELECT a.revision, m.revision, k.revision, l.seq, l.change_seq,
+                   c.seq, c.member_count, c.message_count, c.ordinal, c.last_activity, c.last_message_at,
+                   a.json, m.json, k.json, l.json, (SELECT json FROM invitations WHERE channel_id = ?1 AND is_waiting)
             FROM channels c JOIN channel_attributes a ON a.channel_id = c.channel_id
             LEFT JOIN memberships m ON m.channel_id = c.channel_id
             LEFT JOIN capabilities k ON k.channel_id = c.channel_id
+            LEFT JOIN messages l ON l.channel_id = c.channel_id
+                      AND l.seq = (SELECT seq FROM messages WHERE channel_id = ?1 ORDER BY seq DESC LIMIT 1)
             WHERE c.channel_id = ?1
             """
-        guard let row = try Row.fetchOne(try cachedStatement(sql: sql), arguments: [channel.rawValue]) else { return nil }
-        var channel = try StoredJSON.decode(Channel.self, from: row[0])
-        channel.counters = ChannelCounters(
-            seq: row[1], memberCount: row[2], messageCount: row[3], ordinal: row[4], lastActivity: Timestamp(milliseconds: row[5]),
-            lastMessageAt: (row[6] as Int64?).map(Timestamp.init(milliseconds:)))
-        func model<Model: Decodable>(_ column: Int) throws -> Model? {
-            try (row[column] as Data?).map { try StoredJSON.decode(Model.self, from: $0) }
-        }
-        var membership: Membership? = try model(7)
-        let capabilities: Capabilities? = try model(8)
-        let isMember = membership?.state == .member
-        var permissions = capabilities?.now(as: isMember ? membership?.role : nil) ?? []
-        if channel.deletedAt != nil {
-            // A deleted channel has no members, without a word to any of them.
-            membership?.state = .none
-            permissions = []
-        }
-        return ChannelView(
-            channel: channel, membership: membership, invitation: try model(10), lastMessage: try model(9),
-            ownCapabilities: permissions)
+        let rows = try Row.fetchCursor(try cachedStatement(sql: sql), arguments: [channel.rawValue])
+        return try rows.next().map { try ChannelRow($0, known: known, now: now) }
     }
 
     func save(_ channel: Channel) throws {
@@ -69,7 +66,9 @@ extension Database {
                 NameKey.of(channel.displayName), String(decoding: try JSONWriter.bytes(of: channel.tags), as: UTF8.self),
                 channel.isPublic, channel.isFrozen, channel.deletedAt != nil,
             ])
-        try run("INSERT OR REPLACE INTO channel_attributes (channel_id, json) VALUES (?, ?)", [id, try StoredJSON.encode(channel)])
+        try run(
+            "INSERT OR REPLACE INTO channel_attributes (channel_id, revision, json) VALUES (?, random(), ?)",
+            [id, try StoredJSON.encode(channel)])
         try save(channel.counters, of: channel.channelId)
     }
 
@@ -93,7 +92,7 @@ extension Database {
         var capabilities = try stored.map { try StoredJSON.decode(Capabilities.self, from: $0) } ?? Capabilities()
         change(&capabilities)
         try run(
-            "INSERT OR REPLACE INTO capabilities (channel_id, json) VALUES (?, ?)",
+            "INSERT OR REPLACE INTO capabilities (channel_id, revision, json) VALUES (?, random(), ?)",
             [channel.rawValue, try StoredJSON.encode(capabilities)])
     }
 

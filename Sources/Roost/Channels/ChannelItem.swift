@@ -2,30 +2,32 @@ public import RoostAPI
 
 /// One row of a channel list.
 public struct ChannelItem: Identifiable, Hashable, Sendable {
-    private let row: Boxed<ChannelView>
+    let row: ChannelRow
 
     /// The channel with its attributes and counters.
-    public var channel: Channel { row.value.channel }
+    public var channel: Channel { row.view.channel }
     /// The user's membership, current or former; nil for a user who never was a member.
-    public var membership: Membership? { row.value.membership }
+    public var membership: Membership? { row.view.membership }
     /// The user's invitation while it waits for an answer.
-    public var invitation: Invitation? { row.value.invitation }
+    public var invitation: Invitation? { row.view.invitation }
     /// The newest message on this device.
-    public var lastMessage: Message? { row.value.lastMessage }
+    public var lastMessage: Message? { row.view.lastMessage }
     /// Messages that the user hasn't read (AM-43); 0 for non-members.
-    public var unreadCount: Int { row.value.unreadCount }
+    public var unreadCount: Int { row.view.unreadCount }
     /// Whether the user hid the channel (SB-29).
-    public var hiddenState: HiddenState { row.value.hiddenState }
+    public var hiddenState: HiddenState { row.view.hiddenState }
     /// The user's permissions in the channel (AM-48).
-    public var ownCapabilities: [Permission] { row.value.ownCapabilities }
+    public var ownCapabilities: [Permission] { row.view.ownCapabilities }
 
     /// The channel's id.
-    public var id: ChannelID { row.value.channel.channelId }
+    public var id: ChannelID { row.view.channel.channelId }
+
+    init(_ row: ChannelRow) { self.row = row }
 
     init(_ view: ChannelView, now: Timestamp) {
         var view = view
         view.channel.updateTimedStates(now)
-        row = Boxed(view)
+        row = ChannelRow(view)
     }
 }
 

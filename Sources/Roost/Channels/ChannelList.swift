@@ -25,8 +25,10 @@ public final class ChannelList {
     /// The query of the list.
     @ObservationIgnored public let query: ChannelQuery
     @ObservationIgnored private var source: (any ChannelSource)?
+    /// The number of the rows that are shown.
+    @ObservationIgnored private var shown = 0
     @ObservationIgnored private let follower: Follower
-    @ObservationIgnored private let observers = Observers<[ChannelItem]>()
+    @ObservationIgnored private let observers = ListObservers<ChannelItem>()
 
     init(_ query: ChannelQuery, pageSize: Int, in chat: Chat) {
         self.query = query
@@ -52,7 +54,7 @@ public final class ChannelList {
 
     /// Calls back with the list and its difference after each change, until the token is invalidated or released (AM-29).
     public func observe(_ callback: @escaping @MainActor (ListUpdate<ChannelItem>) -> Void) -> ObservationToken {
-        observers.addDifferences(startingWith: isLoaded ? items : nil, callback)
+        observers.add(startingWith: isLoaded ? items : nil, callback)
     }
 
     /// Adds a page of rows. Does nothing when there are none (SB-23).
@@ -72,16 +74,21 @@ public final class ChannelList {
         case .failed: break
         }
         show()
+        if source.isPartial { await work { try await $0.complete() } }
     }
 
     private func show() {
         guard let source, let items = source.items else { return }
         if hasMore != source.hasMore { hasMore = source.hasMore }
         if totalUnreadCount != source.unreadCount { totalUnreadCount = source.unreadCount }
-        guard !isLoaded || items != self.items else { return }
+        // A difference is of use if the rows before it are those that are shown.
+        let difference = source.number == shown + 1 ? source.difference : nil
+        shown = source.number
+        guard !isLoaded || difference.map({ !$0.isEmpty }) ?? (items != self.items) else { return }
         isLoaded = true
+        let before = self.items
         self.items = items
-        observers.notify(items)
+        observers.notify(items, after: before, difference)
     }
 
     private func askSoon() {

@@ -50,27 +50,34 @@ struct ChannelOrder {
 
     func holds(_ id: ChannelID) -> Bool { byID[id] != nil }
 
-    /// Moves a channel to its current place; nil removes it.
-    mutating func set(_ place: ChannelPlace?, for id: ChannelID) {
+    /// Where a channel is shown, if it is.
+    func index(of id: ChannelID) -> Int? { byID[id].map { index(of: $0) } }
+
+    /// Moves a channel to its current place; nil removes it. Returns its index before and after.
+    @discardableResult
+    mutating func set(_ place: ChannelPlace?, for id: ChannelID) -> (from: Int?, to: Int?) {
         let old = byID.updateOrRemove(place, for: id)
         unreadCount += (place?.unreadCount ?? 0) - (old?.unreadCount ?? 0)
         let from = old.map { index(of: $0) }
         guard let place else {
             if let from { places.remove(at: from) }
-            return
+            return (from, nil)
         }
         guard let from else {
-            places.insert(place, at: index(of: place))
-            return
+            let to = index(of: place)
+            places.insert(place, at: to)
+            return (nil, to)
         }
         // The rows between the two places move by one, and nothing else.
         let to = index(of: place)
         if to <= from {
             var carried = place
             for index in to...from { swap(&places[index], &carried) }
+            return (from, to)
         } else {
             for index in from..<(to - 1) { places[index] = places[index + 1] }
             places[to - 1] = place
+            return (from, to - 1)
         }
     }
 

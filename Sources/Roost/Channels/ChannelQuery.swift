@@ -39,6 +39,34 @@ extension QueryChannels {
         return places
     }
 
+    /// Whether an index has the channels in the list's order.
+    private var isIndexed: Bool { effectiveSort == .lastMessage && !isReversed && nameContains == nil }
+
+    /// The first channels that the query holds, in its order, found by an index; nil if no index has them.
+    func first(_ count: Int, in database: Database) throws -> [ChannelID]? {
+        guard isIndexed else { return nil }
+        let conditions = storeConditions
+        let sql = """
+            SELECT c.channel_id FROM channels c INDEXED BY channels_listed
+            CROSS JOIN memberships m ON m.channel_id = c.channel_id
+            WHERE m.is_member = 1 AND c.is_deleted = 0 \(conditions.sql)
+            ORDER BY c.list_at DESC, c.channel_id DESC LIMIT ?
+            """
+        let arguments = StatementArguments(conditions.arguments + [count])
+        return try String.fetchAll(try database.cachedStatement(sql: sql), arguments: arguments).map(ChannelID.init)
+    }
+
+    /// The unread messages of all channels that the query holds. Names aren't compared.
+    func unreadCount(in database: Database) throws -> Int {
+        let conditions = storeConditions
+        let sql = """
+            SELECT SUM(MAX(0, c.ordinal - m.read_count)) FROM memberships m CROSS JOIN channels c ON c.channel_id = m.channel_id
+            WHERE m.is_member = 1 AND c.is_deleted = 0 \(conditions.sql)
+            """
+        let statement = try database.cachedStatement(sql: sql)
+        return try Int.fetchOne(statement, arguments: StatementArguments(conditions.arguments)) ?? 0
+    }
+
     private func place(_ id: ChannelID, unreadCount: Int, _ row: Row) -> ChannelPlace {
         switch effectiveSort {
         case .name: ChannelPlace(id: id, name: row[3], unreadCount: unreadCount)

@@ -1,14 +1,22 @@
+import GRDB
 import RoostAPI
+import Synchronization
 
 /// The source of a list of channels. Takes one call at a time.
 @MainActor
 protocol ChannelSource: AnyObject {
     /// The rows to show, in their order. Nil before the first answer.
     var items: [ChannelItem]? { get }
+    /// Counts the calls.
+    var number: Int { get }
+    /// The difference from the rows before the last call, if it is known.
+    var difference: ListUpdate<ChannelItem>? { get }
     /// Whether ``extend()`` would add something.
     var hasMore: Bool { get }
     /// The unread messages of all channels that the query holds.
     var unreadCount: Int { get }
+    /// Whether ``complete()`` has something to do once the rows are shown.
+    var isPartial: Bool { get }
 
     /// Applies a change of the store.
     func follow(_ change: StoreChange) async throws
@@ -16,72 +24,52 @@ protocol ChannelSource: AnyObject {
     func connected() async throws
     /// Adds a page of rows.
     func extend() async throws
+    /// Does what the first rows didn't have to wait for.
+    func complete() async throws
 }
 
 /// The user's own channels, from this device's store: complete and right offline too.
+///
+/// The list is kept and changed where the store is read, off the main actor, which only gets the rows.
 @MainActor
 final class StoredChannels: ChannelSource {
-    private let query: ChannelQuery
-    private let pageSize: Int
     private let driver: SyncDriver
-    private var order: ChannelOrder
-    /// The rows that are shown. A row that changed is taken out, to be read again.
-    private var rows: [ChannelID: ChannelItem] = [:]
-    private var limit: Int
+    private nonisolated let list: Mutex<ListedChannels>
     private(set) var items: [ChannelItem]?
+    private(set) var number = 0
+    private(set) var difference: ListUpdate<ChannelItem>?
+    private(set) var hasMore = false
+    private(set) var unreadCount = 0
+    private(set) var isPartial = false
 
     init(_ query: ChannelQuery, pageSize: Int, driver: SyncDriver) {
-        self.query = query
-        self.pageSize = pageSize
         self.driver = driver
-        limit = pageSize
-        order = ChannelOrder(isReversed: query.isReversed)
+        list = Mutex(ListedChannels(query, pageSize: pageSize))
     }
 
-    var hasMore: Bool { order.places.count > limit }
-    var unreadCount: Int { order.unreadCount }
-
-    func follow(_ change: StoreChange) async throws {
-        let (query, store) = (query, try await driver.prepare().store)
-        // Past some share of all channels, reading all of them takes less than looking up each.
-        if change.isEverything || items == nil || change.channels.count > max(100, order.places.count / 8) {
-            order = try await store.read { ChannelOrder(try query.places(in: $0), isReversed: query.isReversed) }
-            rows = [:]
-        } else {
-            let places = try await store.read { database in
-                try change.channels.map { (id: $0, place: try query.places(in: database, only: $0).first) }
-            }
-            for (id, place) in places {
-                order.set(place, for: id)
-                rows[id] = nil
-            }
-        }
-        try await readRows(from: store)
-    }
-
+    func follow(_ change: StoreChange) async throws { try await perform { try $0.apply(change, in: $1, now: $2) } }
     func connected() {}
+    func extend() async throws { try await perform { try $0.extend(in: $1, now: $2) } }
+    func complete() async throws { try await perform { try $0.complete(in: $1, now: $2) } }
 
-    func extend() async throws {
-        guard hasMore else { return }
-        let (sum, isTooLarge) = limit.addingReportingOverflow(pageSize)
-        limit = isTooLarge ? .max : sum
-        try await readRows(from: try await driver.prepare().store)
-    }
-
-    private func readRows(from store: Store) async throws {
-        let shown = order.places.prefix(limit).map(\.id)
-        let missing = shown.filter { rows[$0] == nil }
-        if !missing.isEmpty {
-            let now = driver.environment.now
-            let read = try await store.read { database in
-                try missing.compactMap { id in try database.channelView(id).map { ChannelItem($0, now: now()) } }
+    private func perform(
+        _ step: @escaping @Sendable (inout ListedChannels, Database, Timestamp) throws -> Void
+    ) async throws {
+        let now = driver.environment.now
+        (isPartial, difference) = (false, nil)
+        number += 1
+        let shown = try await driver.files().store.read { database in
+            try self.list.withLock { list in
+                do {
+                    try step(&list, database, now())
+                } catch {
+                    list.reset()
+                    throw error
+                }
+                return list.shown
             }
-            for item in read { rows[item.id] = item }
         }
-        let items = shown.compactMap { rows[$0] }
-        if rows.count > items.count {
-            rows = Dictionary(items.map { ($0.id, $0) }, uniquingKeysWith: { first, _ in first })
-        }
-        self.items = items
+        (items, difference) = (shown.items, shown.difference)
+        (hasMore, unreadCount, isPartial) = (shown.hasMore, shown.unreadCount, shown.isPartial)
     }
 }

@@ -30,6 +30,7 @@ public final class LiveChannel: Identifiable {
 
     @ObservationIgnored let chat: Chat
     @ObservationIgnored private let follower: Follower
+    @ObservationIgnored private var row: ChannelRow?
     @ObservationIgnored private var expiry: ObservationToken?
     @ObservationIgnored private let observers = Observers<ChannelView?>()
 
@@ -67,8 +68,9 @@ public final class LiveChannel: Identifiable {
     }
 
     private func reload() async throws {
-        let id = id
-        var view = try await chat.driver.prepare().store.read { try $0.channelView(id) }
+        let (id, known) = (id, row)
+        row = try await chat.driver.files().store.read { try $0.channelRow(id, known: known) }
+        var view = row?.view
         let now = chat.driver.environment.now()
         view?.channel.updateTimedStates(now)
         waitForExpiry(in: view, now: now)

@@ -30,11 +30,43 @@ public struct ListUpdate<Item: Identifiable & Hashable & Sendable>: Sendable whe
         updated = []
         // Most changes leave the beginning and the end where they were.
         let common = min(old.count, new.count)
-        let head = (0..<common).first { old[$0].id != new[$0].id } ?? common
-        let tail = (0..<(common - head)).first { old[old.count - 1 - $0].id != new[new.count - 1 - $0].id } ?? (common - head)
+        // Items that are equal have one id, and are mostly the same reference.
+        func differ(_ one: Item, _ other: Item) -> Bool { one != other && one.id != other.id }
+        let head = (0..<common).first { differ(old[$0], new[$0]) } ?? common
+        let tail = (0..<(common - head)).first { differ(old[old.count - 1 - $0], new[new.count - 1 - $0]) } ?? (common - head)
         updated = (0..<head).filter { old[$0] != new[$0] }
         compare(old, head..<(old.count - tail), head..<(new.count - tail))
         updated += (0..<tail).map { new.count - tail + $0 }.filter { old[$0 - new.count + old.count] != new[$0] }
+    }
+
+    /// The difference between two lists of which it is known where items may differ: their indices in both. The others are in both, in one
+    /// order.
+    ///
+    /// It takes a time that grows with what changed, and not with the lists.
+    init(from old: [Item], to new: [Item], changed: [(old: Int?, new: Int?)]) {
+        items = new
+        removed = changed.filter { $0.new == nil }.compactMap(\.old).sorted()
+        inserted = changed.filter { $0.old == nil }.compactMap(\.new).sorted()
+        let kept = changed.compactMap { change in
+            change.old.flatMap { from in change.new.map { (from: from, to: $0) } }
+        }.sorted { $0.to < $1.to }
+        updated = kept.filter { old[$0.from] != new[$0.to] }.map(\.to)
+        // An item is between the same unchanged ones as before if as many of them come before it.
+        let (oldIndices, newIndices) = (changed.compactMap(\.old).sorted(), changed.compactMap(\.new).sorted())
+        let between = kept.filter {
+            $0.from - Self.count(below: $0.from, in: oldIndices) == $0.to - Self.count(below: $0.to, in: newIndices)
+        }
+        let staying = Set(LongestRun.indices(of: between.map(\.from)).map { between[$0].to })
+        moved = kept.filter { !staying.contains($0.to) }.map { Move(from: $0.from, to: $0.to) }
+    }
+
+    private static func count(below number: Int, in sorted: [Int]) -> Int {
+        var (low, high) = (0, sorted.count)
+        while low < high {
+            let middle = (low + high) / 2
+            if sorted[middle] < number { low = middle + 1 } else { high = middle }
+        }
+        return low
     }
 
     /// The difference between the parts of two lists in which they differ.
@@ -65,24 +97,26 @@ public struct ListUpdate<Item: Identifiable & Hashable & Sendable>: Sendable whe
 public struct ListUpdates<Item: Identifiable & Hashable & Sendable>: AsyncSequence, Sendable where Item.ID: Sendable {
     /// One change of the list.
     public typealias Element = ListUpdate<Item>
-    let snapshots: AsyncStream<[Item]>
+    let states: AsyncStream<ListState<Item>>
 
     /// Each update is the difference from the iterator's last one; use one iterator.
-    public func makeAsyncIterator() -> Iterator { Iterator(snapshots: snapshots.makeAsyncIterator()) }
+    public func makeAsyncIterator() -> Iterator { Iterator(states: states.makeAsyncIterator()) }
 
     /// Compares each list with the one it gave out before.
     public struct Iterator: AsyncIteratorProtocol {
-        var snapshots: AsyncStream<[Item]>.Iterator
-        var last: [Item]?
+        var states: AsyncStream<ListState<Item>>.Iterator
+        var last: ListState<Item>?
 
         public mutating func next() async -> ListUpdate<Item>? { await next(isolation: nil) }
 
         public mutating func next(isolation actor: isolated (any Actor)?) async -> ListUpdate<Item>? {
-            while let items = await snapshots.next(isolation: actor) {
-                let update = ListUpdate(from: last ?? [], to: items)
-                let isFirst = last == nil
-                last = items
-                if isFirst || !update.isEmpty { return update }
+            while let state = await states.next(isolation: actor) {
+                let before = last
+                last = state
+                // States that were skipped are part of the difference.
+                let isNext = before.map { $0.number + 1 == state.number } ?? false
+                let update = isNext ? state.update : ListUpdate(from: before?.update.items ?? [], to: state.update.items)
+                if before == nil || !update.isEmpty { return update }
             }
             return nil
         }

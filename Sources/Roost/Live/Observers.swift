@@ -9,6 +9,8 @@ final class Observers<Value: Sendable> {
     private var observers: [Int: Observer] = [:]
     private var lastNumber = 0
 
+    var isEmpty: Bool { observers.isEmpty }
+
     /// Calls back with the value, and with each that is notified, until the token is invalidated or released.
     func add(startingWith value: Value?, _ callback: @escaping @MainActor (Value) -> Void) -> ObservationToken {
         lastNumber += 1
@@ -34,25 +36,6 @@ final class Observers<Value: Sendable> {
             // A callback may have ended another observation: each is looked up when its turn comes.
             guard let observer = observers[number], let token = observer.token, !token.isInvalidated else { continue }
             observer.callback(value)
-        }
-    }
-}
-
-extension Observers {
-    /// The updates of a list, each with the difference to the one before; the first inserts everything.
-    func updates<Item>(startingWith items: [Item]?) -> ListUpdates<Item> where Value == [Item] {
-        ListUpdates(snapshots: values(startingWith: items))
-    }
-
-    /// Calls back with a list and its difference, until the token is invalidated or released.
-    func addDifferences<Item>(
-        startingWith items: [Item]?, _ callback: @escaping @MainActor (ListUpdate<Item>) -> Void
-    ) -> ObservationToken where Value == [Item] {
-        var last: [Item] = []
-        return add(startingWith: items) { items in
-            let update = ListUpdate(from: last, to: items)
-            last = items
-            callback(update)
         }
     }
 }

@@ -33,7 +33,7 @@ public final class InvitationList {
     @ObservationIgnored private let chat: Chat
     @ObservationIgnored private let follower: Follower
     @ObservationIgnored private var isAsking = false
-    @ObservationIgnored private let observers = Observers<[InvitationItem]>()
+    @ObservationIgnored private let observers = ListObservers<InvitationItem>()
 
     init(of chat: Chat) {
         self.chat = chat
@@ -48,7 +48,7 @@ public final class InvitationList {
 
     /// Calls back with the list and its difference after each change, until the token is invalidated or released (AM-29).
     public func observe(_ callback: @escaping @MainActor (ListUpdate<InvitationItem>) -> Void) -> ObservationToken {
-        observers.addDifferences(startingWith: isLoaded ? items : nil, callback)
+        observers.add(startingWith: isLoaded ? items : nil, callback)
     }
 
     /// Accepts an invitation, and gives the channel that the user is a member of now (SB-15).
@@ -67,13 +67,14 @@ public final class InvitationList {
     }
 
     private func reload() async throws {
-        let items = try await chat.driver.prepare().store.read { database in
+        let items = try await chat.driver.files().store.read { database in
             try database.waitingInvitations().map { InvitationItem(invitation: $0.invitation, channel: $0.channel) }
         }
         if !isLoaded || items != self.items {
             isLoaded = true
+            let before = self.items
             self.items = items
-            observers.notify(items)
+            observers.notify(items, after: before)
         }
         Task { [weak self] in await self?.fetchChannels() }
     }

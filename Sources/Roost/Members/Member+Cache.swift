@@ -35,7 +35,7 @@ extension Membership: CachedRow {
     static let schema = """
         CREATE TABLE memberships (
             channel_id TEXT PRIMARY KEY NOT NULL, is_member INTEGER NOT NULL, read_count INTEGER NOT NULL, hidden TEXT NOT NULL,
-            hidden_ordinal INTEGER NOT NULL, history_floor INTEGER NOT NULL, json BLOB NOT NULL
+            hidden_ordinal INTEGER NOT NULL, history_floor INTEGER NOT NULL, revision INTEGER NOT NULL, json BLOB NOT NULL
         ) WITHOUT ROWID;
         CREATE INDEX memberships_listed ON memberships (is_member, channel_id, read_count, hidden, hidden_ordinal);
         """
@@ -92,8 +92,9 @@ extension Database {
     func replace(_ membership: Membership) throws {
         try run(
             """
-            INSERT OR REPLACE INTO memberships (channel_id, is_member, read_count, hidden, hidden_ordinal, history_floor, json)
-            VALUES (?, ?, ?, ?, ?, ?, ?)
+            INSERT OR REPLACE INTO memberships
+                (channel_id, is_member, read_count, hidden, hidden_ordinal, history_floor, revision, json)
+            VALUES (?, ?, ?, ?, ?, ?, random(), ?)
             """,
             [
                 membership.channelId.rawValue, membership.state == .member, membership.readCount, membership.hiddenState.rawValue,

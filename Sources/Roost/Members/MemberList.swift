@@ -32,7 +32,7 @@ public final class MemberList {
     /// The seq of the channel after which members' rows in the store are news.
     @ObservationIgnored private var seen: Seq?
     @ObservationIgnored private let follower: Follower
-    @ObservationIgnored private let observers = Observers<[MemberEntry]>()
+    @ObservationIgnored private let observers = ListObservers<MemberEntry>()
 
     init(_ question: Question, pageSize: Int, in chat: Chat) {
         self.chat = chat
@@ -55,7 +55,7 @@ public final class MemberList {
 
     /// Calls back with the list and its difference after each change, until the token is invalidated or released (AM-29).
     public func observe(_ callback: @escaping @MainActor (ListUpdate<MemberEntry>) -> Void) -> ObservationToken {
-        observers.addDifferences(startingWith: isLoaded ? items : nil, callback)
+        observers.add(startingWith: isLoaded ? items : nil, callback)
     }
 
     /// Adds a page of members. Does nothing when there are none.
@@ -96,7 +96,7 @@ public final class MemberList {
     private func refresh() async throws {
         // The server's answer includes everything that is in the store now.
         let channel = channel
-        seen = try await chat.driver.prepare().store.read { try $0.cursor(of: channel) }
+        seen = try await chat.driver.files().store.read { try $0.cursor(of: channel) }
         let count = max(pageSize, roster.count)
         var fresh = roster
         fresh.add(try await page(after: nil), isFirst: true)
@@ -117,7 +117,7 @@ public final class MemberList {
         // A channel that the user joined meanwhile is followed from here on.
         guard let seen else { return askSoon() }
         let channel = channel
-        let members = try await chat.driver.prepare().store.read { try $0.members(of: channel, changedAfter: seen) }
+        let members = try await chat.driver.files().store.read { try $0.members(of: channel, changedAfter: seen) }
         guard let last = members.last else { return }
         self.seen = max(seen, last.changeSeq)
         roster.apply(members)
@@ -147,8 +147,9 @@ public final class MemberList {
         let sorted = roster.sorted
         guard !isLoaded || sorted != items else { return }
         isLoaded = true
+        let before = items
         items = sorted
-        observers.notify(sorted)
+        observers.notify(sorted, after: before)
     }
 
     private func askSoon() {

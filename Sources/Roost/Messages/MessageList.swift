@@ -33,7 +33,7 @@ public final class MessageList {
     @ObservationIgnored private var isOutboxChanged = true
     @ObservationIgnored private var isFilling = false
     @ObservationIgnored private let follower: Follower
-    @ObservationIgnored private let observers = Observers<[MessageItem]>()
+    @ObservationIgnored private let observers = ListObservers<MessageItem>()
 
     init(of channel: ChannelID, pageSize: Int, in chat: Chat) {
         channelId = channel
@@ -53,7 +53,7 @@ public final class MessageList {
 
     /// Calls back with the list and its difference after each change, until the token is invalidated or released.
     public func observe(_ callback: @escaping @MainActor (ListUpdate<MessageItem>) -> Void) -> ObservationToken {
-        observers.addDifferences(startingWith: isLoaded ? items : nil, callback)
+        observers.add(startingWith: isLoaded ? items : nil, callback)
     }
 
     /// Adds a page of older messages, from this device where they are cached, else from the server. Does nothing when there are
@@ -76,12 +76,12 @@ public final class MessageList {
 
     /// Tries a refused message again. Does nothing for any other.
     public func retry(_ clientId: ClientID) async {
-        await driver.post(.retry(MessageKey(channel: channelId, clientId: clientId)))
+        await driver.request(.retry(MessageKey(channel: channelId, clientId: clientId)))
     }
 
     /// Gives up a message that is on its way. One that the server has taken meanwhile stays.
     public func discard(_ clientId: ClientID) async {
-        await driver.post(.discard(MessageKey(channel: channelId, clientId: clientId)))
+        await driver.request(.discard(MessageKey(channel: channelId, clientId: clientId)))
     }
 
     private func reload(_ change: StoreChange) async throws {
@@ -91,7 +91,7 @@ public final class MessageList {
     }
 
     private func read(_ move: MessageWindow.Move) async throws {
-        let files = try await driver.prepare()
+        let files = try await driver.files()
         // The outbox first: a message leaves it after it is in the cache, so that read in this order, none can be missed.
         if isOutboxChanged {
             let items = try await files.outbox.items(of: channelId)
@@ -114,8 +114,9 @@ public final class MessageList {
         if hasNewer != window.hasNewer { hasNewer = window.hasNewer }
         guard !isLoaded || items != self.items else { return }
         isLoaded = true
+        let before = self.items
         self.items = items
-        observers.notify(items)
+        observers.notify(items, after: before)
     }
 
     private func fillFirstPage() async {

@@ -36,6 +36,12 @@ extension SyncDriver {
         _ = try await answer { .loadOlder($0, channel, limit: limit) }
     }
 
+    /// Changes something of a message in the outbox.
+    func request(_ input: Sync.Input) async {
+        _ = try? await prepare()
+        await post(input)
+    }
+
     private func answer(_ input: (CallToken) -> Sync.Input) async throws -> [UInt8] {
         _ = try await prepare()
         let token = nextToken()
@@ -105,7 +111,7 @@ extension SyncDriver {
     /// Returns the changes for a live object: everything at once, then each change. Nil if this device's files can't be opened.
     func changes(of topic: ChangeSignals.Topic) async -> StoreChanges? {
         do {
-            return try await prepare().store.signals.changes(of: topic)
+            return try await files().store.signals.changes(of: topic)
         } catch {
             environment.logger.error("Live objects stay empty.", metadata: ["error": "\(error)"])
             return nil

@@ -36,6 +36,7 @@ actor SyncDriver {
     private static let inputsMax = (count: 512, bytes: 4 << 20)
 
     // Work under way: each entry is removed where it finishes.
+    private var opening: Task<SyncFiles, any Error>?
     var preparation: Task<SyncFiles, any Error>?
     var timers: [Sync.Timer: Task<Void, Never>] = [:]
     var outgoing: AsyncStream<TransportCommand>.Continuation?
@@ -55,12 +56,24 @@ actor SyncDriver {
 
     // MARK: Files
 
+    /// Opens the files, once. Live objects need nothing else to show what is in them.
+    func files() async throws -> SyncFiles {
+        let task = opening ?? Task { [environment] in try await SyncFiles.open(environment) }
+        opening = task
+        do {
+            return try await task.value
+        } catch {
+            opening = nil
+            throw RoostError(.unavailable, "The files of this device can't be opened: \(error)")
+        }
+    }
+
     /// Opens the files and makes the machine, once.
     func prepare() async throws -> SyncFiles {
         let task =
             preparation
             ?? Task { [environment] in
-                let files = try await SyncFiles.open(environment)
+                let files = try await files()
                 let saved = try await files.store.savedState()
                 machine = Sync(
                     user: environment.user, client: Self.client, settings: environment.settings, saved: saved,
@@ -72,6 +85,7 @@ actor SyncDriver {
             return try await task.value
         } catch {
             preparation = nil
+            if let error = error as? RoostError { throw error }
             throw RoostError(.unavailable, "The files of this device can't be opened: \(error)")
         }
     }

@@ -31,7 +31,7 @@ public final class LivePreferences {
     }
 
     private func reload() async throws {
-        let preferences = try await driver.prepare().store.read { try $0.preferences() }
+        let preferences = try await driver.files().store.read { try $0.preferences() }
         guard !isLoaded || preferences != self.preferences else { return }
         isLoaded = true
         autoAcceptInvitations = preferences.autoAcceptInvitations

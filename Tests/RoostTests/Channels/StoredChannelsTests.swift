@@ -1,4 +1,5 @@
 import Foundation
+import GRDB
 import Logging
 import RoostAPI
 import Testing
@@ -59,12 +60,22 @@ struct StoredChannelsTests {
         let source = StoredChannels(query, pageSize: 5, driver: chat.driver)
         try await source.follow(.everything)
         var before = try #require(source.items)
-        var most = 0
+        var (most, known) = (0, 0)
         for step in 0..<150 {
             let writes = world.change()
             try await store.write(writes)
             try await source.follow(StoreChange(writes, .standard))
-            if step % 40 == 39 { try await source.extend() }
+            var shown = before
+            func check() {
+                guard let difference = source.difference, let items = source.items else { return }
+                #expect(difference.applied(to: shown) == items && difference.isEmpty == (shown == items), "step \(step)")
+                (shown, known) = (items, known + 1)
+            }
+            check()
+            if step % 40 == 39 {
+                try await source.extend()
+                check()
+            }
             let views = try await store.read { database in try RandomChannels.ids.compactMap { try database.channelView($0) } }
             let expected = query.evaluated(on: views)
             let items = try #require(source.items)
@@ -77,6 +88,7 @@ struct StoredChannelsTests {
             (before, most) = (items, max(most, items.count))
         }
         #expect(most > 1, "the query holds nothing that could be out of order")
+        #expect(known > 50, "hardly any difference was known")
     }
 
     @Test("AM-30 A list is there offline, follows what is written, and is complete page by page")
@@ -104,11 +116,74 @@ struct StoredChannelsTests {
         #expect(list.totalUnreadCount == 4)
     }
 
+    @Test("AM-30 AM-44 The first rows, which an index finds, their total and whether there are more are those of the whole order")
+    func firstRows() async throws {
+        let chat = chat()
+        let store = try await chat.driver.prepare().store
+        var world = RandomChannels(seed: 7)
+        for _ in 0..<200 { try await store.write(world.change()) }
+        var queries = [ChannelQuery(), ChannelQuery(hidden: .all), ChannelQuery(types: [.group, .live], hidden: .all)]
+        queries.append(ChannelQuery(hidden: .all))
+        queries[3].unreadOnly = true
+        for query in queries {
+            for pageSize in [1, 3, 100] {
+                let source = StoredChannels(query, pageSize: pageSize, driver: chat.driver)
+                try await source.follow(.everything)
+                #expect(source.isPartial)
+                let first = (source.items, source.hasMore, source.unreadCount)
+                try await source.complete()
+                #expect(!source.isPartial && first == (source.items, source.hasMore, source.unreadCount))
+                // By reading, not by the index.
+                let places = try await store.read { ChannelOrder(try query.places(in: $0)).places.map(\.id) }
+                #expect(source.items?.map(\.id) == Array(places.prefix(pageSize)))
+            }
+        }
+        let plan = try await store.read { database in
+            try Row.fetchAll(
+                database,
+                sql: "EXPLAIN QUERY PLAN SELECT channel_id FROM channels INDEXED BY channels_listed ORDER BY list_at DESC, channel_id DESC LIMIT 50"
+            ).map { $0["detail"] as String }
+        }
+        #expect(plan.count == 1 && plan.allSatisfy { !$0.contains("TEMP B-TREE") }, "\(plan)")
+    }
+
+    @Test("AM-30 A row whose channel got a message keeps what was decoded of the rest")
+    func keepsParts() async throws {
+        let chat = chat()
+        let store = try await chat.driver.prepare().store
+        try await store.write(RandomChannels.member(of: "c1", at: 1) + RandomChannels.member(of: "c2", at: 2))
+        let source = StoredChannels(ChannelQuery(), pageSize: 50, driver: chat.driver)
+        try await source.follow(.everything)
+        try await source.complete()
+        let before = try #require(source.items)
+        let counters = ChannelCounters(
+            seq: 9, memberCount: 2, messageCount: 4, lastActivity: Timestamp(milliseconds: 900),
+            lastMessageAt: Timestamp(milliseconds: 900))
+        // Whatever is decoded again fails, as long as its revision is the same.
+        try await store.write([.counters("c1", counters)])
+        try await store.damage("UPDATE channel_attributes SET json = x'00'")
+        try await store.damage("UPDATE memberships SET json = x'00'")
+        try await source.follow(StoreChange(channels: ["c1"]))
+        let items = try #require(source.items)
+        #expect(items.map(\.id) == ["c1", "c2"] && items[0].channel.counters == counters && items[1] == before[0])
+        #expect(items[1].row === before[0].row && items[0].membership == before[1].membership)
+    }
+
     @Test("A query outside its limits makes a list that says so")
     func refused() {
         var query = ChannelQuery()
         query.nameContains = ""
         #expect(chat().channels(matching: query).refusal == .invalidArgument("nameContains", "must not be empty"))
+    }
+}
+
+extension Store {
+    /// Changes the file behind the store's back.
+    fileprivate func damage(_ sql: String) async throws {
+        try await read { database in
+            try database.execute(sql: "PRAGMA query_only = 0")
+            try database.execute(sql: sql)
+        }
     }
 }
 

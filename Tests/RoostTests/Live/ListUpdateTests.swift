@@ -41,6 +41,57 @@ struct ListUpdateTests {
         }
     }
 
+    @Test(
+        "AM-30 R08 A difference that is known from what changed is one of the two lists, and leaves what didn't change in its place",
+        arguments: 0..<8 as Range<UInt64>)
+    func known(seed: UInt64) {
+        var chance = SeededChance(seed: seed)
+        var old: [Item] = []
+        var lastID = 0
+        for step in 0..<300 {
+            var new = old
+            var touched: Set<Int> = []
+            for _ in 0..<Int.random(in: 0...5, using: &chance) {
+                if new.isEmpty || Int.random(in: 0..<4, using: &chance) == 0 {
+                    lastID += 1
+                    touched.insert(lastID)
+                    new.insert(Item(id: lastID, text: "new"), at: Int.random(in: 0...new.count, using: &chance))
+                    continue
+                }
+                var item = new.remove(at: Int.random(in: 0..<new.count, using: &chance))
+                touched.insert(item.id)
+                if new.count > 30 || Int.random(in: 0..<5, using: &chance) == 0 { continue }
+                item.text = "\(Int.random(in: 0..<3, using: &chance))"
+                new.insert(item, at: Int.random(in: 0...new.count, using: &chance))
+            }
+            let changed = touched.map { id in
+                (old: old.firstIndex { $0.id == id }, new: new.firstIndex { $0.id == id })
+            }
+            let update = ListUpdate(from: old, to: new, changed: changed)
+            #expect(update.applied(to: old) == new, "seed \(seed), step \(step)")
+            #expect(update.isEmpty == (old == new), "seed \(seed), step \(step)")
+            let moved = Set(update.moved.map { new[$0.to].id })
+            #expect(moved.isSubset(of: touched), "seed \(seed), step \(step)")
+            // Where one item changed, there is no better difference.
+            if touched.count == 1 { #expect(update.moved == ListUpdate(from: old, to: new).moved || update.moved.count == 1) }
+            old = new
+        }
+    }
+
+    @Test("AM-30 A slow reader of updates skips states and no change; a quick one gets the difference that is known")
+    @MainActor func slowReader() async {
+        let observers = ListObservers<Item>()
+        var slow = observers.updates(startingWith: []).makeAsyncIterator()
+        var quick = observers.updates(startingWith: []).makeAsyncIterator()
+        _ = (await slow.next(), await quick.next())
+        let lists = (0...3).map { count in (0..<count).map { Item(id: $0, text: "") } }
+        for (before, after) in zip(lists, lists.dropFirst()) {
+            observers.notify(after, after: before)
+            #expect(await quick.next()?.inserted == [before.count])
+        }
+        #expect(await slow.next()?.inserted == [0, 1, 2])
+    }
+
     @Test("AM-30 One row that comes to the top is one move, and the others stay")
     func oneMove() {
         let old = (0..<1000).map { Item(id: $0, text: "") }

@@ -1,0 +1,168 @@
+import GRDB
+import RoostAPI
+
+/// The user's own channels that a query holds, and the rows of those that are shown.
+///
+/// A change moves and reads the rows that it concerns, and the difference to the rows before follows from that. Nothing else is looked at.
+struct ListedChannels: Sendable {
+    /// What the main actor gets.
+    struct Shown: Sendable {
+        var items: [ChannelItem]?
+        var difference: ListUpdate<ChannelItem>?
+        var hasMore: Bool
+        var unreadCount: Int
+        var isPartial: Bool
+    }
+
+    private let query: ChannelQuery
+    private let pageSize: Int
+    private var limit: Int
+    /// The places of all channels; nil while only the first rows are known.
+    private var order: ChannelOrder?
+    /// The rows of the first places, up to the limit. Nil before they are read.
+    private var items: [ChannelItem]?
+    private var difference: ListUpdate<ChannelItem>?
+    private var hasMore = false
+    private var unreadCount = 0
+
+    /// So many rows are read before the places of all others are.
+    private static let firstRowsMax = 200
+
+    init(_ query: ChannelQuery, pageSize: Int) {
+        self.query = query
+        self.pageSize = pageSize
+        limit = pageSize
+    }
+
+    var shown: Shown {
+        Shown(items: items, difference: difference, hasMore: hasMore, unreadCount: unreadCount, isPartial: items != nil && order == nil)
+    }
+
+    /// Has the next change read everything: the last one was broken off.
+    mutating func reset() {
+        (order, items, difference) = (nil, nil, nil)
+    }
+
+    mutating func apply(_ change: StoreChange, in database: Database, now: Timestamp) throws {
+        difference = nil
+        if items == nil, try readFirst(in: database, now: now) { return }
+        // After a change of everything, nothing is as it was.
+        if change.isEverything { items = nil }
+        // Past some share of all channels, reading all of them takes less than looking up each.
+        guard let count = order?.places.count, items != nil, change.channels.count <= max(100, count / 8) else {
+            return try readAll(keeping: { !change.channels.contains($0) }, in: database, now: now)
+        }
+        try move(change.channels, in: database, now: now)
+        finish()
+    }
+
+    mutating func extend(in database: Database, now: Timestamp) throws {
+        let before = items
+        try complete(in: database, now: now)
+        let (sum, isTooLarge) = limit.addingReportingOverflow(pageSize)
+        limit = isTooLarge ? .max : sum
+        guard let order, var rows = items else { return }
+        _ = try fill(&rows, from: order, in: database, now: now)
+        items = rows
+        difference = before.map { ListUpdate(from: $0, to: rows) }
+        finish()
+    }
+
+    /// Reads the places of all channels, if only the first rows are known.
+    mutating func complete(in database: Database, now: Timestamp) throws {
+        difference = nil
+        guard items != nil, order == nil else { return }
+        // A change that isn't told of yet may have come in between: rows are read again where they aren't stored as they were.
+        try readAll(keeping: { _ in false }, in: database, now: now)
+    }
+
+    // MARK: Reading
+
+    /// Reads the first rows by an index. Returns false if there is none, or the list isn't paged.
+    private mutating func readFirst(in database: Database, now: Timestamp) throws -> Bool {
+        guard limit <= Self.firstRowsMax, let first = try query.first(limit + 1, in: database) else { return false }
+        items = try first.prefix(limit).map { try row($0, nil, in: database, now: now) }
+        hasMore = first.count > limit
+        unreadCount = try query.unreadCount(in: database)
+        return true
+    }
+
+    /// Reads all places, and the rows that are shown.
+    ///
+    /// - Parameter keeping: The channels of which a row that is there is right.
+    private mutating func readAll(keeping: (ChannelID) -> Bool, in database: Database, now: Timestamp) throws {
+        let order = ChannelOrder(try query.places(in: database), isReversed: query.isReversed)
+        let known = Dictionary((items ?? []).map { ($0.id, $0) }, uniquingKeysWith: { first, _ in first })
+        let rows = try order.places.prefix(limit).map { place in
+            let before = known[place.id]
+            if let before, keeping(place.id) { return before }
+            return try row(place.id, before, in: database, now: now)
+        }
+        difference = items.map { ListUpdate(from: $0, to: rows) }
+        self.order = order
+        items = rows
+        finish()
+    }
+
+    private func row(_ id: ChannelID, _ known: ChannelItem?, in database: Database, now: Timestamp) throws -> ChannelItem {
+        guard let row = try database.channelRow(id, known: known?.row, now: now) else { throw Inconsistent() }
+        return ChannelItem(row)
+    }
+
+    /// Adds rows up to the limit. Returns whether there were any.
+    private func fill(
+        _ items: inout [ChannelItem], from order: ChannelOrder, in database: Database, now: Timestamp
+    ) throws -> Bool {
+        let count = items.count
+        for place in order.places.prefix(limit).dropFirst(count) {
+            items.append(try row(place.id, nil, in: database, now: now))
+        }
+        return items.count > count
+    }
+
+    private mutating func finish() {
+        guard let order else { return }
+        hasMore = order.places.count > limit
+        unreadCount = order.unreadCount
+    }
+
+    /// A channel has a place and no row.
+    private struct Inconsistent: Error {}
+
+    // MARK: Moving
+
+    /// Moves rows to where they belong now, and reads them.
+    private mutating func move(_ ids: Set<ChannelID>, in database: Database, now: Timestamp) throws {
+        guard let before = items, var order else { return }
+        // Nobody else holds the places while they are moved. If this is broken off, everything is read again.
+        self.order = nil
+        var items = before
+        var changed = ids.reduce(into: [ChannelID: (old: Int?, new: Int?)]()) { changed, id in
+            changed[id] = (order.index(of: id).flatMap { $0 < before.count ? $0 : nil }, nil)
+        }
+        var isEndMoved = false
+        for id in ids {
+            let moved = order.set(try query.places(in: database, only: id).first, for: id)
+            var known: ChannelItem?
+            if let from = moved.from, from < items.count { known = items.remove(at: from) }
+            if let to = moved.to, to < limit, to <= items.count {
+                items.insert(try row(id, known, in: database, now: now), at: to)
+            }
+            if items.count > limit {
+                items.removeLast()
+                isEndMoved = true
+            }
+            if try fill(&items, from: order, in: database, now: now) { isEndMoved = true }
+        }
+        self.order = order
+        self.items = items
+        guard !isEndMoved else {
+            difference = ListUpdate(from: before, to: items)
+            return
+        }
+        for id in ids {
+            changed[id]?.new = order.index(of: id).flatMap { $0 < items.count ? $0 : nil }
+        }
+        difference = ListUpdate(from: before, to: items, changed: Array(changed.values))
+    }
+}
