@@ -8,6 +8,9 @@ extension Chat {
         /// The directory of the client's files, with a folder for each user and server. Nil keeps everything in memory: messages on their
         /// way are then lost with the process.
         public var directory: URL?
+        /// The size that the cache is brought under when it is opened. The oldest messages go, first those of channels whose messages
+        /// weren't shown or weren't for longest; the newest 100 of each channel stay.
+        public var cacheSizeBytesMax: Int = 256 << 20
         /// The log for failures. It never contains tokens or messages.
         public var logger: Logger = Logger(label: "roost")
         /// The bounds of the wait between two attempts to connect. Each wait is drawn evenly from 0 to a time that doubles between
@@ -23,11 +26,12 @@ extension Chat {
         // derived: init
         /// A configuration with the defaults for everything else.
         public init(
-            directory: URL? = nil, logger: Logger = Logger(label: "roost"),
+            directory: URL? = nil, cacheSizeBytesMax: Int = 256 << 20, logger: Logger = Logger(label: "roost"),
             backoff: ClosedRange<Duration> = .milliseconds(500)...(.seconds(30)), callTimeout: Duration = .seconds(30),
             transport: any Transport = WebSocketTransport(), clock: any Clock<Duration> = ContinuousClock()
         ) {
             self.directory = directory
+            self.cacheSizeBytesMax = cacheSizeBytesMax
             self.logger = logger
             self.backoff = backoff
             self.callTimeout = callTimeout
@@ -42,8 +46,8 @@ extension Chat {
             settings.backoff = backoff
             settings.callTimeout = callTimeout
             return SyncDriver.Environment(
-                url: url, user: user, directory: directory, settings: settings, transport: transport, clock: clock,
-                random: SystemRandomNumberGenerator(),
+                url: url, user: user, directory: directory, settings: settings, cacheSizeBytesMax: cacheSizeBytesMax,
+                transport: transport, clock: clock, random: SystemRandomNumberGenerator(),
                 now: { Timestamp(milliseconds: Int64(Date().timeIntervalSince1970 * 1000)) }, token: token, logger: logger)
         }
     }

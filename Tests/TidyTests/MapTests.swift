@@ -135,7 +135,8 @@ struct MapTests {
             "access_head": "Users", "channel_heads": "Streams", "channel_names": "Channels", "channel_tags": "Channels",
             "channel_types": "Channels", "channels": "Channels", "effects": "Kernel", "idempotency_keys": "Channels",
             "invitations": "Members",
-            "members": "Members", "messages": "Messages", "migrations": "Kernel", "name_grams": "Kernel", "name_skeletons": "Kernel",
+            "members": "Members", "messages": "Messages", "migrations": "Kernel", "name_grams": "Kernel",
+            "name_skeletons": "Kernel",
             "purged_messages": "Messages", "revoked_tokens": "Users", "roles": "Members", "settings": "Kernel",
             "user_heads": "Streams", "users": "Users",
         ],
@@ -159,7 +160,8 @@ struct MapTests {
         target: "Roost", schema: "",
         owners: [
             "cache_schema": "Store", "capabilities": "Channels", "channel_attributes": "Channels", "channels": "Channels",
-            "invitations": "Members", "members": "Members", "memberships": "Members", "messages": "Messages", "outbox": "Store",
+            "invitations": "Members", "members": "Members", "memberships": "Members", "messages": "Messages",
+            "opened_channels": "Messages", "outbox": "Store",
             "positions": "Store", "preferences": "Users", "purged": "Messages", "state": "Store", "users": "Users",
         ],
         readsOfOthers: [

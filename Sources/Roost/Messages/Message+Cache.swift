@@ -10,6 +10,7 @@ extension Message: CachedRow {
         ) WITHOUT ROWID;
         CREATE INDEX messages_changed ON messages (channel_id, change_seq);
         CREATE INDEX messages_own ON messages (channel_id, own_client_id) WHERE own_client_id IS NOT NULL;
+        CREATE TABLE opened_channels (channel_id TEXT PRIMARY KEY NOT NULL, number INTEGER NOT NULL) WITHOUT ROWID;
         """
 
     /// Saves messages, except those concealed from the user (SB-14, SB-26) and those deleted for good.

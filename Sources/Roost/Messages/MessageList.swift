@@ -32,6 +32,7 @@ public final class MessageList {
     @ObservationIgnored private var pending: [MessageItem] = []
     @ObservationIgnored private var isOutboxChanged = true
     @ObservationIgnored private var isFilling = false
+    @ObservationIgnored private var isOpened = false
     @ObservationIgnored private let follower: Follower
     @ObservationIgnored private let observers = ListObservers<MessageItem>()
 
@@ -107,6 +108,9 @@ public final class MessageList {
         }
         self.window = read.window
         show(read.window.rows.map(\.item) + (read.window.hasNewer ? [] : read.pending))
+        guard !isOpened else { return }
+        isOpened = true
+        try await files.store.noteOpening(of: channelId)
     }
 
     private func show(_ items: [MessageItem]) {

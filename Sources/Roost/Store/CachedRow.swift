@@ -97,7 +97,7 @@ struct CachedRowKinds: Sendable {
         for seq in rows.purgedMessages { try forget(messages: seq...seq, in: channel, database) }
     }
 
-    private func forget(messages: ClosedRange<Seq>, in channel: ChannelID, _ database: Database) throws {
+    func forget(messages: ClosedRange<Seq>, in channel: ChannelID, _ database: Database) throws {
         for kind in all { try kind.forget(messages: messages, in: channel, database) }
     }
 

@@ -41,6 +41,12 @@ extension Database {
         try cachedStatement(sql: sql).execute(arguments: arguments)
     }
 
+    /// Has a channel's cached messages begin later: those before were deleted.
+    func beginWindow(of channel: ChannelID, at seq: Seq) throws {
+        try run(
+            "UPDATE positions SET window_start = ?2 WHERE channel_id = ?1 AND window_start < ?2", [channel.rawValue, seq])
+    }
+
     private func erase(epoch: String, _ kinds: CachedRowKinds) throws {
         try Store.makeTables(in: self, kinds)
         try run("UPDATE state SET epoch = ?", [epoch])

@@ -9,6 +9,9 @@ import Synchronization
 /// The writes of one ``Sync/Output/store(_:)`` are one transaction, so that a reader never sees rows without the position that they
 /// belong to. It does not guarantee that the newest transactions survive a power cut: the server has them.
 final class Store: Sendable {
+    /// How many stores of this process have each file open. A file is trimmed by its first one, before anybody knows its positions.
+    private static let openFiles = Mutex<[URL: Int]>([:])
+
     private let file: DatabaseFile
     private let queue: Mutex<DatabaseQueue>
     private let user: UserID
@@ -20,12 +23,35 @@ final class Store: Sendable {
     /// - Parameters:
     ///   - url: The file; nil for a cache in memory.
     ///   - kinds: The rows that it keeps.
-    init(url: URL?, user: UserID, kinds: CachedRowKinds = .standard, logger: Logger) throws {
+    ///   - sizeBytesMax: The size that it is brought under, unless another store has the file open.
+    init(url: URL?, user: UserID, kinds: CachedRowKinds = .standard, sizeBytesMax: Int = .max, logger: Logger) throws {
         self.user = user
         self.kinds = kinds
         file = DatabaseFile(
             url: url, isDurable: false, migrator: Self.migrator, prepare: { try Self.prepare($0, kinds) }, logger: logger)
-        queue = Mutex(try file.open())
+        let file = file
+        queue = Mutex(
+            try Self.openFiles.withLock { openFiles in
+                let queue = try file.open()
+                guard let url else { return queue }
+                if openFiles[url, default: 0] == 0 {
+                    do {
+                        try queue.write { try $0.trim(to: sizeBytesMax, kinds) }
+                    } catch {
+                        logger.error("The cache couldn't be trimmed.", metadata: ["error": "\(error)"])
+                    }
+                }
+                openFiles[url, default: 0] += 1
+                return queue
+            })
+    }
+
+    deinit {
+        guard let url = file.url else { return }
+        Self.openFiles.withLock { openFiles in
+            let count = openFiles[url, default: 0]
+            openFiles[url] = count > 1 ? count - 1 : nil
+        }
     }
 
     private var database: DatabaseQueue { queue.withLock { $0 } }
@@ -38,6 +64,9 @@ final class Store: Sendable {
         }
         signals.signal(StoreChange(writes, kinds))
     }
+
+    /// Writes what no live object has to be told of.
+    func change(_ body: @escaping @Sendable (Database) throws -> Void) async throws { try await database.write(body) }
 
     func read<Value: Sendable>(_ query: @escaping @Sendable (Database) throws -> Value) async throws -> Value {
         try await database.read(query)

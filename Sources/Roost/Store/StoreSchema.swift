@@ -37,7 +37,8 @@ extension Store {
     /// of features have tables of their own. It ends with the names of permissions, which stored capabilities use: a version with other
     /// permissions fetches again.
     static func schema(_ kinds: CachedRowKinds) -> String {
-        streams + Channel.cacheSchema + kinds.schema + "\n-- Permissions: \(Permission.allCases.map(\.rawValue).joined(separator: " "))"
+        streams + Channel.cacheSchema + kinds.schema
+            + "\n-- Permissions: \(Permission.allCases.map(\.rawValue).joined(separator: " "))"
     }
 
     /// The generation of a position is another one after the channel began afresh, so that nobody reads on from rows of before.

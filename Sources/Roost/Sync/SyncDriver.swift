@@ -13,6 +13,7 @@ actor SyncDriver {
         var user: UserID
         var directory: URL?
         var settings: Sync.Settings
+        var cacheSizeBytesMax: Int
         var transport: any Transport
         var clock: any Clock<Duration>
         var random: any RandomNumberGenerator & Sendable

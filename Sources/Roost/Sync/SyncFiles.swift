@@ -19,7 +19,9 @@ struct SyncFiles: Sendable {
         let outbox = try Outbox(url: folder?.appending(component: "outbox.sqlite"), logger: logger)
         let store: Store
         do {
-            store = try Store(url: folder?.appending(component: "cache.sqlite"), user: environment.user, logger: logger)
+            store = try Store(
+                url: folder?.appending(component: "cache.sqlite"), user: environment.user,
+                sizeBytesMax: environment.cacheSizeBytesMax, logger: logger)
         } catch {
             logger.error("The cache can't be opened; this run goes without one.", metadata: ["error": "\(error)"])
             store = try Store(url: nil, user: environment.user, logger: logger)

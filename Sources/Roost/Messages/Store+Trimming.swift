@@ -1,0 +1,57 @@
+import GRDB
+import RoostAPI
+
+extension Store {
+    /// Notes that the messages of a channel are shown: they stay longer than others.
+    func noteOpening(of channel: ChannelID) async throws {
+        try await change { database in
+            try database.run(
+                """
+                INSERT OR REPLACE INTO opened_channels (channel_id, number)
+                VALUES (?, 1 + COALESCE((SELECT MAX(number) FROM opened_channels), 0))
+                """, [channel.rawValue])
+        }
+    }
+}
+
+/// The cache has a size that it is brought under when it is opened: the oldest messages of channels go, of those first that weren't shown
+/// or weren't for longest. The newest of each channel stay, and the server has the others.
+extension Database {
+    /// The messages of a channel that stay.
+    private static let messagesKept = 100
+
+    /// Deletes messages until the cache takes no more than a number of bytes, if there are enough that may go. The positions of the channels
+    /// say so, in the same transaction.
+    ///
+    /// The file doesn't become smaller. What is free in it is used for what comes next.
+    func trim(to sizeBytesMax: Int, _ kinds: CachedRowKinds) throws {
+        guard try usedBytes() > sizeBytesMax else { return }
+        for channel in try channelsByOpening() {
+            try trim(channel, kinds)
+            guard try usedBytes() > sizeBytesMax else { return }
+        }
+    }
+
+    private func usedBytes() throws -> Int {
+        func pragma(_ name: String) throws -> Int { try Int.fetchOne(self, sql: "PRAGMA \(name)") ?? 0 }
+        return try (pragma("page_count") - pragma("freelist_count")) * pragma("page_size")
+    }
+
+    /// The followed channels, those first whose messages were never shown or longest ago.
+    private func channelsByOpening() throws -> [ChannelID] {
+        let sql = """
+            SELECT p.channel_id FROM positions p LEFT JOIN opened_channels o ON o.channel_id = p.channel_id
+            ORDER BY COALESCE(o.number, 0), p.channel_id
+            """
+        return try String.fetchAll(self, sql: sql).map(ChannelID.init)
+    }
+
+    private func trim(_ channel: ChannelID, _ kinds: CachedRowKinds) throws {
+        let sql = "SELECT seq FROM messages WHERE channel_id = ? ORDER BY seq DESC LIMIT 1 OFFSET ?"
+        let kept = try Seq.fetchOne(
+            try cachedStatement(sql: sql), arguments: [channel.rawValue, Self.messagesKept - 1])
+        guard let kept, kept > 0 else { return }
+        try kinds.forget(messages: 0...(kept - 1), in: channel, self)
+        try beginWindow(of: channel, at: kept)
+    }
+}
