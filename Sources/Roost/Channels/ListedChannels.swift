@@ -35,7 +35,9 @@ struct ListedChannels: Sendable {
     }
 
     var shown: Shown {
-        Shown(items: items, difference: difference, hasMore: hasMore, unreadCount: unreadCount, isPartial: items != nil && order == nil)
+        Shown(
+            items: items, difference: difference, hasMore: hasMore, unreadCount: unreadCount,
+            isPartial: items != nil && order == nil)
     }
 
     /// Has the next change read everything: the last one was broken off.

@@ -13,7 +13,9 @@ final class ListObservers<Item: Identifiable & Hashable & Sendable> where Item.I
     private var number = 0
 
     /// The updates of the list, each with the difference to the one before; the first inserts everything.
-    func updates(startingWith items: [Item]?) -> ListUpdates<Item> { ListUpdates(states: observers.values(startingWith: state(items))) }
+    func updates(startingWith items: [Item]?) -> ListUpdates<Item> {
+        ListUpdates(states: observers.values(startingWith: state(items)))
+    }
 
     /// Calls back with the list and its difference, until the token is invalidated or released.
     func add(startingWith items: [Item]?, _ callback: @escaping @MainActor (ListUpdate<Item>) -> Void) -> ObservationToken {

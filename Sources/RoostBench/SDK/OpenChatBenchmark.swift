@@ -46,7 +46,8 @@ struct OpenChatBenchmark: Benchmark {
         await chat.disconnect()
         return [
             Figure("CPU of the app per message, the first \(count)", perMessage[0], "µs", goals: [.atMost(100)]),
-            Figure("CPU of the app per message, the last of \(rounds * count)", perMessage[rounds - 1], "µs", goals: [.atMost(100)]),
+            Figure(
+                "CPU of the app per message, the last of \(rounds * count)", perMessage[rounds - 1], "µs", goals: [.atMost(100)]),
             Figure("resident memory gained meanwhile", (residentBytes[rounds - 1] - residentBytes[0]) / 1e6, "MB"),
         ]
     }

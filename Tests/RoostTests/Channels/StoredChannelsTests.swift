@@ -141,7 +141,10 @@ struct StoredChannelsTests {
         let plan = try await store.read { database in
             try Row.fetchAll(
                 database,
-                sql: "EXPLAIN QUERY PLAN SELECT channel_id FROM channels INDEXED BY channels_listed ORDER BY list_at DESC, channel_id DESC LIMIT 50"
+                sql: """
+                    EXPLAIN QUERY PLAN
+                    SELECT channel_id FROM channels INDEXED BY channels_listed ORDER BY list_at DESC, channel_id DESC LIMIT 50
+                    """
             ).map { $0["detail"] as String }
         }
         #expect(plan.count == 1 && plan.allSatisfy { !$0.contains("TEMP B-TREE") }, "\(plan)")

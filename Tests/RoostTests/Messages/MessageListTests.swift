@@ -91,7 +91,8 @@ struct MessageListTests {
         let list = chat.channel(Harness.channel).messages()
         await until { list.isLoaded }
         let before = list.items
-        try await store.write(arrival(of: 1001...1001) + [.messages([message(990, "edited", changedAt: 1001)], of: Harness.channel)])
+        let edit = StoreWrite.messages([message(990, "edited", changedAt: 1001)], of: Harness.channel)
+        try await store.write(arrival(of: 1001...1001) + [edit])
         await until { list.items.last?.text == "1001" }
         let kept = zip(before, list.items).filter { $0.isSameRow(as: $1) }.map(\.0.text)
         #expect(kept == (971...1000).map { "\($0)" }.filter { $0 != "990" })
