@@ -28,8 +28,13 @@ guard CommandLine.arguments.count == 2, let url = URL(string: CommandLine.argume
     exit(64)
 }
 let (ann, bob) = (chat(as: "ann", at: url), chat(as: "bob", at: url))
-try await ann.connect()
-try await bob.connect()
+do {
+    try await ann.connect()
+    try await bob.connect()
+} catch {
+    FileHandle.standardError.write(Data("\(error)\n".utf8))
+    exit(1)
+}
 /// So that the program can be run again.
 let run = UUID().uuidString.prefix(8).lowercased()
 let tag = "run-\(run)"

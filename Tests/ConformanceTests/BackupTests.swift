@@ -163,6 +163,42 @@ import Testing
         for directory in [target, new, server.directory] { try? FileManager.default.removeItem(at: directory) }
     }
 
+    @Test("R21 the key ring goes with the secret: into a backup, and with --keys into what is restored from one without")
+    func keyRing() async throws {
+        let server = try await TestServer()
+        let ring = TokenKeyRing(directory: server.directory)
+        let none = TemporaryDirectory.make()
+        #expect(
+            try await ControlSocket.ask(.init(backup: none.path, withSecret: true), in: server.directory).backup?.keys
+                == Backup.KeyRing.none)
+        _ = try await ring.add(named: "k1")
+        let (whole, bare) = (TemporaryDirectory.make(), TemporaryDirectory.make())
+        let secret = SecretFile(directory: server.directory).url
+        #expect(
+            try await ControlSocket.ask(.init(backup: whole.path, withSecret: true), in: server.directory).backup?.keys == .included
+        )
+        #expect(
+            try await ControlSocket.ask(.init(backup: bare.path, withSecret: false), in: server.directory).backup?.keys == .separate
+        )
+        try await server.stop()
+        #expect(!FileManager.default.fileExists(atPath: bare.appending(path: "token-keys.json").path))
+
+        let (first, second, third) = (TemporaryDirectory.make(), TemporaryDirectory.make(), TemporaryDirectory.make())
+        _ = try Backup.restore(whole, to: first, secret: .backup)
+        #expect(throws: Backup.Unusable.self, "no keys") { try Backup.restore(bare, to: second, secret: .file(secret)) }
+        #expect((try? FileManager.default.contentsOfDirectory(atPath: second.path)) ?? [] == [])
+        _ = try Backup.restore(bare, to: second, secret: .file(secret, keys: ring.url))
+        for directory in [first, second] {
+            #expect(try await TokenKeyRing(directory: directory).entries().map(\.kid) == ["token-secret", "k1"])
+        }
+        // With a new secret, none of the old keys is valid.
+        _ = try Backup.restore(whole, to: third, secret: .new)
+        #expect(!FileManager.default.fileExists(atPath: third.appending(path: "token-keys.json").path))
+        for directory in [none, whole, bare, first, second, third, server.directory] {
+            try? FileManager.default.removeItem(at: directory)
+        }
+    }
+
     @Test("R21 the secret goes with its database: missing, another's or open to others is refused, and said with what to do")
     func secretIsBound() async throws {
         let server = try await TestServer()

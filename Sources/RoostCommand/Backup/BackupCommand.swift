@@ -15,20 +15,22 @@ struct BackupCommand: AsyncParsableCommand {
             """)
 
     @Argument(help: "The new directory for the backup.") var directory: String
-    @Option(help: "The server's data directory. Default: \(Setting.data.standard). Environment: ROOST_DATA.") var data: String?
-    @Flag(help: "Put the token secret into the backup too. Whoever reads it can make every token.") var withSecret = false
+    @Option(help: "The server's data directory; else roost-data or roost-demo. Environment: ROOST_DATA.") var data: String?
+    @Flag(help: "Put the token secret and token-keys.json into the backup too. Whoever reads them can make every token.")
+    var withSecret = false
     @Flag(help: "Print JSON.") var json = false
 
     func run() async throws {
-        let data = data ?? ProcessInfo.processInfo.environment["ROOST_DATA"] ?? "\(Setting.data.standard)"
+        let data = TokenMint.named(orUsual: data).directory
         let target = URL(filePath: directory, directoryHint: .isDirectory).standardizedFileURL
         let answer: ControlSocket.Answer
         do {
             answer = try await ControlSocket.ask(
-                .init(backup: target.path, withSecret: withSecret), in: URL(filePath: data, directoryHint: .isDirectory))
+                .init(backup: target.path, withSecret: withSecret), in: data)
         } catch {
             throw Failure(
-                "No server on SQLite answers in \(data). Start it, run this as its user, or name its directory with --data.")
+                "No server on SQLite answers in \(data.relativePath). Start it, run this as its user, or name its directory with --data."
+            )
         }
         if let error = answer.error { throw Failure(error.safe()) }
         guard let backup = answer.backup else { throw Failure("The server didn't answer. See its log.") }
@@ -50,18 +52,21 @@ struct RestoreCommand: AsyncParsableCommand {
     @Argument(help: "The directory of the backup.") var backup: String
     @Option(help: "The new data directory.") var data: String
     @Option(help: "The file with the token secret, if the backup has none.") var secret: String?
+    @Option(help: "The file token-keys.json of the server, if it had one and the backup doesn't.") var keys: String?
     @Flag(help: "Make a new token secret: all tokens end.") var newSecret = false
     @Flag(help: "Only read the backup and tell whether it is whole.") var check = false
 
     func run() async throws {
         guard secret == nil || !newSecret else { throw ValidationError("--secret and --new-secret exclude each other.") }
+        guard keys == nil || secret != nil else { throw ValidationError("--keys goes with --secret.") }
         let from = URL(filePath: backup, directoryHint: .isDirectory)
         let directory = URL(filePath: data, directoryHint: .isDirectory)
         do {
             if check {
                 return Output.lines(BackupText.lines(of: try Backup.verify(from), in: from.path))
             }
-            let source: Backup.Secret = newSecret ? .new : secret.map { .file(URL(filePath: $0)) } ?? .backup
+            let source: Backup.Secret =
+                newSecret ? .new : secret.map { .file(URL(filePath: $0), keys: keys.map { URL(filePath: $0) }) } ?? .backup
             let restored = try Backup.restore(from, to: directory, secret: source)
             Output.lines(
                 BackupText.lines(of: restored, in: from.path) + [
@@ -83,6 +88,14 @@ private enum BackupText {
             "database  \(backup.pages) pages, checksum \(backup.checksum), read back",
             "rows      \(backup.rows(in: "messages")) messages, \(backup.rows(in: "channels")) channels, \(backup.rows(in: "users")) users",
             "secret    \(backup.hasSecret ? "in it" : "not in it: keep a copy of token-secret elsewhere")",
-        ]
+        ] + keys(of: backup)
+    }
+
+    private static func keys(of backup: Backup) -> [String] {
+        switch backup.keys {
+        case .included?: ["keys      in it"]
+        case .separate?: ["keys      not in it: keep a copy of token-keys.json elsewhere"]
+        case nil, Backup.KeyRing.none?: []
+        }
     }
 }

@@ -16,34 +16,40 @@ struct AskingOptions: ParsableArguments {
 
     /// Connects for some calls. A refusal becomes one line on standard error, and exit code 1.
     func run(_ body: (CallConnection) async throws -> Void) async throws {
+        let url = try server.address()
+        let (called, secretDirectory) = try await callServer(at: url)
         do {
-            try await CallConnection.run(try await callServer(), body)
+            try await CallConnection.run(called, body)
         } catch let error as RoostError {
-            throw Failure(error.summaryLine)
+            guard let secretDirectory, error.code == .unauthenticated else { throw Failure(error.summaryLine) }
+            throw Failure(
+                "The server at \(url.absoluteString.safe()) doesn't accept tokens made from \(secretDirectory.relativePath). Name its data directory with --data. (\(error.code.rawValue))"
+            )
         }
     }
 
-    private func callServer() async throws -> CallServer {
-        let url = try server.address()
+    /// Returns the server with the token to call it with, and the directory that the token was made from if it wasn't given.
+    private func callServer(at url: URL) async throws -> (CallServer, secretDirectory: URL?) {
         if let token = server.givenToken {
             guard !admin else {
                 throw Failure("--admin makes an admin's token from the data directory; a given token is used as it is.")
             }
             // The server refuses text that isn't a token at all.
             guard let user, let owner = TokenOwner(token), owner.user != user else {
-                return CallServer(url, token: token, actsAs: nil)
+                return (CallServer(url, token: token, actsAs: nil), nil)
             }
             guard owner.role == .service else {
                 throw Failure("The token is for \(owner.user.rawValue.safe()), not for \(user.rawValue.safe()).")
             }
-            return CallServer(url, token: token, actsAs: user)
+            return (CallServer(url, token: token, actsAs: user), nil)
         }
         guard let user else {
             throw Failure("No token. Give one with --token or ROOST_TOKEN, or, on the server's machine, a user with --as.")
         }
-        return CallServer(url, token: try await server.mint().token(for: user, role: admin ? .admin : .user), actsAs: nil)
+        let mint = try server.mint()
+        let token = try await mint.token(for: user, role: admin ? .admin : .user)
+        return (CallServer(url, token: token, actsAs: nil), mint.directory)
     }
-
 }
 
 /// The caller, the server, and how the answer is printed: the options of the commands for scripts.

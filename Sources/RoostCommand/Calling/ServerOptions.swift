@@ -9,13 +9,11 @@ struct ServerOptions: ParsableArguments {
     var data: String?
     @Option(help: "A token for the user, made by roost token. Environment: ROOST_TOKEN.") var token: String?
 
-    private static var environment: [String: String] { ProcessInfo.processInfo.environment }
-
     /// The given token; nil if one has to be made.
-    var givenToken: String? { token ?? Self.environment["ROOST_TOKEN"] }
+    var givenToken: String? { token ?? ProcessInfo.processInfo.variable("ROOST_TOKEN") }
 
     func address() throws -> URL {
-        guard let url = URL(string: url ?? Self.environment["ROOST_URL"] ?? "http://127.0.0.1:8080"),
+        guard let url = URL(string: url ?? ProcessInfo.processInfo.variable("ROOST_URL") ?? "http://127.0.0.1:8080"),
             ["http", "https", "ws", "wss"].contains(url.scheme), url.host() != nil
         else {
             throw Failure("--url must be like http://127.0.0.1:8080 or https://chat.example.com.")
@@ -25,10 +23,7 @@ struct ServerOptions: ParsableArguments {
 
     /// Returns the mint that makes tokens with the secret of the server's data directory.
     func mint() throws -> TokenMint {
-        let named = (data ?? Self.environment["ROOST_DATA"]).map {
-            TokenMint(directory: URL(filePath: $0, directoryHint: .isDirectory))
-        }
-        guard let mint = named ?? .usual() else {
+        guard let mint = TokenMint.named(data) ?? .usual() else {
             throw Failure(
                 "There is no server's data directory here, to make a token from. Start one (roost demo), name its directory with --data, or give a token with --token."
             )

@@ -2,6 +2,7 @@ import CoreMetrics
 import Foundation
 import Logging
 import NIOCore
+import NIOPosix
 import RoostAPI
 import RoostServer
 import ServiceLifecycle
@@ -31,6 +32,7 @@ struct ServerRun {
         // Whatever is made here holds what people wrote: nobody else opens it.
         umask(0o077)
         do {
+            if isFirst { try await requireFreeAddress() }
             try prepareDirectory()
             var configuration = settings.server
             configuration.connectionsMax = connectionsMax
@@ -69,6 +71,15 @@ struct ServerRun {
         }
     }
 
+    /// Fails as listening would, so that a first start that can't listen leaves no data directory with a secret of no server.
+    private func requireFreeAddress() async throws {
+        let (host, port) = (settings.text(.host), settings.whole(.port))
+        guard port != 0 else { return }
+        let listener = try await ServerBootstrap(group: .singletonMultiThreadedEventLoopGroup)
+            .serverChannelOption(.socketOption(.so_reuseaddr), value: 1).bind(host: host, port: port).get()
+        try await listener.close()
+    }
+
     /// Makes the data directory, for its owner only, and sees whether it can be written.
     private func prepareDirectory() throws {
         let path = settings.dataDirectory.path
@@ -95,7 +106,7 @@ struct ServerRun {
         case EACCES: return Failure("Port \(port) needs root. Choose one above 1023 with --port.")
         default: break
         }
-        if case SocketAddressError.unknown = error { return Failure("There is no host \(host). Choose another with --host.") }
+        if error is SocketAddressError.UnknownHost { return Failure("There is no host \(host). Choose another with --host.") }
         if let refusal = error as? RoostError { return Failure(refusal.message) }
         // Roost's own failures are whole sentences that say what to do.
         let text = "\(error)".safe()

@@ -16,15 +16,13 @@ struct Keys: AsyncParsableCommand {
         subcommands: [List.self, Add.self, Use.self, Remove.self], defaultSubcommand: List.self)
 
     struct Directory: ParsableArguments {
-        @Option(help: "The data directory of the server. Default: \(Setting.data.standard). Environment: ROOST_DATA.") var data:
-            String?
+        @Option(help: "The server's data directory; else roost-data or roost-demo. Environment: ROOST_DATA.") var data: String?
 
         /// - Throws: A ``Failure`` where no server has run.
         func ring() throws -> TokenKeyRing {
-            let data = data ?? ProcessInfo.processInfo.environment["ROOST_DATA"] ?? "\(Setting.data.standard)"
-            let directory = URL(filePath: data, directoryHint: .isDirectory)
-            _ = try TokenMint(directory: directory).secretFile()
-            return TokenKeyRing(directory: directory)
+            let mint = TokenMint.named(orUsual: data)
+            _ = try mint.secretFile()
+            return TokenKeyRing(directory: mint.directory)
         }
     }
 

@@ -21,19 +21,18 @@ struct Token: AsyncParsableCommand {
     @Option(help: ArgumentHelp("How long the token is good: seconds, or like 90s, 45m, 12h, 30d. (default: 1d)", valueName: "time"))
     var expires: Lifetime?
     @Option(help: "The display name that the user gets when this token is the first to name them.") var name: String?
-    @Option(help: "The data directory of the server. Default: \(Setting.data.standard). Environment: ROOST_DATA.") var data: String?
+    @Option(help: "The server's data directory; else roost-data or roost-demo. Environment: ROOST_DATA.") var data: String?
     @Flag(help: "Print JSON: the token, its id, the user, the role and when it expires.") var json = false
 
     func run() async throws {
         let seconds = expires?.seconds ?? 86_400
-        let data = data ?? ProcessInfo.processInfo.environment["ROOST_DATA"] ?? "\(Setting.data.standard)"
-        let longest = await Self.lifetimeSecondsMax(data: data)
+        let mint = TokenMint.named(orUsual: data)
+        let longest = await Self.lifetimeSecondsMax(data: mint.directory.relativePath)
         guard (1...longest).contains(seconds) else {
             throw Failure("--expires must be from 1 second to \(longest) seconds (the setting token-lifetime-max).")
         }
         let id = UUID().uuidString.lowercased()
         let expiresAt = Date(timeIntervalSinceNow: TimeInterval(seconds))
-        let mint = TokenMint(directory: URL(filePath: data, directoryHint: .isDirectory))
         let token = try await mint.token(for: UserID(user), role: role, displayName: name, expiresAt: expiresAt, id: id)
         guard json else { return Output.line(token) }
         try Output.json(

@@ -41,6 +41,18 @@ struct TokenMint: Sendable {
         return file
     }
 
+    /// The data directory that an option or `ROOST_DATA` names; nil if neither does.
+    static func named(_ option: String?) -> TokenMint? {
+        (option ?? ProcessInfo.processInfo.variable("ROOST_DATA")).map {
+            TokenMint(directory: URL(filePath: $0, directoryHint: .isDirectory))
+        }
+    }
+
+    /// The data directory that a command means, whether it names one or not; the standard one if there is none.
+    static func named(orUsual option: String?) -> TokenMint {
+        named(option) ?? usual() ?? TokenMint(directory: URL(filePath: "\(Setting.data.standard)", directoryHint: .isDirectory))
+    }
+
     /// The data directory that a command on the server's machine means when it names none: of the usual two, the one whose server runs,
     /// else the first that has a secret.
     static func usual() -> TokenMint? {

@@ -15,6 +15,18 @@ public struct Backup: Codable, Sendable {
     public let database: DatabaseCopy
     /// Whether the token secret is in the directory too.
     public let hasSecret: Bool
+    /// Where the key ring is (`token-keys.json`). Nil in a backup of a version that didn't tell.
+    public let keys: KeyRing?
+
+    /// Where a server's key ring is when a backup has been made. Without it, a secret that was retired would be valid again.
+    public enum KeyRing: String, Codable, Sendable {
+        /// The server had none.
+        case none
+        /// In the directory, beside the secret.
+        case included
+        /// In the server's data directory only.
+        case separate
+    }
 
     /// Rows of a table of the copy.
     public func rows(in table: String) -> Int64 { database.rows[table] ?? 0 }
@@ -24,6 +36,7 @@ public struct Backup: Codable, Sendable {
     static let databaseName = "roost.sqlite"
     static let manifestName = "backup.json"
     static let secretName = "token-secret"
+    static let keysName = "token-keys.json"
 
     /// Why a backup can't be made or used, and what to do.
     public struct Unusable: Error, CustomStringConvertible {
@@ -35,8 +48,11 @@ public struct Backup: Codable, Sendable {
 
     /// Makes a backup in a new directory, reads it back, and only then gives the directory its name.
     ///
+    /// - Parameters:
+    ///   - data: The data directory of the server.
+    ///   - withSecret: Whether the token secret and the key ring are copied too.
     /// - Throws: ``Unusable`` if the directory exists; `DatabaseFailure`; `DamagedFiles` if the copy isn't intact.
-    static func make(of database: SQLiteDatabase, secret: URL?, in directory: URL) throws -> Backup {
+    static func make(of database: SQLiteDatabase, data: URL, withSecret: Bool, in directory: URL) throws -> Backup {
         let manager = FileManager.default
         guard directory.path.hasPrefix("/") else { throw Unusable("The directory of a backup must begin with a slash.") }
         guard !manager.fileExists(atPath: directory.path) else {
@@ -51,17 +67,20 @@ public struct Backup: Codable, Sendable {
             try database.copy(to: file)
             try SQLiteDatabase.seal(copy: file)
             let copy = try SQLiteDatabase.verify(copy: file)
-            if let secret { try manager.copyItem(at: secret, to: partial.appending(path: secretName)) }
+            var keys = KeyRing.none
+            if manager.fileExists(atPath: data.appending(path: keysName).path) { keys = withSecret ? .included : .separate }
+            if withSecret { try manager.copyItem(at: data.appending(path: secretName), to: partial.appending(path: secretName)) }
+            if keys == .included { try manager.copyItem(at: data.appending(path: keysName), to: partial.appending(path: keysName)) }
             guard let epoch = try database.read({ try $0.setting("epoch") }) else {
                 throw Unusable("The database has no epoch: no server has started on it.")
             }
             let backup = Backup(
                 version: RoostVersion.current, madeAt: Date.now.ISO8601Format(),
-                epoch: epoch, database: copy, hasSecret: secret != nil)
+                epoch: epoch, database: copy, hasSecret: withSecret, keys: keys)
             let encoder = JSONEncoder()
             encoder.outputFormatting = [.prettyPrinted, .sortedKeys]
             try Durable.write(encoder.encode(backup), to: partial.appending(path: manifestName))
-            for name in [databaseName, secretName] { try Durable.syncIfThere(partial.appending(path: name)) }
+            for name in [databaseName, secretName, keysName] { try Durable.syncIfThere(partial.appending(path: name)) }
             try Durable.syncIfThere(partial)
             // Of two backups made at the same time, one fails here: a directory that isn't empty isn't replaced.
             guard rename(partial.path, directory.path) == 0 else {
@@ -93,10 +112,11 @@ public struct Backup: Codable, Sendable {
         return backup
     }
 
-    /// The source of a restored server's secret.
+    /// The source of a restored server's secret and key ring.
     public enum Secret: Sendable {
         case backup
-        case file(URL)
+        /// - Parameter keys: The key ring, if the backup says that there is one elsewhere.
+        case file(URL, keys: URL? = nil)
         /// A new one. All tokens become invalid.
         case new
     }
@@ -112,6 +132,7 @@ public struct Backup: Codable, Sendable {
         }
         let verified = try verify(backup)
         let secretText = try text(of: secret, in: backup, verified)
+        let keysData = try keyRing(of: secret, in: backup, verified)
         try manager.createDirectory(at: directory, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
         do {
             let file = directory.appending(path: databaseName)
@@ -131,6 +152,8 @@ public struct Backup: Codable, Sendable {
                 }
             }
             try database.close()
+            // The key ring first: without it, a secret that was retired would be valid again.
+            if let keysData { try Durable.write(keysData, to: directory.appending(path: keysName)) }
             if let secretText { try SecretFile(directory: directory).write(secretText) }
             return verified
         } catch {
@@ -146,7 +169,7 @@ public struct Backup: Codable, Sendable {
         let file: URL
         switch secret {
         case .new: return nil
-        case .file(let given): file = given
+        case .file(let given, _): file = given
         case .backup:
             guard verified.hasSecret else {
                 throw Unusable(
@@ -158,6 +181,23 @@ public struct Backup: Codable, Sendable {
         guard let text = try? String(contentsOf: file, encoding: .utf8) else { throw Unusable("\(file.path) can't be read.") }
         _ = try SecretFile.secret(in: text, path: file.path)
         return text
+    }
+
+    /// Returns the key ring that the secret goes with; nil if there was none, and for a new secret.
+    private static func keyRing(of secret: Secret, in backup: URL, _ verified: Backup) throws -> Data? {
+        let file: URL
+        switch (secret, verified.keys) {
+        case (.new, _): return nil
+        case (.file(_, let given?), _): file = given
+        case (_, .included?): file = backup.appending(path: keysName)
+        case (_, .separate?):
+            throw Unusable(
+                "The server also had keys in \(keysName), and they aren't in the backup. Name the file with --keys, or make a new secret with --new-secret, which ends all tokens."
+            )
+        case (_, nil), (_, KeyRing.none?): return nil
+        }
+        guard let data = try? Data(contentsOf: file) else { throw Unusable("\(file.path) can't be read.") }
+        return data
     }
 }
 

@@ -298,9 +298,9 @@ public struct RoostServer: Service {
         do {
             return try await ControlSocket.listen(in: directory, group: group) { request in
                 do {
-                    let secret = request.withSecret ? SecretFile(directory: directory).url : nil
                     let backup = try Backup.make(
-                        of: file, secret: secret, in: URL(filePath: request.backup, directoryHint: .isDirectory))
+                        of: file, data: directory, withSecret: request.withSecret,
+                        in: URL(filePath: request.backup, directoryHint: .isDirectory))
                     logger.notice("A backup was made and read back.", metadata: ["directory": "\(request.backup)"])
                     return .init(backup: backup)
                 } catch {

@@ -1,0 +1,6 @@
+import Foundation
+
+extension ProcessInfo {
+    /// Returns a variable of the environment; nil if it is empty, as a shell leaves it when `ROOST_TOKEN=$(roost token …)` fails.
+    func variable(_ name: String) -> String? { environment[name].flatMap { $0.isEmpty ? nil : $0 } }
+}
