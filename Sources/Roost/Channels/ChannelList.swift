@@ -50,7 +50,7 @@ public final class ChannelList {
     }
 
     /// The list after each change, with the difference to the one before; the first update inserts everything (AM-30).
-    public var updates: ListUpdates<ChannelItem> { observers.updates(startingWith: isLoaded ? items : nil) }
+    public var updates: ListUpdates<ChannelItem> { observers.updates(of: self, startingWith: isLoaded ? items : nil) }
 
     /// Calls back with the list and its difference after each change, until the token is invalidated or released (AM-29).
     public func observe(_ callback: @escaping @MainActor (ListUpdate<ChannelItem>) -> Void) -> ObservationToken {

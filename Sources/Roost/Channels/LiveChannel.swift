@@ -60,7 +60,7 @@ public final class LiveChannel: Identifiable {
     public func hasPermission(_ permission: Permission) -> Bool { ownCapabilities.contains(permission) }
 
     /// Every state of the channel from now on, the current one first.
-    public var updates: AsyncStream<ChannelView?> { observers.values(startingWith: isLoaded ? .some(view) : nil) }
+    public var updates: AsyncStream<ChannelView?> { observers.values(of: self, startingWith: isLoaded ? .some(view) : nil) }
 
     /// Calls back with the channel, and again on every change, until the token is invalidated or released (AM-29).
     public func observe(_ callback: @escaping @MainActor (ChannelView?) -> Void) -> ObservationToken {

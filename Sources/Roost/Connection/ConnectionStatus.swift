@@ -39,7 +39,7 @@ public final class LiveConnection {
     public var isOnline: Bool { status == .online }
 
     /// Every status from now on, the current one first.
-    public var updates: AsyncStream<ConnectionStatus> { observers.values(startingWith: status) }
+    public var updates: AsyncStream<ConnectionStatus> { observers.values(of: self, startingWith: status) }
 
     /// Calls back with the current status and with each one after it, until the token is invalidated or released.
     public func observe(_ callback: @escaping @MainActor (ConnectionStatus) -> Void) -> ObservationToken {

@@ -13,8 +13,10 @@ final class ListObservers<Item: Identifiable & Hashable & Sendable> where Item.I
     private var number = 0
 
     /// The updates of the list, each with the difference to the one before; the first inserts everything.
-    func updates(startingWith items: [Item]?) -> ListUpdates<Item> {
-        ListUpdates(states: observers.values(startingWith: state(items)))
+    ///
+    /// - Parameter owner: The live list. It lives as long as somebody reads.
+    func updates(of owner: some AnyObject & Sendable, startingWith items: [Item]?) -> ListUpdates<Item> {
+        ListUpdates(states: observers.values(of: owner, startingWith: state(items)))
     }
 
     /// Calls back with the list and its difference, until the token is invalidated or released.

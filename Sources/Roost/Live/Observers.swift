@@ -24,9 +24,14 @@ final class Observers<Value: Sendable> {
     }
 
     /// Values as a sequence. Slow readers get the newest and not each one in between.
-    func values(startingWith value: Value?) -> AsyncStream<Value> {
+    ///
+    /// - Parameter owner: The live object. It lives as long as somebody reads, so that a loop over the updates of an object that nobody else
+    ///   holds goes on.
+    func values(of owner: some AnyObject & Sendable, startingWith value: Value?) -> AsyncStream<Value> {
         let (stream, continuation) = AsyncStream.makeStream(of: Value.self, bufferingPolicy: .bufferingNewest(1))
-        let token = add(startingWith: value) { continuation.yield($0) }
+        let token = add(startingWith: value) { value in
+            withExtendedLifetime(owner) { _ = continuation.yield(value) }
+        }
         continuation.onTermination = { _ in token.invalidate() }
         return stream
     }

@@ -50,7 +50,7 @@ public final class MessageList {
     }
 
     /// The list after each change, with the difference to the one before; the first update inserts everything.
-    public var updates: ListUpdates<MessageItem> { observers.updates(startingWith: isLoaded ? items : nil) }
+    public var updates: ListUpdates<MessageItem> { observers.updates(of: self, startingWith: isLoaded ? items : nil) }
 
     /// Calls back with the list and its difference after each change, until the token is invalidated or released.
     public func observe(_ callback: @escaping @MainActor (ListUpdate<MessageItem>) -> Void) -> ObservationToken {

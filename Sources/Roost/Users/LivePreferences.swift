@@ -23,7 +23,7 @@ public final class LivePreferences {
     public var preferences: Preferences { Preferences(autoAcceptInvitations: autoAcceptInvitations) }
 
     /// Every state from now on, the current one first.
-    public var updates: AsyncStream<Preferences> { observers.values(startingWith: isLoaded ? preferences : nil) }
+    public var updates: AsyncStream<Preferences> { observers.values(of: self, startingWith: isLoaded ? preferences : nil) }
 
     /// Calls back with the preferences, and again on every change, until the token is invalidated or released (AM-29).
     public func observe(_ callback: @escaping @MainActor (Preferences) -> Void) -> ObservationToken {

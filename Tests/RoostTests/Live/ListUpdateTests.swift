@@ -81,8 +81,8 @@ struct ListUpdateTests {
     @Test("AM-30 A slow reader of updates skips states and no change; a quick one gets the difference that is known")
     @MainActor func slowReader() async {
         let observers = ListObservers<Item>()
-        var slow = observers.updates(startingWith: []).makeAsyncIterator()
-        var quick = observers.updates(startingWith: []).makeAsyncIterator()
+        var slow = observers.updates(of: observers, startingWith: []).makeAsyncIterator()
+        var quick = observers.updates(of: observers, startingWith: []).makeAsyncIterator()
         _ = (await slow.next(), await quick.next())
         let lists = (0...3).map { count in (0..<count).map { Item(id: $0, text: "") } }
         for (before, after) in zip(lists, lists.dropFirst()) {

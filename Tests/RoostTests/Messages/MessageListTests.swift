@@ -49,6 +49,30 @@ struct MessageListTests {
         #expect(list.items.map(\.text) == (701...1000).map { "\($0)" })
     }
 
+    @Test("AM-29 AM-30 A loop over the updates of an object that nobody else holds goes on; the object ends with it")
+    func keptByReaders() async throws {
+        let (chat, store) = try await chat()
+        weak var kept: MessageList?
+        do {
+            var updates: ListUpdates<MessageItem>.Iterator
+            do {
+                let list = chat.channel(Harness.channel).messages(pageSize: 10)
+                kept = list
+                updates = list.updates.makeAsyncIterator()
+            }
+            #expect(await updates.next()?.items.last?.text == "1000")
+            try await store.write(arrival(of: 1001...1001))
+            #expect(await updates.next()?.items.last?.text == "1001")
+        }
+        await until { kept == nil }
+        var channel = chat.channel(Harness.channel).updates.makeAsyncIterator()
+        #expect(await channel.next() != nil)
+        var channels = chat.channels().updates.makeAsyncIterator()
+        #expect(await channels.next() != nil)
+        var invitations = chat.invitations().updates.makeAsyncIterator()
+        #expect(await invitations.next() != nil)
+    }
+
     @Test("AM-30 A list that was scrolled back says that there are newer messages, and shows them when it is asked to")
     func jumps() async throws {
         let (chat, store) = try await chat()
