@@ -28,7 +28,11 @@ struct CheckedTokenTests {
         let verifier = TokenVerifier(keys, logger: Logger(label: "test"))
         let token = try await Self.token(keys, expiresIn: 0.5)
         #expect(await Self.code(verifier, token) == "ann")
-        try await Polling.value { await Self.code(verifier, token) } until: { $0 == "token_expired" }
+        try await Polling.value {
+            await Self.code(verifier, token)
+        } until: {
+            $0 == "token_expired"
+        }
     }
 
     @Test("R21 a token that was accepted is refused as soon as its key is gone, and accepted again with it")

@@ -8,7 +8,9 @@ extension QueryChannels {
         return { stretch in
             KeptStretch(stretch, of: rows, by: self).places(among: rows, matching: self).map { place in
                 let row = rows[place.index]
-                let key = effectiveSort == .unreadFirst ? [SortKey.integer(row.isUnread ? 1 : 0), .integer(row.listAt)] : [.integer(place.second)]
+                let key =
+                    effectiveSort == .unreadFirst
+                    ? [SortKey.integer(row.isUnread ? 1 : 0), .integer(row.listAt)] : [.integer(place.second)]
                 return Walk.Entry(place: key + [.text(row.channel.rawValue)], row: row.channel)
             }
         }
@@ -18,7 +20,8 @@ extension QueryChannels {
     private var needsOnlyWhatIsKept: Bool {
         guard effectiveSort == .lastMessage || effectiveSort == .lastActivity || effectiveSort == .unreadFirst else { return false }
         let known = QueryChannels(
-            membership: membership, includeDeleted: includeDeleted, includeEmpty: includeEmpty, hidden: hidden, unreadOnly: unreadOnly,
+            membership: membership, includeDeleted: includeDeleted, includeEmpty: includeEmpty, hidden: hidden,
+            unreadOnly: unreadOnly,
             sort: sort, order: order, limit: limit, cursor: cursor)
         return self == known
     }

@@ -117,7 +117,11 @@ extension [OwnChannel] {
         var (low, high) = (0, count)
         while low < high {
             let middle = low + (high - low) / 2
-            if self[middle].channel.rawValue.utf8.lexicographicallyPrecedes(channel.rawValue.utf8) { low = middle + 1 } else { high = middle }
+            if self[middle].channel.rawValue.utf8.lexicographicallyPrecedes(channel.rawValue.utf8) {
+                low = middle + 1
+            } else {
+                high = middle
+            }
         }
         return (low, low < count && self[low].channel.rawValue.utf8.elementsEqual(channel.rawValue.utf8))
     }

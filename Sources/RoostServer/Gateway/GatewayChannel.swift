@@ -105,7 +105,9 @@ enum BearerToken {
     static func read(from headers: HTTPHeaders) -> String? { read(headers.first(name: "Authorization")) }
 
     static func read(_ value: String?) -> String? {
-        guard let value, value.utf8.count > 7, value.utf8.prefix(7).elementsEqual("bearer ".utf8, by: { $0 | 0x20 == $1 }) else { return nil }
+        guard let value, value.utf8.count > 7, value.utf8.prefix(7).elementsEqual("bearer ".utf8, by: { $0 | 0x20 == $1 }) else {
+            return nil
+        }
         let token = String(Substring(value.utf8.dropFirst(7)))
         // Hardly any is surrounded by spaces, and looking for those of every alphabet costs more than the rest.
         let isPlain = [token.utf8.first, token.utf8.last].allSatisfy { $0.map { 0x21...0x7E ~= $0 } ?? false }

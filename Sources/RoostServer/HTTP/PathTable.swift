@@ -18,7 +18,8 @@ struct PathTable: Sendable {
             (HTTPRequest.Method.get, $0)
         }
         let operations = OperationTable.handled.map { (HTTPRequest.Method($0.method), $0.path) }
-        entries = Dictionary(grouping: (service + operations).map { Entry(segments: Self.segments(of: $1), method: $0) }, by: \.segments.count)
+        entries = Dictionary(
+            grouping: (service + operations).map { Entry(segments: Self.segments(of: $1), method: $0) }, by: \.segments.count)
     }
 
     /// Returns the methods that a path answers to, in a fixed order; empty for an unknown path.
