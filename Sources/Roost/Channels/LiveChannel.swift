@@ -38,7 +38,13 @@ public final class LiveChannel: Identifiable {
         self.id = id
         self.chat = chat
         follower = Follower(chat.driver)
-        follower.follow(.channel(id), reload: { [weak self] _ in try await self?.reload() })
+        follower.follow(
+            .channel(id),
+            reload: { [weak self] change in
+                // Another history has other rows with the same stamps.
+                if change.isEverything { self?.row = nil }
+                try await self?.reload()
+            })
     }
 
     /// The channel with the membership and the newest message; nil until the channel is known here.

@@ -155,4 +155,25 @@ struct LiveChannelTests {
         while !list.items.isEmpty { _ = await updates.next() }
         await chat.disconnect()
     }
+
+    @Test("I20 After a server of another history, live objects show its rows, and none of before that have the same stamps")
+    func otherHistory() async throws {
+        let chat = chat()
+        let store = try await chat.driver.prepare().store
+        func history(_ text: String) -> [StoreWrite] {
+            [
+                .forget("general"), .channel(channel(counters(3, messages: 1))),
+                .membership(membership(readSeq: 1, readCount: 0, channelSeq: 3, userSeq: 2)),
+                .messages([message(3, text)], of: "general"),
+                .position("general", Position(cursor: 3, windowStart: 0, messageCount: 1)),
+            ]
+        }
+        try await store.write(history("before"))
+        let (live, messages, list) = (chat.channel("general"), chat.channel("general").messages(), chat.channels())
+        func shown() -> [String?] { [live.lastMessage?.text, messages.items.last?.text, list.items.first?.lastMessage?.text] }
+        while shown() != ["before", "before", "before"] { await Task.yield() }
+        try await store.write([.erase(epoch: "second")] + history("after"))
+        while shown() != ["after", "after", "after"] { await Task.yield() }
+        #expect(messages.items.count == 1 && list.items.count == 1)
+    }
 }

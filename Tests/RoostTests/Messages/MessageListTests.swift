@@ -95,7 +95,7 @@ struct MessageListTests {
         #expect(list.items.count == 102)
     }
 
-    @Test("AM-30 I15 An own message that arrived among very many others isn't shown as on its way beside them")
+    @Test("AM-30 I6 An own message that arrived among very many others isn't shown as on its way beside them")
     func settled() async throws {
         let (chat, store) = try await chat()
         let list = chat.channel(Harness.channel).messages()
