@@ -132,24 +132,27 @@ extension Transaction {
     /// a statement over all of them.
     func keptChannels(of user: UserID) throws -> [OwnChannel]? {
         guard let memory else { return nil }
-        // The snapshot begins with this at the latest, before changes are asked for.
-        let userSeq = try streamHead(of: user)
-        switch memory.value(for: user) as? KeptChannels {
-        case .list(let list)?:
-            guard let rows = try refresh(list, of: user, at: userSeq, memory) else { return nil }
-            if memory.isChecked, try ownChannels(of: user) != rows {
-                throw ImpossibleState("The kept channels of \(user) aren't those of the snapshot.")
-            }
-            return rows
+        let kept = memory.value(for: user) as? KeptChannels
+        switch kept {
         case .waiting(let readCount, let next)? where readCount > 1:
             memory.keep(KeptChannels.waiting(readCount: readCount - 1, next: next), for: user)
             return nil
-        case .waiting(_, let next)?: return try readList(of: user, at: userSeq, wait: next, memory)
-        case nil where memory.isChecked: return try readList(of: user, at: userSeq, wait: 1, memory)
-        case nil:
+        case nil where !memory.isChecked:
             memory.keep(KeptChannels.waiting(readCount: 1, next: 1), for: user)
             return nil
+        default: break
         }
+        // The snapshot begins with this at the latest, before changes are asked for.
+        let userSeq = try streamHead(of: user)
+        guard case .list(let list)? = kept else {
+            let wait = if case .waiting(_, let next)? = kept { next } else { 1 }
+            return try readList(of: user, at: userSeq, wait: wait, memory)
+        }
+        guard let rows = try refresh(list, of: user, at: userSeq, memory) else { return nil }
+        if memory.isChecked, try ownChannels(of: user) != rows {
+            throw ImpossibleState("The kept channels of \(user) aren't those of the snapshot.")
+        }
+        return rows
     }
 
     /// Reads all of a user's channels, and keeps them.
