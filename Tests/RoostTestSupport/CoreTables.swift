@@ -10,7 +10,7 @@ public enum CoreTables {
         ("settings", "SELECT * FROM settings WHERE name <> 'ids' ORDER BY 1"),
         ("users", "SELECT * FROM users ORDER BY 1"),
         ("revoked_tokens", "SELECT * FROM revoked_tokens ORDER BY 1"),
-        ("access_head", "SELECT * FROM access_head ORDER BY 1"),
+        ("access_revisions", "SELECT * FROM access_revisions ORDER BY 1"),
         ("effects", "SELECT kind, effect_key, payload, due_at, attempts, failure, dead_at FROM effects ORDER BY 1, 2"),
         ("user_heads", "SELECT * FROM user_heads ORDER BY 1"),
         ("channels", "SELECT * FROM channels ORDER BY 1"),

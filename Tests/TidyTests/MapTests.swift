@@ -123,16 +123,17 @@ struct MapTests {
         }
 
         var made: [String] {
-            SourceFile.sources.filter { $0.target == target && (schema.isEmpty || $0.path.contains(schema)) }.flatMap { file in
-                file.text.matches(of: /CREATE TABLE (?:IF NOT EXISTS )?([a-z_]+)/).map { String($0.1) }
-            }
+            let texts = SourceFile.sources.filter { $0.target == target && (schema.isEmpty || $0.path.contains(schema)) }.map(\.text)
+            let names = texts.flatMap { $0.matches(of: /CREATE TABLE (?:IF NOT EXISTS )?([a-z_]+)/).map { String($0.1) } }
+            let renamed = texts.flatMap { $0.matches(of: /ALTER TABLE ([a-z_]+) RENAME TO ([a-z_]+)/).map { ($0.1, $0.2) } }
+            return names.map { name in renamed.first { $0.0 == name }.map { String($0.1) } ?? name }
         }
     }
 
     static let server = Tables(
         target: "RoostCore", schema: "Kernel/Migrations",
         owners: [
-            "access_head": "Users", "channel_heads": "Streams", "channel_names": "Channels", "channel_tags": "Channels",
+            "access_revisions": "Users", "channel_heads": "Streams", "channel_names": "Channels", "channel_tags": "Channels",
             "channel_types": "Channels", "channels": "Channels", "effects": "Kernel", "idempotency_keys": "Channels",
             "invitations": "Members",
             "members": "Members", "messages": "Messages", "migrations": "Kernel", "name_grams": "Kernel",

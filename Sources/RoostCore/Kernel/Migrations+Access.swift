@@ -21,4 +21,11 @@ extension Migrations {
             "CREATE TABLE access_head (id BIGINT NOT NULL PRIMARY KEY, revision BIGINT NOT NULL)",
         ]
     }
+
+    /// Shuts out the nodes of the former version, which would write messages and heads without the columns of the steps after this one.
+    ///
+    /// With several writers every transaction reads this table before anything else. Renaming it waits for those under way, since they
+    /// have read it, and has every later one of such a node fail: it refuses all operations. A later step that the version before
+    /// it can't write beside renames the table again, as the first of its steps: holding other locks by then, it could deadlock.
+    @Sendable static func oneVersion(_ dialect: Dialect) -> [SQL] { ["ALTER TABLE access_head RENAME TO access_revisions"] }
 }

@@ -22,6 +22,8 @@ public enum Migrations {
         Step(name: "0006 names and versions", statements: namesAndVersions),
         Step(name: "0007 skeletons of names", statements: nameSkeletons, fill: fillSkeletons),
         Step(name: "0008 effects", statements: effects),
+        // Before the steps that nodes of the former version must not write after.
+        Step(name: "0012 one version at a time", statements: oneVersion),
         Step(name: "0009 what counts", statements: whatCounts),
         Step(name: "0010 purged messages", statements: purging),
         Step(name: "0011 names of permissions", statements: permissionNames),

@@ -75,7 +75,7 @@ extension Transaction {
 
     /// Returns the number of the newest change of anybody's access.
     public func accessRevision() throws -> Int64 {
-        try first("SELECT revision FROM access_head WHERE id = 1") { $0.int64() } ?? 0
+        try first("SELECT revision FROM access_revisions WHERE id = 1") { $0.int64() } ?? 0
     }
 
     /// Calls the body with the changes after a number, each subject with its current access.
@@ -98,8 +98,8 @@ extension Transaction {
 
     fileprivate func nextAccessRevision() throws -> Int64 {
         let sql: SQL = """
-            INSERT INTO access_head (id, revision) VALUES (1, 1)
-            ON CONFLICT (id) DO UPDATE SET revision = access_head.revision + 1 RETURNING revision
+            INSERT INTO access_revisions (id, revision) VALUES (1, 1)
+            ON CONFLICT (id) DO UPDATE SET revision = access_revisions.revision + 1 RETURNING revision
             """
         guard let revision = try first(sql, { $0.int64() }) else { throw DamagedDatabase(what: "access without a number") }
         return revision

@@ -1,9 +1,10 @@
 import Foundation
 import RoostAPI
 import RoostCore
-import RoostDatabase
 import RoostTestSupport
 import Testing
+
+@testable import RoostDatabase
 
 /// Databases that servers of former versions left. `Fixtures/README.md` tells what is in them.
 @Suite("Databases of former versions")
@@ -52,7 +53,7 @@ struct FormerVersionTests {
     #if Cluster
     @Test(
         "A migration that ends in any of its steps leaves a PostgreSQL database as it was, and the next start does all of it",
-        arguments: ["0009 what counts", "0010 purged messages", "0011 names of permissions"])
+        arguments: ["0012 one version at a time", "0009 what counts", "0010 purged messages", "0011 names of permissions"])
     func brokenOff(step: String) throws {
         let server = try PostgreSQLServer.shared
         let dump = try String(contentsOf: Self.fixtures.appending(path: "2026-11/postgresql.sql"), encoding: .utf8)
@@ -89,12 +90,59 @@ struct FormerVersionTests {
 
         try server.run(sql: ["DROP FUNCTION end_session CASCADE"], in: url)
         _ = try PostgreSQLDatabase(url: url)
-        #expect(try server.run(sql: ["SELECT name FROM migrations ORDER BY 1"], in: url) == Migrations.steps.map(\.name))
+        #expect(try server.run(sql: ["SELECT name FROM migrations ORDER BY 1"], in: url) == Migrations.steps.map(\.name).sorted())
         #expect(
             try server.run(sql: ["SELECT channel_id FROM channel_heads WHERE ordinal <> message_count"], in: url) == [])
         #expect(
             try server.run(sql: ["SELECT definition FROM roles"], in: url)
                 == [#"{"role":"clerk","rank":3,"permissions":["channel.setRateLimit","invitation.send"]}"#])
+    }
+
+    @Test("I24 a migration waits for what a node of the former version has begun, and that node writes nothing after it")
+    func formerNode() async throws {
+        let server = try PostgreSQLServer.shared
+        let dump = try String(contentsOf: Self.fixtures.appending(path: "2026-11/postgresql.sql"), encoding: .utf8)
+        let url = try server.makeDatabase(from: dump)
+        let former = try PostgreSQLConnection(try PostgreSQLAddress(url: url), isLane: true)
+        // As a transaction of that version begins, before anything that it may write.
+        func begin() throws {
+            try former.send("BEGIN ISOLATION LEVEL READ COMMITTED")
+            _ = try former.ask("SELECT revision FROM access_head WHERE id = 1")
+        }
+        try begin()
+
+        let migrating = Task.detached { try PostgreSQLDatabase(url: url) }
+        try await Polling.value {
+            try server.run(
+                sql: [
+                    """
+                    SELECT mode FROM pg_locks JOIN pg_database ON pg_database.oid = database
+                    WHERE NOT granted AND datname = current_database()
+                    """
+                ], in: url)
+        } until: {
+            $0 == ["AccessExclusiveLock"]
+        }
+        _ = try former.ask(
+            """
+            INSERT INTO messages (channel_id, seq, message_id, change_seq, ordinal, sender_id, client_id, text, created_at)
+            SELECT channel_id, seq + 1, 1, seq + 1, message_count + 1, 'ann', 'in time', 'in time', 1
+            FROM channel_heads WHERE channel_id = 'general'
+            """)
+        _ = try former.ask(
+            "UPDATE channel_heads SET seq = seq + 1, message_count = message_count + 1 WHERE channel_id = 'general'")
+        _ = try former.ask("COMMIT")
+        _ = try await migrating.value
+
+        // What it began counts.
+        let state = "SELECT ordinal || ' of ' || message_count || ', ' || seq FROM channel_heads WHERE channel_id = 'general'"
+        #expect(try server.run(sql: ["SELECT counts FROM messages WHERE client_id = 'in time'"], in: url) == ["1"])
+        let counters = try server.run(sql: [state], in: url)
+        #expect(counters.first?.hasPrefix("7 of 7, ") == true)
+        // And it begins nothing more.
+        let failure = #expect(throws: (any Error).self) { try begin() }
+        #expect("\(failure as Any)".contains("access_head"))
+        #expect(try server.run(sql: [state], in: url) == counters)
     }
     #endif
 }
