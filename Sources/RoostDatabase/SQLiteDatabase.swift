@@ -37,11 +37,11 @@ public final class SQLiteDatabase: Database {
     /// The losses that the server was told to accept; empty otherwise.
     public let losses: [String]
 
-    /// The default size of all page caches together: 32 MiB, for small machines. The system caches the file too.
-    public static let standardPageCacheBytes = 32 << 20
+    /// The default size of all page caches together: 12 MiB, for small machines. The system caches the file too.
+    public static let standardPageCacheBytes = 12 << 20
 
-    /// What is kept between reads has the size of a quarter of the page caches at most, beside them.
-    private static let memoryPart = 4
+    /// What is kept between reads has two thirds of the size of the page caches at most, beside them: 8 MiB by default.
+    private static func memoryBytes(of pageCacheBytes: Int) -> Int { pageCacheBytes / 3 * 2 }
 
     /// The writer's part of the page caches.
     package static func writerCacheBytes(of pageCacheBytes: Int) -> Int { pageCacheBytes / 4 * 3 }
@@ -68,7 +68,7 @@ public final class SQLiteDatabase: Database {
         clock: @escaping @Sendable () -> Timestamp = { .system }
     ) throws {
         self.clock = clock
-        memory = SQLiteMemory(sizeBytesMax: pageCacheBytes / Self.memoryPart, isChecked: checksMemory)
+        memory = SQLiteMemory(sizeBytesMax: Self.memoryBytes(of: pageCacheBytes), isChecked: checksMemory)
         try FileManager.default.createDirectory(
             at: directory, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
         lock = try DirectoryLock(directory: directory)

@@ -95,8 +95,8 @@ extension Setting {
         name: "memory-limit", kind: .wholeOrNone(128...1_048_576), standard: .whole(0),
         help: "MiB of memory that the process may use; 0 for no limit. Near it, less is buffered for clients.")
     static let pageCache = Setting(
-        name: "page-cache", kind: .whole(4...1_048_576), standard: .whole(32),
-        help: "MiB of database pages that the server caches; a quarter more for long lists of channels. Not for PostgreSQL.")
+        name: "page-cache", kind: .whole(4...1_048_576), standard: .whole(12),
+        help: "MiB of database pages that the server caches; two thirds more for long lists of channels. Not for PostgreSQL.")
     static let trustedProxies = Setting(
         name: "trusted-proxies", kind: .text, standard: .text("none"),
         help: "Addresses and networks of proxies whose X-Forwarded-For tells the client's address, as 10.0.0.0/8,::1.")

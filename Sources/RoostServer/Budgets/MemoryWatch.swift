@@ -18,15 +18,16 @@ final class MemoryWatch: Sendable {
     init(limitBytes: Int?, budgetBytes: Int, connections: Connections) {
         governor = limitBytes.map { MemoryGovernor(limitBytes: $0, budgetBytes: budgetBytes) }
         // Between two measurements memory can grow by what the fastest clients send and request.
-        interval = limitBytes == nil ? .seconds(1) : .milliseconds(20)
+        interval = limitBytes == nil ? .milliseconds(250) : .milliseconds(20)
         self.connections = connections
     }
 
     func start() {
         threads.start("roost-memory") { [self] in
             var load = ClientLoad()
+            var growth = MemoryGrowth()
             var trimmed = ContinuousClock.now
-            repeat { look(&load, &trimmed) } while ending.wait(timeout: .now() + interval) == .timedOut
+            repeat { look(&load, &growth, &trimmed) } while ending.wait(timeout: .now() + interval) == .timedOut
         }
     }
 
@@ -35,19 +36,46 @@ final class MemoryWatch: Sendable {
         threads.wait()
     }
 
-    private func look(_ load: inout ClientLoad, _ trimmed: inout ContinuousClock.Instant) {
+    private func look(_ load: inout ClientLoad, _ growth: inout MemoryGrowth, _ trimmed: inout ContinuousClock.Instant) {
         let heldBytes = connections.memory.heldBytes
+        let resident = ProcessMemory.residentBytes()
+        let mayTrim = ContinuousClock.now - trimmed >= Self.trimInterval
         var shouldTrim = load.hasFallen(heldBytes: heldBytes, connections: connections.openCount)
-        if let governor, let resident = ProcessMemory.residentBytes() {
+        if let resident, mayTrim, growth.hasGrown(to: resident) { shouldTrim = true }
+        if let governor, let resident {
             let decision = governor.decide(residentBytes: resident, heldBytes: heldBytes)
             connections.memory.setMax(decision.heldBytesMax)
             connections.setTakesMore(decision.takesConnections)
-            if decision.shouldTrim, ContinuousClock.now - trimmed >= Self.trimInterval { shouldTrim = true }
+            if decision.shouldTrim, mayTrim { shouldTrim = true }
         }
         guard shouldTrim else { return }
         ProcessMemory.returnUnused()
+        if let resident = ProcessMemory.residentBytes() { growth.trimmed(to: resident) }
         trimmed = .now
     }
+}
+
+/// How far the process has grown since free memory was last returned. Part of what it grows by is memory that was freed and that the
+/// allocator keeps in small pieces.
+///
+/// A state machine without I/O.
+struct MemoryGrowth {
+    /// The least size since then.
+    private var leastBytes: Int?
+
+    /// A smaller growth isn't worth a trim, and neither is one that is small for what the allocator has to walk through.
+    static let growthBytesMin = 4 << 20
+    static let growthShareMin = 16
+
+    /// Returns whether the process has grown enough to be worth a trim.
+    mutating func hasGrown(to residentBytes: Int) -> Bool {
+        let least = min(leastBytes ?? residentBytes, residentBytes)
+        leastBytes = least
+        return residentBytes - least >= max(Self.growthBytesMin, least / Self.growthShareMin)
+    }
+
+    /// Free memory was returned; this is left.
+    mutating func trimmed(to residentBytes: Int) { leastBytes = residentBytes }
 }
 
 /// Roughly what clients make the server keep. After it has fallen far, much of the allocator's memory is free.

@@ -35,8 +35,25 @@ struct FrameReader {
             isSettled = false
         } else {
             settle()
+            // A buffer that grows by doubling leaves all its former sizes with the allocator. Memory that isn't written to costs nothing.
+            let missingBytes = announcedBytes - received.readableBytes
+            if missingBytes > bytes.readableBytes { received.reserveCapacity(minimumWritableBytes: missingBytes) }
             received.writeBuffer(&bytes)
         }
+    }
+
+    /// The size of the next frame with its head; 0 while the head isn't there, or if no frame may be that long.
+    private var announcedBytes: Int {
+        var head = received
+        guard head.readInteger(as: UInt8.self) != nil, let second = head.readInteger(as: UInt8.self) else { return 0 }
+        let length: Int? =
+            switch second & 0x7F {
+            case 126: head.readInteger(as: UInt16.self).map { Int($0) }
+            case 127: head.readInteger(as: UInt64.self).flatMap { Int(exactly: $0) }
+            case let short: Int(short)
+            }
+        guard let length, length <= Limits.frameSizeBytes else { return 0 }
+        return head.readerIndex - received.readerIndex + (second & 0x80 != 0 ? 4 : 0) + length
     }
 
     /// The next frame; nil while it isn't whole.

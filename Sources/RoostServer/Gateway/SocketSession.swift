@@ -103,6 +103,12 @@ struct SocketSession {
     private mutating func decode(_ pressure: Pressure) {
         mustSend = false
         while mayDecode(pressure), !mustSend, let frame = nextFrame() { receive(frame, pressure) }
+        // What waits is a part of a frame, and the client decides how long.
+        if !isClosing, !mustSend, pressure.isServerFull, mayDecode(pressure),
+            reader.waitingBytes > limits.budget.unauthenticatedBytesMax
+        {
+            closeForRoom()
+        }
         if isClosing { return reader = FrameReader() }
         if !mustSend { reader.settle() }
         let isFull = !mayDecode(pressure)
@@ -143,14 +149,17 @@ struct SocketSession {
         case .ping(let payload): writeControl(.pong, payload.readableBytesView)
         case .incomplete:
             // A client may send one message in pieces for as long as it likes, but not while the server is short of room.
-            if assembler.waitingBytes > sizeBytesMax, pressure.isServerFull {
-                actions.append(.overloaded)
-                close(CloseCode.tryAgainLater, "come back later")
-            }
+            if assembler.waitingBytes > sizeBytesMax, pressure.isServerFull { closeForRoom() }
         case .pong: break
         case .close: close(.normalClosure, "")
         case .violation(let code, let reason): close(code, reason)
         }
+    }
+
+    /// Closes the socket because there is no room for the rest of its message.
+    private mutating func closeForRoom() {
+        actions.append(.overloaded)
+        close(CloseCode.tryAgainLater, "come back later")
     }
 
     private mutating func receive(_ message: ByteBuffer) {

@@ -30,8 +30,11 @@ struct OperationRoutes: Sendable {
         let (caller, account) = try await caller(of: request, for: name)
         let operation: any Handled
         // A body is read whole before it is decoded, and its decoded form is no smaller.
-        let asked = account.hold(Self.bodySizeBytes(of: request))
+        let askedBytes = Self.bodySizeBytes(of: request)
+        let asked = account.hold(askedBytes)
         do {
+            // Many requests may have begun at once, while there was room for each.
+            try account.requireRoom(besides: askedBytes)
             let fields = try await RequestFields.read(request, entry: entry)
             if fields.isEmpty, let withoutFields = entry.withoutFields {
                 operation = withoutFields

@@ -56,4 +56,21 @@ import Testing
         reader.receive(ByteBuffer(bytes: head))
         #expect(throws: FrameReader.TooLong.self) { try reader.next(sizeBytesMax: 128) }
     }
+
+    @Test("R21 connections are read in pieces that grow with what comes: a first read has room for a few requests only")
+    func pieces() {
+        var buffers = ReadBuffers(sizeBytesMax: 8192)
+        func sizes(_ read: [Int]) -> [Int] {
+            read.map { count in
+                _ = buffers.record(actualReadBytes: count)
+                return buffers.buffer(allocator: ByteBufferAllocator()).capacity
+            }
+        }
+        #expect(sizes([100, 512, 1024, 2048, 4096, 8192]) == [512, 1024, 2048, 4096, 8192, 8192])
+        #expect(sizes([2049, 2048, 100, 0, 0, 0]) == [8192, 4096, 2048, 1024, 512, 512])
+        // No read is larger than what is held for a client that asks for too much.
+        var small = ReadBuffers(sizeBytesMax: 600)
+        _ = small.record(actualReadBytes: 512)
+        #expect(small.sizeBytes == 600)
+    }
 }

@@ -45,6 +45,19 @@ import Testing
         #expect(falls == [false, true])
     }
 
+    @Test("I18 memory is given back each time the process has grown by 4 MiB, or a sixteenth, since the last time")
+    func growth() {
+        var growth = MemoryGrowth()
+        #expect([60, 62, 63, 64].map { growth.hasGrown(to: $0 * Self.mebibyte) } == [false, false, false, true])
+        growth.trimmed(to: 61 * Self.mebibyte)
+        #expect([64, 65].map { growth.hasGrown(to: $0 * Self.mebibyte) } == [false, true])
+        // What is in use stays, and isn't looked for again and again.
+        growth.trimmed(to: 65 * Self.mebibyte)
+        #expect([68, 40, 43, 44].map { growth.hasGrown(to: $0 * Self.mebibyte) } == [false, false, false, true])
+        growth.trimmed(to: 320 * Self.mebibyte)
+        #expect([339, 340].map { growth.hasGrown(to: $0 * Self.mebibyte) } == [false, true])
+    }
+
     @Test("I18 a limit that no server can keep is refused, and one that it can keep is shown")
     func setting() async throws {
         let refusal = await #expect(throws: RoostError.self) {

@@ -168,6 +168,18 @@ struct SocketSessionTests {
         #expect(ticked.contains(.setReading(true)))
     }
 
+    @Test("I18 while the budget of all is used up, a part of a frame beyond 16 KiB isn't waited for; a smaller one is")
+    func noRoomForTheRest() {
+        let frame = RawSocket.frame(opcode: 1, [UInt8](repeating: 97, count: 20_000))
+        var patient = opened()
+        #expect(receive(ByteBuffer(bytes: frame.dropLast()), in: &patient) == [])
+        var small = opened()
+        #expect(receive(ByteBuffer(bytes: frame.prefix(16_384)), .init(isServerFull: true), in: &small) == [])
+        #expect(
+            receive(ByteBuffer(bytes: frame[16_384..<16_385]), .init(isServerFull: true), in: &small)
+                == [.overloaded] + Self.closing(4029, "come back later"))
+    }
+
     @Test("What has to be said at once goes out before the next frame is looked at")
     func answersGoFirst() {
         var session = opened()

@@ -1,0 +1,148 @@
+import Foundation
+import RoostAPI
+import RoostTestSupport
+import Testing
+
+/// The memory of a server's whole process while hundreds of hostile connections are there, and after they have left.
+///
+/// The bounds have room for a debug build. `roost bench hostile` measures thousands on a release build.
+@Suite(.serialized) struct MemoryStormTests {
+    private static let mebibyte = 1 << 20
+
+    /// A value of `/proc/PID/status`, in MiB.
+    private static func mebibytes(_ name: String, of server: WatchedServer) throws -> Int {
+        let status = try String(contentsOfFile: "/proc/\(server.process.identifier)/status", encoding: .utf8)
+        let line = status.split(separator: "\n").first { $0.hasPrefix(name + ":") }
+        guard let size = line?.split(separator: " ").dropLast().last.flatMap({ Int($0) }) else { throw Missed(name) }
+        return size / 1024
+    }
+
+    private static let firstFrame = RawSocket.frame(opcode: 1, letters(16_384)).dropLast()
+    private static let frame = RawSocket.frame(opcode: 1, letters(Limits.frameSizeBytes)).dropLast()
+    private static let fragments = (0..<5).flatMap { RawSocket.frame(opcode: $0 == 0 ? 1 : 0, letters(60_000), isFinal: false) }
+
+    private static func letters(_ count: Int) -> [UInt8] { [UInt8](repeating: 97, count: count) }
+
+    private static func upgrade(token: String?) -> [UInt8] {
+        let authorization = token.map { "Authorization: Bearer \($0)\r\n" } ?? ""
+        return Array(
+            """
+            GET /v1/socket HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
+            Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\(authorization)\r\n
+            """.utf8)
+    }
+
+    /// What one connection sends, of six kinds: none of it has an end, or is read.
+    private static func bytes(_ number: Int, token: String) -> [UInt8] {
+        switch number % 6 {
+        case 0: Array("GET / HTTP/1.1\r\nHost: x\r\nX: ".utf8) + letters(7900)
+        case 1: upgrade(token: nil) + firstFrame
+        case 2: Array(String(repeating: "GET /openapi.json HTTP/1.1\r\nHost: x\r\n\r\n", count: 100).utf8)
+        case 3:
+            Array(
+                """
+                POST /v1/channels HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer \(token)\r\nContent-Type: application/json\r\n\
+                Content-Length: \(Limits.bodySizeBytes)\r\n\r\n
+                """.utf8) + letters(Limits.bodySizeBytes - 1)
+        case 4: upgrade(token: token) + frame
+        default: upgrade(token: token) + fragments
+        }
+    }
+
+    /// Opens connections that send all that and read nothing.
+    private static func attack(_ server: WatchedServer, count: Int) async throws -> [RawConnection] {
+        var tokens: [String] = []
+        for number in 0..<20 { tokens.append(try await server.token(UserID("mallory\(number)"))) }
+        var connections: [RawConnection] = []
+        for number in 0..<count {
+            let connection = try await RawConnection.connect(port: server.port)
+            try await connection.setReading(false)
+            connection.post(bytes(number, token: tokens[number / 6 % tokens.count]))
+            connections.append(connection)
+        }
+        return connections
+    }
+
+    @Test("I18 what 240 hostile connections take of the process is bounded, and is given back when they leave")
+    func givenBack() async throws {
+        let server = try await WatchedServer.start()
+        // Made once, on the first request.
+        _ = try await server.request("GET", "/openapi.json")
+        let before = try Self.mebibytes("VmRSS", of: server)
+        let hostile = try await Self.attack(server, count: 240)
+        try await Polling.value {
+            try await server.metrics().value("roost_held_bytes") ?? 0
+        } until: {
+            $0 > 16_000_000
+        }
+        for connection in hostile { await connection.close() }
+        try await Polling.value {
+            try await server.metrics().value("roost_held_bytes") ?? -1
+        } until: {
+            $0 == 0
+        }
+        let grown = try Self.mebibytes("VmHWM", of: server) - before
+        #expect(grown < 96, "\(grown) MiB")
+        let left = try await Polling.value {
+            try Self.mebibytes("VmRSS", of: server) - before
+        } until: {
+            $0 < 24
+        }
+        print("Memory of a storm: \(before) MiB at rest, \(grown) more at the peak, \(left) more afterwards.")
+        await server.stop()
+    }
+
+    @Test("I18 of bodies that come at once, as many are read as there is room for; the others are refused as overloaded")
+    func bodies() async throws {
+        let server = try await WatchedServer.start(arguments: ["--memory-budget", "8"])
+        var connections: [RawConnection] = []
+        var tokens: [String] = []
+        for number in 0..<40 {
+            connections.append(try await RawConnection.connect(port: server.port))
+            tokens.append(try await server.token(UserID("mallory\(number)")))
+        }
+        for (connection, token) in zip(connections, tokens) {
+            connection.post(
+                Array(
+                    """
+                    POST /v1/channels HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer \(token)\r\nContent-Type: application/json\r\n\
+                    Content-Length: \(Limits.bodySizeBytes)\r\n\r\n{
+                    """.utf8))
+        }
+        let labels = ["operation": "channel.create", "code": "overloaded"]
+        try await Polling.value {
+            try await server.metrics().value("roost_refusals_total", labels) ?? 0
+        } until: {
+            $0 >= 32
+        }
+        #expect(try await server.metrics().value("roost_held_bytes") ?? .infinity <= Double(8 * Self.mebibyte))
+        for connection in connections { await connection.close() }
+        await server.stop()
+    }
+
+    @Test("I18 a limit of the process isn't passed: others are refused as overloaded near it, and served again afterwards")
+    func limit() async throws {
+        let limitMebibytes = 144
+        let server = try await WatchedServer.start(arguments: ["--memory-limit", "\(limitMebibytes)", "--memory-budget", "512"])
+        let token = try await server.token("ann")
+        #expect(try await server.request("GET", "/v1/me", token: token).status == 200)
+        let hostile = try await Self.attack(server, count: 420)
+        let refusal = try await Polling.value {
+            try await server.request("GET", "/v1/me", token: token)
+        } until: {
+            $0.status == 503
+        }
+        #expect(refusal.code == "overloaded")
+        #expect(try await server.request("GET", "/livez").status == 200)
+        for connection in hostile { await connection.close() }
+        try await Polling.value {
+            try await server.request("GET", "/v1/me", token: token).status
+        } until: {
+            $0 == 200
+        }
+        let peak = try Self.mebibytes("VmHWM", of: server)
+        #expect(peak < limitMebibytes, "\(peak) MiB")
+        print("Memory limit: \(peak) of \(limitMebibytes) MiB at the peak.")
+        await server.stop()
+    }
+}
