@@ -64,8 +64,8 @@ struct MemoryGrowth {
     private var leastBytes: Int?
 
     /// A smaller growth isn't worth a trim, and neither is one that is small for what the allocator has to walk through.
-    static let growthBytesMin = 4 << 20
-    static let growthShareMin = 16
+    static let growthBytesMin = 2 << 20
+    static let growthShareMin = 32
 
     /// Returns whether the process has grown enough to be worth a trim.
     mutating func hasGrown(to residentBytes: Int) -> Bool {

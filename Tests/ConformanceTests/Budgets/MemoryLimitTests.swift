@@ -45,17 +45,17 @@ import Testing
         #expect(falls == [false, true])
     }
 
-    @Test("I18 memory is given back each time the process has grown by 4 MiB, or a sixteenth, since the last time")
+    @Test("I18 memory is given back each time the process has grown by 2 MiB, or a thirty-second, since the last time")
     func growth() {
         var growth = MemoryGrowth()
-        #expect([60, 62, 63, 64].map { growth.hasGrown(to: $0 * Self.mebibyte) } == [false, false, false, true])
+        #expect([60, 61, 62].map { growth.hasGrown(to: $0 * Self.mebibyte) } == [false, false, true])
         growth.trimmed(to: 61 * Self.mebibyte)
-        #expect([64, 65].map { growth.hasGrown(to: $0 * Self.mebibyte) } == [false, true])
+        #expect([62, 63].map { growth.hasGrown(to: $0 * Self.mebibyte) } == [false, true])
         // What is in use stays, and isn't looked for again and again.
-        growth.trimmed(to: 65 * Self.mebibyte)
-        #expect([68, 40, 43, 44].map { growth.hasGrown(to: $0 * Self.mebibyte) } == [false, false, false, true])
+        growth.trimmed(to: 63 * Self.mebibyte)
+        #expect([64, 40, 41, 42].map { growth.hasGrown(to: $0 * Self.mebibyte) } == [false, false, false, true])
         growth.trimmed(to: 320 * Self.mebibyte)
-        #expect([339, 340].map { growth.hasGrown(to: $0 * Self.mebibyte) } == [false, true])
+        #expect([329, 330].map { growth.hasGrown(to: $0 * Self.mebibyte) } == [false, true])
     }
 
     @Test("I18 a limit that no server can keep is refused, and one that it can keep is shown")
