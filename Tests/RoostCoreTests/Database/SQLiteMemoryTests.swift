@@ -41,8 +41,8 @@ struct SQLiteMemoryTests {
 
     @Test("NF-04 what is kept has a bound: the longest unused lists make room, and one that is too long is never kept")
     func bounded() throws {
-        // 4 MiB of page caches, and so 1 MiB of lists.
-        try withDatabase(pageCacheBytes: 4 << 20) { database in
+        // 1.5 MiB of page caches, and so 1 MiB of lists.
+        try withDatabase(pageCacheBytes: 3 << 19) { database in
             // Long ids, so that a list of 500 channels takes a tenth of it.
             let users = (0..<12).map { UserID("user-\($0)-" + String(repeating: "x", count: 100)) }
             for user in users { try fill(database, user: user, channels: 500) }
