@@ -123,7 +123,8 @@ struct MapTests {
         }
 
         var made: [String] {
-            let texts = SourceFile.sources.filter { $0.target == target && (schema.isEmpty || $0.path.contains(schema)) }.map(\.text)
+            let texts = SourceFile.sources.filter { $0.target == target && (schema.isEmpty || $0.path.contains(schema)) }.map(
+                \.text)
             let names = texts.flatMap { $0.matches(of: /CREATE TABLE (?:IF NOT EXISTS )?([a-z_]+)/).map { String($0.1) } }
             let renamed = texts.flatMap { $0.matches(of: /ALTER TABLE ([a-z_]+) RENAME TO ([a-z_]+)/).map { ($0.1, $0.2) } }
             return names.map { name in renamed.first { $0.0 == name }.map { String($0.1) } ?? name }
