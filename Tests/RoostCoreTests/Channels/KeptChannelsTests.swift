@@ -21,7 +21,9 @@ struct KeptChannelsTests {
             // All of them at times, and otherwise whoever's turn it is: so that sometimes much has changed and sometimes little.
             for user in history.random.once(in: 8) ? history.users : [user] {
                 let counts = try history.channels.compactMap { channel -> Int? in
-                    do { return try world.perform(GetUnread(channel: channel), as: user).unreadCount } catch is RoostError { return nil }
+                    do { return try world.perform(GetUnread(channel: channel), as: user).unreadCount } catch is RoostError {
+                        return nil
+                    }
                 }
                 let expected = TotalUnread(unreadCount: counts.reduce(0, +), unreadChannelCount: counts.count { $0 > 0 })
                 #expect(try world.perform(GetTotalUnread(), as: user) == expected, "\(step), seen by \(user)")
@@ -32,7 +34,9 @@ struct KeptChannelsTests {
         }
     }
 
-    @Test("R09 pages out of what is kept are those of statements, from any place, in any order and with any filter", arguments: Seeds.first(3))
+    @Test(
+        "R09 pages out of what is kept are those of statements, from any place, in any order and with any filter",
+        arguments: Seeds.first(3))
     func pages(seed: UInt64) throws {
         let world = try CoreWorld()
         var history = try RandomHistory(seed: seed, in: world)
@@ -64,7 +68,9 @@ struct KeptChannelsTests {
             let kept = try world.database.read { try Self.page(query, as: user, at: world.now, in: $0) }
             let stated = try world.database.read { try Self.page(query, as: user, at: world.now, in: Forgetful($0)) }
             #expect(kept == stated, "\(query)")
-            for next in [kept.nextCursor, kept.previousCursor].compactMap(\.self) where seen.insert(next).inserted { ways.append(next) }
+            for next in [kept.nextCursor, kept.previousCursor].compactMap(\.self) where seen.insert(next).inserted {
+                ways.append(next)
+            }
         }
     }
 

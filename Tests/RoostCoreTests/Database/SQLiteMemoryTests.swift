@@ -10,7 +10,9 @@ import Testing
 /// What a database on SQLite keeps between reads, with the sizes and thresholds of a server.
 @Suite("Memory of reads on SQLite")
 struct SQLiteMemoryTests {
-    @Test("NF-04 a long list is read once more after its second read, and from then on only where something changed; a short one is never kept")
+    @Test(
+        "NF-04 a long list is read once more after its second read, and from then on only where something changed; a short one is never kept"
+    )
     func rows() throws {
         try withDatabase { database in
             try fill(database, user: "ann", channels: 150)
@@ -103,7 +105,8 @@ struct SQLiteMemoryTests {
     // MARK: A database
 
     private func withDatabase(
-        pageCacheBytes: Int = SQLiteDatabase.standardPageCacheBytes, checksMemory: Bool = false, _ body: (SQLiteDatabase) throws -> Void
+        pageCacheBytes: Int = SQLiteDatabase.standardPageCacheBytes, checksMemory: Bool = false,
+        _ body: (SQLiteDatabase) throws -> Void
     ) throws {
         let directory = TemporaryPlace.make()
         defer { try? FileManager.default.removeItem(at: directory) }
@@ -137,7 +140,9 @@ struct SQLiteMemoryTests {
     /// Moves a channel as the rules do.
     private func send(to channel: ChannelID, by user: UserID, in database: SQLiteDatabase) throws {
         try database.write(lane: 0) { transaction in
-            let head = try transaction.first("SELECT seq, ordinal FROM channel_heads WHERE channel_id = \(channel)") { ($0.int64(), $0.int()) }
+            let head = try transaction.first("SELECT seq, ordinal FROM channel_heads WHERE channel_id = \(channel)") {
+                ($0.int64(), $0.int())
+            }
             let (seq, ordinal) = try #require(head)
             let context = Context(
                 transaction: transaction, caller: Caller(user: user), now: Timestamp(milliseconds: seq), ids: IDGenerator(),
@@ -154,7 +159,8 @@ struct SQLiteMemoryTests {
     private func changeMembership(of user: UserID, in channel: ChannelID, _ database: SQLiteDatabase, _ state: String) throws {
         try database.write(lane: 0) { transaction in
             let context = Context(
-                transaction: transaction, caller: Caller(user: user), now: Timestamp(milliseconds: 1), ids: IDGenerator(), scope: .user(user))
+                transaction: transaction, caller: Caller(user: user), now: Timestamp(milliseconds: 1), ids: IDGenerator(),
+                scope: .user(user))
             let seq = try context.advanceStream(of: user)
             try transaction.perform(
                 """
@@ -167,7 +173,8 @@ struct SQLiteMemoryTests {
     private func rowCount(of operation: some Handled, as user: UserID, in database: SQLiteDatabase) throws -> Int {
         try database.read { transaction in
             let counting = Counting(transaction)
-            var context = Context(transaction: counting, caller: Caller(user: user), now: Timestamp(milliseconds: 1), ids: IDGenerator())
+            var context = Context(
+                transaction: counting, caller: Caller(user: user), now: Timestamp(milliseconds: 1), ids: IDGenerator())
             _ = try operation.handle(in: &context)
             return counting.rowCount
         }
