@@ -6,7 +6,7 @@ import Roost
 /// Ends the program with a message when something isn't as the text beside it says.
 @MainActor func expect(_ condition: Bool, _ what: String) {
     guard condition else {
-        FileHandle.standardError.write(Data("not so: \(what)\n".utf8))
+        FileHandle.standardError.write(Data("failed: \(what)\n".utf8))
         exit(1)
     }
     print("✓ \(what)")

@@ -128,7 +128,7 @@ public struct DamagedFiles: Error, CustomStringConvertible {
 
     public var description: String {
         let advice =
-            "The server doesn't start, so that nothing is lost in silence. Put the file back, or restore a backup: roost restore."
+            "The server doesn't start, to avoid silent data loss. Put the file back, or restore a backup: roost restore."
         guard canBeAccepted else { return "\(found) \(advice)" }
         return "\(found) \(advice) To go on with what is there, and without what is missing: roost serve --accept-data-loss."
     }

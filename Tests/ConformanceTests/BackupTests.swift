@@ -129,7 +129,7 @@ import Testing
         let target = TemporaryDirectory.make()
         try FileManager.default.createDirectory(at: target, withIntermediateDirectories: true)
         let refused = try await ControlSocket.ask(.init(backup: target.path, withSecret: false), in: server.directory)
-        #expect(refused.backup == nil && refused.error?.contains("is there already") == true)
+        #expect(refused.backup == nil && refused.error?.contains("already exists") == true)
         #expect(try FileManager.default.contentsOfDirectory(atPath: target.path) == [])
         try FileManager.default.removeItem(at: target)
         #expect(try await ControlSocket.ask(.init(backup: target.path, withSecret: false), in: server.directory).error == nil)

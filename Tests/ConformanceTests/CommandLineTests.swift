@@ -99,7 +99,7 @@ import Testing
                 "64 Error: There is no operation channels.gett. Did you mean channel.get? roost call --list shows all of them.",
                 "64 Error: channel.get has no field chanel. Did you mean channel? It has: channel.",
                 "64 Error: limit must be a whole number of at most 64 bits; it is 'x'.",
-                "64 Error: Which operation? roost call --list shows all of them.",
+                "64 Error: Missing operation. See roost call --list.",
                 "64 Error: No operation has zz in its name. roost call --list shows all of them.",
             ])
         let view = try JSONDecoder().decode(ChannelView.self, from: Data(runs[0].output.utf8))
@@ -167,7 +167,7 @@ import Testing
             said == [
                 "bob: hi", "you are in #den: group, 2 members", "bob: /go", "#den is hidden from your list until you say /unhide",
                 "Your hidden channels:", "> #den", "#den is in your list again",
-                "you aren't a member of #den any more; /list tells your channels, /join ID goes into one",
+                "you aren't a member of #den any more; /list shows your channels, /join ID opens one",
             ])
         #expect([run.status, run.errors.contains("Error") ? 1 : 0] == [0, 0])
         try await server.stop()

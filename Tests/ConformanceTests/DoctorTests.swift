@@ -105,7 +105,7 @@ import Testing
         try file.close()
         #expect(
             try await problems(directory).contains(
-                "fail write-ahead log: DATA/roost.sqlite-wal has 150 MiB: checkpoints don't get through"))
+                "fail write-ahead log: DATA/roost.sqlite-wal has 150 MiB: checkpoints don't complete"))
     }
 
     @Test(

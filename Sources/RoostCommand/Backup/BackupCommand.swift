@@ -29,7 +29,7 @@ struct BackupCommand: AsyncParsableCommand {
                 .init(backup: target.path, withSecret: withSecret), in: data)
         } catch {
             throw Failure(
-                "No server on SQLite answers in \(data.relativePath). Start it, run this as its user, or name its directory with --data."
+                "No running server found for data directory \(data.relativePath). Start it, run this as its user, or name its directory with --data."
             )
         }
         if let error = answer.error { throw Failure(error.safe()) }
@@ -86,10 +86,13 @@ private enum BackupText {
             "backup    \(path)",
             "made      \(backup.madeAt), version \(backup.version)",
             "database  \(backup.pages) pages, checksum \(backup.checksum), read back",
-            "rows      \(backup.rows(in: "messages")) messages, \(backup.rows(in: "channels")) channels, \(backup.rows(in: "users")) users",
+            "rows      " + ["message", "channel", "user"].map { counted(backup.rows(in: $0 + "s"), $0) }.joined(separator: ", "),
             "secret    \(backup.hasSecret ? "in it" : "not in it: keep a copy of token-secret elsewhere")",
         ] + keys(of: backup)
     }
+
+    /// `1 user`, `2 users`
+    private static func counted(_ count: Int, _ noun: String) -> String { "\(count) \(noun)\(count == 1 ? "" : "s")" }
 
     private static func keys(of backup: Backup) -> [String] {
         switch backup.keys {

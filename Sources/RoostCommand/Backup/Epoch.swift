@@ -5,7 +5,7 @@ import RoostServer
 /// `roost epoch renew`: after a PostgreSQL database lost commits.
 struct Epoch: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "epoch", abstract: "The name of a database's state, by which clients know whether theirs belongs to it.",
+        commandName: "epoch", abstract: "Manage the epoch, which tells clients whether their cache is still valid.",
         subcommands: [Renew.self])
 
     struct Renew: AsyncParsableCommand {

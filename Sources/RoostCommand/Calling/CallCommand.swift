@@ -24,7 +24,7 @@ struct CallCommand: AsyncParsableCommand {
             further ones. What the operation doesn't know is refused before the server is asked.
 
             With --as on the server's machine it makes its own token from the data directory; anywhere else, give one with --token or ROOST_TOKEN. \
-            Exit code 1 when the server refuses, or the operation's own limits do; the refusal and its code stand on standard error. \
+            Exit code 1 when the server refuses, or the operation's own limits do; the refusal and its code are printed to standard error. \
             Exit code 64 for an operation, a field or a value that can't be read.
             """,
         helpNames: [])
@@ -48,7 +48,7 @@ struct CallCommand: AsyncParsableCommand {
             let operation = try CallHelp.operation(name)
             if !help { _ = try CallFields(fields, of: operation) }
         } else if !help {
-            throw ValidationError("Which operation? roost call --list shows all of them.")
+            throw ValidationError("Missing operation. See roost call --list.")
         }
     }
 

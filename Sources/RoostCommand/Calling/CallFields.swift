@@ -28,7 +28,7 @@ struct CallFields {
         }
     }
 
-    static func help(_ operation: OperationGuide) -> String { "roost call \(operation.name) --help tells its fields." }
+    static func help(_ operation: OperationGuide) -> String { "roost call \(operation.name) --help lists its fields." }
 
     // MARK: Places
 

@@ -7,7 +7,7 @@ struct AskingOptions: ParsableArguments {
     @Option(
         name: .customLong("as"),
         help: ArgumentHelp(
-            "The id of the user who asks: a token is made from the server's data directory, or a service's token asks in their name.",
+            "The user to act as. Signs a token with the data directory's secret, or uses a service token on their behalf.",
             valueName: "user")
     )
     var user: UserID?

@@ -32,7 +32,8 @@ enum ChatLine: Hashable {
         do {
             self = try Self.read(command.name, &words)
         } catch {
-            self = .refused(error.reason + (error.reason.hasSuffix("?") ? " " : ": ") + command.usage)
+            let link = error.reason.hasSuffix("?") ? " " : error.reason.hasSuffix(".") ? " Usage: " : ": "
+            self = .refused(error.reason + link + command.usage)
         }
     }
 
@@ -163,7 +164,7 @@ private struct Words {
     func end() throws(Wrong) {
         try refuseOption()
         guard let word = words.first else { return }
-        throw Wrong(reason: "\(word.safe()) is too much")
+        throw Wrong(reason: "Unexpected argument: \(word.safe()).")
     }
 
     func valid(_ check: () throws -> Void) throws(Wrong) {

@@ -44,7 +44,7 @@ extension Room {
     }
 
     /// The text for a former member.
-    var absence: String { "you aren't a member of #\(name) any more; /list tells your channels, /join ID goes into one" }
+    var absence: String { "you aren't a member of #\(name) any more; /list shows your channels, /join ID opens one" }
 
     private var name: String { channel.id.rawValue.safe() }
 
@@ -79,7 +79,7 @@ extension Room {
         let watchers = watched.watchers.sorted { $0.key < $1.key }.map { Self.name(of: $0.value) }
         return RoomAnswer([
             Self.counted(watched.online, "member online", "members online", online),
-            Self.counted(watched.watcherCount, "looks at #\(name)", "look at #\(name)", watchers),
+            Self.counted(watched.watcherCount, "viewing #\(name)", "viewing #\(name)", watchers),
         ])
     }
 
@@ -122,14 +122,14 @@ extension Room {
         _ = try await chat.call(
             HideChannel(channel: channel.id, hidePreviousMessages: clear, allowAutoUnhide: !archive))
         let until = archive ? "until you say /unhide" : "until its next message"
-        return RoomAnswer("#\(name) is hidden from your list \(until)" + (clear ? "; what was written so far is gone for you" : ""))
+        return RoomAnswer("#\(name) is hidden from your list \(until)" + (clear ? "; earlier messages are hidden for you" : ""))
     }
 
     // MARK: Invitations
 
     private func invitations() async throws -> RoomAnswer {
         let page = try await chat.call(ListMyInvitations(limit: Limits.memberPage.max))
-        guard !page.items.isEmpty else { return RoomAnswer("no invitation waits for you") }
+        guard !page.items.isEmpty else { return RoomAnswer("you have no pending invitations") }
         return RoomAnswer(
             ["/accept ID or /decline ID answers:"] + page.items.map(Self.line)
                 + (page.nextCursor == nil ? [] : ["… and more"]))
@@ -147,7 +147,7 @@ extension Room {
     ) async throws -> RoomAnswer {
         if let id { return try await answer(id) }
         let page = try await chat.call(ListMyInvitations(limit: Limits.memberPage.max))
-        guard let first = page.items.first else { return RoomAnswer("no invitation waits for you") }
+        guard let first = page.items.first else { return RoomAnswer("you have no pending invitations") }
         guard page.items.count == 1 else {
             return RoomAnswer(["Which one? \(command) ID"] + page.items.map(Self.line))
         }

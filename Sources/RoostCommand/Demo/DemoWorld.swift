@@ -16,12 +16,12 @@ struct DemoWorld {
     private static let messages: [(channel: ChannelID, user: UserID, text: String)] = [
         ("general", "ann", "Hello! This is the demo of Roost."),
         ("general", "bob", "Hi Ann. So every message here is on disk before it counts as sent?"),
-        ("general", "ann", "Yes. Kill the server while you type, start it again, and see: nothing is lost, nothing stands twice."),
+        ("general", "ann", "Yes. Kill the server while you type, start it again, and see: nothing is lost, nothing is duplicated."),
         ("general", "cat", "I'll try that 🙂"),
         ("random", "cat", "Who brought the cake?"),
         ("random", "bob", "Not me. But I had two pieces."),
         ("support", "bob", "How do I get a token for my app?"),
-        ("support", "ann", "roost token bob makes one. In an app, your backend does that for who is signed in."),
+        ("support", "ann", "roost token bob makes one. In an app, your backend does that for the signed-in user."),
     ]
 
     func make() async throws {

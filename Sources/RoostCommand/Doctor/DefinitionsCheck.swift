@@ -15,7 +15,7 @@ struct DefinitionsCheck {
             return [
                 Finding(
                     "channel types", .fail, found.hasSuffix(".") ? String(found.dropLast()) : found,
-                    advice: "The server doesn't start with it: mend the file")
+                    advice: "The server doesn't start with it: fix the file")
             ]
         }
     }

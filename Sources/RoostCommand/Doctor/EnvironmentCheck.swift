@@ -7,7 +7,7 @@ struct EnvironmentCheck {
         return settings.warnings.map { warning in
             // The line goes on with the advice behind a full stop of its own.
             Finding(
-                "environment", .warn, String(warning.safe().dropLast()), advice: "Take it away, or give it the name of a setting")
+                "environment", .warn, String(warning.safe().dropLast()), advice: "Unset it, or give it the name of a setting")
         }
     }
 }

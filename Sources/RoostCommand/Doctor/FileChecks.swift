@@ -33,7 +33,7 @@ struct FileChecks {
         case (nil, true):
             return Finding(
                 "database file", .fail, "\(database) is missing, and a secret is there: a server has run here before",
-                advice: "Put the file back, or restore a backup; a start without it would begin with an empty world")
+                advice: "Put the file back, or restore a backup; a start without it would start with an empty database")
         case (0?, _):
             return Finding(
                 "database file", .fail, "\(database) is empty", advice: "Put the file back, or restore a backup")
@@ -80,7 +80,7 @@ struct FileChecks {
         guard let size = File(path: log)?.sizeBytes else { return nil }
         guard size <= Self.logSizeBytesMost else {
             return Finding(
-                "write-ahead log", .fail, "\(log) has \(Self.mebibytes(size)): checkpoints don't get through",
+                "write-ahead log", .fail, "\(log) has \(Self.mebibytes(size)): checkpoints don't complete",
                 advice:
                     "Look into the server's log for their errors, for a full disk, and for another program that reads the database")
         }
@@ -102,7 +102,8 @@ struct FileChecks {
         }
         guard wrong.isEmpty else {
             return Finding(
-                check, .fail, "process \(process) has other files open than stand here: \(wrong.joined(separator: ", "))",
+                check, .fail,
+                "process \(process) has different files open from those in this directory: \(wrong.joined(separator: ", "))",
                 advice:
                     "What it stores is lost when it ends. Copy the files from /proc/\(process)/fd now, then stop it and restore a backup"
             )

@@ -8,7 +8,7 @@ struct ServerCheck {
 
     func findings() async -> [Finding] {
         guard let url = URL(string: address), url.scheme == "http", let host = url.host() else {
-            return [Finding("server", .warn, "\(address) wasn't asked", advice: "Only addresses that begin with http:// are")]
+            return [Finding("server", .warn, "\(address) was not checked", advice: "Only addresses that begin with http:// are")]
         }
         let port = url.port ?? 80
         guard let live = await Self.get("/livez", host: host, port: port) else {

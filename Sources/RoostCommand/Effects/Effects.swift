@@ -68,7 +68,7 @@ struct Effects: AsyncParsableCommand {
                     // Somebody else had it tried, and it has happened.
                 }
             }
-            try options.show(["retried": dead.count], ["\(dead.count) are tried again now."])
+            try options.show(["retried": dead.count], ["Retrying \(dead.count) \(dead.count == 1 ? "effect" : "effects")."])
         }
     }
 }

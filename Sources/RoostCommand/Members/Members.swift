@@ -7,7 +7,7 @@ struct Members: AsyncParsableCommand {
         abstract: "List, invite, add and remove members.",
         discussion: """
             With --as on the server's machine it makes its own token from the data directory; anywhere else, give one with --token or ROOST_TOKEN. \
-            Exit code 1 when the server refuses; the refusal and its code stand on standard error. Where several users are given, each has a line of \
+            Exit code 1 when the server refuses; the refusal and its code are printed to standard error. Where several users are given, each has a line of \
             its own, and one that is refused makes the exit code 1.
             """,
         subcommands: [

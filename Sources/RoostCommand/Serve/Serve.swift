@@ -5,8 +5,8 @@ struct Serve: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Run a server.",
         discussion: """
-            Everything it keeps stands in one data directory. SIGTERM and Ctrl-C stop it in good order: sockets are sent away over the drain \
-            window, and what was accepted is on disk.
+            All data is in one directory. SIGTERM and Ctrl-C shut down gracefully: sockets are closed over the drain window, and what was \
+            accepted is on disk.
             """)
 
     @OptionGroup var flags: SettingFlags

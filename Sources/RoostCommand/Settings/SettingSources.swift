@@ -1,3 +1,4 @@
+import ArgumentParser
 import Configuration
 import Foundation
 
@@ -112,7 +113,7 @@ struct SettingSources {
 
     /// Returns the value of a setting and its source; nil if no source has it.
     ///
-    /// - Throws: A ``Failure`` that names the setting, the source and the limit of a value that isn't valid.
+    /// - Throws: A ``Failure``, or for a flag a `ValidationError`, that names the setting, the source and the limit of a value that isn't valid.
     func value(of setting: Setting) async throws -> (Setting.Value, Origin)? {
         let key = ConfigKey([setting.name])
         for source in sources {
@@ -127,14 +128,22 @@ struct SettingSources {
                     case .seconds: try await source.reader.fetchDouble(forKey: key).map(Setting.Value.seconds)
                     }
             } catch {
-                throw Failure("\(setting.name) \(setting.kind.requirement) (from \(origin)).")
+                let text = (try? await source.reader.fetchString(forKey: key)) ?? nil
+                throw Self.mistake(setting, text, origin)
             }
             guard let value else { continue }
-            if let refusal = setting.kind.refusal(of: value) {
-                throw Failure("\(setting.name) \(refusal), not \(value) (from \(origin)).")
-            }
+            guard setting.kind.refusal(of: value) == nil else { throw Self.mistake(setting, "\(value)", origin) }
             return (value, origin)
         }
         return nil
+    }
+
+    /// The refusal of a value. A mistake in a flag is one in the command, with its exit code.
+    private static func mistake(_ setting: Setting, _ value: String?, _ origin: Origin) -> any Error {
+        let requirement = "\(setting.kind.requirement) (from \(origin))."
+        let shown = (value ?? "").safe()
+        let text = shown.isEmpty ? "\(setting.name) \(requirement)" : "\(setting.name) is '\(shown)'; it \(requirement)"
+        if case .flag = origin { return ValidationError(text) }
+        return Failure(text)
     }
 }

@@ -7,7 +7,7 @@ struct Token: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Create a token for a user.",
         discussion: """
-            Prints the token and nothing else. Whoever has it is that user until it expires: give it to nobody else.
+            Prints the token and nothing else. Anyone with the token can act as the user until it expires. Keep it secret.
 
             The roles:
             \(AppRole.allCases.map { "  \($0.rawValue.padded(to: 10))\($0.purpose)" }.joined(separator: "\n"))
@@ -29,7 +29,7 @@ struct Token: AsyncParsableCommand {
         let mint = TokenMint.named(orUsual: data)
         let longest = await Self.lifetimeSecondsMax(data: mint.directory.relativePath)
         guard (1...longest).contains(seconds) else {
-            throw Failure("--expires must be from 1 second to \(longest) seconds (the setting token-lifetime-max).")
+            throw ValidationError("--expires must be from 1 second to \(longest) seconds (the setting token-lifetime-max).")
         }
         let id = UUID().uuidString.lowercased()
         let expiresAt = Date(timeIntervalSinceNow: TimeInterval(seconds))
@@ -70,8 +70,8 @@ extension AppRole {
         switch self {
         case .user: "people"
         case .guest: "visitors: read what is open, neither join nor write"
-        case .moderator: "a moderator: does what operators do, in every channel"
-        case .admin: "your console: may do what no type forbids to all"
+        case .moderator: "operator rights in every channel"
+        case .admin: "your admin tools: everything that a channel type doesn't forbid"
         case .service: "your backend: as an admin, or for a user (Roost-Act-As)"
         }
     }

@@ -102,9 +102,9 @@ enum OpenAPI {
     /// Every status that isn't 200, each a problem document.
     private static let responses: [String: JSONValue] = {
         let meanings = [
-            400: "The request can't be read, or a field isn't what it can be.", 401: "No token, or an invalid one.",
+            400: "Malformed request or invalid field.", 401: "No token, or an invalid one.",
             403: "Not allowed to the caller.", 404: "There is no such thing, or none that the caller may know of.",
-            409: "What is there already stands against it.", 412: "The metadata has another version.",
+            409: "Conflicts with the current state.", 412: "The metadata has another version.",
             413: "A field or the body is larger than its limit.", 415: "The body isn't application/json.",
             422: "The idempotency key was used for another request.", 500: "The server failed.",
             503: "The server has too much to do, starts or stops: try again later.",

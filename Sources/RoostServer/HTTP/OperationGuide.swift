@@ -122,7 +122,8 @@ private struct LimitsInWords {
     private static func integer(_ value: JSONValue?) -> Int64? { if case .integer(let number)? = value { number } else { nil } }
 
     private static func range(_ least: Int64?, _ most: Int64?, of unit: String) -> String? {
-        switch (least, most) {
+        switch (least == .min ? nil : least, most) {
+        case (nil, let most?) where most == .max: nil
         case (let least?, let most?) where most == .max: "\(least)\(unit) or more"
         case (let least?, let most?): "\(least) to \(most)\(unit)"
         case (nil, let most?): "at most \(most)\(unit)"

@@ -75,16 +75,16 @@ enum FrontPage {
         <body>
         <h1>Roost</h1>
         <p class="version">Version \(version). A server for chat channels in apps.</p>
-        <p>It runs. What is here:</p>
+        <p>The server is running. Endpoints:</p>
         <ul>
         <li><a href="/openapi.json">/openapi.json</a>: the description of every operation</li>
         <li><a href="/asyncapi.json">/asyncapi.json</a>: the description of the socket's frames and events</li>
         <li><code>/v1/…</code>: the operations over HTTP, with <code>Authorization: Bearer</code> and a token</li>
         <li><code>/v1/socket</code>: the same operations and the live events, over a WebSocket</li>
-        <li><a href="/livez">/livez</a>, <a href="/readyz">/readyz</a>, <a href="/metrics">/metrics</a>: for whoever watches the server</li>
+        <li><a href="/livez">/livez</a>, <a href="/readyz">/readyz</a>, <a href="/metrics">/metrics</a>: for monitoring</li>
         </ul>
         <p>On the machine where it runs: <code>roost token ann</code> makes a token, <code>roost chat general --as ann</code> joins a
-        conversation. The guides stand in the folder <code>docs</code> of the project: begin with <code>README.md</code>, and with
+        conversation. The guides are in the <code>docs</code> folder of the project: begin with <code>README.md</code>, and with
         <code>docs/protocol.md</code> to write a client.</p>
         </body>
         </html>

@@ -56,7 +56,7 @@ public struct Backup: Codable, Sendable {
         let manager = FileManager.default
         guard directory.path.hasPrefix("/") else { throw Unusable("The directory of a backup must begin with a slash.") }
         guard !manager.fileExists(atPath: directory.path) else {
-            throw Unusable("\(directory.path) is there already. A backup never overwrites anything: name another directory.")
+            throw Unusable("\(directory.path) already exists. A backup never overwrites anything: name another directory.")
         }
         let partial = directory.deletingLastPathComponent().appending(
             path: ".\(directory.lastPathComponent).partial-\(UUID().uuidString.prefix(8))", directoryHint: .isDirectory)
@@ -147,7 +147,7 @@ public struct Backup: Codable, Sendable {
                 let given = try SecretFile.secret(in: secretText, path: "The secret")
                 guard known == nil || known == Storage.fingerprint(of: given) else {
                     throw Unusable(
-                        "The secret isn't the one that this database was used with: all tokens would end. To have that: --new-secret."
+                        "The secret isn't the one that this database was used with: all existing tokens would become invalid. To have that: --new-secret."
                     )
                 }
             }

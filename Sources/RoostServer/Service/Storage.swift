@@ -115,7 +115,7 @@ struct Storage {
             return
                 (isMissing
                 ? "The token secret \(path) is missing" : "The token secret \(path) isn't the one that the database was used with")
-                + ": all tokens would end. Put the right one back. To go on with another: roost serve --accept-data-loss."
+                + ": all existing tokens would become invalid. Put the right one back. To go on with another: roost serve --accept-data-loss."
         }
     }
 }

@@ -146,7 +146,7 @@ import Testing
         let gone = try await roost("retry test.outside one")
         #expect(gone.status == 1 && gone.errors.contains("not_found"))
         #expect(try await roost("retry").status == 64)
-        #expect(try await roost("retry --all").lines == ["2 are tried again now."])
+        #expect(try await roost("retry --all").lines == ["Retrying 2 effects."])
         try await Polling.value {
             try await Self.ended(server)
         } until: {

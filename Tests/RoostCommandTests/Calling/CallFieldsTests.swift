@@ -71,10 +71,10 @@ struct CallFieldsTests {
         let policy = PolicyName.allCases.map(\.rawValue).joined(separator: ", ")
         let send = "channel, clientId, text, customType, data, metadata, tags, parentId"
         let expected = [
-            "hello isn't field=value. roost call message.send --help tells its fields.",
-            "=x isn't field=value. roost call message.send --help tells its fields.",
+            "hello isn't field=value. roost call message.send --help lists its fields.",
+            "=x isn't field=value. roost call message.send --help lists its fields.",
             "message.send has no field txt. Did you mean text? It has: \(send).",
-            "message.send needs text=… roost call message.send --help tells its fields.",
+            "message.send needs text=… roost call message.send --help lists its fields.",
             "user.me has no fields, and so no user.",
             "seconds must be a whole number of at most 64 bits; it is '1.5'.",
             "allowAutoUnhide must be true or false; it is 'yes'.",

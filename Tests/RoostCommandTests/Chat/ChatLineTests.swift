@@ -47,7 +47,7 @@ struct ChatLineTests {
             ("/usr/bin/env", "/usr/bin/env isn't a command; /help lists them, //usr/bin/env sends it as a text"),
             ("/\u{1B}[2Jx", "/[2Jx isn't a command; /help lists them, //[2Jx sends it as a text"),
             ("/join", "which channel? /join ID"),
-            ("/join a b", "b is too much: /join ID"),
+            ("/join a b", "Unexpected argument: b. Usage: /join ID"),
             ("/join a/b", "A channel's id must not contain control characters, '/' or ',': /join ID"),
             ("/create", "which channel? /create ID [--type TYPE] [USER …]"),
             ("/create a --type", "--type needs a word after it: /create ID [--type TYPE] [USER …]"),
@@ -59,11 +59,11 @@ struct ChatLineTests {
             ("/invite", "whom? /invite USER … [-- WELCOME]"),
             ("/invite -- welcome", "whom? /invite USER … [-- WELCOME]"),
             ("/invite bob,cat", "A user's id must not contain control characters, '/' or ',': /invite USER … [-- WELCOME]"),
-            ("/accept a b", "b is too much: /accept [ID]"),
-            ("/leave now", "now is too much: /leave"),
+            ("/accept a b", "Unexpected argument: b. Usage: /accept [ID]"),
+            ("/leave now", "Unexpected argument: now. Usage: /leave"),
             ("/hide --archived", "--archived isn't an option here: /hide [--archive] [--clear]"),
-            ("/list all", "all is too much: /list [hidden]"),
-            ("/help me", "me is too much: /help"),
+            ("/list all", "Unexpected argument: all. Usage: /list [hidden]"),
+            ("/help me", "Unexpected argument: me. Usage: /help"),
         ])
     func mistakes(typed: String, reason: String) {
         #expect(ChatLine(typed) == .refused(reason))

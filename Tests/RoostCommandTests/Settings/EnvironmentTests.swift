@@ -48,11 +48,28 @@ import Testing
     }
 
     @Test(
+        "a mistake in a flag is one in the command, and shows the value",
+        arguments: [
+            (["--port", "abc"], "port is 'abc'; it must be a whole number from 0 to 65535 (from --port)."),
+            (["--port", "70000"], "port is '70000'; it must be a whole number from 0 to 65535 (from --port)."),
+            (["--data", ""], "data must not be empty (from --data)."),
+        ])
+    func mistakenFlag(arguments: [String], message: String) async throws {
+        let flags = try SettingFlags.parse(arguments)
+        let refusal = await #expect(throws: ValidationError.self) {
+            try await Settings.load(flags, environment: [:])
+        }
+        #expect(refusal?.message == message)
+    }
+
+    @Test(
         "the limit on memory is 0 or one that a server can keep, and the refusal names it",
         arguments: ["1", "127", "-1", "1048577"])
     func memoryLimit(given: String) async throws {
         let refusal = await #expect(throws: Failure.self) { try await settings(["ROOST_MEMORY_LIMIT": given]) }
-        #expect(refusal?.description.hasPrefix("memory-limit must be 0 or a whole number from 128 to 1048576") == true)
+        #expect(
+            refusal?.description.hasPrefix("memory-limit is '\(given)'; it must be 0 or a whole number from 128 to 1048576")
+                == true)
         for good in [0, 128, 1_048_576] {
             #expect(try await settings(["ROOST_MEMORY_LIMIT": "\(good)"]).whole(.memoryLimit) == good)
         }

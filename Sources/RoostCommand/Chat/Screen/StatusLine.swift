@@ -8,8 +8,8 @@ enum StatusLine {
 
     static func text(_ state: ScreenState, now: Date, width: Int) -> String {
         var parts = [connection(state, now: now)]
-        if state.pendingCount > 0 { parts.append("\(state.pendingCount) of yours not sent yet") }
-        if !state.isAtBottom { parts.append("scrolled up: End or PageDown goes down") }
+        if state.pendingCount > 0 { parts.append("\(state.pendingCount) unsent message\(state.pendingCount == 1 ? "" : "s")") }
+        if !state.isAtBottom { parts.append("scrolled up; press End to return") }
         if let notice = state.notice { parts.append(notice.safe()) }
         let text = parts.joined(separator: " · ").truncated(to: width)
         return (state.status == .online ? Style.dim : .alert).applied(to: text)
