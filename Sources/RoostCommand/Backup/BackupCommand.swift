@@ -92,7 +92,7 @@ private enum BackupText {
     }
 
     /// `1 user`, `2 users`
-    private static func counted(_ count: Int, _ noun: String) -> String { "\(count) \(noun)\(count == 1 ? "" : "s")" }
+    private static func counted(_ count: Int64, _ noun: String) -> String { "\(count) \(noun)\(count == 1 ? "" : "s")" }
 
     private static func keys(of backup: Backup) -> [String] {
         switch backup.keys {
