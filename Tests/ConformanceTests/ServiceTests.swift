@@ -121,6 +121,16 @@ import Testing
         try await again.stop()
     }
 
+    @Test("a first start that can't listen says why, and leaves no data directory")
+    func addressInUse() async throws {
+        let server = try await TestServer()
+        let data = TemporaryDirectory.make()
+        let run = try await CommandRun.roost(arguments: ["serve", "--data", data.path, "--port", "\(server.port)"])
+        #expect(run.status == 1 && run.errors.contains("Port \(server.port) on 127.0.0.1 is in use."))
+        #expect(!FileManager.default.fileExists(atPath: data.path))
+        try await server.stop()
+    }
+
     @Test("I20 a second server on the same data directory is refused with a clear message")
     func lock() async throws {
         let server = try await TestServer()

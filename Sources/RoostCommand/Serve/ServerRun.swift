@@ -2,7 +2,6 @@ import CoreMetrics
 import Foundation
 import Logging
 import NIOCore
-import NIOPosix
 import RoostAPI
 import RoostServer
 import ServiceLifecycle
@@ -32,7 +31,7 @@ struct ServerRun {
         // Whatever is made here holds what people wrote: nobody else opens it.
         umask(0o077)
         do {
-            if isFirst { try await requireFreeAddress() }
+            if isFirst { try requireFreeAddress() }
             try prepareDirectory()
             var configuration = settings.server
             configuration.connectionsMax = connectionsMax
@@ -72,12 +71,24 @@ struct ServerRun {
     }
 
     /// Fails as listening would, so that a first start that can't listen leaves no data directory with a secret of no server.
-    private func requireFreeAddress() async throws {
+    ///
+    /// The socket is bound and doesn't listen: whoever connects now is refused, and tries again.
+    private func requireFreeAddress() throws {
         let (host, port) = (settings.text(.host), settings.whole(.port))
         guard port != 0 else { return }
-        let listener = try await ServerBootstrap(group: .singletonMultiThreadedEventLoopGroup)
-            .serverChannelOption(.socketOption(.so_reuseaddr), value: 1).bind(host: host, port: port).get()
-        try await listener.close()
+        let address = try SocketAddress.makeAddressResolvingHost(host, port: port)
+        #if os(Linux)
+        let descriptor = socket(address.protocol.rawValue, Int32(SOCK_STREAM.rawValue), 0)
+        #else
+        let descriptor = socket(address.protocol.rawValue, SOCK_STREAM, 0)
+        #endif
+        guard descriptor >= 0 else { return }
+        defer { close(descriptor) }
+        // As the server's own: an address that was in use a moment ago is free.
+        var reuse: Int32 = 1
+        setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &reuse, socklen_t(MemoryLayout<Int32>.size))
+        let isBound = address.withSockAddr { bind(descriptor, $0, socklen_t($1)) } == 0
+        guard isBound else { throw IOError(errnoCode: errno, reason: "bind") }
     }
 
     /// Makes the data directory, for its owner only, and sees whether it can be written.
