@@ -13,8 +13,6 @@ import RoostAPI
 /// HTTP and WebSocket on one port: a connection begins as HTTP/1.1 and becomes a socket when it asks for one at ``socketPath``.
 struct GatewayChannel: ServerChildChannel, HTTPChannelHandler {
     static let socketPath = "/v1/socket"
-    /// The most bytes that one read takes from a connection.
-    static let readSizeBytes = 8192
 
     /// Limits on a connection before it is a socket (RELIABILITY: header floods, slow requests).
     struct Configuration: Sendable {
@@ -82,6 +80,7 @@ struct GatewayChannel: ServerChildChannel, HTTPChannelHandler {
     private func socketUpgrader(_ ticket: ConnectionTicket) -> SocketUpgrader<Upgrade> {
         SocketUpgrader(mayUpgrade: SocketRequest.opensSocket) { channel, head in
             try HTTPPipeline.uninstall(from: channel)
+            try channel.syncOptions?.setOption(.recvAllocator, value: ReadBuffers.ofFrames)
             let address = services.hub.address(on: channel.eventLoop)
             try channel.pipeline.syncOperations.addHandler(
                 SocketHandler(

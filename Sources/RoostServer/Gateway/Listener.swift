@@ -30,7 +30,7 @@ struct Listener: Sendable {
             .childChannelOption(.allowRemoteHalfClosure, value: true)
             // The bytes of one read have to be held if they can't be decoded yet.
             .childChannelOption(.maxMessagesPerRead, value: 1)
-            .childChannelOption(.recvAllocator, value: ReadBuffers(sizeBytesMax: GatewayChannel.readSizeBytes))
+            .childChannelOption(.recvAllocator, value: ReadBuffers.ofRequests)
             .childChannelInitializer { channel in
                 gateway.setup(channel: channel, logger: logger).map { value in
                     value.upgrade.whenComplete { upgrade in

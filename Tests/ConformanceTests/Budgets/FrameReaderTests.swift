@@ -57,20 +57,43 @@ import Testing
         #expect(throws: FrameReader.TooLong.self) { try reader.next(sizeBytesMax: 128) }
     }
 
+    /// The sizes of the buffers that NIO reads into, by the bytes that are there each time.
+    private func reads(_ buffers: ReadBuffers, _ arrived: [Int]) -> [Int] {
+        var pool = NIOPooledRecvBufferAllocator(capacity: 1, recvAllocator: buffers)
+        var last: ByteBuffer?
+        return arrived.map { count in
+            let (buffer, size) = pool.buffer(allocator: ByteBufferAllocator()) { buffer in
+                let size = buffer.writableBytes
+                buffer.writeRepeatingByte(1, count: min(count, size))
+                return size
+            }
+            // The reader still holds what it got before.
+            last = buffer
+            #expect(last?.readableBytes == min(count, size))
+            pool.record(actualReadBytes: min(count, size))
+            return size
+        }
+    }
+
     @Test("R21 connections are read in pieces that grow with what comes: a first read has room for a few requests only")
     func pieces() {
-        var buffers = ReadBuffers(sizeBytesMax: 8192)
-        func sizes(_ read: [Int]) -> [Int] {
-            read.map { count in
-                _ = buffers.record(actualReadBytes: count)
-                return buffers.buffer(allocator: ByteBufferAllocator()).capacity
-            }
-        }
-        #expect(sizes([100, 512, 1024, 2048, 4096, 8192]) == [512, 1024, 2048, 4096, 8192, 8192])
-        #expect(sizes([2049, 2048, 100, 0, 0, 0]) == [8192, 4096, 2048, 1024, 512, 512])
-        // No read is larger than what is held for a client that asks for too much.
-        var small = ReadBuffers(sizeBytesMax: 600)
-        _ = small.record(actualReadBytes: 512)
-        #expect(small.sizeBytes == 600)
+        #expect(reads(.ofFrames, [100, 512, 9000, 9000, 9000, 100]) == [512, 512, 2048, 8192, 8192, 8192])
+        #expect(reads(.ofRequests, [9000, 9000, 9000]) == [512, 2048, 2048])
+    }
+
+    @Test("a burst of frames comes in one piece, whatever came before it", arguments: [0, 1, 100])
+    func bursts(between: Int) {
+        // The small end of a burst leaves the buffer as it is.
+        let burst = [6000] + Array(repeating: 200, count: min(between, 15))
+        let sizes = reads(.ofFrames, [9000, 9000] + Array(repeating: burst, count: 20).joined())
+        #expect(sizes.dropFirst(2).allSatisfy { $0 == 8192 })
+    }
+
+    @Test("a client that writes little for long is read in small pieces again")
+    func smallAgain() {
+        let sizes = reads(.ofFrames, [9000, 9000] + Array(repeating: 100, count: 100))
+        #expect(sizes[2...17].allSatisfy { $0 == 8192 })
+        #expect(sizes[18] == 4096)
+        #expect(sizes.last == 512)
     }
 }
