@@ -5,7 +5,7 @@ import RoostAPI
 import RoostCore
 
 /// One client's WebSocket, on its event loop: drives a ``SocketSession``, which decides everything.
-final class SocketHandler: ChannelInboundHandler {
+final class SocketHandler: ChannelInboundHandler, QueuedOutput {
     typealias InboundIn = ByteBuffer
     typealias OutboundOut = ByteBuffer
 
@@ -30,6 +30,8 @@ final class SocketHandler: ChannelInboundHandler {
     private var context: ChannelHandlerContext?
     /// Bytes that are being handed to the channel right now.
     private var handedBytes = 0
+    /// When the shard flushes what was written.
+    var outputState = OutputState()
     /// The bytes held for the user, on all connections; nil before authentication.
     private var account: (user: UserID, ledger: ByteLedger)?
 
@@ -109,13 +111,13 @@ final class SocketHandler: ChannelInboundHandler {
 
     func closeEnded() { perform(session.closeEnded()) }
 
-    /// Takes an event's bytes. ``flush()`` follows at the end of the loop's turn.
+    /// Takes an event's bytes. ``flush()`` follows, as ``OutputQueue`` says.
     func send(event: ByteBuffer) {
         if let before = session.send(event: event) { hand(before, isLast: false) }
         if session.mustFlush { flush() }
     }
 
-    /// Takes a signal. ``flush()`` follows at the end of the loop's turn.
+    /// Takes a signal. ``flush()`` follows, as ``OutputQueue`` says.
     func send(signal: SignalFrame) { if let before = session.send(signal: signal) { hand(before, isLast: false) } }
 
     /// Takes a reply. ``flush()`` follows at the end of the loop's turn.

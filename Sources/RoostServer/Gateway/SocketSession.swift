@@ -14,7 +14,7 @@ import RoostCore
 /// 4. Open. Calls are decoded as far as the budget allows; the rest waits as bytes, and the socket isn't read.
 /// 5. Closing. Nothing more is processed.
 ///
-/// Sent bytes are kept until ``takeUnflushed()``, so that everything of one turn of the loop goes out in one write. Sending happens most,
+/// Sent bytes are kept until ``takeUnflushed()``, so that everything of a turn of the loop, or of a millisecond, goes out in one write. Sending happens most,
 /// so it returns bytes and no list.
 ///
 /// `SocketHandler` drives it on a connection, and simulations drive it on their network.
@@ -43,7 +43,7 @@ struct SocketSession {
     private var isReadingPaused = false
 
     // Output.
-    /// The newest bytes that wait for the end of the loop's turn: they are written and flushed in one go.
+    /// The newest bytes that wait to be flushed: they are written and flushed in one go.
     private var unflushed: ByteBuffer?
     /// Events from before the welcome, which comes first.
     private var held = HeldEvents()
@@ -304,7 +304,7 @@ struct SocketSession {
         return put(frame)
     }
 
-    /// Takes a signal: it goes out with the turn's output, or waits, merged with others, while the client doesn't read. Connections before
+    /// Takes a signal: it goes out with the next output, or waits, merged with others, while the client doesn't read. Connections before
     /// their welcome and callers who are shut out get none.
     ///
     /// - Returns: Bytes to hand over now, to go out with those that follow; nil for none.

@@ -15,8 +15,10 @@ final class HubShard {
     /// afterwards.
     private var isDelivering = false
     private var removed: [ConnectionID] = []
-    /// Sockets with something written since the last flush.
-    private var unflushed: [SocketHandler] = []
+    /// Sockets with something written since they were last flushed.
+    private var output = OutputQueue<SocketHandler>()
+    /// The time of the delivery that runs, or ran last.
+    private var deliveredAt = NIODeadline.now()
     /// Sockets that end once they have got the whole delivery.
     private var ending: [SocketHandler] = []
     private(set) var deliveryCount: Int64 = 0
@@ -57,6 +59,7 @@ final class HubShard {
     /// Delivers a batch: events, changes of audiences and replies in their order.
     func deliver(_ steps: [EventFrames.Step]) {
         isDelivering = true
+        deliveredAt = .now()
         for step in steps {
             // Another shard's socket.
             if case .reply(let address, _) = step, address.shard != number { continue }
@@ -80,11 +83,11 @@ final class HubShard {
             deliveryCount += Int64(eventCount)
             sentByteCount += Int64(bytes.readableBytes)
             socket.send(event: bytes)
-            noteUnflushed(socket)
+            noteOutput(of: socket)
         case .signal(let signal, let socket):
             sentByteCount += Int64(signal.bytes.readableBytes)
             socket.send(signal: signal)
-            noteUnflushed(socket)
+            noteOutput(of: socket)
         case .reply(let payload, let socket): send(payload, to: socket)
         case .checkAccess(let changes, let socket): if socket.endIfRefused(by: changes) { noteEnding(socket) }
         case .cameOnline(let user, let channels): presence.cameOnline(user, in: channels)
@@ -98,25 +101,35 @@ final class HubShard {
     private func send(_ reply: [UInt8], to socket: SocketHandler) {
         sentByteCount += Int64(reply.count)
         socket.send(reply: reply)
-        noteUnflushed(socket)
+        noteOutput(of: socket, isReply: true)
     }
 
     // MARK: The end of the loop's turn
 
-    /// Sockets are flushed once, behind everything that already waits for this loop: several batches then share one write.
-    private func noteUnflushed(_ socket: SocketHandler) {
-        if unflushed.isEmpty {
+    private func noteOutput(of socket: SocketHandler, isReply: Bool = false) {
+        switch output.add(socket, isReply: isReply, at: deliveredAt) {
+        case nil: break
+        case .atEndOfTurn:
             let box = NIOLoopBound(self, eventLoop: eventLoop)
-            eventLoop.execute { box.value.flush() }
+            eventLoop.execute {
+                let shard = box.value
+                shard.flush(shard.output.takeDue())
+            }
+        case .at(let time):
+            let box = NIOLoopBound(self, eventLoop: eventLoop)
+            eventLoop.scheduleTask(deadline: time) {
+                // Tasks that are due come before those that already wait for the loop, with more to deliver.
+                box.value.eventLoop.execute {
+                    let shard = box.value
+                    shard.flush(shard.output.takeWaiting())
+                }
+            }
         }
-        unflushed.append(socket)
     }
 
-    private func flush() {
-        let written = unflushed
-        unflushed.removeAll(keepingCapacity: true)
-        // A socket may be in the list several times; it flushes only what it still holds.
-        for socket in written { socket.flush() }
+    private func flush(_ sockets: [SocketHandler]) {
+        for socket in sockets { socket.flush() }
+        output.flushed(sockets, at: .now())
     }
 
     private func noteEnding(_ socket: SocketHandler) {

@@ -1,0 +1,83 @@
+import NIOCore
+
+/// A socket whose output an ``OutputQueue`` has flushed.
+protocol QueuedOutput: AnyObject {
+    var outputState: OutputState { get set }
+}
+
+/// What an ``OutputQueue`` keeps of one socket.
+struct OutputState {
+    fileprivate var isAnswered = false
+    fileprivate var isDue = false
+    fileprivate var isWaiting = false
+    /// The end of the pass over all sockets that flushed this one last.
+    fileprivate var flushedAt = NIODeadline.uptimeNanoseconds(0)
+}
+
+/// The sockets of one event loop with output that isn't flushed yet, and when it is.
+///
+/// At the end of the loop's turn, behind everything that already waits for the loop, those are flushed that got a reply, and then those that
+/// were idle: an acknowledgement doesn't wait until a large channel has been written to. A socket that was flushed less than ``waitMax`` ago
+/// waits for the rest of that time, unless it gets a reply: events that follow one another closely then share a write, whatever commits they
+/// come from.
+///
+/// A state machine without I/O.
+struct OutputQueue<Socket: QueuedOutput> {
+    /// The most that an event waits for others.
+    static var waitMax: TimeAmount { .milliseconds(1) }
+
+    /// What the driver has to arrange.
+    enum Action: Equatable {
+        /// Call ``takeDue()`` at the end of the loop's turn.
+        case atEndOfTurn
+        /// Call ``takeWaiting()`` at this time.
+        case at(NIODeadline)
+    }
+
+    /// Sockets with a reply, which everything before it goes out with.
+    private var answered: [Socket] = []
+    private var due: [Socket] = []
+    private var waiting: [Socket] = []
+
+    /// Adds a socket that has just got output.
+    ///
+    /// - Returns: What has to be arranged; nil if it is arranged already.
+    mutating func add(_ socket: Socket, isReply: Bool, at now: NIODeadline) -> Action? {
+        let state = socket.outputState
+        let isArranged = !(answered.isEmpty && due.isEmpty)
+        if isReply {
+            guard !state.isAnswered else { return nil }
+            socket.outputState.isAnswered = true
+            answered.append(socket)
+            return isArranged ? nil : .atEndOfTurn
+        }
+        guard !state.isAnswered, !state.isDue, !state.isWaiting else { return nil }
+        let end = state.flushedAt + Self.waitMax
+        if now >= end {
+            socket.outputState.isDue = true
+            due.append(socket)
+            return isArranged ? nil : .atEndOfTurn
+        }
+        socket.outputState.isWaiting = true
+        waiting.append(socket)
+        return waiting.count == 1 ? .at(end) : nil
+    }
+
+    /// Returns the sockets to flush at the end of the turn, in this order. ``flushed(_:at:)`` follows.
+    mutating func takeDue() -> [Socket] {
+        defer { (answered, due) = ([], []) }
+        return answered.isEmpty ? due : answered + due.lazy.filter { !$0.outputState.isAnswered }
+    }
+
+    /// Returns the sockets to flush that have waited. ``flushed(_:at:)`` follows.
+    mutating func takeWaiting() -> [Socket] {
+        defer { waiting = [] }
+        // Some got a reply meanwhile, and were flushed with it.
+        return waiting.filter(\.outputState.isWaiting)
+    }
+
+    /// Notes that sockets were flushed, all in one pass that ended now.
+    func flushed(_ sockets: [Socket], at now: NIODeadline) {
+        for socket in sockets { socket.outputState = OutputState(flushedAt: now) }
+    }
+}
