@@ -22,7 +22,7 @@ extension CreateChannel: Handled {
     private func create(in context: inout Context) throws -> ChannelView {
         let type = effectiveType
         guard let typePolicy = try context.transaction.policy(of: type) else {
-            throw RoostError.invalidArgument("type", "isn't a channel type: see type.list")
+            throw RoostError.invalidArgument("type", "is \(type), which isn't a channel type: see type.list")
         }
         try context.require(.channelCreate, creating: typePolicy)
         if let created = try context.channelCreated(by: self) { return created }
