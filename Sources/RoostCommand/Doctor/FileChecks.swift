@@ -16,7 +16,7 @@ struct FileChecks {
     private var secret: String { SecretFile(directory: directory).url.path }
 
     /// Past this the log is larger than a checkpoint leaves it, whatever was written meanwhile.
-    private static let logSizeBytesMost: Int64 = 128 << 20
+    private static let logSizeBytesMax: Int64 = 128 << 20
 
     func findings() -> [Finding] {
         guard isDatabaseHere else { return [] }
@@ -78,7 +78,7 @@ struct FileChecks {
 
     private func logSize() -> Finding? {
         guard let size = File(path: log)?.sizeBytes else { return nil }
-        guard size <= Self.logSizeBytesMost else {
+        guard size <= Self.logSizeBytesMax else {
             return Finding(
                 "write-ahead log", .fail, "\(log) has \(Self.mebibytes(size)): checkpoints don't complete",
                 advice:

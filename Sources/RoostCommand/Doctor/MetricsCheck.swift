@@ -80,6 +80,7 @@ struct MetricsCheck {
         guard values["roost_connections_refused_total"] != nil else { return nil }
         let limits = [
             ("total", "connections-max"), ("address", "unauthenticated-connections-per-address"), ("user", "connections-per-user"),
+            ("memory", "memory-limit"),
         ]
         let reached = limits.compactMap { reason, setting in refused[reason].map { "\(Int($0)) past \(setting)" } }
         guard !reached.isEmpty else { return Finding("refused connections", .ok, "none since the start") }

@@ -49,7 +49,9 @@ extension GetUsers: Handled {
 extension GetMe: Handled {
     public func handle(in context: inout Context) throws -> User {
         try context.require(.userRead)
-        guard let found = try context.transaction.user(context.caller.user) else { throw RoostError.notFound("user") }
+        guard let found = try context.transaction.user(context.caller.user) else {
+            throw ImpossibleState("The caller \(context.caller.user) has no row there.")
+        }
         return found
     }
 }

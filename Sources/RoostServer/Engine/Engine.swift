@@ -262,11 +262,11 @@ final class Engine: Sendable {
     /// Pages of the log above which its growth is logged: 64 MB.
     private static let logFramesMax = 16_000
 
-    /// Ends the process: after a failed fsync the state of the disk is unknown. Nothing that isn't on disk was acknowledged; a new process
-    /// reads what is there.
+    /// Ends the process: after a failed fsync the state of the disk is unknown, and files that were replaced or removed aren't those that a
+    /// restart reads. Nothing that isn't on disk was acknowledged; a new process reads what is there.
     private func end(_ error: any Error) -> Never {
         logger.critical(
-            "The disk failed. The server ends now, so that nothing is acknowledged that isn't stored.",
+            "The database failed. The server ends now, so that nothing is acknowledged that isn't stored.",
             metadata: ["error": "\(error)"])
         exit(74)
     }

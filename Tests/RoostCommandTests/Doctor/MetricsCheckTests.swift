@@ -1,0 +1,19 @@
+import Testing
+
+@testable import RoostCommand
+@testable import RoostServer
+
+/// What `roost doctor` reads in a server's metrics.
+@Suite struct MetricsCheckTests {
+    @Test("connections that were refused at any limit are a warning, which names the setting", arguments: ConnectionCounts.Refusal.allCases)
+    func refusedConnections(reason: ConnectionCounts.Refusal) throws {
+        let page = ConnectionCounts.Refusal.allCases.map { other in
+            #"roost_connections_refused_total{reason="\#(other)"} \#(other == reason ? 7 : 0)"#
+        }
+        let findings = MetricsCheck(page.joined(separator: "\n")).findings()
+        let finding = try #require(findings.first { $0.check == "refused connections" })
+        #expect(finding.result == .warn)
+        let setting = try #require(finding.found.wholeMatch(of: #/7 past ([a-z-]+) since the start/#)?.1)
+        #expect(Setting.all.contains { $0.name == setting })
+    }
+}
