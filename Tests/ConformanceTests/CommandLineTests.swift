@@ -165,7 +165,7 @@ import Testing
         let said = run.output.split(separator: "\n").map { $0.replacing(#/^\[\d\d:\d\d\] /#, with: "") }
         #expect(
             said == [
-                "bob: hi", "you are in #den: group, 2 members", "bob: /go", "#den is hidden from your list until you say /unhide",
+                "bob: hi", "you are in #den: group, 2 members", "bob: /go", "#den is hidden from your list until you type /unhide",
                 "Your hidden channels:", "> #den", "#den is in your list again",
                 "you aren't a member of #den any more; /list shows your channels, /join ID opens one",
             ])
