@@ -70,7 +70,7 @@ import Testing
         #expect(
             runs.map { "\($0.status) \($0.errors.split(separator: "\n").first ?? "")" } == [
                 "0 ", "1 Error: A channel with this id exists. (already_exists)",
-                "1 Error: The channel is private: it takes an invitation. (invite_required)", "1 ",
+                "1 Error: The channel is private: you need an invitation. (invite_required)", "1 ",
                 "64 Error: Nothing to change: give at least one attribute, like --name.",
                 "1 Error: The token is not valid. (unauthenticated)",
                 "1 Error: No token. Give one with --token or ROOST_TOKEN, or, on the server's machine, a user with --as.",

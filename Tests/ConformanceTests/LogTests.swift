@@ -107,7 +107,7 @@ import Testing
         for connection in connections { await connection.close() }
         for socket in sockets + [third] { await socket.close() }
         await server.stop()
-        let lines = server.log.split(separator: "\n").filter { $0.contains("since a limit is reached") }
+        let lines = server.log.split(separator: "\n").filter { $0.contains("Limit reached") }
         #expect(lines.filter { $0.contains(ofUser) && $0.contains("user=ann") && $0.contains("address=127.0.0.1") }.count == 1)
         let addresses = lines.filter { $0.contains(ofAddress) && $0.contains("address=127.0.0.1") }
         #expect((1...20).contains(addresses.count))
