@@ -51,7 +51,7 @@ expect(try await ann.createChannel(draft).id == group.id, "creating with the sam
 // Invitations: bob wants to be asked from now on.
 try await bob.setAutoAcceptInvitations(false)
 let asked = try await ann.createChannel(type: .group, displayName: "Asked")
-expect(await refusal { try await bob.joinChannel(asked.id) } == .inviteRequired, "a private group takes an invitation")
+expect(await refusal { try await bob.joinChannel(asked.id) } == .inviteRequired, "joining a private group needs an invitation")
 let results = try await asked.invite(["bob"], welcome: "Come in!")
 expect(results.map(\.outcome) == [.invited], "who wants to be asked is invited")
 let invitations = bob.invitations()

@@ -34,7 +34,7 @@ extension RealClusterTests {
             }
         }
 
-        @Test("I3 a node unsubscribes from what no socket needs any more, within 10 seconds")
+        @Test("I3 a node unsubscribes from streams that no socket needs any more")
         func unsubscribes() async throws {
             try await TestCluster.run(2) { cluster in
                 for number in 1...5 {

@@ -70,7 +70,7 @@ import Testing
         #expect(
             runs.map { "\($0.status) \($0.errors.split(separator: "\n").first ?? "")" } == [
                 "0 ", "1 Error: A channel with this id exists. (already_exists)",
-                "1 Error: The channel is private: it takes an invitation. (invite_required)", "1 ",
+                "1 Error: The channel is private: you need an invitation. (invite_required)", "1 ",
                 "64 Error: Nothing to change: give at least one attribute, like --name.",
                 "1 Error: The token is not valid. (unauthenticated)",
                 "1 Error: No token. Give one with --token or ROOST_TOKEN, or, on the server's machine, a user with --as.",
@@ -165,7 +165,7 @@ import Testing
         let said = run.output.split(separator: "\n").map { $0.replacing(#/^\[\d\d:\d\d\] /#, with: "") }
         #expect(
             said == [
-                "bob: hi", "you are in #den: group, 2 members", "bob: /go", "#den is hidden from your list until you say /unhide",
+                "bob: hi", "you are in #den: group, 2 members", "bob: /go", "#den is hidden from your list until you type /unhide",
                 "Your hidden channels:", "> #den", "#den is in your list again",
                 "you aren't a member of #den any more; /list shows your channels, /join ID opens one",
             ])

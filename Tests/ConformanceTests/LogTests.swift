@@ -10,7 +10,7 @@ import Testing
 
 /// What stands in a server's log, and what doesn't.
 @Suite struct LogTests {
-    @Test("who isn't let in has a line with the reason; no token, secret or text stands in any line, at any level")
+    @Test("a refused client has a line with the reason; no token, secret or text stands in any line, at any level")
     func secrets() async throws {
         let server = try await WatchedServer.start(arguments: ["--log-level", "trace"])
         let text = "text-that-nobody-logs"
@@ -107,7 +107,7 @@ import Testing
         for connection in connections { await connection.close() }
         for socket in sockets + [third] { await socket.close() }
         await server.stop()
-        let lines = server.log.split(separator: "\n").filter { $0.contains("since a limit is reached") }
+        let lines = server.log.split(separator: "\n").filter { $0.contains("Limit reached") }
         #expect(lines.filter { $0.contains(ofUser) && $0.contains("user=ann") && $0.contains("address=127.0.0.1") }.count == 1)
         let addresses = lines.filter { $0.contains(ofAddress) && $0.contains("address=127.0.0.1") }
         #expect((1...20).contains(addresses.count))
@@ -123,7 +123,7 @@ import Testing
         #expect(lines.withLock { $0 } == ["limit=requests-per-user", "limit=memory-budget, a quarter for one user user=ann"])
     }
 
-    @Test("who changes types, roles, tokens or who gets in has a line for each time, and no other operation has one")
+    @Test("each change of types, roles, tokens or users' access has a line, and no other operation has one")
     func administration() {
         let lines = Mutex<[String]>([])
         let security = SecurityLog(

@@ -111,7 +111,7 @@ struct ReadingRightTests {
         },
     ]
 
-    @Test("I9 I10 R23 ST-05 whoever may not read any more gets no newer message on any path", arguments: ways)
+    @Test("I9 I10 R23 ST-05 a user who loses the right to read gets no newer message on any path", arguments: ways)
     func ends(way: Way) async throws {
         let server = try await TestServer()
         let ann = try await server.socket("ann")
@@ -197,7 +197,7 @@ struct ReadingRightTests {
         _ = laptop
     }
 
-    @Test("ST-05 ST-10 whoever stops watching by the loss of a right is told, and doesn't count as a watcher any more")
+    @Test("ST-05 ST-10 a watcher who loses the right to watch is told, and no longer counts as a watcher")
     func unwatched() async throws {
         let server = try await TestServer()
         let ann = try await server.socket("ann")

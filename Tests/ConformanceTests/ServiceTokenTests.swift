@@ -25,7 +25,7 @@ import Testing
         let accepted = try await server.call("invitation.accept", #"{"channel":"room"}"#, token: service, headers: asBob)
         #expect(try accepted.decoded(ChannelView.self).membership?.state == .member)
 
-        // In the user's name the user's rights hold, not the backend's.
+        // On behalf of a user the user's rights apply, not the backend's.
         let deleting = try await server.call("channel.delete", #"{"channel":"room"}"#, token: service, headers: asBob)
         #expect([String(deleting.status), deleting.code] == ["403", "not_permitted"])
         let listed = try await server.call("channel.query", "{}", token: service, headers: asBob)

@@ -124,7 +124,7 @@ struct StoryConvergenceTests {
     ]
 
     @Test(
-        "I5 SB-13 SB-15 SB-16 AM-40 AM-41 whoever was away at any point of a story is in the state of a fetch afterwards",
+        "I5 SB-13 SB-15 SB-16 AM-40 AM-41 a user who was away at any point of a story then has the state of a fetch",
         arguments: stories, [Room.CatchUp.resume, .pages(1), .missedEvents(1)])
     func anyAbsence(story: Story, way: Room.CatchUp) throws {
         let prepared = try PreparedRoom()

@@ -512,7 +512,7 @@ async def backend(world):
     members = await service.call("member.list", channel=room, states=["member"], sort="userId")
     equal([one["member"]["userId"] for one in members["items"]], sorted([ann_id, bob_id]), "members for the backend")
 
-    # In a user's name the user's rights hold, and nobody but a backend can take one.
+    # On behalf of a user the user's rights apply, and nobody but a backend can take one.
     await refused(service.call("channel.delete", headers=as_bob, channel=room), "not_permitted", status=403)
     ann = await world.http("ann")
     await refused(ann.call("user.me", headers=as_bob), "not_permitted", field="Roost-Act-As", status=403)

@@ -154,7 +154,7 @@ struct CheckerTests {
         #expect(invariants(checker) == ["I8"])
     }
 
-    @Test("I9 an event for someone who isn't a member is found")
+    @Test("I9 an event for a non-member is found")
     func stranger() {
         var checker = checker()
         checker.delivered(.channel(general), 3, to: "bob")

@@ -1,7 +1,7 @@
 public import RoostAPI
 
 extension MemberEntry: Identifiable {
-    /// Whose row it is.
+    /// The member's user id.
     public var id: UserID { member.userId }
 }
 

@@ -16,7 +16,7 @@ public struct MessageItem: MessageCarrying, Identifiable, Hashable, Sendable {
     public struct ID: Hashable, Sendable {
         /// Who sent the message.
         public var sender: UserID
-        /// The sender's own id of it.
+        /// The id that the sender's client gave the message.
         public var clientId: ClientID
     }
 
@@ -33,7 +33,7 @@ public struct MessageItem: MessageCarrying, Identifiable, Hashable, Sendable {
 
     /// Who sent the message.
     public var sender: UserID { row.value.sender }
-    /// The sender's own id of it.
+    /// The id that the sender's client gave the message.
     public var clientId: ClientID { row.value.clientId }
     /// Its content; empty once it is deleted.
     public var content: MessageContent {

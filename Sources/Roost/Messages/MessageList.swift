@@ -69,7 +69,7 @@ public final class MessageList {
 
     /// Adds a page of newer messages where ``hasNewer`` says that there are any. They are on this device.
     ///
-    /// An app calls it whenever the last row comes on the screen: from then on the list follows the newest messages again.
+    /// An app calls it whenever the last row becomes visible: from then on the list follows the newest messages again.
     public func loadNewer() async { await follower.work { try await self.read(.newer) } }
 
     /// Shows the newest page, and follows the newest messages from then on. Does nothing else if the list has them already.

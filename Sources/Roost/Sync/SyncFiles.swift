@@ -23,7 +23,7 @@ struct SyncFiles: Sendable {
                 url: folder?.appending(component: "cache.sqlite"), user: environment.user,
                 sizeBytesMax: environment.cacheSizeBytesMax, logger: logger)
         } catch {
-            logger.error("The cache can't be opened; this run goes without one.", metadata: ["error": "\(error)"])
+            logger.error("The cache can't be opened; continuing without one.", metadata: ["error": "\(error)"])
             store = try Store(url: nil, user: environment.user, logger: logger)
         }
         return SyncFiles(store: store, outbox: outbox)

@@ -108,7 +108,7 @@ extension Limits {
             guard !tag.isEmpty else { throw .invalidArgument("tags", "must not hold an empty tag") }
             try check(tag, length: tagLength, field: "tags")
         }
-        guard Set(tags).count == tags.count else { throw .invalidArgument("tags", "must hold each tag once") }
+        guard Set(tags).count == tags.count else { throw .invalidArgument("tags", "must not contain duplicates") }
     }
 
     /// Throws when the metadata isn't an object, is nested too deep or too large.

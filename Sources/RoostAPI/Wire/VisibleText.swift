@@ -15,7 +15,7 @@ extension Identifier {
                 throw .invalidArgument(field, "must not contain invisible characters, such as \(scalar.codePoint)")
             }
             guard !scalar.properties.isWhitespace || scalar == " " else {
-                throw .invalidArgument(field, "must not contain other spaces than U+0020, such as \(scalar.codePoint)")
+                throw .invalidArgument(field, "must not contain \(scalar.codePoint): the only space allowed is U+0020")
             }
         }
         guard rawValue.first != " ", rawValue.last != " " else {

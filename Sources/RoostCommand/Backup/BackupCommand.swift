@@ -16,7 +16,7 @@ struct BackupCommand: AsyncParsableCommand {
 
     @Argument(help: "The new directory for the backup.") var directory: String
     @Option(help: "The server's data directory; else roost-data or roost-demo. Environment: ROOST_DATA.") var data: String?
-    @Flag(help: "Put the token secret and token-keys.json into the backup too. Whoever reads them can make every token.")
+    @Flag(help: "Include the token secret and token-keys.json. Anyone who can read them can issue tokens for any user.")
     var withSecret = false
     @Flag(help: "Print JSON.") var json = false
 
@@ -54,7 +54,7 @@ struct RestoreCommand: AsyncParsableCommand {
     @Option(help: "The file with the token secret, if the backup has none.") var secret: String?
     @Option(help: "The file token-keys.json of the server, if it had one and the backup doesn't.") var keys: String?
     @Flag(help: "Make a new token secret: all tokens end.") var newSecret = false
-    @Flag(help: "Only read the backup and tell whether it is whole.") var check = false
+    @Flag(help: "Only read the backup and report whether it is complete.") var check = false
 
     func run() async throws {
         guard secret == nil || !newSecret else { throw ValidationError("--secret and --new-secret exclude each other.") }

@@ -27,7 +27,7 @@ struct BenchSend: AsyncParsableCommand {
 
 struct BenchLatency: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "latency", abstract: "Acknowledgements at 1,000 sends a second, to the very last.")
+        commandName: "latency", abstract: "Acknowledgement latency at 1,000 sends a second, up to the maximum.")
     @OptionGroup var options: BenchOptions
 
     func run() async throws { try await options.report(.latency) }
@@ -93,7 +93,7 @@ struct BenchSDK: AsyncParsableCommand {
 
 struct BenchEffects: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "effects", abstract: "What happens later: its cost beside a send, and how late it happens.")
+        commandName: "effects", abstract: "Scheduled effects: what one adds to the cost of a send, and how late they run.")
     @Option(help: "Effects that wait meanwhile.") var waiting = BenchPart.Standard.effectsWaiting
     @OptionGroup var options: BenchOptions
 

@@ -4,7 +4,7 @@ import Roost
 /// The requested part of a list.
 struct PageOptions: ParsableArguments {
     @Option(help: ArgumentHelp("Rows of a page, 1 to 100.", valueName: "rows")) var limit: Int?
-    @Option(help: "Where to go on: the nextCursor of the page before, as --json prints it.") var cursor: String?
+    @Option(help: "The nextCursor of the previous page, as --json prints it.") var cursor: String?
     @Flag(help: "All pages, one after the other.") var all = false
 
     /// Asks for a page, or for all of them as one.

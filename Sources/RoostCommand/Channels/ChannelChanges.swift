@@ -84,7 +84,7 @@ struct ChannelAttributes: ParsableArguments {
     @Option(help: "The app's own classification of the channel.") var customType: String?
     @Option(help: ArgumentHelp("The address of a picture.", valueName: "address")) var cover: String?
     @Option(help: ArgumentHelp("A JSON object of the app's own: '{\"floor\": 3}'.", valueName: "json")) var metadata: JSONArgument?
-    @Option(help: ArgumentHelp("Members at most.", valueName: "number")) var maxMembers: Int?
+    @Option(help: ArgumentHelp("Maximum number of members.", valueName: "number")) var maxMembers: Int?
     @Flag(help: "Whether everyone finds and joins it, or members find it and invite others. (default: as its type says)")
     var access: Access?
 

@@ -20,7 +20,7 @@ struct Channels: AsyncParsableCommand {
         @Option(help: "Which: the user's own, all that the user may find, or those of them without the user.")
         var membership: MembershipFilter = .member
         @Option(help: "Only this type. Give it again for more.") var type: [ChannelType] = []
-        @Option(help: "Only with this tag. Give it again for more, of which one is enough.") var tag: [String] = []
+        @Option(help: "Only with this tag. Give it again to match any of several.") var tag: [String] = []
         @Option(help: "Only channels without this tag.") var withoutTag: [String] = []
         @Option(help: "Only channels whose name contains this.") var name: String?
         @Option(help: "Only with this member. Give it again for more, all of whom are in it.") var user: [UserID] = []

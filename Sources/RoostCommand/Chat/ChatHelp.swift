@@ -24,7 +24,7 @@ enum ChatHelp {
         Command(name: .join, arguments: "ID", what: "go into a channel"),
         Command(name: .create, arguments: "ID [--type TYPE] [USER …]", what: "make a channel and go into it"),
         Command(name: .invite, arguments: "USER … [-- WELCOME]", what: "invite people into this one"),
-        Command(name: .invitations, what: "who has invited you, and where to"),
+        Command(name: .invitations, what: "your pending invitations"),
         Command(name: .accept, arguments: "[ID]", what: "accept an invitation and go there"),
         Command(name: .decline, arguments: "[ID]", what: "decline an invitation"),
         Command(name: .members, what: "members, their roles, and who is online"),

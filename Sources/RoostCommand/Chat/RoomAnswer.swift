@@ -121,7 +121,7 @@ extension Room {
     private func hide(archive: Bool, clear: Bool) async throws -> RoomAnswer {
         _ = try await chat.call(
             HideChannel(channel: channel.id, hidePreviousMessages: clear, allowAutoUnhide: !archive))
-        let until = archive ? "until you say /unhide" : "until its next message"
+        let until = archive ? "until you type /unhide" : "until its next message"
         return RoomAnswer("#\(name) is hidden from your list \(until)" + (clear ? "; earlier messages are hidden for you" : ""))
     }
 

@@ -19,7 +19,7 @@ struct ClusterChecks {
             }
             return Finding("database", .ok, found)
         } catch {
-            return Finding("database", .fail, "\(error)".safe(), advice: "See to it that this machine may connect to it")
+            return Finding("database", .fail, "\(error)".safe(), advice: "Make sure that this machine can connect to it")
         }
     }
 

@@ -15,7 +15,7 @@ enum DiskSync {
         if median < .microseconds(20) {
             return Finding(
                 "fsync", .warn, found,
-                advice: "That is faster than disks are: something on the way may not keep what it says it keeps")
+                advice: "No disk is that fast: a layer above it may report data as stored that isn't")
         }
         guard median < .milliseconds(20) else {
             return Finding("fsync", .warn, found, advice: "Each message waits that long: use a faster disk")

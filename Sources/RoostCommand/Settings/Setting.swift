@@ -53,7 +53,7 @@ extension Setting {
         help: "The prefix of the subjects on NATS: each cluster that shares a NATS server needs its own. The same on all nodes.")
     static let lockTimeout = Setting(
         name: "lock-timeout", kind: .seconds(1...600), standard: .seconds(10),
-        help: "Seconds that an operation waits for a row of PostgreSQL that somebody else has locked.")
+        help: "Seconds that an operation waits for a PostgreSQL row that another transaction has locked.")
     static let presenceTimeout = Setting(
         name: "presence-timeout", kind: .seconds(2...60), standard: .seconds(3),
         help: "Seconds of silence after which another node of a cluster, with its users, is considered gone.")
@@ -72,7 +72,7 @@ extension Setting {
     )
     static let logLevel = Setting(
         name: "log-level", kind: .choice(["trace", "debug", "info", "notice", "warning", "error", "critical"]),
-        standard: .text("info"), help: "The least level that is logged to standard error.")
+        standard: .text("info"), help: "Minimum level to log, on standard error.")
     static let drainWindow = Setting(
         name: "drain-window", kind: .seconds(0...600), standard: .seconds(5),
         help: "Seconds over which sockets are closed when the server shuts down. It ends at most a second later.")
@@ -96,7 +96,7 @@ extension Setting {
         help: "MiB of memory that the process may use; 0 for no limit. Near it, less is buffered for clients.")
     static let pageCache = Setting(
         name: "page-cache", kind: .whole(4...1_048_576), standard: .whole(12),
-        help: "MiB of database pages that the server caches; two thirds more for long lists of channels. Not for PostgreSQL.")
+        help: "MiB of SQLite pages to cache; long channel lists may use two thirds as much besides. No effect with PostgreSQL.")
     static let trustedProxies = Setting(
         name: "trusted-proxies", kind: .text, standard: .text("none"),
         help: "Addresses and networks of proxies whose X-Forwarded-For tells the client's address, as 10.0.0.0/8,::1.")
@@ -119,13 +119,13 @@ extension Setting {
         name: "token-keys", kind: .text, standard: .text("none"),
         help: "A JWK set with further keys that tokens may be signed with (HS256, ES256, EdDSA, RS256), reloaded when it changes.")
     static let tokenIssuer = Setting(
-        name: "token-issuer", kind: .text, standard: .text("any"), help: "What the claim iss of every token must be.")
+        name: "token-issuer", kind: .text, standard: .text("any"), help: "Required iss claim of tokens.")
     static let tokenAudience = Setting(
-        name: "token-audience", kind: .text, standard: .text("any"), help: "What the claim aud of every token must hold.")
+        name: "token-audience", kind: .text, standard: .text("any"), help: "Audience that the aud claim of tokens must contain.")
     static let tokenLifetimeMax = Setting(
         name: "token-lifetime-max", kind: .whole(60...Limits.tokenLifetimeSecondsMax),
         standard: .whole(AppOptions.tokenLifetimeSecondsStandard),
-        help: "Seconds for which a token may be good. The same on all nodes of a cluster.")
+        help: "Maximum token lifetime, in seconds. The same on all nodes of a cluster.")
     static let channelsPerUser = Setting(
         name: "channels-per-user", kind: .whole(1...Limits.channelsPerUserMax), standard: .whole(AppOptions().channelsPerUser),
         help: "Channels that one user may be a member of. The same on all nodes of a cluster.")

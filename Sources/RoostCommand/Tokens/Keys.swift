@@ -32,7 +32,7 @@ struct Keys: AsyncParsableCommand {
         @Flag(help: "Print JSON.") var json = false
 
         func run() async throws {
-            let entries = try await directory.ring().telling { try await $0.entries() }
+            let entries = try await directory.ring().reportingFailures { try await $0.entries() }
             if json { return try Output.json(entries) }
             let rows = entries.map { [$0.kid, $0.algorithm, $0.signs ? "roost token signs with it" : ""] }
             Output.lines(Output.table([["kid", "alg", ""]] + rows))
@@ -46,7 +46,7 @@ struct Keys: AsyncParsableCommand {
         @Argument(help: "The key's name, which tokens carry as kid. Generated if left out.") var kid: String?
         @OptionGroup var directory: Directory
 
-        func run() async throws { Output.line(try await directory.ring().telling { try await $0.add(named: kid) }) }
+        func run() async throws { Output.line(try await directory.ring().reportingFailures { try await $0.add(named: kid) }) }
     }
 
     struct Use: AsyncParsableCommand {
@@ -54,7 +54,7 @@ struct Keys: AsyncParsableCommand {
         @Argument(help: "The key's name; \(TokenKeyRing.tokenSecretName) for the secret of tokens without kid.") var kid: String
         @OptionGroup var directory: Directory
 
-        func run() async throws { try await directory.ring().telling { try await $0.use(kid) } }
+        func run() async throws { try await directory.ring().reportingFailures { try await $0.use(kid) } }
     }
 
     struct Remove: AsyncParsableCommand {
@@ -62,13 +62,13 @@ struct Keys: AsyncParsableCommand {
         @Argument(help: "The key's name; \(TokenKeyRing.tokenSecretName) for the secret of tokens without kid.") var kid: String
         @OptionGroup var directory: Directory
 
-        func run() async throws { try await directory.ring().telling { try await $0.remove(kid) } }
+        func run() async throws { try await directory.ring().reportingFailures { try await $0.remove(kid) } }
     }
 }
 
 extension TokenKeyRing {
     /// Does something with the keys, with failures that say what to do.
-    fileprivate func telling<T>(_ body: (TokenKeyRing) async throws -> T) async throws -> T {
+    fileprivate func reportingFailures<T>(_ body: (TokenKeyRing) async throws -> T) async throws -> T {
         do {
             return try await body(self)
         } catch {

@@ -200,7 +200,7 @@ public enum Permissions {
         .notInvited, "You have no invitation to the channel.", rule: "invitation.answer needs an invitation")
 
     private static let inviteRequired = RoostError(
-        .inviteRequired, "The channel is private: it takes an invitation.", rule: "member.join needs an invitation")
+        .inviteRequired, "The channel is private: you need an invitation.", rule: "member.join needs an invitation")
 
     /// Returns the refusal of sending, which has a code of its own; nil for another permission.
     private static func sendNotAllowed(_ row: PermissionRow, _ who: String) -> RoostError? {

@@ -172,7 +172,7 @@ final class Connections: Sendable {
         }
     }
 
-    // MARK: What is told
+    // MARK: Metrics and log lines
 
     private func note(_ refusal: ConnectionCounts.Refusal, user: UserID? = nil, address: ClientAddress? = nil) {
         metrics.connectionRefused(refusal)
@@ -251,9 +251,9 @@ final class ConnectionTicket: Sendable {
         var address: ClientAddress?
         var user: UserID?
         /// The user whose request is being handled.
-        var asker: UserID?
+        var requester: UserID?
         /// The users whose answers are on their way to the event loop, in order. Nil for an answer that is the same for everybody.
-        var askers: [UserID?] = []
+        var nextReaders: [UserID?] = []
         /// The user whose answer is being written there.
         var reader: UserID?
         var isEnded = false
@@ -311,13 +311,13 @@ final class ConnectionTicket: Sendable {
     // An answer is made by a task, and written on the event loop some time later, when the next one may be in the making.
 
     /// A request is being handled.
-    func requestBegan() { state.withLock { $0.asker = nil } }
-    /// It is this user's request.
-    func asks(_ user: UserID) { state.withLock { $0.asker = user } }
+    func requestBegan() { state.withLock { $0.requester = nil } }
+    /// The request is this user's.
+    func requestBelongs(to user: UserID) { state.withLock { $0.requester = user } }
     /// Its answer follows.
-    func answerFollows() { state.withLock { $0.askers.append($0.asker) } }
+    func answerFollows() { state.withLock { $0.nextReaders.append($0.requester) } }
     /// On the event loop: it is written from now on.
-    func answerBegan() { state.withLock { $0.reader = $0.askers.isEmpty ? nil : $0.askers.removeFirst() } }
+    func answerBegan() { state.withLock { $0.reader = $0.nextReaders.isEmpty ? nil : $0.nextReaders.removeFirst() } }
 
     /// Counts bytes of the answer that is being written, for the lifetime of the returned object. Nil for a shared answer, which takes no
     /// memory of its own.

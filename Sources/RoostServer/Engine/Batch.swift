@@ -140,7 +140,7 @@ enum WriteBatch {
             ids = nil
             for job in batch {
                 let obstacle = run([job], in: database, lane: lane, &ids, settings, perform)
-                if obstacle != nil { lose([job], DatabaseFailure.lockedTooLong, perform) }
+                if obstacle != nil { refuse([job], after: DatabaseFailure.lockedTooLong, perform) }
             }
         } catch {
             ids = nil
@@ -148,13 +148,13 @@ enum WriteBatch {
                 guard hasBegun else { return .access }
                 return (running ?? batch.first).map { .row($0.order) }
             }
-            lose(batch, error, perform)
+            refuse(batch, after: error, perform)
         }
         return nil
     }
 
     /// Refuses operations that the database couldn't store, unless its failure is the end.
-    static func lose(_ batch: [Job], _ error: any Error, _ perform: (BatchAction) -> Void) {
+    static func refuse(_ batch: [Job], after error: any Error, _ perform: (BatchAction) -> Void) {
         switch (error as? DatabaseFailure)?.kind {
         case .fatal: perform(.end(error))
         case .damage: perform(.lost(batch, error, .damaged))

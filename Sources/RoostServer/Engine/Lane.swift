@@ -43,14 +43,14 @@ struct Lane {
         if locked.isEmpty || aside.isPatient(since: since, at: now) {
             aside.put(locked, at: now, since: since)
         } else {
-            WriteBatch.lose(locked, DatabaseFailure.lockedTooLong, perform)
+            WriteBatch.refuse(locked, after: DatabaseFailure.lockedTooLong, perform)
         }
     }
 
     /// Refuses what is still set aside.
     mutating func end(_ perform: (BatchAction) -> Void) {
         let jobs = aside.takeAll()
-        if !jobs.isEmpty { WriteBatch.lose(jobs, DatabaseFailure.lockedTooLong, perform) }
+        if !jobs.isEmpty { WriteBatch.refuse(jobs, after: DatabaseFailure.lockedTooLong, perform) }
     }
 
     /// Writes the operations of a batch that no other transaction's lock blocks. Returns the rest.

@@ -109,7 +109,7 @@ struct JSONScan {
                 throw .limitExceeded("body", limit: Limits.jsonValues, unit: "JSON values")
             }
         }
-        guard expected == .nothing else { throw malformed(at: index) }
+        guard expected == .nothing else { throw malformed(at: index, "unexpected end") }
     }
 
     /// Throws `invalid_argument` when something can't be kept as it is.
@@ -118,7 +118,7 @@ struct JSONScan {
     }
 
     private func malformed(at index: Int, _ reason: String? = nil) -> RoostError {
-        RoostError(.invalidArgument, "This is not JSON: \(reason ?? "something else was expected") at byte \(index).")
+        RoostError(.invalidArgument, "This is not JSON: \(reason ?? "unexpected input") at byte \(index).")
     }
 
     // MARK: Structure

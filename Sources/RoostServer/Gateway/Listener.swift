@@ -71,7 +71,7 @@ private final class AcceptPauseHandler: ChannelInboundHandler {
         guard [EMFILE, ENFILE, ENOBUFS, ENOMEM].contains(failure.errnoCode) else { return }
         if lines.shouldLog() {
             logger.error(
-                "A connection couldn't be taken: the limit on open files or memory is reached. Raise it, or lower connections-max.",
+                "Couldn't accept a connection: the limit on open files or memory is reached. Raise it, or lower connections-max.",
                 metadata: ["error": "\(failure)"])
         }
         guard !isPaused else { return }

@@ -126,8 +126,8 @@ enum OpenAPI {
         var headers: [String: JSONValue] = [
             RequestHeaders.actAs: header(
                 RequestHeaders.actAs,
-                "The user in whose name a backend asks, percent-encoded. Only with a token of the role service; the user's rights hold."
-            )
+                "The user on whose behalf a backend acts, percent-encoded. Only with a token of the role service; "
+                    + "the user's rights apply.")
         ]
         for field in RequestHeaders.ofFields { headers[field.name] = header(field.name, field.summary) }
         return headers

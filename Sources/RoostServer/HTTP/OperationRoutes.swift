@@ -100,7 +100,7 @@ struct OperationRoutes: Sendable {
             try ConnectionTicket.current?.authenticated(verified.user, role: verified.role, isSocket: false)
             let isLimited = verified.role != .admin && verified.role != .service
             account = try connections.beginRequest(of: verified.user, isLimited: isLimited)
-            ConnectionTicket.current?.asks(verified.user)
+            ConnectionTicket.current?.requestBelongs(to: verified.user)
             actsAs = try RequestHeaders.actAs(of: request, role: verified.role)
         } catch {
             metrics.refused(name, error)

@@ -33,12 +33,12 @@ enum MetricCatalog {
             "roost_connections_refused_total",
             "Connections past a limit, on which only health checks are answered: of all, of one address, of one user, of memory.",
             labels: .values("reason", "total", "address", "user", "memory")),
-        .counter("roost_accept_failures_total", "Connections that the kernel couldn't give: too many open files, or no memory."),
+        .counter("roost_accept_failures_total", "Connections that couldn't be accepted: too many open files, or out of memory."),
         .gauge("roost_held_bytes", "Held for clients: calls, and answers and events that they haven't read yet."),
         .gauge("roost_memory_budget_bytes", "The setting memory-budget: how much may be held for clients."),
         .gauge("roost_held_bytes_max", "What may be held for clients now: less than the budget near the setting memory-limit."),
         .counter(
-            "roost_overloaded_total", "What was refused because as much was held as may be, or a queue was full.",
+            "roost_overloaded_total", "Refusals because a budget was used up or a queue was full.",
             labels: .values("budget", "socket", "user", "server", "queue")),
         .gauge("roost_sockets", "Open WebSockets, authenticated or not."),
         .counter(
@@ -58,7 +58,7 @@ enum MetricCatalog {
         .gauge("roost_queue_length", "Operations that wait for a thread.", labels: .queue),
         .counter(
             "roost_effects_total",
-            "What the server has done by itself when it was due: done, failed and to be tried again, or failed too often (dead).",
+            "Runs of scheduled effects: done, failed and to be retried, or failed too often (dead).",
             labels: .effectKind, .values("result", "done", "failed", "dead")),
         .gauge("roost_effects_dead", "Effects that failed too often, and aren't tried any more."),
         .gauge("roost_effects_late_seconds", "How long the oldest effect that is due has been waiting."),
@@ -102,7 +102,7 @@ enum MetricCatalog {
     ]
 
     private static let cluster: [MetricDescription] = [
-        .gauge("roost_cluster_nodes", "Nodes that this one hears of, itself among them."),
+        .gauge("roost_cluster_nodes", "Nodes that this one hears from, itself included."),
         .gauge("roost_cluster_bus_connected", "1 while the bus can be reached, and without a bus; else 0."),
         .gauge("roost_cluster_streams", "Channels and users that this node follows for its sockets."),
         .counter("roost_cluster_packets_published_total", "Packets given to the bus: one for each stream and batch."),

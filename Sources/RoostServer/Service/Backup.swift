@@ -147,8 +147,8 @@ public struct Backup: Codable, Sendable {
                 let given = try SecretFile.secret(in: secretText, path: "The secret")
                 guard known == nil || known == Storage.fingerprint(of: given) else {
                     throw Unusable(
-                        "The secret isn't the one that this database was used with: all existing tokens would become invalid. To have that: --new-secret."
-                    )
+                        "The secret isn't the one that this database was used with: all existing tokens would become invalid. "
+                            + "To accept that, use --new-secret.")
                 }
             }
             try database.close()

@@ -33,7 +33,7 @@ struct SecurityLog: Sendable {
 
     /// Logs a refusal at a limit. One line per second for each limit, with the user or address that reached it.
     func reached(_ limit: Limit, user: UserID? = nil, address: ClientAddress? = nil) {
-        write(.warning, "Something was refused, since a limit is reached", kind: "limit \(limit.rawValue)") {
+        write(.warning, "Limit reached", kind: "limit \(limit.rawValue)") {
             var metadata: Logger.Metadata = ["limit": "\(limit.rawValue)"]
             // A token can name a user by an invalid id.
             if let user, (try? user.validate(field: "user")) != nil { metadata["user"] = "\(user)" }

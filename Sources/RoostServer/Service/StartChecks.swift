@@ -65,13 +65,15 @@ struct StartChecks {
         if distance > Distance.aheadMilliseconds {
             logger.warning(
                 """
-                The clock says \(now), and the newest message is of \(newest). If the clock is wrong, stop now and set it: the times of \
-                a channel's messages never fall, so that later ones would carry this time too.
+                The clock says \(now), and the newest message is of \(newest). If the clock is wrong, stop now and set it: the \
+                times of a channel's messages never decrease, so later messages would keep this time too.
                 """)
         } else if distance < -Distance.behindMilliseconds {
             logger.warning(
-                "The clock says \(now), and the newest ids were made at \(newest). Ids count on from there. Set the clock if it is wrong."
-            )
+                """
+                The clock says \(now), and the newest ids were made at \(newest). New ids continue from there. Set the clock if it \
+                is wrong.
+                """)
         }
     }
 
@@ -79,8 +81,8 @@ struct StartChecks {
     private func checkMachine(against now: Timestamp) throws {
         guard IDGenerator.times.contains(machineNow) else {
             throw RoostServer.Unsupported(
-                "This machine's clock says \(machineNow), and PostgreSQL's \(now). By such a clock every token has expired, or none ever "
-                    + "does. Set it, then start again.")
+                "This machine's clock says \(machineNow), and PostgreSQL's \(now). With this clock every token would be expired, "
+                    + "or none would ever expire. Set it, then start again.")
         }
         let distance = machineNow.milliseconds - now.milliseconds
         if abs(distance) > Distance.ofMachineMilliseconds {

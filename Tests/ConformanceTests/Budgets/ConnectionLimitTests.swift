@@ -56,7 +56,7 @@ import Testing
         try await limitOpenFiles(to: open + 4)
         var connections: [RawConnection] = []
         for _ in 0..<30 { connections.append(try await .connect(port: server.port)) }
-        let text = "A connection couldn't be taken"
+        let text = "Couldn't accept a connection"
         _ = try await Polling.value {
             server.log
         } until: {

@@ -71,7 +71,7 @@ import Testing
         #expect(try world.code(CreateChannel(channel: ChannelID(id)), as: "ann") == nil)
     }
 
-    @Test("AM-24 AM-25 R04 a conversation is one for each set of people, whoever begins it and in whatever order")
+    @Test("AM-24 AM-25 R04 each set of people has one conversation, regardless of its creator and their order")
     func conversation() throws {
         let world = try world()
         let first = try world.perform(CreateChannel(type: .conversation, users: ["bob"]), as: "ann").channel

@@ -148,7 +148,7 @@ import Testing
         #expect(
             try world.refusal(JoinChannel(channel: "private"), as: "eve")
                 == RoostError(
-                    .inviteRequired, "The channel is private: it takes an invitation.", rule: "member.join needs an invitation"))
+                    .inviteRequired, "The channel is private: you need an invitation.", rule: "member.join needs an invitation"))
         #expect(try world.code(GetChannel(channel: "private"), as: "eve") == .notFound)
         #expect(try world.code(JoinChannel(channel: "public"), as: "eve") == nil)
     }

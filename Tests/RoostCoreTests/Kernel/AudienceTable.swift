@@ -49,7 +49,7 @@ extension AudienceTests {
                 ("ann", "invitation.sent user:ann"), ("sam", "invitation.received user:sam"),
             ]),
         HeardOperation(
-            "EM-07 AM-02 whoever is in a new channel hears of it from then on",
+            "EM-07 AM-02 the members of a new channel get its events from then on",
             after: [.by("ann/1", CreateChannel(channel: "new", users: ["bob"]))],
             send("bob/2", to: "new"), [("ann bob", "message.new channel:new")]),
         HeardOperation(
@@ -91,7 +91,7 @@ extension AudienceTests {
 
     private static let ends: [HeardOperation] = [
         HeardOperation(
-            "EM-13 R12 a channel's end goes to members and watchers; whoever is invited, and who invited, learns that it is withdrawn",
+            "EM-13 R12 a channel's end goes to members and watchers; invitees and inviters learn that invitations are withdrawn",
             .by("ann/1", DeleteChannel(channel: "room")),
             [
                 ("ida", "invitation.withdrawn user:ida"), ("ann", "invitation.withdrawn user:ann"),
@@ -155,7 +155,7 @@ extension AudienceTests {
             "EM-27 who joined hears of messages", after: [.by("sam/1", JoinChannel(channel: "room"))], send(),
             [("members sam wes", "message.new channel:room")]),
         HeardOperation(
-            "AM-40 whoever is added learns it, and the members do",
+            "AM-40 the added users and the members learn of it",
             .by("oda/1", AddMembers(channel: "room", users: ["sam", "fay"])),
             [
                 ("members wes", "member.joined channel:room"), ("sam", "member.joined user:sam"), ("fay", "member.joined user:fay"),
@@ -334,7 +334,7 @@ extension AudienceTests {
             "R23 where nobody reads, all members get positions", after: [reads(.nobody)], send(),
             [("members", "message.new channel:room without its message"), ("ann", "reading.marked user:ann")]),
         HeardOperation(
-            "R23 a change of the policy itself goes to all members, whoever reads from then on", reads(.nobody),
+            "R23 a change of the policy itself goes to all members, regardless of who may read from then on", reads(.nobody),
             [("members", "channel.updated channel:room")]),
         HeardOperation(
             "R23 an operator made a member gets positions",

@@ -104,7 +104,7 @@ struct PolicyGivingTests {
     private static let starts: [Audience] = [.everyone, .members, .operators, .nobody]
     private static let callers: [Subject] = [.member, .guide, .operator, .deputy, .owner, .moderator, .admin]
 
-    @Test("R03 R33 AM-48 a field of a channel's policy is changed by whoever holds what it gives and stands above who loses it")
+    @Test("R03 R33 AM-48 changing a field of a channel's policy needs what it gives, and a rank above those who lose it")
     func updates() throws {
         let world = try Self.world()
         var wrong: [String] = []

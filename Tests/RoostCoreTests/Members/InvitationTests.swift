@@ -93,7 +93,7 @@ import Testing
         #expect(try world.perform(GetMember(channel: "trip", user: "cid"), as: "ann").member.role == .operator)
     }
 
-    @Test("R14 who isn't invited has nothing to accept or decline")
+    @Test("R14 users without an invitation can't accept or decline one")
     func notInvited() throws {
         let world = try world(.community)
         #expect(try world.code(AcceptInvitation(channel: "group"), as: "eve") == .notInvited)
@@ -236,7 +236,7 @@ import Testing
         #expect(results.map(\.outcome) == [.invited, .refused] && results.last?.error?.code == .limitExceeded)
     }
 
-    @Test("R14 at most 1000 invitations to one user wait, whoever sends them into whatever channels")
+    @Test("R14 at most 1000 invitations to one user are pending, over all inviters and channels")
     func pendingLimitOfUser() throws {
         let world = try world()
         try world.execute(

@@ -177,7 +177,7 @@ struct ListMembersTests {
         #expect(try world.code(ListMembers(channel: "closed"), as: "zoe") == .notFound)
     }
 
-    @Test("R15 one member can be asked for, and who isn't one isn't found")
+    @Test("R15 one member can be requested; a non-member isn't found")
     func getsOne() throws {
         let world = try world()
         world.presence = Online(users: ["bob"])

@@ -122,7 +122,7 @@ struct PurgeTests {
         #expect(try world.perform(GetTotalUnread(), as: "bob") == TotalUnread(unreadCount: 1, unreadChannelCount: 1))
     }
 
-    @Test("I2 promise 3 a message that is deleted for good is never stored again, whoever asks for it once more")
+    @Test("I2 promise 3 a purged message that is sent again isn't stored again")
     func clientID() throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann", members: ["bob"])

@@ -58,7 +58,7 @@ import Testing
         #expect(rows == [["bob", "bob"], ["Paula", "paula"], ["paula", "paula"]])
     }
 
-    @Test("X-21 whoever signs in for the first time with a name that looks like another's gets in without it, not with such an id")
+    @Test("X-21 a first sign-in with a name that looks like another's drops the name; with such an id it is refused")
     func signingIn() throws {
         let world = try world()
         try world.user("ann", displayName: "Paula")

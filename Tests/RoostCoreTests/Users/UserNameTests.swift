@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Users: ids and names")
 struct UserNameTests {
-    @Test("AM-13 nobody new has an id with invisible characters, whoever names them; users who are there keep theirs")
+    @Test("AM-13 new users can't have ids with invisible characters, by sign-in or by upsert; existing users keep theirs")
     func newUsers() throws {
         let world = try CoreWorld()
         let before = try world.dump()

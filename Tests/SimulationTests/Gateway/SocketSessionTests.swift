@@ -93,7 +93,7 @@ struct SocketSessionTests {
     }
 
     @Test(
-        "Whoever doesn't begin with a token is told so, and closed; so is a token that is no good, and a user with too many connections"
+        "A client is refused and closed if its first frame has no token, its token is invalid, or its user has too many connections"
     )
     func refusals() throws {
         var early = session()
@@ -219,7 +219,7 @@ struct SocketSessionTests {
         #expect(session.takeUnflushed() == nil)
     }
 
-    @Test("Whoever reads again isn't closed for what they had left unread")
+    @Test("A client that reads again isn't closed for what it had left unread")
     func readAgain() {
         var session = opened()
         session.becameUnread(10, at: Self.time(1))
@@ -228,7 +228,7 @@ struct SocketSessionTests {
         #expect(!session.isClosing, "\(ticked)")
     }
 
-    @Test("Whoever is shut out gets replies to what they did before, and then the reason; no events")
+    @Test("A client that is shut out gets the replies to its earlier calls, and then the reason; no events")
     func shutOut() throws {
         var session = opened()
         let change = AccessChange.user("ann", isDeactivated: true, validFrom: nil)
