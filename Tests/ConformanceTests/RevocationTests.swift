@@ -134,6 +134,8 @@ import Testing
         let acknowledged = replies.count { $0.contains(#""result""#) }
         // Everything that was refused was so because of it, and what was answered well is there: nothing else is.
         #expect(replies.allSatisfy { $0.contains(#""result""#) || $0.contains("user_deactivated") })
+        let late = frames.drop { !$0.contains("user_deactivated") }
+        #expect(late.filter { $0.contains(#""result""#) } == [])
         let stored = try await ann.call(ListMessages(channel: "general", limit: 100)).messages.count
         #expect(stored >= acknowledged)
         // Nothing came after: the count stays when bob's frames have all been read.
