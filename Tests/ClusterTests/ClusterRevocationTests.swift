@@ -19,7 +19,7 @@ extension RealClusterTests {
         }
 
         @Test(
-            "R21 a deactivated user is refused on every node at once, and their sockets are closed within a second, without a bus too",
+            "R21 a deactivated user is refused on every node at once, and their sockets closed within five seconds, without a bus too",
             arguments: [true, false])
         func deactivation(hasBus: Bool) async throws {
             try await TestCluster.run(3) { cluster in
@@ -44,13 +44,16 @@ extension RealClusterTests {
                     #expect(answer.code == "user_deactivated")
                 }
                 for (socket, code) in sockets { #expect(try await Self.code(of: socket) == code.rawValue) }
-                print("revocation to closed sockets, three nodes, bus \(hasBus): \(ContinuousClock.now - started)")
+                let took = ContinuousClock.now - started
+                print("revocation to closed sockets, three nodes, bus \(hasBus): \(took)")
+                // The promise is a second; a machine that is busy with other tests is given more.
+                #expect(took < .seconds(5))
                 #expect(try await stays.call(GetMe()).userId == "ann")
                 await admin.close()
             }
         }
 
-        @Test("R21 an idle node closes the sockets of a token that another revoked")
+        @Test("R21 an idle node closes the sockets of a token that another revoked within five seconds")
         func idle() async throws {
             try await TestCluster.run(2) { cluster in
                 let admin = try await cluster.servers[0].socket("root", role: .admin)
@@ -58,7 +61,9 @@ extension RealClusterTests {
                 let started = ContinuousClock.now
                 try await admin.call(RevokeUserTokens(user: "bob"))
                 #expect(try await Self.code(of: bob) == CloseCode.tokenRevoked.rawValue)
-                print("revocation to closed socket, idle node: \(ContinuousClock.now - started)")
+                let took = ContinuousClock.now - started
+                print("revocation to closed socket, idle node: \(took)")
+                #expect(took < .seconds(5))
                 await admin.close()
             }
         }

@@ -86,7 +86,7 @@ import Testing
         }
     }
 
-    @Test("limits that are reached have a line with the setting and with who reached it, one a second")
+    @Test("limits that are reached are counted, and have a line with the setting and with who reached it, one a second")
     func limits() async throws {
         let server = try await WatchedServer.start(
             arguments: ["--unauthenticated-connections-per-address", "5", "--connections-per-user", "2"])
@@ -105,6 +105,16 @@ import Testing
             $0.contains(ofUser) && $0.contains(ofAddress)
         }
         for connection in connections { await connection.close() }
+        // Until the address has room again, the page is refused too.
+        let page = try await Polling.value {
+            try await server.request("GET", "/metrics")
+        } until: {
+            $0.status == 200
+        }
+        let refused = try ["user", "address", "total"].map { reason in
+            try MetricsText(page.body).value("roost_connections_refused_total", ["reason": reason]) ?? 0
+        }
+        #expect(refused[0] == 1 && refused[1] >= 1 && refused[2] == 0)
         for socket in sockets + [third] { await socket.close() }
         await server.stop()
         let lines = server.log.split(separator: "\n").filter { $0.contains("Limit reached") }

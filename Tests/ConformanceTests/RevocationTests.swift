@@ -35,7 +35,7 @@ import Testing
         return (server, admin, ann)
     }
 
-    @Test("R21 deactivating a user closes their sockets with a code of its own, and nothing newer reaches them")
+    @Test("R21 deactivating a user closes their sockets within five seconds with a code of its own, and nothing newer reaches them")
     func deactivation() async throws {
         let (server, admin, ann) = try await Self.server()
         let token = try await server.token("bob")
@@ -46,7 +46,10 @@ import Testing
         try await ann.call(SendMessage(channel: "general", clientId: "1", text: "after"))
         let (frames, code, reason) = try await Self.end(of: bob)
         #expect(frames == [Self.deactivated] && code == CloseCode.userDeactivated.rawValue && reason == "user_deactivated")
-        print("revocation to closed socket, one server: \(ContinuousClock.now - started)")
+        let took = ContinuousClock.now - started
+        print("revocation to closed socket, one server: \(took)")
+        // The promise is a second; a machine that is busy with other tests is given more.
+        #expect(took < .seconds(5))
 
         let refusal = try await server.request("GET", "/v1/me", token: token)
         #expect([String(refusal.status), refusal.code] == ["403", "user_deactivated"])
@@ -131,6 +134,8 @@ import Testing
         let acknowledged = replies.count { $0.contains(#""result""#) }
         // Everything that was refused was so because of it, and what was answered well is there: nothing else is.
         #expect(replies.allSatisfy { $0.contains(#""result""#) || $0.contains("user_deactivated") })
+        let late = frames.drop { !$0.contains("user_deactivated") }
+        #expect(late.filter { $0.contains(#""result""#) } == [])
         let stored = try await ann.call(ListMessages(channel: "general", limit: 100)).messages.count
         #expect(stored >= acknowledged)
         // Nothing came after: the count stays when bob's frames have all been read.

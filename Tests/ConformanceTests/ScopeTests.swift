@@ -1,4 +1,3 @@
-import CoreMetrics
 import Foundation
 import Logging
 import RoostAPI
@@ -11,23 +10,17 @@ import Testing
 
 /// A running server, and a rule that moves a stream outside of its scope.
 @Suite struct ScopeTests {
-    /// The counts of this process's servers. An operation outside the table is counted as `other`.
-    private static let registry: PrometheusRegistry = {
-        let registry = PrometheusRegistry()
-        MetricsSystem.bootstrap(registry)
-        return registry
-    }()
-
     @Test(
         "A stream outside of an operation's scope is an internal failure, logged and counted; the rest of its batch and the server go on"
     )
     func batch() async throws {
         let lines = Mutex<[String]>([])
         let logger = Logger(label: "test", factory: { _ in LogLines { line in lines.withLock { $0.append(line) } } })
-        let registry = Self.registry
+        ProcessCounts.begin()
         let server = try await TestServer(logger: logger)
         try await ScopeBatch.run(on: server)
-        #expect(try MetricsText(PrometheusPage(registry.samples).text).failures(of: "other") ?? 0 >= 20)
+        // An operation outside the table is counted as `other`.
+        #expect(try ProcessCounts.page().failures(of: "other") ?? 0 >= 20)
         let logged = lines.withLock { $0 }.filter { $0.contains("operation=\(Misplaced.name)") }
         #expect(logged.count >= 20)
         #expect(logged.filter { !$0.contains("error=The operation moves channel:general, which its scope doesn't name.") } == [])

@@ -116,7 +116,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("R21 the secret is readable by its owner only, and never logged or told")
+    @Test("R21 the secret is readable by its owner only, has 256 bits, and is made once")
     func secretFile() throws {
         let directory = TemporaryDirectory.make()
         let file = SecretFile(directory: directory)

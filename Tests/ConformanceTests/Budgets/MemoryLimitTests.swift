@@ -1,5 +1,7 @@
+import Logging
 import RoostAPI
 import RoostTestSupport
+import Synchronization
 import Testing
 
 @testable import RoostServer
@@ -82,7 +84,10 @@ import Testing
     func connections() async throws {
         // The server is in this process, which takes more than it may.
         let ballast = [UInt8](repeating: 1, count: 160 * Self.mebibyte)
-        let server = try await TestServer { $0.memoryLimitBytes = 128 * Self.mebibyte }
+        let lines = Mutex<[String]>([])
+        let logger = Logger(label: "test", factory: { _ in LogLines { line in lines.withLock { $0.append(line) } } })
+        ProcessCounts.begin()
+        let server = try await TestServer(logger: logger) { $0.memoryLimitBytes = 128 * Self.mebibyte }
         let refused = try await Polling.value {
             try await server.request("GET", "/v1/me")
         } until: {
@@ -91,6 +96,10 @@ import Testing
         #expect(refused.code == "overloaded")
         #expect(try await server.request("GET", "/livez").status == 200)
         await #expect(throws: (any Error).self) { try await server.socket("ann") }
+        // Three at least: the one that was refused, the health check's, and the socket's.
+        #expect(try ProcessCounts.page().value("roost_connections_refused_total", ["reason": "memory"]) ?? 0 >= 3)
+        let logged = lines.withLock { $0 }
+        #expect(logged.contains { $0.contains("limit=memory-limit") && $0.contains("address=127.0.0.1") })
         withExtendedLifetime(ballast) {}
         try await server.stop()
     }

@@ -75,6 +75,48 @@ import Testing
         try? FileManager.default.removeItem(at: directory)
     }
 
+    /// The files of a running server as a kill would leave them. The state comes first: it is a lower bound of the others.
+    private static func copy(of server: TestServer) throws -> URL {
+        let copy = TemporaryDirectory.make()
+        try FileManager.default.createDirectory(at: copy, withIntermediateDirectories: true)
+        for name in ["roost.state", "roost.sqlite", "roost.sqlite-wal", "token-secret"] {
+            try FileManager.default.copyItem(at: server.directory.appending(path: name), to: copy.appending(path: name))
+        }
+        return copy
+    }
+
+    @Test("What was asked for before a kill runs after the next start, and what was under way then runs again")
+    func kill() async throws {
+        let killed = EffectProbe()
+        killed.hang("under way")
+        var settings = killed.settings
+        settings.performingTime = .seconds(1)
+        let first = try await TestServer { [settings] in $0.effects = settings }
+        try await first.perform { context in
+            try context.later(EffectProbe.outside, key: "under way", at: context.now)
+            try context.later(EffectProbe.outside, key: "later", at: Timestamp(milliseconds: context.now.milliseconds + 3000))
+        }
+        try await Polling.value {
+            killed.performedCounts["under way"]
+        } until: {
+            $0 == 1
+        }
+        let directory = try Self.copy(of: first)
+        try await first.stop()
+
+        let probe = EffectProbe()
+        settings.performers = probe.settings.performers
+        let second = try await TestServer(directory: directory) { [settings] in $0.effects = settings }
+        try await Polling.value {
+            try await Self.ended(second)
+        } until: {
+            $0.outside == ["under way", "later"]
+        }
+        #expect(probe.performedCounts == ["under way": 1, "later": 1])
+        try await second.stop()
+        for used in [first.directory, directory] { try? FileManager.default.removeItem(at: used) }
+    }
+
     @Test("An effect that fails is tried again, one that fails too often is dead: /metrics shows it, and others go on")
     func failing() async throws {
         let probe = EffectProbe()

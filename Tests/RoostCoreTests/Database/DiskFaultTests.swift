@@ -34,6 +34,28 @@ struct DiskFaultTests {
     }
 
     @Test(
+        "I1 a server's process ends with status 74 before the next ack if the fsync of a checkpoint or of a commit fails",
+        arguments: ["roost.sqlite", "roost.sqlite-wal"])
+    func serverEnds(name: String) async {
+        await #expect(processExitsWith: .exitCode(74)) { [name = name as String] in
+            // The server's own VFS, over the one that fails.
+            guard fault_vfs_register() == 0, roost_vfs_register("roost", "faults", 1) == 0 else { exit(1) }
+            let server = try await TestServer()
+            let path = "\(server.directory.lastPathComponent)/\(name)"
+            guard fault_begin(path, Int32(fault_sync.rawValue), 10 | 4 << 8, 0, 0) >= 0 else { exit(1) }
+            // Past the size at which the log is due.
+            for number in 0..<40 {
+                let (row, value) = ("big \(number)", String(repeating: "x", count: 1_000_000))
+                try await server.perform { context in
+                    _ = try context.transaction.execute("INSERT INTO settings (name, value) VALUES (\(row), \(value))")
+                }
+                if name == "roost.sqlite-wal" { exit(2) }
+            }
+            exit(3)
+        }
+    }
+
+    @Test(
         "I1 a log that can't grow refuses its transaction, half of it written or not, and nothing else", arguments: [false, true])
     func fullDisk(isShort: Bool) throws {
         try inDirectory { directory in

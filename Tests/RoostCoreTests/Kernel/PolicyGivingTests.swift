@@ -101,6 +101,19 @@ struct PolicyGivingTests {
         return world
     }
 
+    /// The rules that a type alone decides, by hand. With `maxMembers`, a number that `publicity` changes, they are all that aren't fields.
+    private static let ofTypes: Set<PolicyName> = [
+        .create, .updatePolicy, .usersAtCreation, .invitationAudience, .distinct, .allowsEphemeral,
+    ]
+
+    @Test("R03 every rule of a policy that a channel decides, and that is an audience, is a field of these tests")
+    func everyRule() {
+        let decidedByType = PolicyName.allCases.filter { $0.knob.isDecidedByType }
+        #expect(Set(decidedByType) == Self.ofTypes)
+        let names = Self.fields.map { $0.name } + Self.ofTypes.map(\.rawValue) + [PolicyName.maxMembers.rawValue]
+        #expect(names.sorted() == PolicyName.allCases.map(\.rawValue).sorted())
+    }
+
     private static let starts: [Audience] = [.everyone, .members, .operators, .nobody]
     private static let callers: [Subject] = [.member, .guide, .operator, .deputy, .owner, .moderator, .admin]
 
