@@ -158,6 +158,22 @@ import Testing
         await server.stop()
     }
 
+    @Test("one bit that flipped in the database of a stopped server fails, with its page")
+    func flippedBit() async throws {
+        let directory = try await used()
+        #expect(try await problems(directory) == [])
+        let file = try FileHandle(forUpdating: directory.appending(path: "roost.sqlite"))
+        try file.seek(toOffset: 4096 + 100)
+        let byte = try #require(try file.read(upToCount: 1)?.first)
+        try file.seek(toOffset: 4096 + 100)
+        try file.write(contentsOf: [byte ^ 8])
+        try file.close()
+        #expect(
+            try await problems(directory) == [
+                "fail page checksums: page 2 of DATA/roost.sqlite doesn't match its own: what it holds would be refused"
+            ])
+    }
+
     @Test("connections that were refused at a limit are a warning, which names the setting")
     func refusedConnections() async throws {
         let server = try await WatchedServer.start(arguments: ["--connections-per-user", "1"])

@@ -54,11 +54,29 @@ struct FileChecks {
     private func checksums() -> Finding? {
         switch DataDirectoryExamination(directory: directory).hasChecksums {
         case nil: nil
-        case true?: Finding("page checksums", .ok, "every page of the database has one")
+        case true?: damage()
         case false?:
             Finding(
                 "page checksums", .warn, "the database has none, as those of version 0.1: damage in it would be served",
                 advice: "Start the server: it adds them")
+        }
+    }
+
+    /// Compares the pages with their checksums, unless a server changes them meanwhile or a log has newer ones for the next start.
+    private func damage() -> Finding {
+        let check = "page checksums"
+        guard holder() == nil, File(path: log)?.sizeBytes ?? 0 == 0 else {
+            return Finding(check, .ok, "every page of the database has one, which is verified when the page is read")
+        }
+        do {
+            guard let page = try DataDirectoryExamination(directory: directory).firstDamagedPage() else {
+                return Finding(check, .ok, "every page of the database matches its own")
+            }
+            return Finding(
+                check, .fail, "page \(page) of \(database) doesn't match its own: what it holds would be refused",
+                advice: "Restore a backup, and look at the disk")
+        } catch {
+            return Finding(check, .fail, "\(error)".safe(), advice: "Look whether this user may read the file, and at the disk")
         }
     }
 

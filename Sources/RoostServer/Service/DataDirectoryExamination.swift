@@ -14,6 +14,9 @@ public struct DataDirectoryExamination: Sendable {
     /// Whether the pages of the database carry checksums; nil if there is no database.
     public var hasChecksums: Bool? { files.hasChecksums }
 
+    /// Reads every page of the database, which no server may have open, and returns the first one that doesn't match its checksum.
+    public func firstDamagedPage() throws -> Int64? { try SQLiteDatabase.examinePages(of: files.database).damaged }
+
     /// The file at a path, or the one that a link there leads to.
     public struct File: Sendable {
         public let sizeBytes: Int64

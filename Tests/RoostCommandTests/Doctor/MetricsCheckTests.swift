@@ -5,7 +5,9 @@ import Testing
 
 /// What `roost doctor` reads in a server's metrics.
 @Suite struct MetricsCheckTests {
-    @Test("connections that were refused at any limit are a warning, which names the setting", arguments: ConnectionCounts.Refusal.allCases)
+    @Test(
+        "connections that were refused at any limit are a warning, which names the setting",
+        arguments: ConnectionCounts.Refusal.allCases)
     func refusedConnections(reason: ConnectionCounts.Refusal) throws {
         let page = ConnectionCounts.Refusal.allCases.map { other in
             #"roost_connections_refused_total{reason="\#(other)"} \#(other == reason ? 7 : 0)"#
