@@ -129,6 +129,10 @@ extension RealClusterTests {
                 try FileManager.default.removeItem(at: second.appending(path: Self.ring))
                 try await log.line(containing: "isn't there any more")
                 #expect(try await Self.statuses(mended, [old, good]) == [401, 200])
+                // Nor because another file stands there, which was made without it.
+                _ = try await TokenKeyRing(directory: second).add(named: "other")
+                try await log.line(containing: "no longer says so")
+                #expect(try await Self.statuses(mended, [old, good]) == [401, 200])
                 try await mended.stop()
             }
         }

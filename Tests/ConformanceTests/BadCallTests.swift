@@ -34,7 +34,14 @@ import Testing
             name: "an unknown field", frame: #"{"call":1,"operation":"member.join","with":{"channel":"general","chanel":"x"}}"#,
             code: .invalidArgument, field: "chanel"),
         BadCall(
-            name: "fields that are no object", frame: #"{"call":1,"operation":"member.join","with":[]}"#, code: .invalidArgument),
+            name: "fields that are no object", frame: #"{"call":1,"operation":"member.join","with":[]}"#, code: .invalidArgument,
+            field: "with"),
+        BadCall(
+            name: "fields that are null", frame: #"{"call":1,"operation":"member.join","with":null}"#, code: .invalidArgument,
+            field: "with"),
+        BadCall(
+            name: "a misspelt member of the frame", frame: #"{"call":1,"operation":"channel.create","wiht":{"channel":"mine"}}"#,
+            code: .invalidArgument, field: "wiht"),
         BadCall(
             name: "an empty id", frame: #"{"call":1,"operation":"member.join","with":{"channel":""}}"#, code: .invalidArgument,
             field: "channel"),
@@ -63,7 +70,11 @@ import Testing
         BadCall(
             name: "very deep metadata",
             frame: send(#""metadata":{"a":"# + String(repeating: "[", count: 300) + String(repeating: "]", count: 300) + "}"),
-            code: .invalidArgument),
+            code: .limitExceeded, field: "metadata"),
+        BadCall(
+            name: "metadata that Foundation doesn't read",
+            frame: send(#""metadata":{"a":"# + String(repeating: "[", count: 9000) + String(repeating: "]", count: 9000) + "}"),
+            code: .limitExceeded, field: "metadata"),
         BadCall(name: "six tags", frame: send(#""tags":["1","2","3","4","5","6"]"#), code: .limitExceeded, field: "tags"),
         BadCall(name: "an unknown parent", frame: send(#""parentId":"12345""#), code: .notFound, field: "parentId"),
         BadCall(name: "a parent that is no id", frame: send(#""parentId":"abc""#), code: .invalidArgument, field: "parentId"),
@@ -133,7 +144,10 @@ import Testing
 
     @Test(
         "R21 frames that are no calls are answered without ending the socket",
-        arguments: ["", "{", "[]", "7", "null", "{}", #"{"call":"x"}"#])
+        arguments: [
+            "", "{", "[]", "7", "null", "{}", #"{"call":"x"}"#, #"{"call":9223372036854775808,"operation":"user.me"}"#,
+            #"{"authenticate":{"token":"x"},"call":1}"#, "[[7]]",
+        ])
     func malformed(_ frame: String) async throws {
         let server = try await TestServer.shared()
         // A user for whom no other test of this server causes events.

@@ -41,6 +41,19 @@ import Testing
         Exchange(name: "GET", request: livez, statuses: [200], headers: ["content-length": "3", "connection": ""], body: "ok\n"),
         Exchange(name: "HEAD", request: get("/livez", method: "HEAD"), statuses: [200], headers: ["content-length": "3"], body: ""),
         Exchange(
+            name: "two tokens", request: get("/v1/me", token + token), statuses: [400], field: "Authorization", closes: true),
+        Exchange(
+            name: "two tokens for a socket",
+            request: get(
+                "/v1/socket",
+                token + token + "\nUpgrade: websocket\nConnection: Upgrade\nSec-WebSocket-Version: 13"
+                    + "\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=="),
+            statuses: [400], field: "Authorization", closes: true),
+        Exchange(
+            name: "an answer before the end of the body",
+            request: "POST /v1/channels HTTP/1.1\nHost: a\nTransfer-Encoding: chunked\n\n3000000\n{", statuses: [401],
+            headers: ["connection": "close"], closes: true),
+        Exchange(
             name: "HEAD, GET and HEAD of one connection stay in step",
             request: get("/livez", method: "HEAD") + livez + get("/nowhere", method: "HEAD") + livez,
             statuses: [200, 200, 404, 200],

@@ -81,6 +81,8 @@ public enum Limits {
     public static let bodySizeBytes = 1_048_576
     /// JSON values in one message or body. Reading a value costs far more than its bytes do.
     public static let jsonValues = 25_000
+    /// Objects and arrays in one another, in one message or body: more than any field may have.
+    public static let jsonDepth = 128
     /// The highest position of a stream: the largest integer that every JSON library reads exactly (2⁵³ − 1).
     public static let seqMax: Seq = 9_007_199_254_740_991
     /// Characters of a page cursor. It may hold a name and an id, each of letters that take several bytes.
@@ -203,7 +205,8 @@ extension Limits {
         "channelTypes": channelTypes, "channelRoles": channelRoles, "filterValues": filterValues, "rolesPerQuery": rolesPerQuery,
         "historyPage": historyPage.max, "memberPage": memberPage.max, "channelPage": channelPage.max,
         "frameSizeBytes": frameSizeBytes, "messageSizeBytes": messageSizeBytes, "bodySizeBytes": bodySizeBytes,
-        "jsonValues": jsonValues, "rateLimitMessages": rateLimitMessages, "rateLimitWindowSeconds": rateLimitWindowSeconds,
+        "jsonValues": jsonValues, "jsonDepth": jsonDepth, "rateLimitMessages": rateLimitMessages,
+        "rateLimitWindowSeconds": rateLimitWindowSeconds,
         "idempotencyKeyHours": idempotencyKeyHours, "revokedTokens": revokedTokens,
     ]
 }

@@ -38,8 +38,10 @@ extension Limits {
             throw .invalidArgument(field, "must not begin or end with white space")
         }
         var isAfterVisible = false
+        var flag = FlagTags()
         for scalar in scalars {
-            let isJoining = scalar.joins
+            let isJoining = scalar.joins && (!scalar.isTag || flag.takes(scalar))
+            if !scalar.isTag { flag.begin(after: scalar) }
             guard !scalar.isInvisible || (isJoining && isAfterVisible) else {
                 throw .invalidArgument(field, "must not contain invisible characters, such as \(scalar.codePoint)")
             }
@@ -53,10 +55,15 @@ extension Limits {
     /// Returns a name from a token without the characters that a display name can't have: nobody is locked out because of their name.
     package static func displayName(fromClaim name: String?) -> String? {
         guard let name else { return nil }
-        var kept = String.UnicodeScalarView()
-        for scalar in name.unicodeScalars where !scalar.isInvisible || scalar.joins { kept.append(scalar) }
-        let trimmed = String(kept).trimmingCharacters(in: .whitespacesAndNewlines)
-        return (try? check(displayName: trimmed)) == nil ? nil : trimmed
+        // Tags that aren't those of a flag go too.
+        for mayHaveTags in [true, false] {
+            let kept = name.unicodeScalars.filter { scalar in
+                !scalar.isInvisible || (scalar.joins && (mayHaveTags || !scalar.isTag))
+            }
+            let trimmed = String(String.UnicodeScalarView(kept)).trimmingCharacters(in: .whitespacesAndNewlines)
+            if (try? check(displayName: trimmed)) != nil { return trimmed }
+        }
+        return nil
     }
 }
 
@@ -67,7 +74,7 @@ package enum VisibleText {
     private static let invisible =
         controls
         + "\\u00ad\\u034f\\u061c\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180f\\u200b\\u200e\\u200f\\u202a-\\u202e\\u2060-\\u206f"
-        + "\\u3164\\ufeff\\uffa0\\ufff0-\\ufffb\\ufffe\\uffff"
+        + "\\u2800\\u3164\\ufeff\\uffa0\\ufff0-\\ufffb\\ufffe\\uffff"
     private static let otherSpaces = "\\u00a0\\u1680\\u2000-\\u200a\\u202f\\u205f\\u3000"
     private static let ofNewIdentifiers = "/," + invisible + otherSpaces + "\\u200c\\u200d\\ufe00-\\ufe0f"
 
@@ -82,19 +89,45 @@ extension Unicode.Scalar {
     fileprivate var isInvisible: Bool {
         switch properties.generalCategory {
         case .control, .format, .lineSeparator, .paragraphSeparator: true
-        default: properties.isDefaultIgnorableCodePoint || properties.isNoncharacterCodePoint
+        // A cell of Braille without dots, and a null note head.
+        default: properties.isDefaultIgnorableCodePoint || properties.isNoncharacterCodePoint || value == 0x2800 || value == 0x1D159
         }
     }
 
     /// Whether it joins or varies visible characters, as scripts and emoji need it.
     fileprivate var joins: Bool {
-        isJoiner || properties.isVariationSelector || (0xE0020...0xE007F).contains(value)
+        isJoiner || properties.isVariationSelector || isTag
     }
+
+    fileprivate var isTag: Bool { (0xE0020...0xE007F).contains(value) }
 
     fileprivate var isJoiner: Bool { value == 0x200C || value == 0x200D }
 
     fileprivate var codePoint: String {
         let digits = String(value, radix: 16, uppercase: true)
         return "U+" + String(repeating: "0", count: max(0, 4 - digits.count)) + digits
+    }
+}
+
+/// The tags behind a black flag, which make it the flag of a region (Unicode TS 51, ED-14a): up to six small letters and digits, and an end.
+/// Anywhere else they would hide text in a name.
+private struct FlagTags {
+    private var isOpen = false
+    private var count = 0
+
+    /// Letters and digits of a region, as in `gbsct`, and the end.
+    private static let countMax = 7
+    private static let flag: UInt32 = 0x1F3F4
+    private static let end: UInt32 = 0xE007F
+
+    /// A character that isn't a tag.
+    mutating func begin(after scalar: Unicode.Scalar) { (isOpen, count) = (scalar.value == Self.flag, 0) }
+
+    /// Returns whether a tag may stand here.
+    mutating func takes(_ scalar: Unicode.Scalar) -> Bool {
+        count += 1
+        guard isOpen, count <= Self.countMax else { return false }
+        if scalar.value == Self.end { isOpen = false }
+        return scalar.value == Self.end || (0xE0061...0xE007A).contains(scalar.value) || (0xE0030...0xE0039).contains(scalar.value)
     }
 }

@@ -23,11 +23,19 @@ extension ExplainPermission: Handled {
         guard permission.row.concernsChannel else {
             throw RoostError.invalidArgument("permission", "must concern a channel")
         }
+        if subject != context.caller { try requireKnown(to: context.caller, in: context) }
         guard let access = try context.transaction.access(to: channel, of: subject.user, for: permission) else {
             throw RoostError.notFound("channel")
         }
         let refusal = Permissions.refusal(of: permission, for: subject.role, in: access.facts, now: context.now)
         if let refusal, refusal.code == .notFound, subject == context.caller { throw refusal }
         return PermissionExplanation(permission: permission, isAllowed: refusal == nil, refusal: refusal)
+    }
+
+    /// Others' permissions would tell a caller who may not know of the channel that it exists, and who is in it.
+    private func requireKnown(to caller: Caller, in context: Context) throws {
+        guard let access = try context.transaction.access(to: channel, of: caller.user, for: .channelRead),
+            Permissions.refusal(of: .channelRead, for: caller.role, in: access.facts, now: context.now)?.code != .notFound
+        else { throw RoostError.notFound("channel") }
     }
 }

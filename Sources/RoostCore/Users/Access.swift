@@ -124,7 +124,10 @@ extension RevokeUserTokens: Handled {
     public func handle(in context: inout Context) throws -> TokenRevocation {
         try context.require(.userManage)
         let before = before ?? context.now
-        guard before <= context.now else { throw RoostError.invalidArgument("before", "must not be later than now") }
+        // A token whose issuer's clock is ahead by the leeway is accepted, and must be revocable too.
+        guard before <= context.now.after(seconds: TokenLeeway.seconds) else {
+            throw RoostError.invalidArgument("before", "must not be later than \(TokenLeeway.seconds) seconds from now")
+        }
         guard try context.transaction.userExists(user) else { throw RoostError.notFound("user") }
         var isDeactivated = false
         if case .user(_, let deactivated, let validFrom) = try context.transaction.access(of: .user(user)) {

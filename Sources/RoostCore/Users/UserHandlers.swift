@@ -49,9 +49,7 @@ extension GetUsers: Handled {
 extension GetMe: Handled {
     public func handle(in context: inout Context) throws -> User {
         try context.require(.userRead)
-        guard let found = try context.transaction.user(context.caller.user) else {
-            throw ImpossibleState("The caller \(context.caller.user) has no row there.")
-        }
+        guard let found = try context.transaction.user(context.caller.user) else { throw RoostError.notFound("user") }
         return found
     }
 }

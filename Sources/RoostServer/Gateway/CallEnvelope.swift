@@ -16,8 +16,10 @@ struct CallEnvelope {
     /// The deepest objects and arrays in the fields: far less than Foundation reads.
     private static let depthMax = 32
 
-    /// - Parameter bytes: JSON without duplicate keys, as ``JSONScan`` has checked.
-    init?(_ bytes: [UInt8]) {
+    /// - Parameters:
+    ///   - bytes: JSON without duplicate keys, as ``JSONScan`` has checked.
+    ///   - limitsFields: Whether fields that are long or nested deeply are left to Foundation.
+    init?(_ bytes: [UInt8], limitsFields: Bool = true) {
         var reader = Reader(bytes)
         var hasCall = false
         guard reader.take("{") else { return nil }
@@ -31,7 +33,11 @@ struct CallEnvelope {
                 guard let name = reader.string() else { return nil }
                 operation = name
             case "with":
-                guard let range = reader.object(sizeMax: Self.fieldsSizeMax, depthMax: Self.depthMax) else { return nil }
+                guard
+                    let range = reader.object(
+                        sizeMax: limitsFields ? Self.fieldsSizeMax : bytes.count,
+                        depthMax: limitsFields ? Self.depthMax : bytes.count)
+                else { return nil }
                 fields = range
             default: return nil
             }

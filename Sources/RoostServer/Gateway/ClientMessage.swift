@@ -16,12 +16,18 @@ enum ClientMessage {
         let bytes = Array(message.readableBytesView)
         do {
             let scan = try JSONScan(bytes)
-            if scan.problem == nil, let call = ClientMessage(plainly: bytes) {
-                self = call
+            guard let problem = scan.problem else {
+                self = try ClientMessage(plainly: bytes) ?? JSONDecoder().decode(Decoded.self, from: Data(bytes)).frame
                 return
             }
-            let frame = try JSONDecoder().decode(Decoded.self, from: Data(bytes)).frame
-            self = scan.problem.map { frame.refused(for: $0) } ?? frame
+            // Foundation doesn't read what is nested deeply, nor every number.
+            let frame: ClientMessage?
+            if problem.kind == .tooDeep {
+                frame = CallEnvelope(bytes, limitsFields: false).map { .refused($0.call, .internalFailure) }
+            } else {
+                frame = try? JSONDecoder().decode(Decoded.self, from: Data(bytes)).frame
+            }
+            self = (frame ?? .malformed(.internalFailure)).refused(for: problem)
         } catch {
             self = .malformed(RoostError(decoding: error))
         }
@@ -56,6 +62,7 @@ enum ClientMessage {
         init(from decoder: any Decoder) throws {
             let container = try decoder.container(keyedBy: FieldKey.self)
             if container.contains(FieldKey("authenticate")) {
+                try Self.refuseUnknown(in: container, known: ["authenticate"])
                 frame = .authenticate(try container.decode(AuthenticateFrame.Credentials.self, forKey: FieldKey("authenticate")))
                 return
             }
@@ -64,6 +71,7 @@ enum ClientMessage {
                 return
             }
             do {
+                try Self.refuseUnknown(in: container, known: ["call", "operation", "with"])
                 let name = try container.decode(String.self, forKey: FieldKey("operation"))
                 guard let entry = OperationTable.named(name) else {
                     frame = .refused(call, .unknownOperation(name))
@@ -75,6 +83,14 @@ enum ClientMessage {
                 frame = .call(call, try fields.map { try entry.decode(from: $0) } ?? entry.decode(from: Data("{}".utf8)))
             } catch {
                 frame = .refused(call, RoostError(decoding: error))
+            }
+        }
+
+        /// A misspelt `with` would be an operation without fields.
+        private static func refuseUnknown(in container: KeyedDecodingContainer<FieldKey>, known: [String]) throws {
+            for key in container.allKeys where !known.contains(key.stringValue) {
+                throw RoostError.invalidArgument(
+                    key.stringValue, "is not a member of this frame; it has: \(known.joined(separator: ", "))")
             }
         }
     }

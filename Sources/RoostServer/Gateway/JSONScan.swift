@@ -14,6 +14,7 @@ struct JSONScan {
         enum Kind: Equatable {
             case duplicateKey
             case inexactNumber
+            case tooDeep
         }
 
         let kind: Kind
@@ -22,10 +23,13 @@ struct JSONScan {
 
         /// - Parameter path: The keys that lead to it from the object that the client knows.
         func error(at path: [String]) -> RoostError {
+            if kind == .tooDeep {
+                return .limitExceeded(path.first ?? "body", limit: Limits.jsonDepth, unit: "levels of nesting")
+            }
             let reason =
                 switch kind {
                 case .duplicateKey: "is given more than once"
-                case .inexactNumber:
+                case .inexactNumber, .tooDeep:
                     "can't be kept exactly: a whole number has at most 64 bits, any other at most 17 digits and the range of a double"
                 }
             return path.isEmpty
@@ -37,9 +41,12 @@ struct JSONScan {
     private(set) var duplicate: [String]?
     /// The keys that lead to the first number that can't be kept exactly.
     private var inexact: [String]?
+    /// The keys that lead to the first value that is nested too deeply.
+    private var deep: [String]?
 
     /// The first problem; nil if everything can be kept as it is.
     var problem: Problem? {
+        if let deep { return Problem(kind: .tooDeep, path: deep) }
         if let duplicate { return Problem(kind: .duplicateKey, path: duplicate) }
         return inexact.map { Problem(kind: .inexactNumber, path: $0) }
     }
@@ -133,6 +140,8 @@ struct JSONScan {
         try beginValue(at: index)
         valueCount += 1
         containers.append(Container(isObject: isObject, firstKey: keys.count))
+        // The outermost keys say where it is.
+        if containers.count > Limits.jsonDepth, deep == nil { deep = Array(path.prefix(2)) }
         expected = isObject ? .keyOrEnd : .valueOrEnd
         return index + 1
     }

@@ -123,9 +123,9 @@ extension RoostError {
         case DecodingError.keyNotFound(let key, let context):
             self = .invalidArgument(Self.field(context.codingPath + [key]), "is missing")
         case DecodingError.typeMismatch(let type, let context):
-            self = .invalidArgument(Self.field(context.codingPath), "must be \(Self.name(of: type))")
+            self = Self.refusal(context.codingPath, "must be \(Self.name(of: type))")
         case DecodingError.valueNotFound(let type, let context):
-            self = .invalidArgument(Self.field(context.codingPath), "must be \(Self.name(of: type)), not null")
+            self = Self.refusal(context.codingPath, "must be \(Self.name(of: type)), not null")
         case DecodingError.dataCorrupted(let context) where context.codingPath.isEmpty:
             self = RoostError(.invalidArgument, "This is not JSON.")
         case DecodingError.dataCorrupted(let context):
@@ -133,6 +133,13 @@ extension RoostError {
         default:
             self = RoostError(.invalidArgument, "The request can't be read.")
         }
+    }
+
+    private static func refusal(_ path: [any CodingKey], _ reason: String) -> RoostError {
+        let field = field(path)
+        if !field.isEmpty { return .invalidArgument(field, reason) }
+        // The value itself, or all fields of a call.
+        return path.isEmpty ? RoostError(.invalidArgument, "The JSON \(reason).") : .invalidArgument("with", reason)
     }
 
     private static func field(_ path: [any CodingKey]) -> String { names(path).joined(separator: ".") }

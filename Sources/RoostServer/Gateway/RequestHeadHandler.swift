@@ -147,7 +147,9 @@ final class RequestHeadHandler: ChannelDuplexHandler, RemovableChannelHandler {
         switch unwrapOutboundIn(data) {
         case .head(var head):
             isAnswering = true
-            if head.headers["connection"].contains("close") { end() }
+            // Of a request that is answered before its end nothing more is read: nobody wants its body.
+            let isEarly = isInsideRequest && unanswered <= 1 && head.status.code >= 200
+            if isEarly || head.headers["connection"].contains("close") { end() }
             // With several requests under way, only the last answer ends the connection.
             if case .ended = state, unanswered <= 1, refusal == nil || isRefusalOfOpenRequest {
                 head.headers.replaceOrAdd(name: "connection", value: "close")

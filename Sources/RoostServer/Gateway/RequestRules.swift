@@ -16,6 +16,7 @@ enum RequestRules {
     /// Checks a head, and brings its target into the one form that is served: a path that begins with a slash, and a query.
     static func check(_ head: inout HTTPRequestHead) throws(Refusal) {
         try checkHost(head)
+        try checkAuthorization(head)
         try checkLength(head)
         try checkExpectation(&head)
         head.uri = try target(of: head)
@@ -30,6 +31,13 @@ enum RequestRules {
             host.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7f && !"/?#@,\\\"<>".utf8.contains($0) }
         }
         guard isPlain else { throw Refusal("Host must be a host with or without a port.", field: "Host") }
+    }
+
+    /// Checks that there is one token at most, or a proxy in front could see another caller than this server.
+    private static func checkAuthorization(_ head: HTTPRequestHead) throws(Refusal) {
+        guard head.headers["authorization"].count <= 1 else {
+            throw Refusal("Authorization is given more than once.", field: "Authorization")
+        }
     }
 
     /// Checks that the end of the body is given once and in one way, or a proxy in front could see other requests than this server (request

@@ -41,6 +41,7 @@ struct TokenKeyFiles: Sendable {
         _ tokens: TokenVerifier, logger: Logger, confirm: @Sendable (TokenKeys, [String: String]) async throws -> Void
     ) async {
         var known = firstMarks
+        var isSecretRetired = (try? await ring.keys())?.isTokenSecretRetired ?? false
         var lastFailure = ""
         while (try? await Task.sleep(for: .seconds(1))) != nil {
             let now = Self.marks(of: ring, file)
@@ -51,7 +52,13 @@ struct TokenKeyFiles: Sendable {
                     throw TokenKeySet.Unusable("The file \(ring.url.path) isn't there any more.")
                 }
                 let (keys, fingerprints) = try await read()
+                // A ring that was made anew doesn't know what the one before it retired.
+                guard !isSecretRetired || keys.isTokenSecretRetired else {
+                    throw TokenKeySet.Unusable(
+                        "The token secret was retired, and \(ring.url.path) no longer says so. Put the file back from a backup.")
+                }
                 try await confirm(keys, fingerprints)
+                isSecretRetired = keys.isTokenSecretRetired
                 tokens.replace(keys)
                 known = now
                 lastFailure = ""

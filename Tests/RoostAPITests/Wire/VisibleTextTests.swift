@@ -53,6 +53,8 @@ struct VisibleTextTests {
             ("a \u{200D}b", ""),
             ("a\u{200D}\u{200C}b", ""), ("\u{FE0F}a", ""), ("a\u{7}b", ""), ("a\nb", ""), ("a\u{2028}b", ""), ("\u{3164}", ""),
             (" Ann", ""), ("Ann ", ""), ("Ann\u{3000}", ""), (" ", ""), ("\u{2066}Ann\u{2069}", ""), ("a\u{AD}b", ""),
+            ("Ann\u{E0041}\u{E0042}", ""), ("Ann\u{E0061}", ""), ("🏴\u{E0041}", ""), ("🏴a\u{E0061}", ""), ("\u{2800}", ""),
+            ("🏴\u{E0061}\u{E0061}\u{E0061}\u{E0061}\u{E0061}\u{E0061}\u{E0061}\u{E0061}", ""), ("\u{1D159}", ""),
         ] as [(String, String?)])
     func displayName(text: String, isRefused: String?) {
         let expected = isRefused.map { _ in "invalid_argument displayName" }

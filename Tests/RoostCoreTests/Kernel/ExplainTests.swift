@@ -82,6 +82,16 @@ struct ExplainTests {
         #expect(explained == PermissionExplanation(permission: .channelRead, isAllowed: false, refusal: .notFound("channel")))
     }
 
+    @Test("AM-48 X-01 an admin isn't told of others in a conversation, which is hidden from admins too", arguments: ["bob", "eve"])
+    func hiddenFromAdmins(user: String) throws {
+        let world = try makeWorld()
+        let talk = try world.perform(CreateChannel(type: .conversation, users: ["bob"]), as: "ann").channel.channelId
+        for channel in [talk, "unknown"] {
+            let ask = ExplainPermission(channel: channel, permission: .historyRead, user: UserID(user))
+            #expect(try world.refusal(ask, as: "root", role: .admin) == .notFound("channel"))
+        }
+    }
+
     @Test("AM-48 a permission that concerns no channel can't be asked for in one")
     func ofNoChannel() throws {
         let world = try makeWorld()
