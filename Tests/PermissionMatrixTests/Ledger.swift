@@ -5,7 +5,7 @@ import RoostTestSupport
 enum Right: String, CaseIterable, Sendable {
     /// Nothing that depends on a channel.
     case nothing
-    /// Asking why: answered to all who may know of the channel, and about others to the app's own people.
+    /// Asking why: answered to all who may know of the channel, and about others to the app's own people among them.
     case explain, explainOther
     case find, listMembers
     /// One member: there is none in a deleted channel.
@@ -98,8 +98,8 @@ enum Ledger {
     ) -> Outcome {
         switch right {
         case .nothing: return .allowed
-        case .explainOther: return isAdmin(role) ? .allowed : .refused(.notPermitted)
-        case .explain:
+        case .explainOther where !isAdmin(role): return .refused(.notPermitted)
+        case .explain, .explainOther:
             let found = outcome(of: .find, in: kind, role, relation, state)
             return found == .refused(.notFound) ? found : .allowed
         case .seeMember:
