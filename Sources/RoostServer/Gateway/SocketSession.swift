@@ -14,8 +14,8 @@ import RoostCore
 /// 4. Open. Calls are decoded as far as the budget allows; the rest waits as bytes, and the socket isn't read.
 /// 5. Closing. Nothing more is processed.
 ///
-/// Sent bytes are kept until ``takeUnflushed()``, so that everything of a turn of the loop, or of a millisecond, goes out in one write. Sending happens most,
-/// so it returns bytes and no list.
+/// Sent bytes are kept until ``takeUnflushed()``, so that everything of a turn of the loop, or of a millisecond, goes out in one write.
+/// Sending happens most, so it returns bytes and no list.
 ///
 /// `SocketHandler` drives it on a connection, and simulations drive it on their network.
 struct SocketSession {
