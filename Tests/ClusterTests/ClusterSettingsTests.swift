@@ -131,7 +131,7 @@ extension RealClusterTests {
                 #expect(try await Self.statuses(mended, [old, good]) == [401, 200])
                 // Nor because another file stands there, which was made without it.
                 _ = try await TokenKeyRing(directory: second).add(named: "other")
-                try await log.line(containing: "no longer says so")
+                try await log.line(containing: "doesn't say so")
                 #expect(try await Self.statuses(mended, [old, good]) == [401, 200])
                 try await mended.stop()
             }

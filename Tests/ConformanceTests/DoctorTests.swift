@@ -77,6 +77,21 @@ import Testing
         #expect(try await problems(directory) == ["fail secret: DATA/token-secret has mode 640"])
     }
 
+    @Test("a file of token keys that others can open, or that can't be read as keys, fails")
+    func tokenKeys() async throws {
+        let directory = try await used()
+        let file = directory.appending(path: "token-keys.json")
+        try Data(#"{"keys":[],"roostTokenSecret":"retired"}"#.utf8).write(to: file)
+        try setMode(0o644, of: file)
+        #expect(try await problems(directory) == ["fail token keys: DATA/token-keys.json has mode 644"])
+        try setMode(0o600, of: file)
+        #expect(try await problems(directory) == [])
+        try Data(#"{"keys":[{"#.utf8).write(to: file)
+        try setMode(0o600, of: file)
+        let found = try await problems(directory)
+        #expect(found.count == 1 && found.first?.hasPrefix("fail token keys: The file of keys DATA/token-keys.json can't") == true)
+    }
+
     @Test("a missing or empty piece of the directory is found before a server starts on it")
     func missing() async throws {
         let directory = try await used()

@@ -138,4 +138,78 @@ import Testing
         #expect(try await restarted.request("GET", "/v1/me", token: old).status == 401)
         try await restarted.stop()
     }
+
+    /// A server whose token secret was retired while it ran, and a token that the secret signed.
+    private static func retired() async throws -> (server: WatchedServer, ring: TokenKeyRing, old: String) {
+        let server = try await WatchedServer.start()
+        let old = try await server.token("ann")
+        let ring = TokenKeyRing(directory: server.directory)
+        _ = try await ring.add(named: "k1")
+        try await ring.use("k1")
+        try await ring.remove(TokenKeyRing.tokenSecretName)
+        let status = try await Polling.value {
+            try await server.request("GET", "/v1/me", token: old).status
+        } until: {
+            $0 == 401
+        }
+        #expect(status == 401)
+        return (server, ring, old)
+    }
+
+    @Test("R21 a retired secret stays refused by a running server when its file is lost and a new one takes its place")
+    func lostWhileRunning() async throws {
+        let (server, ring, old) = try await Self.retired()
+        await #expect(throws: TokenKeyRing.Refusal.self) { try await ring.use(TokenKeyRing.tokenSecretName) }
+        try FileManager.default.removeItem(at: ring.url)
+        _ = try await ring.add(named: "k2")
+        let log = try await Polling.value {
+            server.log
+        } until: {
+            $0.contains("The token secret was retired")
+        }
+        #expect(log.contains("The token keys stay as they were") && log.contains("from a backup"))
+        #expect(try await server.request("GET", "/v1/me", token: old).status == 401)
+        // Retired again with new keys, it goes on.
+        try await ring.use("k2")
+        try await ring.remove(TokenKeyRing.tokenSecretName)
+        let new = try await TokenKeys(directory: server.directory).sign(
+            .init(user: "ann", role: .user, expiresAt: Date(timeIntervalSinceNow: 600)))
+        let status = try await Polling.value {
+            try await server.request("GET", "/v1/me", token: new).status
+        } until: {
+            $0 == 200
+        }
+        #expect(status == 200)
+        #expect(try await server.request("GET", "/v1/me", token: old).status == 401)
+        await server.stop()
+    }
+
+    @Test("R21 a server whose secret was retired doesn't start without the file that says so, except with --accept-data-loss")
+    func lostBeforeStart() async throws {
+        let (first, ring, old) = try await Self.retired()
+        await first.stop()
+        let kept = try Data(contentsOf: ring.url)
+        func refusal() async -> String {
+            do {
+                try await TestServer(directory: first.directory).stop()
+                return "none"
+            } catch {
+                return "\(error)"
+            }
+        }
+        try FileManager.default.removeItem(at: ring.url)
+        let lost = await refusal()
+        #expect(lost.contains(ring.url.path) && lost.contains("from a backup") && lost.contains("--accept-data-loss"), "\(lost)")
+        _ = try await ring.add(named: "k2")
+        #expect(await refusal() == lost)
+        try TokenForge.write(kept, to: ring.url)
+        #expect(await refusal() == "none")
+
+        try FileManager.default.removeItem(at: ring.url)
+        let accepting = try await TestServer(directory: first.directory) { $0.acceptsDataLoss = true }
+        #expect(try await accepting.request("GET", "/v1/me", token: old).status == 200)
+        try await accepting.stop()
+        #expect(await refusal() == "none")
+        try? FileManager.default.removeItem(at: first.directory)
+    }
 }

@@ -5,7 +5,7 @@ import RoostServer
 struct DirectoryChecks {
     let directory: URL
 
-    func findings() -> [Finding] {
+    func findings() async -> [Finding] {
         let manager = FileManager.default
         var isDirectory: ObjCBool = false
         guard manager.fileExists(atPath: directory.path, isDirectory: &isDirectory) else {
@@ -21,7 +21,8 @@ struct DirectoryChecks {
                     advice: "Move it away, or choose another with --data")
             ]
         }
-        return [access(), secret()].compactMap { $0 } + disk(directory)
+        let ring = await tokenKeys()
+        return [access(), secret(), ring].compactMap { $0 } + disk(directory)
     }
 
     private func access() -> Finding {
@@ -51,15 +52,39 @@ struct DirectoryChecks {
             return isFirst ? Finding("secret", .ok, "none yet: the first roost serve creates it") : nil
         }
         do { _ = try file.read() } catch {
-            return Finding("secret", .fail, "\(error)", advice: "Restore it from a backup, or delete it: a new one ends all tokens")
+            return Finding(
+                "secret", .fail, "\(error)",
+                advice: "Restore it from a backup, or copy another node's. Without a copy, and on SQLite only: move it away, "
+                    + "then roost serve --accept-data-loss. The new one ends all tokens")
         }
         let mode = ((try? FileManager.default.attributesOfItem(atPath: path))?[.posixPermissions] as? NSNumber)?.intValue ?? 0
         guard mode & 0o077 == 0 else {
             return Finding(
                 "secret", .fail, "\(path) has mode \(String(mode, radix: 8))",
-                advice: "Others can make tokens with it: chmod 600 it, and delete it if somebody may have read it")
+                advice: "Others can make tokens with it: chmod 600 it. If somebody may have read it, retire it: roost keys --help")
         }
         return Finding("secret", .ok, "\(path), mode \(String(mode, radix: 8))")
+    }
+
+    /// Looks at the key ring as a start does: it is refused if it can't be used. Nil if there is none.
+    private func tokenKeys() async -> Finding? {
+        let ring = TokenKeyRing(directory: directory)
+        let path = ring.url.path
+        guard FileManager.default.fileExists(atPath: path) else { return nil }
+        let mode = ((try? FileManager.default.attributesOfItem(atPath: path))?[.posixPermissions] as? NSNumber)?.intValue ?? 0
+        guard mode & 0o077 == 0 else {
+            return Finding(
+                "token keys", .fail, "\(path) has mode \(String(mode, radix: 8))",
+                advice: "Others can make tokens with them: chmod 600 it. If somebody may have read it, replace its keys: roost keys --help")
+        }
+        do {
+            let entries = try await ring.entries()
+            return Finding("token keys", .ok, "\(path), \(entries.map(\.kid).joined(separator: ", "))".safe())
+        } catch {
+            return Finding(
+                "token keys", .fail, "\(error)".safe(),
+                advice: "Put it back from a backup, or from another node; without it a retired secret would be valid again")
+        }
     }
 
     private func disk(_ directory: URL) -> [Finding] {

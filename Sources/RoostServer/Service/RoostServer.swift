@@ -147,6 +147,7 @@ public struct RoostServer: Service {
         if configuration.database != nil {
             try database.write(lane: 0) { try $0.confirmTokenKeys(fingerprints) }
         }
+        try storage.confirmRetirement(keys, of: tokenFiles.secretFingerprint)
         tokens = TokenVerifier(keys, rules: .init(configuration), logger: logger)
         let epoch = try database.write(lane: 0) { try $0.epoch(orNew: UUID().uuidString.lowercased()) }
 
@@ -207,10 +208,15 @@ public struct RoostServer: Service {
         let control = await listenToCommands()
         let watching = Task { [tokenFiles, tokens, engine, logger, configuration] in
             await tokenFiles.watch(tokens, logger: logger) { keys, fingerprints in
-                guard configuration.database != nil else { return }
+                let isCluster = configuration.database != nil
+                guard isCluster || keys.isTokenSecretRetired else { return }
+                let secret = tokenFiles.secretFingerprint
                 try await engine.perform(OperationName.none, for: .server, scope: Scope(), isReadOnly: false) { context in
-                    try context.transaction.confirmTokenKeys(fingerprints)
-                    _ = try context.transaction.exchange(StartChecks.tokenKeys(keys))
+                    if isCluster {
+                        try context.transaction.confirmTokenKeys(fingerprints)
+                        _ = try context.transaction.exchange(StartChecks.tokenKeys(keys))
+                    }
+                    if keys.isTokenSecretRetired { try context.transaction.rememberRetirement(of: secret) }
                     return []
                 }
             }

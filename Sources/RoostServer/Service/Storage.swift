@@ -95,7 +95,29 @@ struct Storage {
         return secret
     }
 
+    /// Remembers that the secret is retired, for starts without the file that says so, and refuses keys that would make it valid again.
+    ///
+    /// - Parameter fingerprint: That of the secret: another one isn't retired with it.
+    func confirmRetirement(_ keys: TokenKeys, of fingerprint: String) throws {
+        if keys.isTokenSecretRetired {
+            return try database.write(lane: 0) { try $0.rememberRetirement(of: fingerprint) }
+        }
+        guard try database.read({ try $0.setting(Self.retirementName) }) == fingerprint else { return }
+        let path = TokenKeyRing(directory: configuration.dataDirectory).url.path
+        guard file != nil else { throw TokenKeyFiles.RetirementLost(path: path) }
+        guard configuration.acceptsDataLoss else {
+            throw RoostServer.Unsupported(
+                "\(TokenKeyFiles.RetirementLost(path: path)) To have the secret's tokens valid again: roost serve --accept-data-loss.")
+        }
+        logger.error(
+            "The token secret was retired, and \(path) doesn't say so, which --accept-data-loss accepts. The secret's tokens are valid again."
+        )
+        try database.write(lane: 0) { try $0.forget(Self.retirementName) }
+    }
+
     static let fingerprintName = "token-secret"
+    /// Holds the fingerprint of the secret that is retired.
+    static let retirementName = "token-secret-retired"
 
     /// Returns a secret's fingerprint for the database. It doesn't reveal the secret.
     static func fingerprint(of secret: Data) -> String {
@@ -121,6 +143,11 @@ struct Storage {
 }
 
 extension Transaction {
+    /// Stores that the secret with this fingerprint is retired.
+    func rememberRetirement(of fingerprint: String) throws {
+        _ = try replaceSetting(Storage.retirementName, with: fingerprint)
+    }
+
     /// Stores which secret a name means, and throws `RoostError` if another node of the cluster has another secret by that name. A name is
     /// never given to another key, so that a node that was offline can't confuse them.
     func confirmTokenKeys(_ fingerprints: [String: String]) throws {

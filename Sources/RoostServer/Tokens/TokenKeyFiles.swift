@@ -20,6 +20,9 @@ struct TokenKeyFiles: Sendable {
         firstMarks = Self.marks(of: ring, file)
     }
 
+    /// The fingerprint of the secret, by which the database remembers that it is retired.
+    var secretFingerprint: String { Storage.fingerprint(of: secret) }
+
     /// Reads the keys, and the fingerprints of the secrets that must be the same on all nodes of a cluster.
     func read() async throws -> (keys: TokenKeys, fingerprints: [String: String]) {
         let own = try await ring.keys()
@@ -41,7 +44,6 @@ struct TokenKeyFiles: Sendable {
         _ tokens: TokenVerifier, logger: Logger, confirm: @Sendable (TokenKeys, [String: String]) async throws -> Void
     ) async {
         var known = firstMarks
-        var isSecretRetired = (try? await ring.keys())?.isTokenSecretRetired ?? false
         var lastFailure = ""
         while (try? await Task.sleep(for: .seconds(1))) != nil {
             let now = Self.marks(of: ring, file)
@@ -53,12 +55,8 @@ struct TokenKeyFiles: Sendable {
                 }
                 let (keys, fingerprints) = try await read()
                 // A ring that was made anew doesn't know what the one before it retired.
-                guard !isSecretRetired || keys.isTokenSecretRetired else {
-                    throw TokenKeySet.Unusable(
-                        "The token secret was retired, and \(ring.url.path) no longer says so. Put the file back from a backup.")
-                }
+                guard keys.isTokenSecretRetired || !tokens.isTokenSecretRetired else { throw RetirementLost(path: ring.url.path) }
                 try await confirm(keys, fingerprints)
-                isSecretRetired = keys.isTokenSecretRetired
                 tokens.replace(keys)
                 known = now
                 lastFailure = ""
@@ -70,6 +68,16 @@ struct TokenKeyFiles: Sendable {
                 }
                 lastFailure = "\(error)"
             }
+        }
+    }
+
+    /// The token secret was retired, and the file that said so is gone or says so no more.
+    struct RetirementLost: Error, CustomStringConvertible {
+        let path: String
+        var description: String {
+            "The token secret was retired, and \(path) doesn't say so: its tokens would be valid again. "
+                + "Put token-keys.json back from a backup or from another node. If there is no copy, retire the secret again with new keys: "
+                + "roost keys add KID, roost keys use KID, roost keys remove token-secret."
         }
     }
 

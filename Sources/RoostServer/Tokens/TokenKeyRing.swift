@@ -63,7 +63,9 @@ public struct TokenKeyRing: Sendable {
     public func use(_ name: String) async throws {
         try await change { document in
             if name == Self.tokenSecretName {
-                document.roostTokenSecret = nil
+                guard document.roostTokenSecret == nil else {
+                    throw Refusal("The token secret is retired, and stays so. Use another key, or add one: roost keys add.")
+                }
                 document.roostSigningKey = nil
                 return
             }

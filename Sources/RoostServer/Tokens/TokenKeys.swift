@@ -75,6 +75,9 @@ public struct TokenKeys: Sendable {
         signingKey = own.signingName.flatMap { own.keys[$0] } ?? tokenSecret
     }
 
+    /// Whether tokens that name no key are refused.
+    var isTokenSecretRetired: Bool { tokenSecret == nil }
+
     var count: Int { named.count + (tokenSecret == nil ? 0 : 1) }
 
     /// The names of the keys that tokens may be signed with; `token-secret` for tokens that name no key.

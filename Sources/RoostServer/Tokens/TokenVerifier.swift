@@ -27,6 +27,9 @@ final class TokenVerifier: Sendable {
         self.logger = logger
     }
 
+    /// Whether the keys in use refuse tokens that name no key.
+    var isTokenSecretRetired: Bool { keys.withLock { $0.0.isTokenSecretRetired } }
+
     func replace(_ keys: TokenKeys) { self.keys.withLock { $0 = (keys, CheckedTokens()) } }
 
     /// Checks a token. A failure is `token_expired` or `unauthenticated`, and reveals nothing about a token without a valid signature.
