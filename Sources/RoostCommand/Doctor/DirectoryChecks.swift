@@ -75,7 +75,8 @@ struct DirectoryChecks {
         guard mode & 0o077 == 0 else {
             return Finding(
                 "token keys", .fail, "\(path) has mode \(String(mode, radix: 8))",
-                advice: "Others can make tokens with them: chmod 600 it. If somebody may have read it, replace its keys: roost keys --help")
+                advice: "Others can make tokens with it: chmod 600 it. If somebody may have read it, replace the keys: "
+                    + "roost keys --help")
         }
         do {
             let entries = try await ring.entries()
@@ -83,7 +84,7 @@ struct DirectoryChecks {
         } catch {
             return Finding(
                 "token keys", .fail, "\(error)".safe(),
-                advice: "Put it back from a backup, or from another node; without it a retired secret would be valid again")
+                advice: "Put it back from a backup, or from another node; no server starts with this one")
         }
     }
 
