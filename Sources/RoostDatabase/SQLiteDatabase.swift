@@ -190,7 +190,7 @@ public final class SQLiteDatabase: Database {
     public func write<T>(lane: Int, _ body: (any WriteTransaction) throws -> T) throws -> T {
         try writer.writeWithoutTransaction { database in
             try DatabaseFailure.translating {
-                try watch.withLock { try $0.checkLog(files.log, frames: logFrames.value) }
+                try requireLog()
                 let transaction = SQLiteTransaction(database, clock: clock)
                 try transaction.execute("BEGIN IMMEDIATE")
                 let result: T
@@ -214,6 +214,16 @@ public final class SQLiteDatabase: Database {
                 marks.committed(logFrames: logFrames.value)
                 return result
             }
+        }
+    }
+
+    /// The log is as long as it was left. If it isn't, what is lost is written down before the process ends, so that the next start misses it too.
+    private func requireLog() throws {
+        do {
+            try watch.withLock { try $0.checkLog(files.log, frames: logFrames.value) }
+        } catch {
+            try? marks.mark()
+            throw error
         }
     }
 
@@ -296,6 +306,9 @@ public final class SQLiteDatabase: Database {
     /// Writes down now what is committed. Tests don't wait a second for it.
     package func markNow() throws { try marks.mark() }
 
+    /// Waits for what is being written down at this moment. Later marks aren't waited for.
+    package func waitForMarks() { marks.wait() }
+
     /// Runs a checkpoint now, as ``maintain(lane:)`` does if one is due.
     package func checkpointNow() throws {
         try writer.writeWithoutTransaction { _ = try checkpoint($0, SQLITE_CHECKPOINT_PASSIVE) }
@@ -315,6 +328,7 @@ public final class SQLiteDatabase: Database {
         for reader in readers.drain(readerCount) { try? reader.close() }
         marks.stop()
         try writer.writeWithoutTransaction { database in
+            try requireLog()
             try watch.withLock { try $0.check() }
             let last = try checkpoint(database, SQLITE_CHECKPOINT_TRUNCATE)
             guard last.isComplete else {

@@ -2,8 +2,8 @@ import Dispatch
 import Foundation
 import Synchronization
 
-/// Keeps `roost.state` up to date while a server runs: at once when a checkpoint is complete, and within a second after a commit, beside the
-/// lane, so that no commit waits for it.
+/// Keeps `roost.state` up to date while a server runs: at once when a checkpoint is complete and when a log has its first commit, and within a
+/// second after others, beside the lane, so that no commit waits for it.
 final class StorageMarks: Sendable {
     private struct Values {
         var state: StorageState
@@ -54,15 +54,18 @@ final class StorageMarks: Sendable {
 
     /// Records a transaction that is on disk, with this many frames in the log.
     func committed(logFrames: Int32) {
-        let isFirst = values.withLock { values in
+        let (isFirst, isNewLog) = values.withLock { values in
+            let awaitedNewLog = values.awaitsNewLog
             if values.awaitsNewLog, let salts = salts() {
                 values.awaitsNewLog = salts == values.state.pastSalts
                 if !values.awaitsNewLog { (values.state.logSalts, values.state.pastSalts) = (salts, nil) }
             }
             values.state.logFrames = values.state.logSalts == nil ? 0 : Int64(logFrames)
             defer { values.isPending = true }
-            return !values.isPending && !values.isStopped
+            return (!values.isPending && !values.isStopped, awaitedNewLog && !values.awaitsNewLog && !values.isStopped)
         }
+        // Without its salts the log could be taken for one that nothing was written into yet.
+        if isNewLog { queue.async { [self] in try? writeNow() } }
         guard isFirst else { return }
         queue.asyncAfter(deadline: .now() + Self.delay) { [self] in
             let isStopped = values.withLock { values in
@@ -91,9 +94,11 @@ final class StorageMarks: Sendable {
 
     func stop() {
         values.withLock { $0.isStopped = true }
-        // Waits for work that has begun.
-        queue.sync {}
+        wait()
     }
+
+    /// Waits for work that has begun.
+    func wait() { queue.sync {} }
 
     func change(_ body: (inout StorageState) -> Void) throws {
         values.withLock { body(&$0.state) }

@@ -116,6 +116,23 @@ struct DiskFaultTests {
             try file.truncate(atOffset: 0)
             try file.close()
             #expect(kind { try insert("after", into: database) } == .fatal)
+            #expect(throws: (any Error).self) { try database.close() }
+            // The next start misses what the log held, although no second had passed since it was acknowledged.
+            #expect(throws: DamagedFiles.self) { try SQLiteDatabase(directory: directory) }
+        }
+    }
+
+    @Test("I1 a log that is cut off after a kill is missed from its first commit on, before a second has passed")
+    func firstCommit() throws {
+        try inDirectory { directory in
+            let database = try SQLiteDatabase(directory: directory)
+            try insert("before", into: database)
+            database.waitForMarks()
+            let killed = directory.deletingLastPathComponent().appending(path: "\(directory.lastPathComponent)-killed")
+            defer { try? FileManager.default.removeItem(at: killed) }
+            try FileManager.default.copyItem(at: directory, to: killed)
+            try Data().write(to: killed.appending(path: "roost.sqlite-wal"))
+            #expect(throws: DamagedFiles.self) { try SQLiteDatabase(directory: killed) }
         }
     }
 
