@@ -1,21 +1,19 @@
 import Dispatch
 import RoostAPI
+import RoostCore
 import Synchronization
 
-/// The queue of one kind of thread: bounded, taken in batches.
+/// The queue of one kind of thread: bounded, taken in batches, in which users take turns.
 final class WorkQueue: Sendable {
     private struct State {
-        var jobs: [Job] = []
+        var jobs: FairQueue<UserID, Job>
         var isClosed = false
     }
-    private let state = Mutex(State())
+    private let state: Mutex<State>
     private let available = DispatchSemaphore(value: 0)
-    private let sizeMax: Int
-    private let batchSizeMax: Int
 
     init(sizeMax: Int, batchSizeMax: Int) {
-        self.sizeMax = sizeMax
-        self.batchSizeMax = batchSizeMax
+        state = Mutex(State(jobs: FairQueue(sizeMax: sizeMax, batchSizeMax: batchSizeMax)))
     }
 
     func append(_ job: Job) throws(RoostError) {
@@ -25,10 +23,10 @@ final class WorkQueue: Sendable {
             if state.isClosed {
                 return (false, RoostError(.unavailable, "The server is shutting down.", retryAfterMilliseconds: 1000))
             }
-            if state.jobs.count >= sizeMax {
+            // A backend that acts for many users is one.
+            guard state.jobs.append(job, of: job.caller.token?.user ?? job.caller.user) else {
                 return (false, RoostError(.overloaded, "The server is overloaded.", retryAfterMilliseconds: 500))
             }
-            state.jobs.append(job)
             return (state.jobs.count == 1, nil)
         }
         if let refusal { throw refusal }
@@ -47,15 +45,8 @@ final class WorkQueue: Sendable {
             }
             let (batch, hasMore): ([Job]?, Bool) = state.withLock { state in
                 if state.jobs.isEmpty { return (state.isClosed ? nil : [], false) }
-                // Usually it takes all, and nothing has to be copied.
-                if state.jobs.count <= batchSizeMax {
-                    var batch: [Job] = []
-                    swap(&batch, &state.jobs)
-                    return (batch, state.isClosed)
-                }
-                let batch = Array(state.jobs.prefix(batchSizeMax))
-                state.jobs.removeFirst(batch.count)
-                return (batch, true)
+                let batch = state.jobs.takeBatch()
+                return (batch, state.isClosed || !state.jobs.isEmpty)
             }
             // Once the queue is closed, each thread that wakes wakes the next.
             if hasMore { available.signal() }

@@ -55,7 +55,6 @@ public struct TokenKeys: Sendable {
 
     /// The secret of the data directory, unless it is retired.
     private var tokenSecret: TokenKey?
-    var isTokenSecretRetired: Bool { tokenSecret == nil }
     /// The keys that tokens name.
     private var named: [String: TokenKey] = [:]
     private var signingKey: TokenKey?

@@ -85,10 +85,11 @@ import Testing
     @Test("I18 a queue holds as many operations as it may, and refuses the next as overloaded until some are taken")
     func queue() {
         let queue = WorkQueue(sizeMax: 3, batchSizeMax: 2)
-        let job = Job(caller: Caller(user: "ann"), run: { _ in [] }, destination: .waiting { _ in })
+        var users = 0
         func refusal() -> RoostError.Code? {
+            users += 1
             do throws(RoostError) {
-                try queue.append(job)
+                try queue.append(Job(caller: Caller(user: UserID("\(users)")), run: { _ in [] }, destination: .waiting { _ in }))
                 return nil
             } catch {
                 return error.code

@@ -1,0 +1,84 @@
+import RoostAPI
+import RoostCore
+import RoostTestSupport
+import Testing
+
+@testable import RoostServer
+
+/// Who waits for whom, when more is asked than a batch may have.
+@Suite("Fair queue")
+struct FairQueueTests {
+    @Test("What one batch may have goes in the order of arrival, whoever asks")
+    func oneBatch() {
+        var queue = FairQueue<String, Int>(sizeMax: 100, batchSizeMax: 4)
+        for (number, user) in ["a", "a", "b", "a"].enumerated() { _ = queue.append(number, of: user) }
+        let batches = (0..<2).map { _ in queue.takeBatch() }
+        #expect(batches == [[0, 1, 2, 3], []])
+        #expect(queue.isEmpty)
+    }
+
+    @Test("I18 behind a thousand operations of one user another's next one waits for two batches, and not for all")
+    func turns() {
+        var queue = FairQueue<String, String>(sizeMax: 10_000, batchSizeMax: 16)
+        for number in 0..<1000 { _ = queue.append("many \(number)", of: "many") }
+        _ = queue.append("one", of: "one")
+        let batches = (0..<2).map { _ in queue.takeBatch() }
+        #expect(batches[0] == (0..<16).map { "many \($0)" })
+        #expect(batches[1] == ["many 16", "one"] + (17..<31).map { "many \($0)" })
+    }
+
+    @Test("I18 one user fills half of a queue at most, and two a third each: there is room for the next")
+    func shares() {
+        for users in 1...4 {
+            var queue = FairQueue<Int, Int>(sizeMax: 1200, batchSizeMax: 1)
+            var isFull = false
+            while !isFull {
+                isFull = true
+                for user in 0..<users where queue.append(0, of: user) { isFull = false }
+            }
+            #expect(abs(queue.count - 1200 * users / (users + 1)) <= users + 1, "\(users) users")
+            let hasRoom = queue.append(0, of: users)
+            #expect(hasRoom)
+        }
+    }
+
+    @Test(
+        "Whatever comes and goes: everything once, each user's in order, never more than the queue may hold", arguments: Seeds.first(300))
+    func random(seed: UInt64) {
+        var random = SeededGenerator(seed: seed)
+        let (sizeMax, batchSizeMax, users) = (random.number(1...60), random.number(1...8), random.number(1...5))
+        var queue = FairQueue<Int, Int>(sizeMax: sizeMax, batchSizeMax: batchSizeMax)
+        var expected: [Int: [Int]] = [:]
+        var taken: [Int: [Int]] = [:]
+        func take() {
+            for element in queue.takeBatch() { taken[element % 10, default: []].append(element) }
+        }
+        for number in 0..<200 {
+            let user = random.number(0...users - 1)
+            let (before, element) = (queue.count, number * 10 + user)
+            let isTaken = queue.append(element, of: user)
+            if isTaken { expected[user, default: []].append(element) }
+            #expect(isTaken || before > 0)
+            #expect(queue.count == before + (isTaken ? 1 : 0) && queue.count <= sizeMax)
+            if random.once(in: 6) { take() }
+        }
+        while !queue.isEmpty { take() }
+        #expect(taken == expected)
+    }
+
+    @Test("A backend's operations take the backend's turn, whomever it acts for")
+    func backend() {
+        let queue = WorkQueue(sizeMax: 100, batchSizeMax: 1)
+        func append(_ user: UserID, token: UserID? = nil) throws {
+            let identity = token.map { TokenIdentity(user: $0) }
+            try queue.append(Job(caller: Caller(user: user, token: identity), run: { _ in [] }, destination: .waiting { _ in }))
+        }
+        #expect(throws: Never.self) {
+            try append("first")
+            for number in 0..<5 { try append(UserID("user-\(number)"), token: "backend") }
+            try append("ann")
+        }
+        let order = (0..<7).compactMap { _ in queue.next()?.first?.caller.user }
+        #expect(order == ["first", "user-0", "ann", "user-1", "user-2", "user-3", "user-4"])
+    }
+}
