@@ -101,8 +101,9 @@ struct DiskFaultTests {
             try insert("before", into: first)
             try first.close()
             let fault = fault_begin("\(directory.lastPathComponent)/\(name)", Int32(fault_write.rawValue), 13, 0, 0)
-            #expect(throws: DatabaseFailure.self) { try open(directory) }
+            let failure = #expect(throws: DatabaseFailure.self) { try open(directory) }
             #expect(fault_end(fault) > 0)
+            #expect(failure?.message == "The disk of \(directory.path) is full. Make room, then try again.")
             let second = try open(directory)
             #expect(second.losses == [])
             #expect(try second.read { try $0.setting("before") } == "")
