@@ -28,7 +28,7 @@ public struct DataFiles: Sendable {
     /// Why a server wouldn't start with these files, as sentences; nil if it would. To ask while none runs: the files of one that runs change.
     public func refusal() -> String? {
         do {
-            try requireAccess()
+            try requireUsable()
             _ = try StorageExamination(files: self, acceptsDataLoss: false)
             return nil
         } catch {
@@ -50,10 +50,24 @@ public struct DataFiles: Sendable {
         }
     }
 
-    /// Refuses files that this process may not use, before their contents are compared: what can't be read would look damaged.
-    func requireAccess() throws {
-        for path in own where FileStatus(path: path) != nil && access(path, R_OK | W_OK) != 0 {
-            throw Self.refusal(of: path, errno)
+    /// Refuses files that can't be used as they are, before their contents are compared: what can't be read would look damaged, and SQLite
+    /// keeps its log beside the file that a link leads to.
+    func requireUsable() throws {
+        for path in own {
+            var status = stat()
+            guard lstat(path, &status) == 0 else { continue }
+            switch status.st_mode & S_IFMT {
+            case S_IFREG: if access(path, R_OK | W_OK) != 0 { throw Self.refusal(of: path, errno) }
+            case S_IFLNK:
+                throw DatabaseFailure(
+                    message: "\(path) is a symbolic link. The files of a data directory must be in it: they are compared and "
+                        + "synced together. Put the file itself in the place of the link, or link the whole directory instead.",
+                    kind: .fatal, obstacle: .refusedFile)
+            default:
+                throw DatabaseFailure(
+                    message: "\(path) isn't a file. Move it away, or name another directory with --data.", kind: .fatal,
+                    obstacle: .refusedFile)
+            }
         }
     }
 

@@ -73,7 +73,7 @@ public final class SQLiteDatabase: Database {
         try FileManager.default.createDirectory(
             at: directory, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
         files = DataFiles(directory: directory)
-        try files.requireAccess()
+        try files.requireUsable()
         lock = try DirectoryLock(directory: directory)
         var start = try SQLiteStart(
             files: files, acceptsDataLoss: acceptsDataLoss, lock: lock, pageCacheBytes: pageCacheBytes, base: base)

@@ -56,6 +56,43 @@ struct StartRefusalTests {
         #expect(DataFiles(directory: directory).refusal() == expected)
     }
 
+    @Test(
+        "I1 a file that is a symbolic link is refused as one, wherever it leads, with nothing changed there",
+        arguments: ["roost.sqlite", "roost.state", "roost.lock"])
+    func link(name: String) throws {
+        let (directory, elsewhere) = (try used(), TemporaryPlace.make())
+        let (file, target) = (directory.appending(path: name), elsewhere.appending(path: "target"))
+        try FileManager.default.createDirectory(at: elsewhere, withIntermediateDirectories: true)
+        try FileManager.default.moveItem(at: file, to: target)
+        try FileManager.default.createSymbolicLink(at: file, withDestinationURL: target)
+        let content = try Data(contentsOf: target)
+        let expected =
+            "\(file.path) is a symbolic link. The files of a data directory must be in it: they are compared and synced together. "
+            + "Put the file itself in the place of the link, or link the whole directory instead."
+        #expect(refusal(directory) == expected)
+        #expect(DataFiles(directory: directory).refusal() == expected)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: elsewhere.path) == ["target"])
+        #expect(try Data(contentsOf: target) == content)
+        try FileManager.default.removeItem(at: target)
+        #expect(refusal(directory) == expected)
+    }
+
+    @Test("a link to the whole directory is as good as the directory")
+    func linkedDirectory() throws {
+        let (directory, link) = (try used(), TemporaryPlace.make())
+        try FileManager.default.createSymbolicLink(atPath: link.path, withDestinationPath: directory.path)
+        #expect(refusal(link) == nil)
+    }
+
+    @Test("a directory in the place of a file is refused, and not taken for a damaged one")
+    func notAFile() throws {
+        let file = try used().appending(path: "roost.sqlite")
+        try FileManager.default.removeItem(at: file)
+        try FileManager.default.createDirectory(at: file, withIntermediateDirectories: false)
+        let expected = "\(file.path) isn't a file. Move it away, or name another directory with --data."
+        #expect(refusal(file.deletingLastPathComponent()) == expected)
+    }
+
     @Test("the refusal of a file has the system's reason, and what helps against it")
     func advice() {
         let found = [EACCES, EROFS, EIO].map { DataFiles.refusal(of: "/data/roost.sqlite", $0).message }
