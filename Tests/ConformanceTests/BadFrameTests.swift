@@ -41,7 +41,26 @@ import Testing
                 + Array(repeating: RawSocket.frame(opcode: 0, [32], isFinal: false), count: 1100), closeCode: 1009),
     ]
 
-    @Test("R21 a frame that breaks the protocol closes the socket with its code", arguments: cases)
+    private static func close(_ code: UInt16, _ reason: [UInt8] = []) -> [UInt8] {
+        RawSocket.frame(opcode: 8, [UInt8(code >> 8), UInt8(code & 255)] + reason)
+    }
+
+    static let badCloses: [BadFrames] = [
+        BadFrames(name: "a close with half a code", frames: [RawSocket.frame(opcode: 8, [3])], closeCode: 1002),
+        BadFrames(name: "a close whose reason isn't UTF-8", frames: [close(1000, [0xff, 0xfe])], closeCode: 1007),
+        BadFrames(name: "a close whose reason breaks off in a letter", frames: [close(4000, [0xe2, 0x82])], closeCode: 1007),
+    ]
+
+    /// Codes that are no frame's: reserved, nobody's, or outside of the ranges.
+    static let badCloseCodes: [BadFrames] = ([0, 999, 1004, 1005, 1006, 1015, 1016, 2999, 5000, 65_535] as [UInt16]).map { code in
+        BadFrames(name: "a close with \(code)", frames: [close(code)], closeCode: 1002)
+    }
+
+    static let goodCloses: [[UInt8]] = ([1000, 1001, 1003, 1007, 1014, 3000, 4999] as [UInt16]).map {
+        close($0, Array("done ✓".utf8))
+    }
+
+    @Test("R21 a frame that breaks the protocol closes the socket with its code", arguments: cases + badCloses + badCloseCodes)
     func closes(_ bad: BadFrames) async throws {
         let server = try await TestServer.shared()
         let socket = try await server.socket("ann")
@@ -54,6 +73,18 @@ import Testing
         let other = try await server.socket("bob")
         #expect(try await other.call(GetMe()).userId == "bob")
         await other.close()
+    }
+
+    @Test(
+        "R21 a close frame that breaks no rule is answered with 1000, with or without a code and a reason",
+        arguments: goodCloses + [RawSocket.frame(opcode: 8, [])])
+    func closesInOrder(_ frame: [UInt8]) async throws {
+        let server = try await TestServer.shared()
+        let socket = try await server.socket("ann")
+        try await socket.connection.send(frame)
+        var incoming = await socket.next()
+        while case .text = incoming { incoming = await socket.next() }
+        #expect(incoming == .close(code: 1000, reason: ""))
     }
 
     @Test("R21 a message in fragments, with a ping between them, is one message")

@@ -76,8 +76,18 @@ import Testing
             name: "POST to /livez", request: get("/livez", method: "POST"), statuses: [405],
             headers: ["allow": "GET, HEAD, OPTIONS"]),
         Exchange(name: "TRACE", request: get("/livez", method: "TRACE"), statuses: [405], headers: ["allow": "GET, HEAD, OPTIONS"]),
-        Exchange(name: "a method of another protocol", request: get("/livez", method: "PROPFIND"), statuses: [405]),
-        Exchange(name: "a method that is none", request: get("/livez", method: "FETCH"), statuses: [400], closes: true),
+        Exchange(
+            name: "a method of another protocol", request: get("/livez", method: "PROPFIND"), statuses: [405],
+            headers: ["allow": "GET, HEAD, OPTIONS"]),
+        Exchange(
+            name: "a method that is none", request: get("/livez", method: "FETCH"), statuses: [400], headers: ["allow": ""],
+            body: #"{"type":"urn:roost:error:invalid_argument","title":"Invalid Argument","status":400,"code":"invalid_argument","#
+                + #""detail":"This is not an HTTP request, its method is unknown, or its headers are too large."}"#,
+            closes: true),
+        Exchange(
+            name: "a method that is none, behind a request", request: livez + get("/v1/me", token, method: "FOO"),
+            statuses: [200, 400], closes: true),
+        Exchange(name: "a method in small letters", request: get("/livez", method: "get"), statuses: [400], closes: true),
     ]
 
     static let paths: [Exchange] = [
