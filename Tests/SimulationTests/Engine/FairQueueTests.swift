@@ -43,7 +43,8 @@ struct FairQueueTests {
     }
 
     @Test(
-        "Whatever comes and goes: everything once, each user's in order, never more than the queue may hold", arguments: Seeds.first(300))
+        "Whatever comes and goes: everything once, in each user's order, and never too much",
+        arguments: Seeds.first(300))
     func random(seed: UInt64) {
         var random = SeededGenerator(seed: seed)
         let (sizeMax, batchSizeMax, users) = (random.number(1...60), random.number(1...8), random.number(1...5))
