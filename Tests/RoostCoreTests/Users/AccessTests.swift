@@ -117,6 +117,22 @@ import Testing
         #expect(try code(world, as: "bob", issuedAt: world.now) == nil)
     }
 
+    @Test(
+        "X-01 tokens are revoked up to a minute ahead: one issued before that moment is refused, now and later, and one issued at it is not"
+    )
+    func aheadOfNow() throws {
+        let world = try world()
+        let now = world.now
+        let before = Timestamp(milliseconds: now.milliseconds + 60_000)
+        let answer = try world.perform(RevokeUserTokens(user: "bob", before: before), as: "root", role: .admin)
+        #expect(answer == TokenRevocation(userId: "bob", before: before))
+        for time in [now, before, before.after(seconds: 60)] {
+            world.now = time
+            let issued = [now.milliseconds, before.milliseconds - 1, before.milliseconds].map(Timestamp.init(milliseconds:))
+            #expect(try issued.map { try code(world, as: "bob", issuedAt: $0) } == [.tokenRevoked, .tokenRevoked, nil])
+        }
+    }
+
     @Test("X-01 a single token is refused until it would have ended, and then forgotten")
     func singleToken() throws {
         let world = try world()
