@@ -244,6 +244,24 @@ import Testing
         try await server.stop()
     }
 
+    @Test("R21 a token of 8,192 bytes is taken and one of a byte more refused; an id of 128 characters is taken")
+    func longest() async throws {
+        let (server, forge) = try await Self.server()
+        // Three bytes are four letters; the last of these is one letter.
+        func sized(_ payloadBytes: Int) -> String {
+            let text = String(repeating: "x", count: payloadBytes - forge.claims(#""x":"""#).utf8.count)
+            return forge.own(#"{"alg":"HS256"}"#, forge.claims(#""x":"\#(text)""#))
+        }
+        let (fitting, larger) = (sized(6095), sized(6096))
+        #expect([fitting, larger].map(\.utf8.count) == [8192, 8193])
+        // They don't fit into a header.
+        #expect(try await Self.answers(fitting, server) == ["welcome"])
+        #expect(try await Self.answers(larger, server) == ["4001 unauthenticated"])
+        let named = forge.own(#"{"alg":"HS256"}"#, forge.claims(#""jti":"\#(String(repeating: "x", count: 128))""#))
+        #expect(try await Self.answers(named, server) == ["welcome", "welcome", "welcome"])
+        try await server.stop()
+    }
+
     @Test("R21 a token that nobody signed is refused with the same bytes, whatever stands in it")
     func unsigned() async throws {
         let (server, _) = try await Self.server()

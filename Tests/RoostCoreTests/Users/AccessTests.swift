@@ -152,6 +152,28 @@ import Testing
         #expect(try world.rows("SELECT token_id FROM revoked_tokens ORDER BY 1") { $0.string() } == ["t2", "t3"])
     }
 
+    @Test("X-01 100,000 single tokens are revoked at one time, and the next is refused until one of them would have ended")
+    func mostTokens() throws {
+        let world = try world()
+        let soon = Timestamp(milliseconds: world.now.milliseconds + 1000)
+        try world.execute(
+            """
+            INSERT INTO revoked_tokens (token_id, expires_at, revision)
+            WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < \(Limits.revokedTokens - 1))
+            SELECT 'old-' || n, \(soon), n FROM numbers
+            """)
+        func revoke(_ token: String) throws -> RoostError? {
+            try world.refusal(RevokeToken(tokenId: token), as: "root", role: .admin)
+        }
+        #expect(try revoke("last") == nil)
+        let over = try revoke("over")
+        #expect(
+            [over?.code, over?.field, over?.limit] as [AnyHashable?] == [RoostError.Code.limitExceeded, "tokenId", Int64(100_000)])
+        #expect(try code(world, as: "bob", issuedAt: world.now, id: "over") == nil)
+        world.now = soon
+        #expect(try revoke("over") == nil)
+    }
+
     @Test("X-01 what can't be revoked names its field, and changes nothing")
     func refusals() throws {
         let world = try world()
