@@ -22,6 +22,12 @@ struct OperationTests {
         #expect(nouns(others).subtracting(nouns(operations)) == ["history"])
     }
 
+    @Test("X-01 a path has words of small letters, joined by hyphens, and fields in braces")
+    func pathsAreWrittenInOneWay() {
+        let shape = #/(?:/(?:[a-z0-9]+(?:-[a-z0-9]+)*|\{[a-z][a-zA-Z]*\}))+/#
+        #expect(Operations.all.map { $0.path }.filter { $0.wholeMatch(of: shape) == nil } == [])
+    }
+
     @Test("X-01 names and routes are unique, and paths name only fields that exist")
     func isOneTable() throws {
         let routes = Operations.all.map { $0.method.rawValue + " " + $0.path }
