@@ -4,8 +4,8 @@ import RoostTestSupport
 import Testing
 
 /// The rules of channel types, as in the ledger (§8.2).
-@Suite("Kinds of channels") struct KindTests {
-    /// A world with a channel of each kind that users create, and a few people.
+@Suite("Channel types") struct ChannelTypeTests {
+    /// A world with a few users.
     private func world() throws -> CoreWorld {
         let world = try CoreWorld()
         for user in ["ann", "bob", "cid", "eve"] as [UserID] { try world.user(user) }
