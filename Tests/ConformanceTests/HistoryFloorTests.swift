@@ -5,7 +5,7 @@ import Testing
 
 /// Messages that are hidden from a member stay hidden when they change, and the stream has no hole where they do.
 @Suite struct HistoryFloorTests {
-    @Test("SB-26 SB-14 R23 I10 an edit of a hidden message doesn't reach who hid it, and leaves no hole")
+    @Test("SB-26 SB-14 R23 I10 an edit of a hidden message doesn't reach the user who hid it, and leaves no hole")
     func hidden() async throws {
         let server = try await TestServer()
         let ann = try await server.socket("ann")

@@ -764,7 +764,7 @@ async def far_behind(world):
     equal(list(bob.replica.channels[room].messages.values()), sent[-20:], "newest messages")
 
 
-@case("who leaves gets nothing newer, and begins anew after joining again")
+@case("a member who leaves gets nothing newer, and begins anew after joining again")
 async def leaving(world):
     room, (ann, bob) = await world.room("ann", "bob")
     phone = await world.client("bob")

@@ -60,7 +60,7 @@ import Testing
         #expect(try world.code(SendMessage(channel: "open", clientId: "1", text: "x"), as: "root", role: .admin) == nil)
     }
 
-    @Test("AM-15 AM-22 D-33 a live channel is found by members and admins alone, and joined by who knows its id")
+    @Test("AM-15 AM-22 D-33 a live channel is found by members and admins alone, and joined by anyone who knows its id")
     func live() throws {
         let world = try world()
         try world.channel("live", type: .live, owner: "ann")

@@ -39,7 +39,7 @@ import Testing
         #expect(try world.perform(ListMessages(channel: "general"), as: "bob").messages.count == 1)
     }
 
-    @Test("SB-26 R23 R27 I10 hiding with the messages so far conceals them for ever, on every way, and only for who hid")
+    @Test("SB-26 R23 R27 I10 hiding with the messages so far conceals them for ever, on every way, and only for that user")
     func conceals() throws {
         let world = try world()
         let old = try world.perform(ListMessages(channel: "general"), as: "bob").messages[0]

@@ -42,7 +42,7 @@ import Testing
         #expect(try world.code(AddMembers(channel: "general", users: ["x"]), as: "stranger") == .notMember)
     }
 
-    @Test("AM-40 adding who is there already changes nothing and tells nothing")
+    @Test("AM-40 adding a member again changes nothing and sends no event")
     func addsAgain() throws {
         let world = try world()
         let before = try world.dump()
@@ -67,7 +67,7 @@ import Testing
         #expect(try world.code(CreateChannel(type: .group, users: Array(many.dropFirst())), as: "ann") == nil)
     }
 
-    @Test("AM-40 EM-29 R13 who has a higher role removes; the removed hear it, the others hear that they left")
+    @Test("AM-40 EM-29 R13 a member with a higher role removes; the removed learn it, the others that they left")
     func removes() throws {
         let world = try world()
         try world.perform(SetMemberRole(channel: "general", users: ["bob"], role: .operator), as: "ann")
@@ -90,7 +90,7 @@ import Testing
         #expect(try world.code(RemoveMembers(channel: "general", users: ["bob"]), as: "cid") == .notPermitted)
     }
 
-    @Test("SB-10 SB-22 R33 roles are given by who stands above, and each is told what they may do by it")
+    @Test("SB-10 SB-22 R33 roles are given by members of a higher rank, and each is told what they may do by it")
     func setsRoles() throws {
         let world = try world()
         let told = try world.notices {
@@ -130,7 +130,7 @@ import Testing
         #expect(try world.code(DeleteChannel(channel: "general"), as: "bob") == nil)
     }
 
-    @Test("SB-14 D-11 R23 who joins sees what was written before, unless the app or the one who adds them says otherwise")
+    @Test("SB-14 D-11 R23 new members see what was written before, unless the app or whoever adds them says otherwise")
     func history() throws {
         let world = try world()
         let old = try world.send("old", to: "general", as: "ann")
@@ -160,7 +160,7 @@ import Testing
         #expect(try world.code(JoinChannel(channel: "unknown"), as: "ann") == .notFound)
     }
 
-    @Test("AM-31 R30 who is banned learns it and until when, and comes back when it is over")
+    @Test("AM-31 R30 a banned user learns it and until when, and comes back when it is over")
     func banned() throws {
         let world = try world()
         let until = world.now.after(seconds: 60)

@@ -20,7 +20,7 @@ import Testing
         try world.perform(InviteMembers(channel: "group", users: users, welcome: welcome), as: user).results
     }
 
-    @Test("SB-13 SB-18 EM-24 AM-42 R14 D-04 a member invites: who accepts automatically is a member, who doesn't is asked")
+    @Test("SB-13 SB-18 EM-24 AM-42 R14 D-04 a member invites: users who accept automatically are members, others are asked")
     func invites() throws {
         let world = try world()
         let results = try invite(["cid", "eve", "bob", "nobody"], welcome: "Come in!", in: world)
@@ -102,7 +102,7 @@ import Testing
         #expect(try world.code(InviteMembers(channel: "group", users: ["cid"]), as: "eve") == .notMember)
     }
 
-    @Test("R14 an invitation is taken back by who sent it, and by who may remove members")
+    @Test("R14 an invitation is withdrawn by its inviter, and by users who may remove members")
     func withdraws() throws {
         let world = try world()
         _ = try invite(["cid"], as: "bob", in: world)
@@ -177,7 +177,7 @@ import Testing
             ])
     }
 
-    @Test("SB-02 R14 an invitation of who is in as many channels as one may be is declined for them")
+    @Test("SB-02 R14 an invitation of a user at the limit of channels is declined for them")
     func autoDeclines() throws {
         let world = try world()
         world.options.channelsPerUser = 1

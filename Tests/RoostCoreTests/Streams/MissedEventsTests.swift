@@ -42,7 +42,7 @@ struct MissedEventsTests {
         #expect(try missed(.channel("nowhere"), after: 0, in: world).notices == [])
     }
 
-    @Test("I9 who left in the time, and whose stay began later, is told as gone before the event; who stayed isn't")
+    @Test("I9 former members, and those who rejoined later, are reported as gone before the event; members who stayed aren't")
     func gone() throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann", members: ["bob", "cid", "dan"])
@@ -145,7 +145,7 @@ struct MissedEventsTests {
         return world
     }
 
-    @Test("I5 SB-13 invitations of one call are one event to who sent them, and one to each who got one")
+    @Test("I5 SB-13 the invitations of one call are one event to their inviter, and one to each invited user")
     func invitations() throws {
         let world = try invitingWorld()
         let before = try world.database.read { try $0.heads(of: ["ann", "dan"].map { .user($0) }) }
@@ -199,7 +199,7 @@ struct MissedEventsTests {
         #expect(missed.notices.first == .floor("bob", "general", 2))
     }
 
-    @Test("I9 SB-26 a floor is told before anything of its channel, to who has one")
+    @Test("I9 SB-26 a member's history floor is sent before anything of the channel")
     func floors() throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann", members: ["bob"])

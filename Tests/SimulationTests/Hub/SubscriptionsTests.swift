@@ -94,7 +94,7 @@ struct SubscriptionsTests {
                 == [.stoppedWatching("ann", ["general"]), Self.notification(event, to: "a")])
     }
 
-    @Test("I9 who joins gets what comes after, on every device; who leaves gets nothing more, watching or not")
+    @Test("I9 a new member gets what comes after, on every device; a former one gets nothing more, watching or not")
     func membership() {
         var hub = Hub()
         let event = Self.message(2)
@@ -169,7 +169,7 @@ struct SubscriptionsTests {
         #expect(hub.subscriptions.used(among: [.channel("general"), .user("ann")]) == [])
     }
 
-    @Test("I6 who begins to get a channel is told of its past once, and only as long as they don't get it live")
+    @Test("I6 a user who begins to get a channel is told of its past once, and only as long as they don't get it live")
     func pastEvents() {
         var hub = Hub()
         let event = Self.message(2)
