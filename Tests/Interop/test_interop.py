@@ -470,7 +470,7 @@ async def shut_out(world):
     await refused(other.call("user.me"), "token_revoked", status=401)
 
 
-@case("an admin asks what the server has given up, and an effect that isn't there can't be tried again")
+@case("an admin lists the effects that failed for good, and can't retry one that isn't there")
 async def effects(world):
     root, bob = await world.http("root", "--role", "admin"), await world.http("bob")
     retry = {"kind": "idempotencyKeys.expire", "key": "none"}

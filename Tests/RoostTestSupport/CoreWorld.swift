@@ -124,7 +124,7 @@ public final class CoreWorld {
         }
     }
 
-    /// An effect that failed too often, as the runner leaves one.
+    /// An effect that failed for good, as the runner leaves one.
     public func deadEffect(_ kind: String, key: String, failure: String = "unavailable: It isn't there.") throws {
         try execute(
             """

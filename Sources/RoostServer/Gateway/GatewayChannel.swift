@@ -72,7 +72,7 @@ struct GatewayChannel: ServerChildChannel, HTTPChannelHandler {
                 }
             }
         } catch {
-            logger.debug("A connection ended before it was one.", metadata: ["error": "\(error)"])
+            logger.debug("A connection ended before its first request.", metadata: ["error": "\(error)"])
             try? await value.channel.close()
         }
     }
