@@ -79,10 +79,10 @@ import Testing
         let hidden = try world.notices { try world.perform(HideChannel(channel: "general", allowAutoUnhide: false), as: "bob") }
         let shown = try world.notices { try world.perform(UnhideChannel(channel: "general"), as: "bob") }
         let again = try world.notices { try world.perform(UnhideChannel(channel: "general"), as: "bob") }
-        let told = (hidden + shown + again).map { notice in
+        let events = (hidden + shown + again).map { notice in
             if case .event(let event, let audience) = notice { "\(event.kind.rawValue) \(audience == .user("bob"))" } else { "?" }
         }
-        #expect(told == ["channel.hidden true", "channel.unhidden true"])
+        #expect(events == ["channel.hidden true", "channel.unhidden true"])
         #expect(try state(of: "bob", in: world) == .unhidden)
     }
 

@@ -52,10 +52,10 @@ import Testing
         let world = try world()
         try world.perform(SetMemberRole(channel: "general", users: ["bob"], role: .operator), as: "ann")
         try world.perform(UpdateChannel(channel: "general", metadata: ["a": 1]), as: "ann")
-        let told = try world.notices { try world.perform(UpdateChannel(channel: "general", metadata: ["b": 2]), as: "bob") }
+        let notices = try world.notices { try world.perform(UpdateChannel(channel: "general", metadata: ["b": 2]), as: "bob") }
         let channel = try world.perform(GetChannel(channel: "general"), as: "ann").channel
         #expect(channel.metadata == ["b": 2] && channel.metadataVersion == 2 && channel.metadataUpdatedBy == "bob")
-        guard case .event(let event, .channel("general", _)) = told.first else { throw RoostError(.internalError, "\(told)") }
+        guard case .event(let event, .channel("general", _)) = notices.first else { throw RoostError(.internalError, "\(notices)") }
         #expect(event.kind == .channelMetadataUpdated && event.rows == Rows(channel: channel))
     }
 

@@ -22,14 +22,14 @@ import Testing
     func adds() throws {
         let world = try world()
         let before = try world.perform(GetChannel(channel: "general"), as: "ann").channel.counters
-        let told = try world.notices {
+        let notices = try world.notices {
             let results = try world.perform(AddMembers(channel: "general", users: ["eve", "bob", "nobody", "dan"]), as: "ann")
                 .results
             #expect(results.map(\.outcome) == [.added, .alreadyMember, .refused, .added])
         }
         let counters = try world.perform(GetChannel(channel: "general"), as: "ann").channel.counters
         #expect([counters.seq, Seq(counters.memberCount)] == [before.seq + 1, Seq(before.memberCount + 2)])
-        let events = told.compactMap { notice -> String? in
+        let events = notices.compactMap { notice -> String? in
             guard case .event(let event, let audience) = notice else { return nil }
             return "\(event.kind.rawValue) \(audience) \(event.rows.members?.map(\.userId.rawValue) ?? [])"
         }
@@ -46,8 +46,8 @@ import Testing
     func addsAgain() throws {
         let world = try world()
         let before = try world.dump()
-        let told = try world.notices { try world.perform(AddMembers(channel: "general", users: ["bob", "cid"]), as: "ann") }
-        #expect(told == [])
+        let notices = try world.notices { try world.perform(AddMembers(channel: "general", users: ["bob", "cid"]), as: "ann") }
+        #expect(notices == [])
         #expect(try world.dump() == before)
     }
 
@@ -71,12 +71,12 @@ import Testing
     func removes() throws {
         let world = try world()
         try world.perform(SetMemberRole(channel: "general", users: ["bob"], role: .operator), as: "ann")
-        let told = try world.notices {
+        let found = try world.notices {
             let results = try world.perform(RemoveMembers(channel: "general", users: ["cid", "ann", "bob", "eve"]), as: "bob")
                 .results
             #expect(results.map(\.outcome) == [.removed, .refused, .refused, .notMember])
         }
-        let notices = told.map { notice in
+        let notices = found.map { notice in
             switch notice {
             case .event(let event, let audience): "\(event.kind.rawValue) \(audience)"
             case .left(let user, _, let seq): "left \(user) at \(seq)"
@@ -93,11 +93,11 @@ import Testing
     @Test("SB-10 SB-22 R33 roles are given by members of a higher rank, and each is told what they may do by it")
     func setsRoles() throws {
         let world = try world()
-        let told = try world.notices {
+        let notices = try world.notices {
             try world.perform(SetMemberRole(channel: "general", users: ["bob", "cid"], role: .operator), as: "ann")
         }
         #expect(try roles(in: world) == ["ann owner", "bob operator", "cid operator"])
-        let capabilities = told.compactMap { notice -> Bool? in
+        let capabilities = notices.compactMap { notice -> Bool? in
             guard case .event(let event, .user) = notice else { return nil }
             return event.rows.ownCapabilities?["general"]?.contains(.channelFreeze)
         }
