@@ -49,6 +49,8 @@ extension GetUsers: Handled {
 extension GetMe: Handled {
     public func handle(in context: inout Context) throws -> User {
         try context.require(.userRead)
+        // Both transports register a caller before the first operation. The rule doesn't rely on it: a caller whom nobody registered is
+        // an unknown user, and no fault of the server.
         guard let found = try context.transaction.user(context.caller.user) else { throw RoostError.notFound("user") }
         return found
     }
