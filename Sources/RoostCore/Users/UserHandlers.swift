@@ -84,8 +84,10 @@ extension Context {
     /// Returns a user as the caller may see them.
     fileprivate func user(_ id: UserID) throws -> User? {
         var found = try transaction.user(id)
-        // Only admins see who is deactivated.
-        if found != nil, caller.isAdmin { found?.deactivatedAt = try transaction.deactivation(of: id) }
+        // Only users who can shut others out see who is.
+        if found != nil, Permissions.refusal(of: .userManage, for: caller.role) == nil {
+            found?.deactivatedAt = try transaction.deactivation(of: id)
+        }
         return found
     }
 
