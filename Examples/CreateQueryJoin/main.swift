@@ -70,7 +70,7 @@ let mine = bob.channels(matching: ChannelQuery(includingTags: [tag], sort: .name
 for await update in mine.updates where update.items.isEmpty { break }
 expect(mine.items.isEmpty, "bob is in none of them yet")
 
-// Join: as often as one likes, also by who only knows the id.
+// Join: as often as one likes, also by users who only know the id.
 try await bob.joinChannel(lobby.id)
 try await bob.joinChannel(lobby.id)
 try await bob.joinChannel(stage.id)
@@ -97,7 +97,7 @@ try await bobsLobby.markRead()
 
 // Members: live, with their roles.
 let roles = try await bobsLobby.members(limit: nil).items.map { "\($0.member.userId) \($0.member.role)" }
-expect(roles == ["ann owner", "bob member"], "the creator is the owner, who joined is a member")
+expect(roles == ["ann owner", "bob member"], "the creator is the owner, the user who joined is a member")
 
 await ann.disconnect()
 await bob.disconnect()

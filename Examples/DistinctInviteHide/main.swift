@@ -59,7 +59,7 @@ try await bob.setAutoAcceptInvitations(false)
 let asked = try await ann.createChannel(type: .group, displayName: "Asked")
 expect(await refusal { try await bob.joinChannel(asked.id) } == .inviteRequired, "joining a private group needs an invitation")
 let results = try await asked.invite(["bob"], welcome: "Come in!")
-expect(results.map(\.outcome) == [.invited], "who wants to be asked is invited")
+expect(results.map(\.outcome) == [.invited], "a user who wants to be asked is invited")
 let invitations = bob.invitations()
 for await update in invitations.updates where update.items.contains(where: { $0.invitation.channelId == asked.id }) { break }
 let invitation = invitations.items.first { $0.invitation.channelId == asked.id }

@@ -68,7 +68,7 @@ struct HiddenChannelTests {
         #expect(answers == [Self.unknown])
     }
 
-    @Test("SB-19 D-33 only joining tells of a hidden channel: a private group asks for an invitation, and who is banned is told so")
+    @Test("SB-19 D-33 only joining tells of a hidden channel: a private group asks for an invitation, and a banned user is told so")
     func joiningTells() throws {
         let world = try CoreWorld()
         for user in ["ann", "bob", "eve"] as [UserID] { try world.user(user) }

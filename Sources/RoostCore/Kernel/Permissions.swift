@@ -166,7 +166,7 @@ public enum Permissions {
     }
 
     /// A user's capabilities in the channels of a page. Most of these are alike: the same policy, the same role and no restriction.
-    struct Standings {
+    struct CapabilityCache {
         let role: AppRole
         let now: Timestamp
         private var known: [(facts: Facts, capabilities: [Permission])] = []

@@ -63,13 +63,13 @@ import Testing
     func published() {
         var budget = SocketBudget(limits: .init())
         budget.undecoded(4000)
-        var told = [budget.unpublished()]
+        var changes = [budget.unpublished()]
         for size in [9000, 9000, 8000, 0, 5000] {
             budget.undecoded(size)
-            told.append(budget.unpublished())
+            changes.append(budget.unpublished())
         }
-        told += [budget.ended(), budget.ended()]
-        #expect(told == [0, 9000, 0, 0, -9000, 5000, -5000, 0])
+        changes += [budget.ended(), budget.ended()]
+        #expect(changes == [0, 9000, 0, 0, -9000, 5000, -5000, 0])
     }
 
     @Test("I18 with as much held as may be nothing large begins, with a quarter more nothing at all, until enough is let go")

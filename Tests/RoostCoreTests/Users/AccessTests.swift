@@ -46,8 +46,8 @@ import Testing
             let before = try world.dump()
             world.advance(milliseconds: 1000)
             var refusal: RoostError?
-            let told = try world.notices { refusal = try world.refusal(operation, as: "root", role: .admin) }
-            #expect(told == [] && refusal == nil)
+            let notices = try world.notices { refusal = try world.refusal(operation, as: "root", role: .admin) }
+            #expect(notices == [] && refusal == nil)
             #expect(try world.dump() == before)
         }
     }
@@ -62,11 +62,11 @@ import Testing
         #expect(
             try world.perform(GetUsers(users: ["ann", "bob"]), as: "root", role: .admin).map(\.deactivatedAt) == [nil, world.now])
         // Nor does a profile that an admin changes reveal it.
-        let told = try world.notices {
+        let notices = try world.notices {
             let written = try world.perform(UpsertUser(user: "bob", displayName: "Bob"), as: "root", role: .admin)
             #expect(written.deactivatedAt == world.now)
         }
-        for case .event(let event, _) in told { #expect(event.rows.users?.map(\.deactivatedAt) == [nil]) }
+        for case .event(let event, _) in notices { #expect(event.rows.users?.map(\.deactivatedAt) == [nil]) }
     }
 
     @Test("AM-40 a deactivated user can be added to a channel, and finds it there after reactivation")

@@ -5,7 +5,7 @@ import Testing
 
 @testable import RoostServer
 
-/// Who waits for whom, when more is asked than a batch may have.
+/// The order of the users' operations, when more wait than a batch may have.
 @Suite("Fair queue")
 struct FairQueueTests {
     @Test("What one batch may have goes in the order of arrival, whoever asks")

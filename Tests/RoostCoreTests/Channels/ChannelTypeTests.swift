@@ -4,8 +4,8 @@ import RoostTestSupport
 import Testing
 
 /// The rules of channel types, as in the ledger (§8.2).
-@Suite("Kinds of channels") struct KindTests {
-    /// A world with a channel of each kind that users create, and a few people.
+@Suite("Channel types") struct ChannelTypeTests {
+    /// A world with a few users.
     private func world() throws -> CoreWorld {
         let world = try CoreWorld()
         for user in ["ann", "bob", "cid", "eve"] as [UserID] { try world.user(user) }
@@ -60,7 +60,7 @@ import Testing
         #expect(try world.code(SendMessage(channel: "open", clientId: "1", text: "x"), as: "root", role: .admin) == nil)
     }
 
-    @Test("AM-15 AM-22 D-33 a live channel is found by members and admins alone, and joined by who knows its id")
+    @Test("AM-15 AM-22 D-33 a live channel is found by members and admins alone, and joined by anyone who knows its id")
     func live() throws {
         let world = try world()
         try world.channel("live", type: .live, owner: "ann")
