@@ -89,6 +89,26 @@ public struct DataFiles: Sendable {
             message: "The disk of \(directory.path) is full. Make room, then try again.", kind: .fatal, obstacle: .fullDisk)
     }
 
+    /// Another program has the database open.
+    var inUse: DatabaseFailure {
+        DatabaseFailure(
+            message: "\(database) is in use by another program. End that program, then try again.", kind: .fatal, obstacle: .inUse)
+    }
+
+    /// Whether another process has the database open: a connection of SQLite's that has read from it keeps a lock on bytes behind its first
+    /// gigabyte (`PENDING_BYTE`) until it closes. This process's own locks don't count, and its connections would lose them here: it has none yet.
+    var isOpenElsewhere: Bool {
+        let descriptor = open(database, O_RDWR | O_CLOEXEC)
+        guard descriptor >= 0 else { return false }
+        defer { Foundation.close(descriptor) }
+        var lock = flock()
+        lock.l_type = Int16(F_WRLCK)
+        lock.l_whence = Int16(SEEK_SET)
+        lock.l_start = 0x4000_0000
+        lock.l_len = 512
+        return fcntl(descriptor, F_GETLK, &lock) == 0 && lock.l_type != Int16(F_UNLCK)
+    }
+
     /// Tries to write a file here, as large as the smallest that SQLite makes.
     ///
     /// - Returns: Why it can't be written; nil if it can.

@@ -5,7 +5,7 @@ import GRDBSQLite
 import RoostCore
 
 /// The start of a database on SQLite, up to its first commit:
-/// 1. Files that others could open are closed to them.
+/// 1. A database that another program has open is refused. Files that others could open are closed to them.
 /// 2. The files are compared with each other (``StorageExamination``). A refusal here changes nothing.
 /// 3. SQLite opens the database through the VFS that verifies pages, and reads the log.
 struct SQLiteStart {
@@ -26,6 +26,8 @@ struct SQLiteStart {
         self.pageCacheBytes = pageCacheBytes
         self.lock = lock
         self.base = base
+        // When such a program ends it writes the log into the database, without checksums: nothing may be in the log by then.
+        guard !files.isOpenElsewhere else { throw files.inUse }
         notes = try files.close()
         examination = try StorageExamination(files: files, acceptsDataLoss: acceptsDataLoss)
         state = examination.state
@@ -137,10 +139,7 @@ struct SQLiteStart {
         }
         return switch failure.obstacle {
         case .fullDisk?: files.fullDisk
-        case .inUse?:
-            DatabaseFailure(
-                message: "\(files.database) is in use by another program. End that program, then try again.", kind: .fatal,
-                obstacle: .inUse)
+        case .inUse?: files.inUse
         case .refusedFile?: files.writingFailure() ?? failure
         case nil: failure
         }

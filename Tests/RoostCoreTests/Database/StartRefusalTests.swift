@@ -12,11 +12,13 @@ struct StartRefusalTests {
     private func used() throws -> URL {
         let directory = TemporaryPlace.make()
         try SQLiteDatabase(directory: directory).close()
+        TemporaryPlace.waitUntilFree(directory)
         return directory
     }
 
     /// The refusal of a start; nil if it succeeds.
     private func refusal(_ directory: URL) -> String? {
+        TemporaryPlace.waitUntilFree(directory)
         do {
             try SQLiteDatabase(directory: directory).close()
             return nil
@@ -41,6 +43,30 @@ struct StartRefusalTests {
         #expect(refusal(directory) == "\(path) is in use by another program. End that program, then try again.")
         sqlite3_close(connection)
         #expect(refusal(directory) == nil)
+    }
+
+    @Test("I1 a database that another process has open is refused before anything is written, and starts when that one has ended")
+    func openElsewhere() async throws {
+        let directory = try used()
+        let path = directory.appending(path: "roost.sqlite").path
+        var connection: OpaquePointer?
+        #expect(sqlite3_open(path, &connection) == SQLITE_OK)
+        #expect(sqlite3_exec(connection, "SELECT count(*) FROM settings", nil, nil, nil) == SQLITE_OK)
+        let state = try Data(contentsOf: directory.appending(path: "roost.state"))
+        await #expect(processExitsWith: .exitCode(7)) { [path = path as String] in
+            let directory = URL(filePath: path).deletingLastPathComponent()
+            do {
+                _ = try SQLiteDatabase(directory: directory)
+                exit(1)
+            } catch {
+                exit("\(error)" == "\(path) is in use by another program. End that program, then try again." ? 7 : 2)
+            }
+        }
+        #expect(try Data(contentsOf: directory.appending(path: "roost.state")) == state)
+        // It writes what is in the log into the database, which is nothing.
+        sqlite3_close(connection)
+        #expect(refusal(directory) == nil)
+        #expect(try SQLiteDatabase.examinePages(of: path).damaged == nil)
     }
 
     @Test(
