@@ -124,7 +124,7 @@ struct SQLiteStart {
         try lock.syncDirectory()
     }
 
-    /// Returns SQLite's failure for a damaged file as a sentence that says what to do.
+    /// Returns a failure of the start as sentences that say what to do, if that is known.
     static func explained(_ error: any Error, _ files: DataFiles) -> any Error {
         let failure =
             (error as? DatabaseFailure)
@@ -132,7 +132,17 @@ struct SQLiteStart {
                 DatabaseFailure(sqliteCode: $0.extendedResultCode.rawValue, message: $0.message ?? "")
             }
         guard let failure else { return error }
-        guard failure.kind == .damage else { return failure }
-        return DamagedFiles("\(files.database) is damaged. \(failure.message)", canBeAccepted: false)
+        guard failure.kind != .damage else {
+            return DamagedFiles("\(files.database) is damaged. \(failure.message)", canBeAccepted: false)
+        }
+        return switch failure.obstacle {
+        case .fullDisk?: files.fullDisk
+        case .inUse?:
+            DatabaseFailure(
+                message: "\(files.database) is in use by another program. End that program, then try again.", kind: .fatal,
+                obstacle: .inUse)
+        case .refusedFile?: files.writingFailure() ?? failure
+        case nil: failure
+        }
     }
 }

@@ -165,6 +165,8 @@ enum Ledger {
     /// Guests look at what anybody in their place may look at, leave where anybody may, and do nothing else.
     private static func forGuest(_ right: Right, _ line: Line, _ kind: Kind, _ relation: Relation) -> Outcome {
         if ofGuests.contains(right) || line[relation] == .refused(.notFound) { return line[relation] }
+        // Joining tells those who know the id what it takes (D-33, SB-19), and guests can't join whatever it takes.
+        if right == .join, kind.lines[.find]?[relation] == .refused(.notFound) { return .refused(.notFound) }
         // The first check is the first refusal.
         let first: Right? =
             switch right {

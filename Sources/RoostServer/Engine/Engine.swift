@@ -252,7 +252,10 @@ final class Engine: Sendable {
             metrics.checkpointed(done)
             if !done.isComplete, done.logFrames > Self.logFramesMax, losses.shouldLog() {
                 logger.warning(
-                    "The write-ahead log is growing because it is read without a pause.", metadata: ["pages": "\(done.logFrames)"])
+                    done.obstacle == .fullDisk
+                        ? "The write-ahead log is growing because the disk is full."
+                        : "The write-ahead log is growing because it is read without a pause.",
+                    metadata: ["pages": "\(done.logFrames)"])
             }
         } catch {
             end(error)

@@ -117,6 +117,22 @@ import Testing
         #expect(try code(world, as: "bob", issuedAt: world.now) == nil)
     }
 
+    @Test(
+        "X-01 tokens are revoked up to a minute ahead: one issued before that moment is refused, now and later, and one issued at it is not"
+    )
+    func aheadOfNow() throws {
+        let world = try world()
+        let now = world.now
+        let before = Timestamp(milliseconds: now.milliseconds + 60_000)
+        let answer = try world.perform(RevokeUserTokens(user: "bob", before: before), as: "root", role: .admin)
+        #expect(answer == TokenRevocation(userId: "bob", before: before))
+        for time in [now, before, before.after(seconds: 60)] {
+            world.now = time
+            let issued = [now.milliseconds, before.milliseconds - 1, before.milliseconds].map(Timestamp.init(milliseconds:))
+            #expect(try issued.map { try code(world, as: "bob", issuedAt: $0) } == [.tokenRevoked, .tokenRevoked, nil])
+        }
+    }
+
     @Test("X-01 a single token is refused until it would have ended, and then forgotten")
     func singleToken() throws {
         let world = try world()
@@ -134,6 +150,28 @@ import Testing
         world.advance(milliseconds: 60_000)
         try world.perform(RevokeToken(tokenId: "t3"), as: "root", role: .admin)
         #expect(try world.rows("SELECT token_id FROM revoked_tokens ORDER BY 1") { $0.string() } == ["t2", "t3"])
+    }
+
+    @Test("X-01 100,000 single tokens are revoked at one time, and the next is refused until one of them would have ended")
+    func mostTokens() throws {
+        let world = try world()
+        let soon = Timestamp(milliseconds: world.now.milliseconds + 1000)
+        try world.execute(
+            """
+            INSERT INTO revoked_tokens (token_id, expires_at, revision)
+            WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < \(Limits.revokedTokens - 1))
+            SELECT 'old-' || n, \(soon), n FROM numbers
+            """)
+        func revoke(_ token: String) throws -> RoostError? {
+            try world.refusal(RevokeToken(tokenId: token), as: "root", role: .admin)
+        }
+        #expect(try revoke("last") == nil)
+        let over = try revoke("over")
+        #expect(
+            [over?.code, over?.field, over?.limit] as [AnyHashable?] == [RoostError.Code.limitExceeded, "tokenId", Int64(100_000)])
+        #expect(try code(world, as: "bob", issuedAt: world.now, id: "over") == nil)
+        world.now = soon
+        #expect(try revoke("over") == nil)
     }
 
     @Test("X-01 what can't be revoked names its field, and changes nothing")

@@ -43,7 +43,7 @@ struct FairQueueTests {
     }
 
     @Test(
-        "Whatever comes and goes: everything once, each user's in order, never more than the queue may hold",
+        "Whatever comes and goes: everything once, in each user's order, and never too much",
         arguments: Seeds.first(300))
     func random(seed: UInt64) {
         var random = SeededGenerator(seed: seed)
