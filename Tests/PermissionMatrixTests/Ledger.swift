@@ -91,7 +91,7 @@ struct Kind: Sendable {
 enum Ledger {
     private static let insiders: Set<Right> = [.find, .listMembers, .listRestricted, .leave, .readHistory, .delete]
     /// What guests may do where anybody may: look, and go.
-    private static let ofGuests: Set<Right> = [.find, .listMembers, .readHistory, .watch, .leave]
+    private static let ofGuests: Set<Right> = [.find, .listMembers, .listInvitations, .readHistory, .watch, .leave]
 
     static func outcome(
         of right: Right, in kind: Kind, _ role: AppRole, _ relation: Relation, _ state: ChannelState

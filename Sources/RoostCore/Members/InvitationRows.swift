@@ -123,6 +123,8 @@ extension Transaction {
 }
 
 extension Invitation: StoredRow {
+    package static var permission: Permission? { .invitationList }
+
     /// Returns the changed invitations that the channel's members get.
     package static func changed(in stretch: ChannelStretch) throws -> ChangedRows<Invitation> {
         let (transaction, channel, after) = (stretch.transaction, stretch.channel, stretch.after)

@@ -103,8 +103,8 @@ struct ChaosCheck {
                 problems.append("\(client.user), \(channel): \(own) unread, read to \(held.membership.readSeq) != \(answer)")
             }
         }
-        let answer = try await socket.call(GetTotalUnread()).unreadCount
-        if answer != total { problems.append("\(client.user): \(total) unread in all, and not \(answer)") }
+        let counted = try await socket.call(GetTotalUnread()).unreadCount
+        if counted != total { problems.append("\(client.user): \(total) unread in all, and not \(counted)") }
         await socket.close()
     }
 }

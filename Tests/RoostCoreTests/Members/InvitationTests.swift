@@ -40,6 +40,26 @@ import Testing
         #expect(try world.perform(GetTotalUnread(), as: "cid").unreadCount == 0)
     }
 
+    @Test("R14 R33 where non-members may follow a channel, its stream has no invitations, nor those from before")
+    func publicGroup() throws {
+        let world = try world()
+        try world.user("watcher")
+        _ = try invite(["cid"], welcome: "Come in!", in: world)
+        try world.perform(UpdateChannel(channel: "group", isPublic: true, policy: PolicyChanges(read: .everyone)), as: "ann")
+        let notices = try world.notices { _ = try invite(["dan", "eve"], welcome: "You too!", in: world) }
+        let rows = notices.compactMap { if case .event(let event, .channel) = $0 { event.rows } else { nil } }
+        // Eve is a member at once, which everybody learns.
+        #expect(rows.count == 1 && rows.allSatisfy { $0[Invitation.self] == nil && $0[Member.self] != nil })
+        func invited(_ user: UserID) throws -> [UserID] {
+            try world.perform(GetChannelChanges(channel: "group", after: 0), as: user).rows[Invitation.self, default: []].map(
+                \.userId)
+        }
+        #expect(try invited("watcher") == [])
+        #expect(try invited("bob") == ["cid"])
+        #expect(try world.code(ListInvitations(channel: "group"), as: "watcher") == .notMember)
+        #expect(try Set(world.perform(ListInvitations(channel: "group"), as: "bob").items.map(\.userId)) == ["cid", "dan"])
+    }
+
     @Test("SB-15 EM-25 R14 accepting makes a member, also by joining; again it changes nothing", arguments: ["accept", "join"])
     func accepts(how: String) throws {
         let world = try world()
