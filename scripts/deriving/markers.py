@@ -3,9 +3,9 @@
 import re
 
 from deriving.declarations import MODIFIERS, Unreadable, code_of, end_of_declaration, line_of, lookup, types_in
-from deriving.initialisers import write_flat_init, write_init
+from deriving.initialisers import write_applying, write_flat_init, write_init
 from deriving.lines import Asked
-from deriving.rows import write_bind, write_columns, write_reading
+from deriving.rows import write_bind, write_bound_columns, write_columns, write_reading
 from deriving.wire import write_decode, write_encode, write_keys, write_members, write_write
 
 # What can be asked for: how its declaration begins, and what writes it.
@@ -19,8 +19,10 @@ WRITERS = {
     "encode(to:)": (r"func encode(?=\(to )", write_encode),
     "init(from:)": (r"init(?=\(from )", write_decode),
     "columns": (r"(?:let|func) columns\b", write_columns),
+    "bound columns": (r"let boundColumns\b", write_bound_columns),
     "init(reading:)": (r"init(?=\(reading )", write_reading),
     "bind(to:)": (r"func bind(?=\(to )", write_bind),
+    "applying(_:)": (r"func applying(?=\(_ )", write_applying),
 }
 
 # What looks like a line that asks for something.
@@ -40,10 +42,7 @@ def rewritten(text, path, known):
         if not around:
             raise Unreadable(f"{path}:{line}: no type is around that could have something derived")
         what, said = parts_of_marker(match)
-        # What a row has otherwise is said once.
-        before = [each for each in MARKER.finditer(text, around[-1].start, match.start()) if parts_of_marker(each)[0] == "columns"]
-        if what in ("init(reading:)", "bind(to:)") and before:
-            said = parts_of_marker(before[-1])[1]
+        said = said_of_row(text, around[-1], match, what) or said
         if what not in WRITERS:
             raise Unreadable(f"{path}:{line}: {what} isn't known; what can be derived: {', '.join(WRITERS)}")
         type = known(around[-1].name)
@@ -67,7 +66,21 @@ def rewritten(text, path, known):
 
 def parts_of_marker(match):
     """What is to be derived, and what is said behind that."""
-    return re.fullmatch(r"((?:package |flat )?[^\s,]+)(?:,? (.*))?", match["what"]).groups("")
+    return re.fullmatch(r"((?:package |flat |bound )?[^\s,]+)(?:,? (.*))?", match["what"]).groups("")
+
+
+def said_of_row(text, around, match, what):
+    """What a row has otherwise is said once: behind `columns`, and what is written of them behind `bound columns`."""
+    read, bound = "", None
+    for each in MARKER.finditer(text, around.start, match.end()):
+        asked, said = parts_of_marker(each)
+        if asked == "columns":
+            read = said
+        elif asked == "bound columns":
+            bound = ", ".join(filter(None, [read, said]))
+    if what in ("bound columns", "bind(to:)") and bound is not None:
+        return bound
+    return read if what in ("init(reading:)", "bind(to:)") else ""
 
 
 def refuse_misspelt(text, path):
