@@ -1,23 +1,55 @@
 import RoostAPI
 
+extension ChannelAttributes: BoundRow {
+    // derived: columns of c
+    static let columns: SQL = "c.display_name, c.avatar_file_id, c.cover_url, c.custom_type, c.data"
+
+    // derived: bound columns
+    static let boundColumns: SQL = "display_name, avatar_file_id, cover_url, custom_type, data"
+
+    // derived: init(reading:)
+    init(reading row: inout RowReader) throws {
+        try self.init(
+            displayName: row.value(), avatarFileId: row.value(), coverUrl: row.value(), customType: row.value(), data: row.value())
+    }
+
+    // derived: bind(to:)
+    func bind(to sql: inout SQL.Interpolation) throws {
+        try sql.bind(displayName)
+        try sql.bind(avatarFileId)
+        try sql.bind(coverUrl)
+        try sql.bind(customType)
+        try sql.bind(data)
+    }
+
+    // derived: applying(_:)
+    /// Returns the attributes with the given ones of another value. An empty text removes one.
+    func applying(_ changes: ChannelAttributes) -> ChannelAttributes {
+        ChannelAttributes(
+            displayName: displayName.replaced(by: changes.displayName),
+            avatarFileId: avatarFileId.replaced(by: changes.avatarFileId), coverUrl: coverUrl.replaced(by: changes.coverUrl),
+            customType: customType.replaced(by: changes.customType), data: data.replaced(by: changes.data)
+        )
+    }
+}
+
 extension Channel {
     // derived: columns of c, without isPublic and isMuted and isRateLimited, rateLimitWindowSeconds as rate_limit_window
     static let columns: SQL = """
-        c.channel_id, c.type, c.is_distinct, c.is_ephemeral, c.display_name, c.avatar_file_id, c.cover_url, c.custom_type, c.data,
-        c.metadata, c.metadata_version, c.metadata_updated_by, c.tags, c.policy, c.is_frozen, c.muted_until, c.rate_limit,
-        c.rate_limit_window, c.rate_limited_until, \(ChannelCounters.columns), c.created_by, c.created_at, c.updated_at,
-        c.deleted_at
+        c.channel_id, c.type, c.is_distinct, c.is_ephemeral, \(ChannelAttributes.columns), c.metadata, c.metadata_version,
+        c.metadata_updated_by, c.tags, c.policy, c.is_frozen, c.muted_until, c.rate_limit, c.rate_limit_window,
+        c.rate_limited_until, \(ChannelCounters.columns), c.created_by, c.created_at, c.updated_at, c.deleted_at
         """
 
     // derived: init(reading:)
     init(reading row: inout RowReader) throws {
         try self.init(
-            channelId: row.value(), type: row.value(), isDistinct: row.value(), isEphemeral: row.value(), displayName: row.value(),
-            avatarFileId: row.value(), coverUrl: row.value(), customType: row.value(), data: row.value(), metadata: row.value(),
-            metadataVersion: row.value(), metadataUpdatedBy: row.value(), tags: row.value(), policy: row.value(),
-            isFrozen: row.value(), mutedUntil: row.value(), rateLimit: row.value(), rateLimitWindowSeconds: row.value(),
-            rateLimitedUntil: row.value(), counters: ChannelCounters(reading: &row), createdBy: row.value(), createdAt: row.value(),
-            updatedAt: row.value(), deletedAt: row.value())
+            channelId: row.value(), type: row.value(), isDistinct: row.value(), isEphemeral: row.value(),
+            attributes: ChannelAttributes(reading: &row), metadata: row.value(), metadataVersion: row.value(),
+            metadataUpdatedBy: row.value(), tags: row.value(), policy: row.value(), isFrozen: row.value(), mutedUntil: row.value(),
+            rateLimit: row.value(), rateLimitWindowSeconds: row.value(), rateLimitedUntil: row.value(),
+            counters: ChannelCounters(reading: &row), createdBy: row.value(), createdAt: row.value(), updatedAt: row.value(),
+            deletedAt: row.value())
     }
 
     /// The columns that ``init(reading:now:)`` reads, in its order.

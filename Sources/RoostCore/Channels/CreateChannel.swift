@@ -155,16 +155,16 @@ extension CreateChannel: Handled {
     /// Inserts the channel and its first members as one change, with which the stream begins.
     private func insert(_ id: ChannelID, _ plan: Plan, in context: inout Context) throws {
         let now = context.now
+        let attributes = ChannelAttributes().applying(attributes)
         // The channel's own policy; discovery and joining have their own columns, see `OwnPolicy`.
         let created = try context.transaction.execute(
             """
-            INSERT INTO channels (channel_id, type, is_distinct, distinct_key, discovery, joining, policy, is_ephemeral, display_name,
-                                  name_key, avatar_file_id, cover_url, custom_type, data, metadata, metadata_version,
-                                  metadata_updated_by, tags, created_by, change_seq, created_at, updated_at)
+            INSERT INTO channels (channel_id, type, is_distinct, distinct_key, discovery, joining, policy, is_ephemeral,
+                                  \(ChannelAttributes.boundColumns), name_key, metadata, metadata_version, metadata_updated_by, tags,
+                                  created_by, change_seq, created_at, updated_at)
             VALUES (\(id), \(effectiveType), \(plan.distinctKey != nil), \(plan.distinctKey), \(plan.policy.discovery), \(plan.policy.join),
-                    \(try StoredJSON.encode(policy)), \(isEphemeral ?? false), \(displayName?.nilIfEmpty),
-                    \(NameSearch.key(of: displayName)), \(avatarFileId?.nilIfEmpty), \(coverUrl?.nilIfEmpty), \(customType?.nilIfEmpty),
-                    \(data?.nilIfEmpty), \(try StoredJSON.encode(metadata)), \(metadata == nil ? 0 : 1),
+                    \(try StoredJSON.encode(policy)), \(isEphemeral ?? false), \(row: attributes),
+                    \(NameSearch.key(of: attributes.displayName)), \(try StoredJSON.encode(metadata)), \(metadata == nil ? 0 : 1),
                     \(metadata == nil ? nil : context.caller.user), \(try StoredJSON.encode(tags ?? [])), \(context.caller.user), \(1),
                     \(now), \(now))
             ON CONFLICT DO NOTHING
@@ -177,8 +177,8 @@ extension CreateChannel: Handled {
         }
         try context.takeNames(
             .channelName, id: id.rawValue, before: [],
-            after: NameSkeletons.names(ofChannelFoundBy: plan.policy.discovery, displayName))
-        try context.transaction.indexName(.channel, id: id.rawValue, before: nil, after: displayName)
+            after: NameSkeletons.names(ofChannelFoundBy: plan.policy.discovery, attributes.displayName))
+        try context.transaction.indexName(.channel, id: id.rawValue, before: nil, after: attributes.displayName)
         try context.transaction.indexTags(of: id, before: [], after: tags ?? [])
 
         var access = try context.accessCreated(id)
