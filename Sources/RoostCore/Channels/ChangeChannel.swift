@@ -51,12 +51,9 @@ extension UpdateChannel: Handled {
         try context.transaction.perform(
             """
             UPDATE channels
-            SET (\(ChannelAttributes.boundColumns)) = (\(row: after.attributes)),
-                name_key = \(NameSearch.key(of: after.attributes.displayName)), metadata = \(try StoredJSON.encode(after.metadata)),
-                metadata_version = \(after.metadataVersion), metadata_updated_by = \(after.metadataUpdatedBy),
-                tags = \(try StoredJSON.encode(after.tags)), is_distinct = \(after.isDistinct), distinct_key = \(distinctKey),
-                discovery = \(access.policy.discovery), joining = \(access.policy.join),
-                policy = \(try StoredJSON.encode(after.policy)), updated_at = \(after.updatedAt), change_seq = \(seq)
+            SET (\(Channel.boundColumns)) = (\(row: after)), name_key = \(NameSearch.key(of: after.attributes.displayName)),
+                distinct_key = \(distinctKey), discovery = \(access.policy.discovery), joining = \(access.policy.join),
+                change_seq = \(seq)
             WHERE channel_id = \(access.channelId)
             """)
         try context.moveStream(of: access.channelId, to: access.counters)

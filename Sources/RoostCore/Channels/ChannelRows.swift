@@ -33,12 +33,20 @@ extension ChannelAttributes: BoundRow {
     }
 }
 
-extension Channel {
+extension Channel: BoundRow {
     // derived: columns of c, without isPublic and isMuted and isRateLimited, rateLimitWindowSeconds as rate_limit_window
     static let columns: SQL = """
         c.channel_id, c.type, c.is_distinct, c.is_ephemeral, \(ChannelAttributes.columns), c.metadata, c.metadata_version,
         c.metadata_updated_by, c.tags, c.policy, c.is_frozen, c.muted_until, c.rate_limit, c.rate_limit_window,
         c.rate_limited_until, \(ChannelCounters.columns), c.created_by, c.created_at, c.updated_at, c.deleted_at
+        """
+
+    // derived: bound columns, without counters
+    /// The columns of the channel's own row. Its counters are in that of its stream.
+    static let boundColumns: SQL = """
+        channel_id, type, is_distinct, is_ephemeral, \(ChannelAttributes.boundColumns), metadata, metadata_version,
+        metadata_updated_by, tags, policy, is_frozen, muted_until, rate_limit, rate_limit_window, rate_limited_until, created_by,
+        created_at, updated_at, deleted_at
         """
 
     // derived: init(reading:)
@@ -50,6 +58,29 @@ extension Channel {
             rateLimit: row.value(), rateLimitWindowSeconds: row.value(), rateLimitedUntil: row.value(),
             counters: ChannelCounters(reading: &row), createdBy: row.value(), createdAt: row.value(), updatedAt: row.value(),
             deletedAt: row.value())
+    }
+
+    // derived: bind(to:)
+    func bind(to sql: inout SQL.Interpolation) throws {
+        try sql.bind(channelId)
+        try sql.bind(type)
+        try sql.bind(isDistinct)
+        try sql.bind(isEphemeral)
+        try sql.bind(attributes)
+        try sql.bind(metadata)
+        try sql.bind(metadataVersion)
+        try sql.bind(metadataUpdatedBy)
+        try sql.bind(tags)
+        try sql.bind(policy)
+        try sql.bind(isFrozen)
+        try sql.bind(mutedUntil)
+        try sql.bind(rateLimit)
+        try sql.bind(rateLimitWindowSeconds)
+        try sql.bind(rateLimitedUntil)
+        try sql.bind(createdBy)
+        try sql.bind(createdAt)
+        try sql.bind(updatedAt)
+        try sql.bind(deletedAt)
     }
 
     /// The columns that ``init(reading:now:)`` reads, in its order.
