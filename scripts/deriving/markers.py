@@ -5,6 +5,7 @@ import re
 from deriving.declarations import MODIFIERS, Unreadable, code_of, end_of_declaration, line_of, lookup, types_in
 from deriving.initialisers import write_applying, write_flat_init, write_init
 from deriving.lines import Asked
+from deriving.names import write_cases, write_optional_init, write_row
 from deriving.rows import write_bind, write_bound_columns, write_columns, write_reading
 from deriving.wire import write_decode, write_encode, write_keys, write_members, write_write
 
@@ -23,11 +24,16 @@ WRITERS = {
     "init(reading:)": (r"init(?=\(reading )", write_reading),
     "bind(to:)": (r"func bind(?=\(to )", write_bind),
     "applying(_:)": (r"func applying(?=\(_ )", write_applying),
+    "cases": (r"case\b", write_cases),
+    "row": (r"var row\b", write_row),
+    "optional init": (r"init(?=\()", write_optional_init),
 }
 
 # What looks like a line that asks for something.
 ANY_MARKER = re.compile(r"^[ \t]*//\s*derive[sd]?\b[^\n]*$", re.MULTILINE | re.IGNORECASE)
 MARKER = re.compile(r"^(?P<indent>[ \t]*)// derived: (?P<what>[^\n]+)\n(?P<docs>(?:[ \t]*///[^\n]*\n)*)", re.MULTILINE)
+
+CASES = re.compile(r"(?:[ \t]*case [^\n]*\n)*")
 
 
 def rewritten(text, path, known):
@@ -59,6 +65,8 @@ def rewritten(text, path, known):
         start = match.end()
         declared = re.compile(rf"[ \t]*{MODIFIERS}{pattern}").match(code, start)
         end = end_of_declaration(text, code, declared.end()) if declared else start
+        if what == "cases":
+            end = CASES.match(text, start).end()
         written = "".join(match["indent"] + each + "\n" if each else "\n" for each in lines)
         text = text[:start] + written + text[end:]
     return text
@@ -66,7 +74,7 @@ def rewritten(text, path, known):
 
 def parts_of_marker(match):
     """What is to be derived, and what is said behind that."""
-    return re.fullmatch(r"((?:package |flat |bound )?[^\s,]+)(?:,? (.*))?", match["what"]).groups("")
+    return re.fullmatch(r"((?:package |flat |bound |optional )?[^\s,]+)(?:,? (.*))?", match["what"]).groups("")
 
 
 def said_of_row(text, around, match, what):
