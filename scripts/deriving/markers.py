@@ -5,7 +5,7 @@ import re
 from deriving.declarations import MODIFIERS, Unreadable, code_of, end_of_declaration, line_of, lookup, types_in
 from deriving.initialisers import write_applying, write_flat_init, write_init
 from deriving.lines import Asked
-from deriving.names import write_cases, write_optional_init, write_row
+from deriving.names import write_all, write_cases, write_optional_init, write_row, write_values
 from deriving.rows import write_bind, write_bound_columns, write_columns, write_reading
 from deriving.wire import write_decode, write_encode, write_keys, write_members, write_write
 
@@ -27,6 +27,8 @@ WRITERS = {
     "cases": (r"case\b", write_cases),
     "row": (r"var row\b", write_row),
     "optional init": (r"init(?=\()", write_optional_init),
+    "all": (r"let all\b", write_all),
+    "values": (r"var values\b", write_values),
 }
 
 # What looks like a line that asks for something.
@@ -59,7 +61,7 @@ def rewritten(text, path, known):
             if field.type is None:
                 raise Unreadable(f"{type.path}:{field.line}: {field.name} needs a type here, for what is derived from it")
         try:
-            lines = write(Asked(type, known, what, said))
+            lines = write(Asked(type, known, what, said, around[-1]))
         except Unreadable as error:
             raise Unreadable(f"{path}:{line}: {error}") from None
         start = match.end()

@@ -1,4 +1,4 @@
-"""Writes what follows from the fields of another type: their names, the key path of each, and values for some of them."""
+"""Writes what follows from the names of fields, of another type mostly: lists of them, and what each stands for there."""
 
 import re
 
@@ -90,3 +90,74 @@ def write_optional_init(asked):
         *(INDENT + f"self.{field.name} = {field.name}" for field in fields),
         "}",
     ]
+
+
+def write_all(asked):
+    """
+    >>> text = '''struct A { let a: Int }
+    ... extension A {
+    ...     static let b = A(a: 1)
+    ...     static let c = A(a: 2)
+    ...
+    ...     // derived: all
+    ...     /// Every one.
+    ...     static let all = [
+    ...         b,
+    ...     ]
+    ...
+    ...     static let d = 1
+    ... }
+    ... struct Given {
+    ...     var e: Int?
+    ...     var b, c: String?
+    ...     // derived: values of A, without e
+    ... }'''
+    >>> print(in_one_file(text).partition("a: 2)\\n\\n")[2])
+        // derived: all
+        /// Every one.
+        static let all: [A] = [
+            b, c,
+        ]
+    <BLANKLINE>
+        static let d = 1
+    }
+    struct Given {
+        var e: Int?
+        var b, c: String?
+        // derived: values of A, without e
+        private var values: [(A, String?)] {
+            [
+                (.b, b), (.c, c),
+            ]
+        }
+    }
+    >>> in_one_file(text.replace(", without e", ""))
+    Traceback (most recent call last):
+    deriving.declarations.Unreadable: A.swift:17: the values are of several types: Int?, String?
+    """
+    name = asked.type.name
+    lines = wrapped(list(asked.around.constants), COLUMNS_MAX - depth_of(asked.type) - len(INDENT) - 1)
+    return [f"static let all: [{name}] = [", *(INDENT + line for line in with_last_comma(lines)), "]"]
+
+
+def write_values(asked):
+    said = re.fullmatch(r"of (\w+)(?:, without (.+))?", asked.said)
+    if not said:
+        raise Unreadable(f"“{asked.said}” should name the type of the names: of Type, of Type, without field and field")
+    without = said[2].split(" and ") if said[2] else []
+    fields = [field for field in asked.type.fields if field.name not in without]
+    types = sorted({field.type for field in fields})
+    if len(types) > 1:
+        raise Unreadable(f"the values are of several types: {', '.join(types)}")
+    pairs = wrapped([f"(.{field.name}, {field.name})" for field in fields], COLUMNS_MAX - depth_of(asked.type) - 2 * len(INDENT) - 1)
+    return [
+        f"private var values: [({said[1]}, {types[0]})] {{",
+        INDENT + "[",
+        *(2 * INDENT + line for line in with_last_comma(pairs)),
+        INDENT + "]",
+        "}",
+    ]
+
+
+def with_last_comma(lines):
+    return [*lines[:-1], lines[-1] + ","] if lines else []
