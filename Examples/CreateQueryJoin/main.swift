@@ -28,6 +28,11 @@ guard CommandLine.arguments.count == 2, let url = URL(string: CommandLine.argume
     exit(64)
 }
 let (ann, bob) = (chat(as: "ann", at: url), chat(as: "bob", at: url))
+/// Connecting goes on until there is a server. Whoever waits is told which one.
+let notice = Task {
+    try await Task.sleep(for: .seconds(3))
+    FileHandle.standardError.write(Data("Waiting for a server at \(url). Is one running there?\n".utf8))
+}
 do {
     try await ann.connect()
     try await bob.connect()
@@ -35,6 +40,7 @@ do {
     FileHandle.standardError.write(Data("\(error)\n".utf8))
     exit(1)
 }
+notice.cancel()
 /// So that the program can be run again.
 let run = UUID().uuidString.prefix(8).lowercased()
 let tag = "run-\(run)"
@@ -64,7 +70,7 @@ let mine = bob.channels(matching: ChannelQuery(includingTags: [tag], sort: .name
 for await update in mine.updates where update.items.isEmpty { break }
 expect(mine.items.isEmpty, "bob is in none of them yet")
 
-// Join: as often as one likes, also by who only knows the id.
+// Join: as often as one likes, also by users who only know the id.
 try await bob.joinChannel(lobby.id)
 try await bob.joinChannel(lobby.id)
 try await bob.joinChannel(stage.id)
@@ -91,7 +97,7 @@ try await bobsLobby.markRead()
 
 // Members: live, with their roles.
 let roles = try await bobsLobby.members(limit: nil).items.map { "\($0.member.userId) \($0.member.role)" }
-expect(roles == ["ann owner", "bob member"], "the creator is the owner, who joined is a member")
+expect(roles == ["ann owner", "bob member"], "the creator is the owner, the user who joined is a member")
 
 await ann.disconnect()
 await bob.disconnect()

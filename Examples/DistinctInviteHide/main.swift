@@ -27,6 +27,11 @@ guard CommandLine.arguments.count == 2, let url = URL(string: CommandLine.argume
     exit(64)
 }
 let (ann, bob) = (chat(as: "ann", at: url), chat(as: "bob", at: url))
+/// Connecting goes on until there is a server. Whoever waits is told which one.
+let notice = Task {
+    try await Task.sleep(for: .seconds(3))
+    FileHandle.standardError.write(Data("Waiting for a server at \(url). Is one running there?\n".utf8))
+}
 do {
     try await ann.connect()
     try await bob.connect()
@@ -34,6 +39,7 @@ do {
     FileHandle.standardError.write(Data("\(error)\n".utf8))
     exit(1)
 }
+notice.cancel()
 
 /// The code of a refusal; nil when there was none.
 @MainActor func refusal(_ body: () async throws -> Void) async -> RoostError.Code? {
@@ -53,7 +59,7 @@ try await bob.setAutoAcceptInvitations(false)
 let asked = try await ann.createChannel(type: .group, displayName: "Asked")
 expect(await refusal { try await bob.joinChannel(asked.id) } == .inviteRequired, "joining a private group needs an invitation")
 let results = try await asked.invite(["bob"], welcome: "Come in!")
-expect(results.map(\.outcome) == [.invited], "who wants to be asked is invited")
+expect(results.map(\.outcome) == [.invited], "a user who wants to be asked is invited")
 let invitations = bob.invitations()
 for await update in invitations.updates where update.items.contains(where: { $0.invitation.channelId == asked.id }) { break }
 let invitation = invitations.items.first { $0.invitation.channelId == asked.id }

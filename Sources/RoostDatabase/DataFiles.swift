@@ -28,6 +28,7 @@ public struct DataFiles: Sendable {
     /// Why a server wouldn't start with these files, as sentences; nil if it would. To ask while none runs: the files of one that runs change.
     public func refusal() -> String? {
         do {
+            try requireUsable()
             _ = try StorageExamination(files: self, acceptsDataLoss: false)
             return nil
         } catch {
@@ -46,6 +47,87 @@ public struct DataFiles: Sendable {
             guard let mode = Self.mode(of: path), mode & 0o077 != 0 else { return nil }
             guard chmod(path, 0o600) == 0 else { throw DatabaseFailure.system("\(path) is open to others and can't be closed") }
             return "\(path) had mode \(String(mode, radix: 8)), so that others could open it. It has mode 600 now."
+        }
+    }
+
+    /// Refuses files that can't be used as they are, before their contents are compared: what can't be read would look damaged, and SQLite
+    /// keeps its log beside the file that a link leads to.
+    func requireUsable() throws {
+        for path in own {
+            var status = stat()
+            guard lstat(path, &status) == 0 else { continue }
+            switch status.st_mode & S_IFMT {
+            case S_IFREG: if access(path, R_OK | W_OK) != 0 { throw Self.refusal(of: path, errno) }
+            case S_IFLNK:
+                throw DatabaseFailure(
+                    message: "\(path) is a symbolic link. The files of a data directory must be in it: they are compared and "
+                        + "synced together. Put the file itself in the place of the link, or link the whole directory instead.",
+                    kind: .fatal, obstacle: .refusedFile)
+            default:
+                throw DatabaseFailure(
+                    message: "\(path) isn't a file. Move it away, or name another directory with --data.", kind: .fatal,
+                    obstacle: .refusedFile)
+            }
+        }
+    }
+
+    static func refusal(of path: String, _ code: Int32) -> DatabaseFailure {
+        let advice =
+            switch code {
+            case EACCES, EPERM: " Run the server as the owner of its files, or give them to its user with chown."
+            case EROFS: " Mount the file system so that it can be written, or name another directory with --data."
+            default: ""
+            }
+        return DatabaseFailure(
+            message: "\(path) can't be read and written: \(String(cString: strerror(code))).\(advice)", kind: .fatal,
+            obstacle: .refusedFile)
+    }
+
+    /// The start needs room, and has none.
+    var fullDisk: DatabaseFailure {
+        DatabaseFailure(
+            message: "The disk of \(directory.path) is full. Make room, then try again.", kind: .fatal, obstacle: .fullDisk)
+    }
+
+    /// Another program has the database open.
+    var inUse: DatabaseFailure {
+        DatabaseFailure(
+            message: "\(database) is in use by another program. End that program, then try again.", kind: .fatal, obstacle: .inUse)
+    }
+
+    /// Whether another process has the database open: a connection of SQLite's that has read from it keeps a lock on bytes behind its first
+    /// gigabyte (`PENDING_BYTE`) until it closes. This process's own locks don't count, and its connections would lose them here: it has none yet.
+    var isOpenElsewhere: Bool {
+        let descriptor = open(database, O_RDWR | O_CLOEXEC)
+        guard descriptor >= 0 else { return false }
+        defer { Foundation.close(descriptor) }
+        var lock = flock()
+        lock.l_type = Int16(F_WRLCK)
+        lock.l_whence = Int16(SEEK_SET)
+        lock.l_start = 0x4000_0000
+        lock.l_len = 512
+        return fcntl(descriptor, F_GETLK, &lock) == 0 && lock.l_type != Int16(F_UNLCK)
+    }
+
+    /// Tries to write a file here, as large as the smallest that SQLite makes.
+    ///
+    /// - Returns: Why it can't be written; nil if it can.
+    func writingFailure() -> DatabaseFailure? {
+        let path = directory.appending(path: ".roost.trial-\(getpid())").path
+        let descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
+        var code = descriptor < 0 ? errno : 0
+        if descriptor >= 0 {
+            let bytes = [UInt8](repeating: 0, count: 64 << 10)
+            let count = bytes.withUnsafeBytes { write(descriptor, $0.baseAddress, $0.count) }
+            // Where there is room for a part, that part is written.
+            if count != bytes.count { code = count < 0 ? errno : ENOSPC }
+            Foundation.close(descriptor)
+            unlink(path)
+        }
+        switch code {
+        case 0: return nil
+        case ENOSPC, EDQUOT: return fullDisk
+        default: return Self.refusal(of: directory.path, code)
         }
     }
 

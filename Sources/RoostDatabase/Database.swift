@@ -67,9 +67,10 @@ public struct Maintenance: Sendable {
     public let logFrames: Int
     /// How many of them are in the database file.
     public let framesDone: Int
-    /// False if readers held it up.
-    public let isComplete: Bool
+    /// What held it up; nil if all of the log is in the database.
+    public let obstacle: DatabaseFailure.Obstacle?
     public let nanoseconds: UInt64
+    public var isComplete: Bool { obstacle == nil }
 }
 
 /// A transaction in which each operation of a batch can fail on its own.
@@ -112,13 +113,26 @@ public struct DatabaseFailure: Error, CustomStringConvertible {
         case fatal
     }
 
+    /// A cause outside of the database, which its operator can remove.
+    public enum Obstacle: Sendable {
+        /// The disk has no room.
+        case fullDisk
+        /// Another connection reads or writes: one of this process if it has several, otherwise another program's.
+        case inUse
+        /// The system refused to open, read or write a file. SQLite doesn't tell why.
+        case refusedFile
+    }
+
     public let message: String
     public let kind: Kind
+    /// Nil if nothing outside is known to be in the way.
+    public var obstacle: Obstacle?
 
     // derived: init
-    public init(message: String, kind: Kind) {
+    public init(message: String, kind: Kind, obstacle: Obstacle? = nil) {
         self.message = message
         self.kind = kind
+        self.obstacle = obstacle
     }
     public var description: String { message }
 }

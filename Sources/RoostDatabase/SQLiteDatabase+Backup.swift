@@ -91,26 +91,29 @@ extension SQLiteDatabase {
         let (pages, checksum) = try readPages(of: path)
         var configuration = Configuration()
         configuration.label = "roost.copy"
-        let queue = try DatabaseQueue(path: SQLiteStart.uri(path, base: nil), configuration: configuration)
-        defer { try? queue.close() }
         do {
+            let queue = try DatabaseQueue(path: SQLiteStart.uri(path, base: nil), configuration: configuration)
+            defer { try? queue.close() }
             let rows = try queue.writeWithoutTransaction { database in
                 let found = try String.fetchOne(database, sql: "PRAGMA integrity_check(1)")
-                guard found == "ok" else { throw DamagedFiles("\(path) contradicts itself: \(found ?? "")", canBeAccepted: false) }
+                guard found == "ok" else { throw DamagedFiles("\(path) contradicts itself: \(found ?? "").", canBeAccepted: false) }
                 return try countRows(database, path)
             }
             return DatabaseCopy(pages: pages, checksum: checksum, rows: rows)
         } catch let error as DatabaseError {
-            throw DamagedFiles("\(path) can't be read: \(error.message ?? "")", canBeAccepted: false)
+            throw DamagedFiles("\(path) can't be read: \(error.message ?? "no reason given").", canBeAccepted: false)
         }
     }
 
     /// A copy is complete without a log: it leaves the mode that needs one.
     public static func seal(copy path: String) throws {
         try SQLiteStart.register(base: nil)
-        let queue = try DatabaseQueue(path: SQLiteStart.uri(path, base: nil), configuration: Configuration())
-        let mode = try queue.writeWithoutTransaction { try String.fetchOne($0, sql: "PRAGMA journal_mode = DELETE") }
-        try queue.close()
+        let mode = try DatabaseFailure.translating { () -> String? in
+            let queue = try DatabaseQueue(path: SQLiteStart.uri(path, base: nil), configuration: Configuration())
+            let mode = try queue.writeWithoutTransaction { try String.fetchOne($0, sql: "PRAGMA journal_mode = DELETE") }
+            try queue.close()
+            return mode
+        }
         guard mode == "delete" else { throw DatabaseFailure(message: "\(path) is in use.", kind: .fatal) }
     }
 

@@ -51,7 +51,8 @@ public final class SQLiteDatabase: Database {
     /// - Parameters:
     ///   - acceptsDataLoss: Starts with a new epoch if the files show data loss.
     ///   - pageCacheBytes: The size of the page caches of all connections together.
-    /// - Throws: ``DirectoryLock/Held`` if another process has it open; ``DamagedFiles`` if the files don't belong together.
+    /// - Throws: ``DirectoryLock/Held`` if another process has it open; ``DamagedFiles`` if the files don't belong together;
+    ///   ``DatabaseFailure`` with its ``DatabaseFailure/obstacle`` if something else is in the way, as a full disk.
     public convenience init(
         directory: URL, acceptsDataLoss: Bool = false, pageCacheBytes: Int = SQLiteDatabase.standardPageCacheBytes
     ) throws {
@@ -71,8 +72,9 @@ public final class SQLiteDatabase: Database {
         memory = SQLiteMemory(sizeBytesMax: Self.memoryBytes(of: pageCacheBytes), isChecked: checksMemory)
         try FileManager.default.createDirectory(
             at: directory, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
-        lock = try DirectoryLock(directory: directory)
         files = DataFiles(directory: directory)
+        try files.requireUsable()
+        lock = try DirectoryLock(directory: directory)
         var start = try SQLiteStart(
             files: files, acceptsDataLoss: acceptsDataLoss, lock: lock, pageCacheBytes: pageCacheBytes, base: base)
         do {
@@ -112,8 +114,9 @@ public final class SQLiteDatabase: Database {
                 // Every page is rewritten, with room for its checksum.
                 try database.execute(sql: "VACUUM")
             }
-            guard try checkpoint(database, SQLITE_CHECKPOINT_TRUNCATE).isComplete else {
-                throw DatabaseFailure(message: "\(files.database) is in use by another program.", kind: .fatal)
+            if let obstacle = try checkpoint(database, SQLITE_CHECKPOINT_TRUNCATE).obstacle {
+                throw DatabaseFailure(
+                    message: "The log of \(files.database) couldn't be written into it.", kind: .fatal, obstacle: obstacle)
             }
             guard roost_has_checksums(connection) == 1 else {
                 throw DatabaseFailure(message: "The pages of \(files.database) have got no checksums.", kind: .fatal)
@@ -266,17 +269,17 @@ public final class SQLiteDatabase: Database {
         let connection = database.sqliteConnection
         let started = DispatchTime.now()
         var (frames, done): (Int32, Int32) = (0, 0)
-        func held() -> Maintenance {
+        func heldByFullDisk() -> Maintenance {
             // The log keeps its content until there is room.
             _ = checkpoints.withLock { $0.end(isComplete: false, frames: logFrames.value) }
             return Maintenance(
-                logFrames: Int(logFrames.value), framesDone: Int(max(0, done)), isComplete: false,
+                logFrames: Int(logFrames.value), framesDone: Int(max(0, done)), obstacle: .fullDisk,
                 nanoseconds: DispatchTime.now().uptimeNanoseconds - started.uptimeNanoseconds)
         }
-        guard try setGeneration(connection) else { return held() }
+        guard try setGeneration(connection) else { return heldByFullDisk() }
         let code = sqlite3_wal_checkpoint_v2(connection, "main", mode, &frames, &done)
         watch.withLock { $0.noteChange(of: files.database) }
-        if code & 255 == SQLITE_FULL { return held() }
+        if code & 255 == SQLITE_FULL { return heldByFullDisk() }
         guard code == SQLITE_OK || code & 255 == SQLITE_BUSY else {
             let failure = Self.failure(connection)
             throw DatabaseFailure(message: "The log couldn't be written into the database. \(failure.message)", kind: .fatal)
@@ -287,7 +290,7 @@ public final class SQLiteDatabase: Database {
             try marks.completed(generation: completed)
         }
         return Maintenance(
-            logFrames: Int(max(0, frames)), framesDone: Int(max(0, done)), isComplete: isComplete,
+            logFrames: Int(max(0, frames)), framesDone: Int(max(0, done)), obstacle: isComplete ? nil : .inUse,
             nanoseconds: DispatchTime.now().uptimeNanoseconds - started.uptimeNanoseconds)
     }
 
@@ -298,7 +301,10 @@ public final class SQLiteDatabase: Database {
         let next = checkpoints.withLock { $0.begin() }
         let code = roost_set_generation(connection, next)
         if code & 255 == SQLITE_FULL { return false }
-        guard code == SQLITE_OK else { throw DatabaseFailure(message: Self.failure(connection).message, kind: .fatal) }
+        guard code == SQLITE_OK else {
+            let failure = Self.failure(connection)
+            throw DatabaseFailure(message: failure.message, kind: .fatal, obstacle: failure.obstacle)
+        }
         marks.committed(logFrames: logFrames.value)
         return true
     }
@@ -332,7 +338,10 @@ public final class SQLiteDatabase: Database {
             try watch.withLock { try $0.check() }
             let last = try checkpoint(database, SQLITE_CHECKPOINT_TRUNCATE)
             guard last.isComplete else {
-                throw DatabaseFailure(message: "The log couldn't be written into the database: it is in use.", kind: .fatal)
+                let reason = last.obstacle == .fullDisk ? "the disk is full" : "another program is using it"
+                throw DatabaseFailure(
+                    message: "The log couldn't be written into \(files.database): \(reason). The next start does it.", kind: .fatal,
+                    obstacle: last.obstacle)
             }
             try marks.closed()
             roost_keep_log_on_close(database.sqliteConnection, 0)
@@ -379,7 +388,21 @@ extension DatabaseFailure {
             case SQLITE_FULL, SQLITE_BUSY, SQLITE_LOCKED, SQLITE_READONLY, SQLITE_NOMEM, SQLITE_CANTOPEN: .transaction
             default: .statement
             }
-        self.init(message: "SQLite error \(code): \(message).\(place)", kind: kind)
+        self.init(
+            message: "SQLite error \(code): \(message).\(place)", kind: kind, obstacle: isDamage ? nil : Self.obstacle(of: code))
+    }
+
+    /// The index of the log couldn't grow, which takes room and nothing else (`SQLITE_IOERR_SHMSIZE`).
+    private static let indexCode = SQLITE_IOERR | 19 << 8
+
+    private static func obstacle(of code: Int32) -> Obstacle? {
+        switch code & 255 {
+        case _ where code == indexCode: .fullDisk
+        case SQLITE_FULL: .fullDisk
+        case SQLITE_BUSY, SQLITE_LOCKED: .inUse
+        case SQLITE_IOERR, SQLITE_CANTOPEN, SQLITE_READONLY: .refusedFile
+        default: nil
+        }
     }
 
     /// Runs the body, and names GRDB's errors as failures of the database.

@@ -5,7 +5,7 @@ import GRDBSQLite
 import RoostCore
 
 /// The start of a database on SQLite, up to its first commit:
-/// 1. Files that others could open are closed to them.
+/// 1. A database that another program has open is refused. Files that others could open are closed to them.
 /// 2. The files are compared with each other (``StorageExamination``). A refusal here changes nothing.
 /// 3. SQLite opens the database through the VFS that verifies pages, and reads the log.
 struct SQLiteStart {
@@ -26,6 +26,8 @@ struct SQLiteStart {
         self.pageCacheBytes = pageCacheBytes
         self.lock = lock
         self.base = base
+        // When such a program ends it writes the log into the database, without checksums: nothing may be in the log by then.
+        guard !files.isOpenElsewhere else { throw files.inUse }
         notes = try files.close()
         examination = try StorageExamination(files: files, acceptsDataLoss: acceptsDataLoss)
         state = examination.state
@@ -124,7 +126,7 @@ struct SQLiteStart {
         try lock.syncDirectory()
     }
 
-    /// Returns SQLite's failure for a damaged file as a sentence that says what to do.
+    /// Returns a failure of the start as sentences that say what to do, if that is known.
     static func explained(_ error: any Error, _ files: DataFiles) -> any Error {
         let failure =
             (error as? DatabaseFailure)
@@ -132,7 +134,14 @@ struct SQLiteStart {
                 DatabaseFailure(sqliteCode: $0.extendedResultCode.rawValue, message: $0.message ?? "")
             }
         guard let failure else { return error }
-        guard failure.kind == .damage else { return failure }
-        return DamagedFiles("\(files.database) is damaged. \(failure.message)", canBeAccepted: false)
+        guard failure.kind != .damage else {
+            return DamagedFiles("\(files.database) is damaged. \(failure.message)", canBeAccepted: false)
+        }
+        return switch failure.obstacle {
+        case .fullDisk?: files.fullDisk
+        case .inUse?: files.inUse
+        case .refusedFile?: files.writingFailure() ?? failure
+        case nil: failure
+        }
     }
 }

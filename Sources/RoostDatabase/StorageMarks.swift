@@ -39,7 +39,11 @@ final class StorageMarks: Sendable {
 
     /// Writes down that the database is open, before the first commit.
     func begin() throws {
-        try change { $0.phase = $0.phase == .new ? .new : .open }
+        try change { state in
+            // A closed database has no log, and a process that begins one takes random salts: the last ones mean nothing.
+            if state.phase == .closed { state.pastSalts = nil }
+            state.phase = state.phase == .new ? .new : .open
+        }
     }
 
     /// The database is as the state says: from here on a start holds one against the other.

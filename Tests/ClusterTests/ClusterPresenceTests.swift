@@ -77,7 +77,7 @@ struct ClusterPresenceTests {
         #expect(pair[0].onlineMemberCount(of: "d") == 0)
     }
 
-    @Test("I13 changes are told to who has asked, within 100 ms")
+    @Test("I13 nodes that have asked are told of changes within 100 ms")
     func changes() {
         let pair = Pair()
         pair.pass(100)

@@ -15,7 +15,7 @@ extension RealClusterTests {
         }
 
         @Test(
-            "I3 I9 I10 R23 who may not read any more gets positions on every node, or nothing, with the bus and without",
+            "I3 I9 I10 R23 members who lost the right to read get positions on every node, others nothing, with the bus and without",
             arguments: Way.allCases)
         func ends(way: Way) async throws {
             try await TestCluster.run(2) { cluster in

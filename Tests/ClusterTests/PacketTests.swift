@@ -39,6 +39,18 @@ struct PacketTests {
         #expect(packets.flatMap { Packet.decode($0.bytes, of: $0.stream) ?? [] } == big)
     }
 
+    @Test("I3 events of 256 KiB travel in one packet, and with a byte more the last of them in another")
+    func sizes() {
+        let half = Packet.sizeBytesMax / 2
+        for (last, count) in [(half, 1), (half + 1, 2)] {
+            let items = [half, last].enumerated().map { number, size in
+                StreamItem(
+                    stream: .channel("c"), after: Seq(number), seq: Seq(number + 1), json: [UInt8](repeating: 65, count: size))
+            }
+            #expect(Packet.encode(items).count == count)
+        }
+    }
+
     @Test("I21 what isn't a packet is nothing: cut, longer, of another version, on another stream, or random")
     func damaged() throws {
         let packet = try #require(Packet.encode(items).first)

@@ -21,6 +21,22 @@ import Testing
         try await server.stop()
     }
 
+    @Test("R20 a request for a backup has 16,384 bytes at most: one of these is answered, and one of a byte more isn't")
+    func longRequest() async throws {
+        let server = try await TestServer()
+        func request(_ size: Int) throws -> ControlSocket.Request {
+            // The line's end is a byte of it.
+            let others = try JSONEncoder().encode(ControlSocket.Request(backup: "", withSecret: false)).count + 1
+            return .init(backup: String(repeating: "d", count: size - others), withSecret: false)
+        }
+        // No directory has such a long name.
+        let answer = try await ControlSocket.ask(request(16_384), in: server.directory)
+        #expect(answer.backup == nil && answer.error != nil)
+        let long = try request(16_385)
+        await #expect(throws: (any Error).self) { try await ControlSocket.ask(long, in: server.directory) }
+        try await server.stop()
+    }
+
     @Test("I24 a backup made while people write holds a whole state, and a server restored from it has exactly that")
     func backupUnderLoad() async throws {
         let server = try await TestServer()

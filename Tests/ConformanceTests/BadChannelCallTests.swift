@@ -214,7 +214,7 @@ import Testing
         BadCall("65 characters", "type.put", #"{"type":"\#(letters(65))"}"#, .limitExceeded, "type", limit: 64).byAdmin,
         BadCall("an unknown audience", "type.put", #"{"type":"own","policy":{"join":7}}"#, .invalidArgument, "policy.join").byAdmin,
         BadCall("a preset", "type.delete", #"{"type":"group"}"#, .immutableField, "type").byAdmin,
-        BadCall("who isn't an admin", "type.put", #"{"type":"own"}"#, .notPermitted, nil),
+        BadCall("a caller who isn't an admin", "type.put", #"{"type":"own"}"#, .notPermitted, nil),
         BadCall("a role that all have", "role.put", #"{"role":"owner","rank":1,"permissions":[]}"#, .immutableField, "role")
             .byAdmin,
         BadCall("a rank of 100", "role.put", #"{"role":"own","rank":100,"permissions":[]}"#, .invalidArgument, "rank").byAdmin,

@@ -11,6 +11,13 @@ import Testing
         var testDescription: String { name }
     }
 
+    /// The first fragments of a message, without its last.
+    private static func fragments(_ count: Int, of sizeBytes: Int) -> [[UInt8]] {
+        let spaces = [UInt8](repeating: 32, count: sizeBytes)
+        let next = RawSocket.frame(opcode: 0, spaces, isFinal: false)
+        return [RawSocket.frame(opcode: 1, spaces, isFinal: false)] + Array(repeating: next, count: count - 1)
+    }
+
     static let cases: [BadFrames] = [
         BadFrames(name: "a binary frame", frames: [RawSocket.frame(opcode: 2, [1, 2, 3])], closeCode: 1003),
         BadFrames(
@@ -31,17 +38,31 @@ import Testing
             name: "a length with the highest bit set",
             frames: [[0x81, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 2, 3, 4]], closeCode: 1009),
         BadFrames(
-            name: "fragments over 1 MiB together",
-            frames: [RawSocket.frame(opcode: 1, [UInt8](repeating: 32, count: 65_000), isFinal: false)]
-                + Array(repeating: RawSocket.frame(opcode: 0, [UInt8](repeating: 32, count: 65_000), isFinal: false), count: 17),
-            closeCode: 1009),
-        BadFrames(
-            name: "1,100 fragments",
-            frames: [RawSocket.frame(opcode: 1, [32], isFinal: false)]
-                + Array(repeating: RawSocket.frame(opcode: 0, [32], isFinal: false), count: 1100), closeCode: 1009),
+            name: "fragments of 1 MiB and one byte together",
+            frames: fragments(16, of: Limits.frameSizeBytes) + [RawSocket.frame(opcode: 0, [32])], closeCode: 1009),
+        BadFrames(name: "1,025 fragments", frames: fragments(1024, of: 1) + [RawSocket.frame(opcode: 0, [32])], closeCode: 1009),
     ]
 
-    @Test("R21 a frame that breaks the protocol closes the socket with its code", arguments: cases)
+    private static func close(_ code: UInt16, _ reason: [UInt8] = []) -> [UInt8] {
+        RawSocket.frame(opcode: 8, [UInt8(code >> 8), UInt8(code & 255)] + reason)
+    }
+
+    static let badCloses: [BadFrames] = [
+        BadFrames(name: "a close with half a code", frames: [RawSocket.frame(opcode: 8, [3])], closeCode: 1002),
+        BadFrames(name: "a close whose reason isn't UTF-8", frames: [close(1000, [0xff, 0xfe])], closeCode: 1007),
+        BadFrames(name: "a close whose reason breaks off in a letter", frames: [close(4000, [0xe2, 0x82])], closeCode: 1007),
+    ]
+
+    /// Codes that are no frame's: reserved, nobody's, or outside of the ranges.
+    static let badCloseCodes: [BadFrames] = ([0, 999, 1004, 1005, 1006, 1015, 1016, 2999, 5000, 65_535] as [UInt16]).map { code in
+        BadFrames(name: "a close with \(code)", frames: [close(code)], closeCode: 1002)
+    }
+
+    static let goodCloses: [[UInt8]] = ([1000, 1001, 1003, 1007, 1014, 3000, 4999] as [UInt16]).map {
+        close($0, Array("done ✓".utf8))
+    }
+
+    @Test("R21 a frame that breaks the protocol closes the socket with its code", arguments: cases + badCloses + badCloseCodes)
     func closes(_ bad: BadFrames) async throws {
         let server = try await TestServer.shared()
         let socket = try await server.socket("ann")
@@ -54,6 +75,35 @@ import Testing
         let other = try await server.socket("bob")
         #expect(try await other.call(GetMe()).userId == "bob")
         await other.close()
+    }
+
+    @Test(
+        "R21 a close frame that breaks no rule is answered with 1000, with or without a code and a reason",
+        arguments: goodCloses + [RawSocket.frame(opcode: 8, [])])
+    func closesInOrder(_ frame: [UInt8]) async throws {
+        let server = try await TestServer.shared()
+        let socket = try await server.socket("ann")
+        try await socket.connection.send(frame)
+        var incoming = await socket.next()
+        while case .text = incoming { incoming = await socket.next() }
+        #expect(incoming == .close(code: 1000, reason: ""))
+    }
+
+    @Test(
+        "R21 a message of 1,048,576 bytes in frames of 65,536 is taken, and one in 1,024 fragments",
+        arguments: [(16, Limits.frameSizeBytes), (1024, 1)])
+    func largest(count: Int, sizeBytes: Int) async throws {
+        let server = try await TestServer.shared()
+        let socket = try await server.socket("ann")
+        var text = Array(#"{"call":1,"operation":"user.me"}"#.utf8)
+        text += [UInt8](repeating: 32, count: count * sizeBytes - text.count)
+        for number in 0..<count {
+            let part = text[number * sizeBytes..<(number + 1) * sizeBytes]
+            socket.connection.post(
+                RawSocket.frame(opcode: number == 0 ? 1 : 0, Array(part), isFinal: number == count - 1))
+        }
+        #expect(try await socket.reply(to: 1, as: User.self).userId == "ann")
+        await socket.close()
     }
 
     @Test("R21 a message in fragments, with a ping between them, is one message")

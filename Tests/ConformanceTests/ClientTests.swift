@@ -100,7 +100,7 @@ import Testing
         try await second.stop()
     }
 
-    @Test("ST-04 R06 the refusal of a watch, a join and a query reaches who called, with its code and field")
+    @Test("ST-04 R06 the refusal of a watch, a join and a query reaches the caller, with its code and field")
     func refusals() async throws {
         let server = try await TestServer()
         let ann = chat("ann", at: server)

@@ -65,7 +65,7 @@ import Testing
         for words in [
             "channels create team --as ann --private", "channels create team --as ann", "members join team --as bob",
             "members invite team zed --as ann", "channels update team --as ann", "channels get team --as bob --token nonsense",
-            "channels list",
+            "channels list", "chanels list --as ann", "channels lst --as ann",
         ] { runs.append(try await CommandRun.roost(words, on: server)) }
         #expect(
             runs.map { "\($0.status) \($0.errors.split(separator: "\n").first ?? "")" } == [
@@ -74,6 +74,8 @@ import Testing
                 "64 Error: Nothing to change: give at least one attribute, like --name.",
                 "1 Error: The token is not valid. (unauthenticated)",
                 "1 Error: No token. Give one with --token or ROOST_TOKEN, or, on the server's machine, a user with --as.",
+                "64 Error: There is no command 'roost chanels'. Did you mean 'roost channels'?",
+                "64 Error: There is no command 'roost channels lst'. Did you mean 'roost channels list'?",
             ])
         try await server.stop()
     }
@@ -186,6 +188,14 @@ import Testing
             ])
         #expect(run.output.hasSuffix("bob: hi\n") && run.status == 1)
         try await server.stop()
+    }
+
+    @Test("a plain chat without a server says which address it tries")
+    func plainChatWithoutServer() async throws {
+        let isTold = try await CommandRun.hasError(
+            "No connection to http://127.0.0.1:1; trying again in 1 s.\n", from: "roost",
+            ["chat", "team", "--as", "bob", "--plain", "--token", "t", "--url", "http://127.0.0.1:1"])
+        #expect(isTold)
     }
 
     @Test("what others write can't steer the terminal: names and welcome texts come without control characters")

@@ -40,7 +40,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("SB-20 I9 who leaves gets nothing newer; who joins gets everything from there on")
+    @Test("SB-20 I9 a member who leaves gets nothing newer; a new one gets everything from there on")
     func leaving() async throws {
         let server = try await TestServer()
         let ann = try await server.socket("ann")

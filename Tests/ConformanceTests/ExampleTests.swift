@@ -13,6 +13,16 @@ import Testing
         .timeLimit(.minutes(2)))
     func distinctInviteHide() async throws { try await runTwice("example-distinct-invite-hide") }
 
+    @Test(
+        "without a server an example says which address it waits for",
+        arguments: ["example-create-query-join", "example-distinct-invite-hide"])
+    func waiting(name: String) async throws {
+        let isTold = try await CommandRun.hasError(
+            "Waiting for a server at http://127.0.0.1:1. Is one running there?\n", from: name, ["http://127.0.0.1:1"],
+            environment: ["ANN_TOKEN": "a", "BOB_TOKEN": "b"])
+        #expect(isTold)
+    }
+
     private func runTwice(_ name: String) async throws {
         let server = try await TestServer()
         for _ in 1...2 {

@@ -76,8 +76,18 @@ import Testing
             name: "POST to /livez", request: get("/livez", method: "POST"), statuses: [405],
             headers: ["allow": "GET, HEAD, OPTIONS"]),
         Exchange(name: "TRACE", request: get("/livez", method: "TRACE"), statuses: [405], headers: ["allow": "GET, HEAD, OPTIONS"]),
-        Exchange(name: "a method of another protocol", request: get("/livez", method: "PROPFIND"), statuses: [405]),
-        Exchange(name: "a method that is none", request: get("/livez", method: "FETCH"), statuses: [400], closes: true),
+        Exchange(
+            name: "a method of another protocol", request: get("/livez", method: "PROPFIND"), statuses: [405],
+            headers: ["allow": "GET, HEAD, OPTIONS"]),
+        Exchange(
+            name: "a method that is none", request: get("/livez", method: "FETCH"), statuses: [400], headers: ["allow": ""],
+            body: #"{"type":"urn:roost:error:invalid_argument","title":"Invalid Argument","status":400,"code":"invalid_argument","#
+                + #""detail":"This is not an HTTP request, its method is unknown, or its headers are too large."}"#,
+            closes: true),
+        Exchange(
+            name: "a method that is none, behind a request", request: livez + get("/v1/me", token, method: "FOO"),
+            statuses: [200, 400], closes: true),
+        Exchange(name: "a method in small letters", request: get("/livez", method: "get"), statuses: [400], closes: true),
     ]
 
     static let paths: [Exchange] = [
@@ -139,15 +149,18 @@ import Testing
             name: "no HTTP behind a good request is answered after it", request: livez + "THIS IS NOT HTTP\n\n",
             statuses: [200, 400],
             closes: true),
+        Exchange(name: "a header of 8,192 bytes", request: get("/livez", fields(1, of: 8192)), statuses: [200]),
+        Exchange(name: "a header of 8,193 bytes", request: get("/livez", fields(1, of: 8193)), statuses: [400], closes: true),
+        // The target and `Host` have 11 of them, and each name one.
         Exchange(
-            name: "a header of 9,000 bytes", request: get("/livez", "\nX: " + String(repeating: "x", count: 9000)), statuses: [400],
-            closes: true),
-        Exchange(name: "headers of 15,000 bytes together", request: get("/livez", fields(2, of: 7500)), statuses: [200]),
+            name: "headers of 16,384 bytes together", request: get("/livez", fields(1, of: 8192) + fields(1, of: 8179)),
+            statuses: [200]),
         Exchange(
-            name: "headers of 18,000 bytes together", request: get("/livez", fields(3, of: 6000)), statuses: [400], closes: true),
-        Exchange(name: "60 headers", request: get("/livez", fields(60, of: 1)), statuses: [200]),
-        Exchange(
-            name: "70 headers", request: get("/livez", String(repeating: "\nX: x", count: 70)), statuses: [400], closes: true),
+            name: "headers of 16,385 bytes together", request: get("/livez", fields(1, of: 8192) + fields(1, of: 8180)),
+            statuses: [400], closes: true),
+        // With `Host`.
+        Exchange(name: "64 headers", request: get("/livez", fields(63, of: 1)), statuses: [200]),
+        Exchange(name: "65 headers", request: get("/livez", fields(64, of: 1)), statuses: [400], closes: true),
         Exchange(name: "a space before the colon", request: get("/livez", "\nX : y"), statuses: [400], closes: true),
         Exchange(
             name: "another expectation", request: post("/v1/channels", create, "\nExpect: tea"), statuses: [417], field: "Expect",

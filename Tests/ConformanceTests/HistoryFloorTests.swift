@@ -5,7 +5,7 @@ import Testing
 
 /// Messages that are hidden from a member stay hidden when they change, and the stream has no hole where they do.
 @Suite struct HistoryFloorTests {
-    @Test("SB-26 SB-14 R23 I10 an edit of a hidden message doesn't reach who hid it, and leaves no hole")
+    @Test("SB-26 SB-14 R23 I10 an edit of a hidden message doesn't reach the user who hid it, and leaves no hole")
     func hidden() async throws {
         let server = try await TestServer()
         let ann = try await server.socket("ann")
@@ -30,10 +30,10 @@ import Testing
         // The counters stand in no answer; ann's own events have them.
         let counters = await ann.events.map(\.rows.counters)
         #expect(counters.map { $0?.seq } == [3, 4, 5, 6])
-        let whole = zip(zip(kinds, messages), counters).map { told, counters in
+        let whole = zip(zip(kinds, messages), counters).map { change, counters in
             Event(
-                kind: told.0, stream: .channel("general"), seq: told.1.changeSeq, actor: "ann",
-                rows: Rows(counters: counters, [told.1]))
+                kind: change.0, stream: .channel("general"), seq: change.1.changeSeq, actor: "ann",
+                rows: Rows(counters: counters, [change.1]))
         }
         var shown = whole
         for hidden in [0, 3] {
@@ -58,21 +58,21 @@ import Testing
         let old = try await ann.call(SendMessage(channel: "general", clientId: "1", text: "secret"))
         try await bob.call(JoinChannel(channel: "general"))
         let edited = try await ann.call(EditMessage(channel: "general", message: old.messageId, text: "still secret"))
-        // A new stay doesn't bring back what was before the first.
+        // A new membership doesn't bring back what was before the first.
         try await bob.call(LeaveChannel(channel: "general"))
         try await bob.call(JoinChannel(channel: "general"))
         let again = try await ann.call(EditMessage(channel: "general", message: old.messageId, text: "secret still"))
         let new = try await ann.call(SendMessage(channel: "general", clientId: "2", text: "news"))
-        func told(_ socket: RawSocket) async throws -> [[Message]?] {
-            var told: [[Message]?] = []
-            while told.last != [new] {
+        func messages(_ socket: RawSocket) async throws -> [[Message]?] {
+            var messages: [[Message]?] = []
+            while messages.last != [new] {
                 let event = try await socket.nextEvent()
-                if event.kind.rawValue.hasPrefix("message.") { told.append(event.rows.messages) }
+                if event.kind.rawValue.hasPrefix("message.") { messages.append(event.rows.messages) }
             }
-            return told
+            return messages
         }
-        #expect(try await told(cat) == [[old], [edited], [again], [new]])
-        #expect(try await told(bob) == [nil, nil, [new]])
+        #expect(try await messages(cat) == [[old], [edited], [again], [new]])
+        #expect(try await messages(bob) == [nil, nil, [new]])
         try await server.stop()
     }
 

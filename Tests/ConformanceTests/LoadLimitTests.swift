@@ -73,4 +73,27 @@ import Testing
         #expect([String(body.status), body.code] == ["413", "limit_exceeded"])
         try await server.stop()
     }
+
+    @Test(
+        "R21 a body of 1,048,576 bytes is taken and one of a byte more refused, by its length or in chunks",
+        arguments: [false, true])
+    func bodies(inChunks: Bool) async throws {
+        let server = try await TestServer.shared()
+        let token = try await server.token("ann")
+        func answer(_ size: Int) async throws -> TestServer.Answer {
+            let fields = #"{"type":"group"}"#
+            let body = fields + String(repeating: " ", count: size - fields.utf8.count)
+            guard inChunks else { return try await server.request("POST", "/v1/channels", token: token, body: body) }
+            let head = ["POST /v1/channels HTTP/1.1", "Host: a", "Connection: close", "Authorization: Bearer \(token)"]
+            let connection = try await RawConnection.connect(port: server.port)
+            try await connection.send((head + ["Transfer-Encoding: chunked"]).joined(separator: "\r\n") + "\r\n\r\n")
+            try await connection.send(String(size, radix: 16) + "\r\n" + body + "\r\n0\r\n\r\n")
+            let text = await connection.receiveAll()
+            await connection.close()
+            return try TestServer.parse(text)
+        }
+        #expect(try await answer(Limits.bodySizeBytes).status == 200)
+        let over = try await answer(Limits.bodySizeBytes + 1)
+        #expect([String(over.status), over.code] == ["413", "limit_exceeded"])
+    }
 }

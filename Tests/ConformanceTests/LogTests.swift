@@ -86,7 +86,7 @@ import Testing
         }
     }
 
-    @Test("limits that are reached are counted, and have a line with the setting and with who reached it, one a second")
+    @Test("limits that are reached are counted, and have a line with the setting and with the user or address, one a second")
     func limits() async throws {
         let server = try await WatchedServer.start(
             arguments: ["--unauthenticated-connections-per-address", "5", "--connections-per-user", "2"])

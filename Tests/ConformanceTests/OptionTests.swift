@@ -6,7 +6,7 @@ import Testing
 
 /// An operator's settings: options of the whole app, and channel types and roles of their own.
 @Suite struct OptionTests {
-    @Test("SB-14 D-11 with the history option off, who joins sees what was written after")
+    @Test("SB-14 D-11 with the history option off, a new member sees what was written after")
     func history() async throws {
         let options = AppOptions(showsHistoryToNewMembers: false)
         let server = try await TestServer(options: options)

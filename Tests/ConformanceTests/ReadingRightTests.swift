@@ -206,8 +206,8 @@ struct ReadingRightTests {
         try await eve.call(WatchChannel(channel: "show"))
         #expect(try await ann.call(WatchChannel(channel: "show")).watcherCount == 2)
         try await ann.call(Self.publicity("show", false))
-        let told = try await eve.frames()
-        #expect(told == #"{"unwatched":{"channel":"show"}}"#)
+        let frame = try await eve.frames()
+        #expect(frame == #"{"unwatched":{"channel":"show"}}"#)
         #expect(try await ann.call(WatchChannel(channel: "show")).watcherCount == 1)
         // Watching continues if the right comes back and the user watches again.
         try await ann.call(Self.publicity("show", true))

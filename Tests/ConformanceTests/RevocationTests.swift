@@ -96,6 +96,46 @@ import Testing
         try await server.stop()
     }
 
+    @Test(
+        "R21 tokens are revoked ahead of now: one issued before that moment is refused and its socket closed, one issued at it is taken"
+    )
+    func aheadOfNow() async throws {
+        let (server, admin, ann) = try await Self.server()
+        let forge = try TokenForge(secret: try SecretFile(directory: server.directory).read())
+        // Of an issuer whose clock is ahead, by less than the minute that is allowed.
+        func token(_ seconds: String) -> String {
+            forge.own(
+                #"{"alg":"HS256"}"#, #"{"sub":"bob","exp":\#(Int(forge.now) + 600),"iat":\#(Int(forge.now) + 40)\#(seconds)}"#)
+        }
+        let moment = Timestamp(milliseconds: (Int64(forge.now) + 40) * 1000 + 500)
+        let (older, exact, newer) = (token(".499"), token(".5"), token(".501"))
+        let (closed, open) = try await (
+            RawSocket.connect(port: server.port, token: older), RawSocket.connect(port: server.port, token: exact)
+        )
+        let revocation = try await admin.call(RevokeUserTokens(user: "bob", before: moment))
+        #expect(revocation == TokenRevocation(userId: "bob", before: moment))
+        let (frames, code, _) = try await Self.end(of: closed)
+        #expect(frames == [Self.revoked] && code == CloseCode.tokenRevoked.rawValue)
+        #expect(try await open.call(GetMe()).userId == "bob")
+
+        // One that the server's own clock gives now is older too.
+        for (token, expected) in [
+            (try await server.token("bob"), "token_revoked"), (older, "token_revoked"), (exact, nil), (newer, nil),
+        ] {
+            #expect(try await server.request("GET", "/v1/me", token: token).code == expected)
+            let socket = try await RawSocket.open(port: server.port)
+            try await socket.send(json: AuthenticateFrame(token: token))
+            if expected == nil {
+                #expect(try await socket.call(GetMe()).userId == "bob")
+            } else {
+                #expect(try await Self.end(of: socket).code == CloseCode.tokenRevoked.rawValue)
+            }
+            await socket.close()
+        }
+        for socket in [admin, ann, open] { await socket.close() }
+        try await server.stop()
+    }
+
     @Test("R21 revoking one token by its id closes its sockets alone, after a restart too, for admins' tokens as well")
     func oneToken() async throws {
         let (server, admin, ann) = try await Self.server()

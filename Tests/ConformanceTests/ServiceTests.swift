@@ -136,6 +136,18 @@ import Testing
         try await server.stop()
     }
 
+    @Test("a data directory that can't be made is refused with the system's words")
+    func directoryInTheWay() async throws {
+        let place = TemporaryDirectory.make()
+        try FileManager.default.createDirectory(at: place, withIntermediateDirectories: true)
+        let file = place.appending(path: "file")
+        try Data("x".utf8).write(to: file)
+        let run = try await CommandRun.roost(arguments: ["serve", "--data", "\(file.path)/data", "--port", "0"])
+        let expected =
+            "Error: The data directory \(file.path)/data can't be created: Not a directory. Give another one with --data.\n"
+        #expect(run.status == 1 && run.errors.hasSuffix(expected), "\(run.errors)")
+    }
+
     @Test("I20 a second server on the same data directory is refused with a clear message")
     func lock() async throws {
         let server = try await TestServer()

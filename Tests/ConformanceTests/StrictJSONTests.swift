@@ -75,6 +75,29 @@ import Testing
         try await server.stop()
     }
 
+    @Test(
+        "R21 JSON has 128 levels at most, in a body and in a frame: at them only the limit of metadata refuses it, one over this one"
+    )
+    func depth() async throws {
+        let server = try await TestServer()
+        let socket = try await server.socket("ann")
+        func fields(levels: Int) -> String {
+            Self.fields(String(repeating: "[", count: levels - 2) + String(repeating: "]", count: levels - 2))
+        }
+        func limits(levels: Int) async throws -> [JSONValue?] {
+            let answer = try await server.request(
+                "POST", "/v1/channels", token: try await server.token("ann"), body: fields(levels: levels))
+            // The frame is a level of its own.
+            try await socket.send(text: #"{"call":1,"operation":"channel.create","with":\#(fields(levels: levels - 1))}"#)
+            guard case .text(let text) = await socket.next() else { throw Missed("a reply") }
+            let reply = try JSONDecoder().decode(JSONValue.self, from: Data(text.utf8))
+            return [try answer.decoded(JSONValue.self)["limit"], reply["error"]?["limit"]]
+        }
+        #expect(try await limits(levels: Limits.jsonDepth) == [32, 32])
+        #expect(try await limits(levels: Limits.jsonDepth + 1) == [128, 128])
+        try await server.stop()
+    }
+
     @Test("AM-35 R21 a number that can't be kept exactly is refused and named, and any other is kept")
     func numbers() async throws {
         let server = try await TestServer()

@@ -198,6 +198,39 @@ import Testing
         try await server.stop()
     }
 
+    @Test("R21 a token with a valid signature is told which claim is refused, and its limit, over HTTP and on a socket")
+    func refusedClaims() async throws {
+        let (server, forge) = try await Self.server { $0.tokenIssuer = "https://login.example" }
+        let (far, long) = (Int(forge.now) + 600, String(repeating: "x", count: 129))
+        func invalid(_ message: String, _ field: String, limit: Int64? = nil) -> RoostError {
+            RoostError(.unauthenticated, "The token has an invalid claim: \(message)", field: field, limit: limit)
+        }
+        let cases = [
+            (#""name":"\#(long)""#, invalid("name has a limit of 128 characters.", "name", limit: 128)),
+            (#""name":"a\u0000""#, invalid("name must not contain the character U+0000.", "name")),
+            (#""jti":"\#(long)""#, invalid("jti has a limit of 128 characters.", "jti", limit: 128)),
+            (#""nbf":\#(far)"#, RoostError(.unauthenticated, "The token isn't valid yet.", field: "nbf")),
+            (
+                #""name":7"#,
+                RoostError(.unauthenticated, "The token has no sub or no exp, or a claim whose type or value isn't known.")
+            ),
+        ]
+        for (claim, expected) in cases {
+            let token = forge.own(#"{"alg":"HS256"}"#, forge.claims(#""iss":"https://login.example","# + claim))
+            let answer = try await server.request("GET", "/v1/me", token: token)
+            #expect(try [answer.status, answer.decoded(Problem.self).refusal == expected ? 0 : 1] == [401, 0], "\(answer.body)")
+            let socket = try await RawSocket.open(port: server.port)
+            try await socket.send(json: AuthenticateFrame(token: token))
+            guard case .text(let text) = await socket.next() else { throw Missed("an error") }
+            #expect(try JSONDecoder().decode([String: RoostError].self, from: Data(text.utf8)) == ["error": expected])
+            await socket.close()
+        }
+        let other = try await server.request("GET", "/v1/me", token: forge.own())
+        #expect(
+            try other.decoded(Problem.self).refusal == RoostError(.unauthenticated, "The token has another issuer.", field: "iss"))
+        try await server.stop()
+    }
+
     @Test("R21 a token is good for 30 days at most unless the operator says otherwise")
     func standardLifetime() async throws {
         let (server, forge) = try await Self.server()
@@ -208,6 +241,24 @@ import Testing
         }
         #expect(try await status(30 * 86_400) == 200)
         #expect(try await status(30 * 86_400 + 1) == 401)
+        try await server.stop()
+    }
+
+    @Test("R21 a token of 8,192 bytes is taken and one of a byte more refused; an id of 128 characters is taken")
+    func longest() async throws {
+        let (server, forge) = try await Self.server()
+        // Three bytes are four letters; the last of these is one letter.
+        func sized(_ payloadBytes: Int) -> String {
+            let text = String(repeating: "x", count: payloadBytes - forge.claims(#""x":"""#).utf8.count)
+            return forge.own(#"{"alg":"HS256"}"#, forge.claims(#""x":"\#(text)""#))
+        }
+        let (fitting, larger) = (sized(6095), sized(6096))
+        #expect([fitting, larger].map(\.utf8.count) == [8192, 8193])
+        // They don't fit into a header.
+        #expect(try await Self.answers(fitting, server) == ["welcome"])
+        #expect(try await Self.answers(larger, server) == ["4001 unauthenticated"])
+        let named = forge.own(#"{"alg":"HS256"}"#, forge.claims(#""jti":"\#(String(repeating: "x", count: 128))""#))
+        #expect(try await Self.answers(named, server) == ["welcome", "welcome", "welcome"])
         try await server.stop()
     }
 

@@ -29,6 +29,27 @@ import Testing
         return String(decoding: bytes, as: UTF8.self)
     }
 
+    /// Returns the frames behind the 101 of a connection, up to the last that is waited for, or until the server closes.
+    static func frames(on connection: RawConnection, until isLast: (ServerFrame) -> Bool) async throws -> [ServerFrame] {
+        var received = ByteBuffer()
+        var isSocket = false
+        var frames: [ServerFrame] = []
+        while var bytes = await connection.receive() {
+            received.writeBuffer(&bytes)
+            if !isSocket {
+                guard let end = Data(received.readableBytesView).range(of: Data("\r\n\r\n".utf8)) else { continue }
+                let head = received.readString(length: end.upperBound) ?? ""
+                guard head.hasPrefix("HTTP/1.1 101") else { throw Missed("a 101: \(head)") }
+                isSocket = true
+            }
+            while let frame = ServerFrame.read(from: &received) {
+                frames.append(frame)
+                if isLast(frame) { return frames }
+            }
+        }
+        return frames
+    }
+
     private static func isAlive(_ server: TestServer) async throws -> Bool {
         try await server.request("GET", "/livez").status == 200
     }
@@ -55,6 +76,32 @@ import Testing
             _ = await connection.receiveAll()
             await connection.close()
         }
+        #expect(try await Self.isAlive(server))
+        try await server.stop()
+    }
+
+    @Test(
+        "R21 more than a socket has before authentication, in one packet with the request for it, closes it with 1009",
+        arguments: UnauthenticatedTests.cases)
+    func tooMuchBehindTheUpgrade(_ bad: UnauthenticatedTests.OversizedInput) async throws {
+        let server = try await TestServer.shared()
+        let connection = try await RawConnection.connect(port: server.port)
+        try await connection.send(Array(Self.upgrade.utf8) + bad.frames.joined())
+        let frames = try await Self.frames(on: connection) { if case .close = $0 { true } else { false } }
+        guard case .close(let code, _) = frames.last else { throw Missed("a close: \(frames)") }
+        #expect(code == 1009)
+        await connection.close()
+        #expect(try await Self.isAlive(server))
+    }
+
+    @Test("R21 a flood that is no frames, in one go with the request for the socket, closes that socket alone")
+    func floodBehindTheUpgrade() async throws {
+        let server = try await TestServer()
+        let connection = try await RawConnection.connect(port: server.port)
+        let letters = [UInt8](repeating: 65, count: 1 << 20)
+        connection.post(Array(Self.upgrade.utf8) + letters)
+        for _ in 1..<64 { connection.post(letters) }
+        #expect(await connection.isClosed())
         #expect(try await Self.isAlive(server))
         try await server.stop()
     }

@@ -125,8 +125,8 @@ struct ReferenceClient: Sendable {
         guard var held = channels[id] else { return }
         held.messages = held.messages.filter { $0.key > membership.historyFloor }
         let known = (held.capabilities.userSeq, held.capabilities.channelSeq)
-        if let told = rows.ownCapabilities?[id.rawValue], (incoming.userSeq, incoming.channelSeq) >= known {
-            held.capabilities.own = told
+        if let capabilities = rows.ownCapabilities?[id.rawValue], (incoming.userSeq, incoming.channelSeq) >= known {
+            held.capabilities.own = capabilities
             (held.capabilities.userSeq, held.capabilities.channelSeq) = (incoming.userSeq, incoming.channelSeq)
         }
         channels[id] = held

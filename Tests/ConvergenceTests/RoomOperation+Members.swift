@@ -4,10 +4,10 @@ import RoostCore
 extension RoomOperation {
     static let ofMembers: [RoomOperation] = [
         RoomOperation("by a stranger", as: "eve", JoinChannel(channel: "general")),
-        RoomOperation("by one who left", as: "cid", JoinChannel(channel: "left")),
+        RoomOperation("by a former member", as: "cid", JoinChannel(channel: "left")),
         RoomOperation("by a member", as: "bob", JoinChannel(channel: "general")),
-        RoomOperation("by one who is invited", as: "dan", JoinChannel(channel: "team")),
-        RoomOperation("by one who is invited into a community", as: "dan", JoinChannel(channel: "club")),
+        RoomOperation("by an invited user", as: "dan", JoinChannel(channel: "team")),
+        RoomOperation("by a user invited into a community", as: "dan", JoinChannel(channel: "club")),
         RoomOperation("by a member", as: "bob", LeaveChannel(channel: "general")),
         RoomOperation("by the owner", as: "ann", LeaveChannel(channel: "general")),
         RoomOperation("by a stranger", as: "eve", LeaveChannel(channel: "general")),
@@ -19,7 +19,7 @@ extension RoomOperation {
         RoomOperation("of several", as: "ann", AddMembers(channel: "general", users: ["eve", "bob", "dan", "nobody"])),
         RoomOperation("without the history", as: "ann", AddMembers(channel: "general", users: ["eve"], hideHistory: true)),
         RoomOperation(
-            "of one who left, without the history", as: "ann", AddMembers(channel: "left", users: ["cid"], hideHistory: true)),
+            "of a former member, without the history", as: "ann", AddMembers(channel: "left", users: ["cid"], hideHistory: true)),
         RoomOperation("of the invited", as: "bob", AddMembers(channel: "team", users: ["dan", "eve"])),
         RoomOperation("of the invited into a community", as: "ann", AddMembers(channel: "club", users: ["dan"])),
         RoomOperation("to a distinct one", as: "ann", AddMembers(channel: "pair", users: ["cid", "dan"])),
@@ -27,7 +27,7 @@ extension RoomOperation {
         RoomOperation("of a member", as: "ann", RemoveMembers(channel: "general", users: ["bob"])),
         RoomOperation("of several", as: "ann", RemoveMembers(channel: "general", users: ["cid", "eve", "bob"])),
         RoomOperation("by an operator", as: "bob", RemoveMembers(channel: "team", users: ["cid"])),
-        RoomOperation("of who invited", as: "ann", RemoveMembers(channel: "team", users: ["bob"])),
+        RoomOperation("of an inviter", as: "ann", RemoveMembers(channel: "team", users: ["bob"])),
         RoomOperation("of the owner by an admin", as: "root", role: .admin, RemoveMembers(channel: "general", users: ["ann"])),
 
         RoomOperation("to operators", as: "ann", SetMemberRole(channel: "general", users: ["bob", "cid", "eve"], role: .operator)),
@@ -45,7 +45,7 @@ extension RoomOperation {
         RoomOperation("of one who comes at once into a community", as: "bob", InviteMembers(channel: "club", users: ["eve"])),
         RoomOperation("of one to be asked", as: "ann", InviteMembers(channel: "salon", users: ["dan"], welcome: "hi")),
         RoomOperation("of one to be asked into a community", as: "ann", InviteMembers(channel: "general", users: ["dan"])),
-        RoomOperation("of one who is invited already", as: "ann", InviteMembers(channel: "team", users: ["dan", "bob"])),
+        RoomOperation("of an invited user again", as: "ann", InviteMembers(channel: "team", users: ["dan", "bob"])),
         RoomOperation("of both sorts", as: "ann", InviteMembers(channel: "general", users: ["eve", "dan", "bob", "nobody"])),
         RoomOperation("into a distinct one", as: "ann", InviteMembers(channel: "pair", users: ["dan"])),
         RoomOperation("of both sorts into a distinct one", as: "ann", InviteMembers(channel: "pair", users: ["eve", "dan"])),
@@ -55,7 +55,7 @@ extension RoomOperation {
         RoomOperation("by a member", as: "bob", AcceptInvitation(channel: "team")),
         RoomOperation("into a group", as: "dan", DeclineInvitation(channel: "team")),
         RoomOperation("into a community", as: "dan", DeclineInvitation(channel: "club")),
-        RoomOperation("by who invited", as: "bob", WithdrawInvitations(channel: "team", users: ["dan", "eve"])),
+        RoomOperation("by the inviter", as: "bob", WithdrawInvitations(channel: "team", users: ["dan", "eve"])),
         RoomOperation("by the owner", as: "ann", WithdrawInvitations(channel: "team", users: ["dan"])),
         RoomOperation("into a community", as: "bob", WithdrawInvitations(channel: "club", users: ["dan"])),
     ]

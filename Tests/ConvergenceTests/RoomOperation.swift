@@ -75,7 +75,7 @@ extension RoomOperation {
         RoomOperation(
             "by an admin who isn't a member", as: "root", role: .admin, SendMessage(channel: "general", clientId: "new", text: "x")),
         RoomOperation("to a channel that some have hidden", as: "ann", SendMessage(channel: "other", clientId: "new", text: "x")),
-        RoomOperation("by one who has hidden the channel", as: "bob", SendMessage(channel: "other", clientId: "new", text: "x")),
+        RoomOperation("by a member who hid the channel", as: "bob", SendMessage(channel: "other", clientId: "new", text: "x")),
         RoomOperation("to an ephemeral channel", as: "ann", SendMessage(channel: "echo", clientId: "new", text: "x")),
         RoomOperation("in a conversation", as: "bob", SendMessage(channel: "talk", clientId: "new", text: "x")),
         RoomOperation("while frozen, by its owner", as: "ann", SendMessage(channel: "cold", clientId: "new", text: "x")),

@@ -470,7 +470,7 @@ async def shut_out(world):
     await refused(other.call("user.me"), "token_revoked", status=401)
 
 
-@case("an admin asks what the server has given up, and an effect that isn't there can't be tried again")
+@case("an admin lists the effects that failed for good, and can't retry one that isn't there")
 async def effects(world):
     root, bob = await world.http("root", "--role", "admin"), await world.http("bob")
     retry = {"kind": "idempotencyKeys.expire", "key": "none"}
@@ -764,7 +764,7 @@ async def far_behind(world):
     equal(list(bob.replica.channels[room].messages.values()), sent[-20:], "newest messages")
 
 
-@case("who leaves gets nothing newer, and begins anew after joining again")
+@case("a member who leaves gets nothing newer, and begins anew after joining again")
 async def leaving(world):
     room, (ann, bob) = await world.room("ann", "bob")
     phone = await world.client("bob")

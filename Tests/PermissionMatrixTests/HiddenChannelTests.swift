@@ -12,9 +12,12 @@ struct HiddenChannelTests {
     private static let hiding = Rows.inChannels.filter { Kind.private.outcome(of: $0) == .refused(.notFound) }
 
     /// The bytes of the answer, refused or not.
-    private func answer<O: Handled>(_ operation: O, in world: CoreWorld, as user: UserID) throws -> String {
+    private func answer<O: Handled>(
+        _ operation: O, in world: CoreWorld, as user: UserID, _ role: AppRole = .user
+    ) throws -> String {
         do {
-            return String(decoding: try JSONWriter.bytes(of: world.perform(operation, as: user, connection: 1)), as: UTF8.self)
+            let result = try world.perform(operation, as: user, role: role, connection: 1)
+            return String(decoding: try JSONWriter.bytes(of: result), as: UTF8.self)
         } catch let error as RoostError {
             return String(decoding: try JSONWriter.bytes(of: error), as: UTF8.self)
         }
@@ -53,18 +56,19 @@ struct HiddenChannelTests {
             let message = try world.send("x", to: channel, as: "ann").messageId
             if type != .conversation { try world.perform(LeaveChannel(channel: channel), as: "left") }
             // A user who knows the id may try to join, and learns what it takes (D-33, SB-19): only a conversation stays unknown even then.
-            if row.right == .join, type != .conversation { continue }
-            for user in ["eve", "left"] as [UserID] {
+            // A guest can't join.
+            let roles: [AppRole] = row.right == .join && type != .conversation ? [.guest] : [.user, .guest]
+            for (user, role) in roles.flatMap({ [("eve", $0), ("left", $0)] as [(UserID, AppRole)] }) {
                 for name in [channel, ChannelID("\(type):\(channel)"), "unknown", ChannelID("\(type):unknown")] {
                     let fixture = Fixture(channel: name, own: message, others: message, invited: "target")
-                    answers.insert(try answer(row.make(fixture), in: world, as: user))
+                    answers.insert(try answer(row.make(fixture), in: world, as: user, role))
                 }
             }
         }
         #expect(answers == [Self.unknown])
     }
 
-    @Test("SB-19 D-33 only joining tells of a hidden channel: a private group asks for an invitation, and who is banned is told so")
+    @Test("SB-19 D-33 only joining tells of a hidden channel: a private group asks for an invitation, and a banned user is told so")
     func joiningTells() throws {
         let world = try CoreWorld()
         for user in ["ann", "bob", "eve"] as [UserID] { try world.user(user) }

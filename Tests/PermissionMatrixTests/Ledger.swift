@@ -91,7 +91,7 @@ struct Kind: Sendable {
 enum Ledger {
     private static let insiders: Set<Right> = [.find, .listMembers, .listRestricted, .leave, .readHistory, .delete]
     /// What guests may do where anybody may: look, and go.
-    private static let ofGuests: Set<Right> = [.find, .listMembers, .readHistory, .watch, .leave]
+    private static let ofGuests: Set<Right> = [.find, .listMembers, .listInvitations, .readHistory, .watch, .leave]
 
     static func outcome(
         of right: Right, in kind: Kind, _ role: AppRole, _ relation: Relation, _ state: ChannelState
@@ -165,6 +165,8 @@ enum Ledger {
     /// Guests look at what anybody in their place may look at, leave where anybody may, and do nothing else.
     private static func forGuest(_ right: Right, _ line: Line, _ kind: Kind, _ relation: Relation) -> Outcome {
         if ofGuests.contains(right) || line[relation] == .refused(.notFound) { return line[relation] }
+        // Joining tells those who know the id what it takes (D-33, SB-19), and guests can't join whatever it takes.
+        if right == .join, kind.lines[.find]?[relation] == .refused(.notFound) { return .refused(.notFound) }
         // The first check is the first refusal.
         let first: Right? =
             switch right {

@@ -40,6 +40,32 @@ public struct CommandRun: Hashable, Sendable {
             environment: ["ANN_TOKEN": try await server.token("ann"), "BOB_TOKEN": try await server.token("bob")])
     }
 
+    /// One run of a program beside these tests that doesn't end by itself, until its standard error has a text.
+    ///
+    /// - Returns: Whether the text came in time.
+    public static func hasError(
+        _ text: String, from name: String, _ arguments: [String], environment: [String: String] = [:],
+        within deadline: Duration = .seconds(60)
+    ) async throws -> Bool {
+        let process = Process()
+        process.executableURL =
+            name == "roost" ? ServerProcess.binary : ServerProcess.binary.deletingLastPathComponent().appending(path: name)
+        process.arguments = arguments
+        process.environment = ProcessInfo.processInfo.environment.filter { !$0.key.hasPrefix("ROOST_") }
+            .merging(environment) { $1 }
+        let (stdin, stderr) = (Pipe(), Pipe())
+        (process.standardInput, process.standardOutput, process.standardError) = (stdin, FileHandle.nullDevice, stderr)
+        let ended = Mailbox<Int32>()
+        process.terminationHandler = { ended.put($0.terminationStatus) }
+        try process.run()
+        let pieces = stderr.fileHandleForReading.pieces()
+        var errors = ""
+        while !errors.contains(text), let piece = await pieces.next(within: deadline) { errors += piece }
+        process.terminate()
+        _ = await ended.next()
+        return errors.contains(text)
+    }
+
     private static func run(
         _ program: URL, _ arguments: [String], environment: [String: String], input: String = "",
         within deadline: Duration = .seconds(60)

@@ -55,7 +55,7 @@ public final class CoreWorld {
         try operation.validate()
         let caller = Caller(user: user, role: role, connection: connection.map(ConnectionID.init(rawValue:)), token: token)
         let scope = O.isReadOnly ? Scope() : operation.scope(for: caller)
-        var told: [Notice] = []
+        var made: [Notice] = []
         func run(_ transaction: any Transaction) throws -> O.Response {
             var context = Context(
                 transaction: transaction, caller: caller, now: now, ids: ids, presence: presence, options: options,
@@ -63,7 +63,7 @@ public final class CoreWorld {
             defer { ids = context.ids }
             try context.requireAccess()
             let response = try operation.handle(in: &context)
-            told = context.notices
+            made = context.notices
             return response
         }
         let response =
@@ -75,7 +75,7 @@ public final class CoreWorld {
                 try ids.save(in: transaction)
                 return response
             }
-        notices += told
+        notices += made
         return response
     }
 
@@ -124,7 +124,7 @@ public final class CoreWorld {
         }
     }
 
-    /// An effect that failed too often, as the runner leaves one.
+    /// An effect that failed for good, as the runner leaves one.
     public func deadEffect(_ kind: String, key: String, failure: String = "unavailable: It isn't there.") throws {
         try execute(
             """
@@ -210,8 +210,8 @@ public final class CoreWorld {
             guard case .event(let event, let receivers) = notice else { return nil }
             switch (audience, receivers) {
             case (nil, _): return event
-            case (.channel(let asked, _), .channel(let told, _)): return asked == told ? event : nil
-            case (.user(let asked), .user(let told)): return asked == told ? event : nil
+            case (.channel(let asked, _), .channel(let receiver, _)): return asked == receiver ? event : nil
+            case (.user(let asked), .user(let receiver)): return asked == receiver ? event : nil
             default: return nil
             }
         }

@@ -190,8 +190,8 @@ extension PostgreSQLServer {
         let root = URL(filePath: "/usr/lib/postgresql")
         let versions = (try? FileManager.default.contentsOfDirectory(atPath: root.path)) ?? []
         var places = versions.sorted { (Int($0) ?? 0) > (Int($1) ?? 0) }.map { root.appending(path: "\($0)/bin") }
-        if let told = try? launch(["/usr/bin/env", "pg_config", "--bindir"]) {
-            places.insert(URL(filePath: told.trimmingCharacters(in: .whitespacesAndNewlines)), at: 0)
+        if let directory = try? launch(["/usr/bin/env", "pg_config", "--bindir"]) {
+            places.insert(URL(filePath: directory.trimmingCharacters(in: .whitespacesAndNewlines)), at: 0)
         }
         guard let place = places.first(where: { FileManager.default.isExecutableFile(atPath: $0.appending(path: "initdb").path) })
         else { throw Missed("the programs of a PostgreSQL server (apt-get install postgresql)") }

@@ -1,7 +1,7 @@
 public import RoostAPI
 
 extension LiveChannel {
-    /// Invites users, with a result for each (SB-13, EM-24). Who accepts invitations automatically is a member at once (SB-18).
+    /// Invites users, with a result for each (SB-13, EM-24). Users who accept invitations automatically are members at once (SB-18).
     ///
     /// - Parameters:
     ///   - users: 1 to 100, each once.

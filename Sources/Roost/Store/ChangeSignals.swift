@@ -65,14 +65,14 @@ final class ChangeSignals: Sendable {
         }
     }
 
-    private struct Follower {
+    private struct Subscriber {
         var topic: Topic
         var pending: StoreChange
         var continuation: AsyncStream<Void>.Continuation
     }
 
     private struct State {
-        var followers: [Int: Follower] = [:]
+        var subscribers: [Int: Subscriber] = [:]
         var lastNumber = 0
     }
 
@@ -83,29 +83,29 @@ final class ChangeSignals: Sendable {
         let (stream, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
         let number = state.withLock { state in
             state.lastNumber += 1
-            state.followers[state.lastNumber] = Follower(topic: topic, pending: .everything, continuation: continuation)
+            state.subscribers[state.lastNumber] = Subscriber(topic: topic, pending: .everything, continuation: continuation)
             return state.lastNumber
         }
         continuation.yield()
         continuation.onTermination = { [weak self] _ in
-            _ = self?.state.withLock { $0.followers.removeValue(forKey: number) }
+            _ = self?.state.withLock { $0.subscribers.removeValue(forKey: number) }
         }
         return StoreChanges(signals: stream, number: number, source: self)
     }
 
     func signal(_ change: StoreChange) {
         state.withLock { state in
-            for number in state.followers.keys where state.followers[number]?.topic.concerns(change) == true {
-                state.followers[number]?.pending.merge(change)
-                state.followers[number]?.continuation.yield()
+            for number in state.subscribers.keys where state.subscribers[number]?.topic.concerns(change) == true {
+                state.subscribers[number]?.pending.merge(change)
+                state.subscribers[number]?.continuation.yield()
             }
         }
     }
 
     fileprivate func take(_ number: Int) -> StoreChange {
         state.withLock { state in
-            let change = state.followers[number]?.pending ?? StoreChange()
-            state.followers[number]?.pending = StoreChange()
+            let change = state.subscribers[number]?.pending ?? StoreChange()
+            state.subscribers[number]?.pending = StoreChange()
             return change
         }
     }

@@ -2,7 +2,7 @@ import Foundation
 import GRDB
 import Logging
 
-/// A SQLite file that is put aside when it can't be used, so that a damaged one never locks a user out.
+/// A SQLite file that is set aside when it can't be used, so that a damaged one never locks a user out.
 struct DatabaseFile: Sendable {
     /// The file's URL; nil for a database in memory.
     var url: URL?
@@ -22,16 +22,16 @@ struct DatabaseFile: Sendable {
         do {
             return try migrated(DatabaseQueue(path: url.path, configuration: configuration))
         } catch let error as DatabaseError where Self.meansDamage(error) {
-            logger.error("A database can't be used and is put aside.", metadata: ["file": "\(url.path)", "error": "\(error)"])
+            logger.error("A database can't be used and is set aside.", metadata: ["file": "\(url.path)", "error": "\(error)"])
         } catch is NewerSchema {
-            logger.error("A database is from a newer version and is put aside.", metadata: ["file": "\(url.path)"])
+            logger.error("A database is from a newer version and is set aside.", metadata: ["file": "\(url.path)"])
         }
-        try putAside()
+        try setAside()
         return try migrated(DatabaseQueue(path: url.path, configuration: configuration))
     }
 
     /// Renames the file and what belongs to it: nothing is deleted, so that a message that was never sent can still be dug out.
-    func putAside() throws {
+    func setAside() throws {
         guard let url else { return }
         let files = FileManager.default
         var number = 1

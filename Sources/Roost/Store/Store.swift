@@ -82,7 +82,7 @@ final class Store: Sendable {
         guard let error = error as? DatabaseError, DatabaseFile.meansDamage(error) else { return }
         try queue.withLock { queue in
             try? queue.close()
-            try file.putAside()
+            try file.setAside()
             queue = try file.open()
         }
         signals.signal(.everything)

@@ -5,7 +5,7 @@ public struct ChannelType: WireString {
     public let rawValue: String
     public init(rawValue: String) { self.rawValue = rawValue }
 
-    /// An open channel that anyone may find and join: the default kind (AM-14).
+    /// An open channel that anyone may find and join: the default type (AM-14).
     public static let community = ChannelType(rawValue: "community")
     /// Like `community`, but found by its members only; anyone who knows the id may join (AM-15, D-33).
     public static let live = ChannelType(rawValue: "live")

@@ -51,7 +51,7 @@ public struct RevokeUserTokens: Operation {
     public typealias Response = TokenRevocation
     public static let name = "user.revokeTokens"
     public static let method = HTTPMethod.post
-    public static let path = "/v1/users/{user}/revokeTokens"
+    public static let path = "/v1/users/{user}/revoke-tokens"
     public static let permission = Permission.userManage
     public static let summary = "Revoke a user's tokens issued before a moment. For admins."
 

@@ -34,14 +34,14 @@ extension DeadEffect: WireWritable {
     }
 }
 
-/// Returns effects that failed too often, the latest first.
+/// Returns effects that failed for good, the latest first.
 public struct ListDeadEffects: Operation {
     public typealias Response = Page<DeadEffect>
     public static let name = "effect.listDead"
     public static let method = HTTPMethod.get
     public static let path = "/v1/effects/dead"
     public static let permission = Permission.effectManage
-    public static let summary = "What failed too often to be tried again, paged. For admins."
+    public static let summary = "List effects that failed for good, the latest first. For admins."
 
     /// 1 to 100, 30 when left out.
     public var limit: Int?
@@ -69,7 +69,7 @@ public struct RetryEffect: Operation {
     public static let method = HTTPMethod.post
     public static let path = "/v1/effects/retry"
     public static let permission = Permission.effectManage
-    public static let summary = "Try something again that failed too often. For admins."
+    public static let summary = "Retry a dead effect. For admins."
 
     public var kind: String
     public var key: String

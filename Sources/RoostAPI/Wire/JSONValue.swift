@@ -12,7 +12,7 @@ public enum JSONValue: Hashable, Sendable, Codable {
     case object([String: JSONValue])
 
     public init(from decoder: any Decoder) throws {
-        guard decoder.codingPath.count <= 64 else {
+        guard decoder.codingPath.count <= Limits.jsonDepth else {
             throw DecodingError.dataCorrupted(.init(codingPath: decoder.codingPath, debugDescription: "is nested too deep"))
         }
         let container = try decoder.singleValueContainer()

@@ -35,7 +35,7 @@ extension Permission {
         case .memberRemove: .init(.policy(\.remove), deleted: false, guests: false, frozen: true, role: .operator, [])
         case .memberSetRole: .init(.policy(\.moderate), deleted: false, guests: false, frozen: true, role: .operator, [])
         case .invitationSend: .init(.policy(\.invite), deleted: false, guests: false, frozen: true, role: .operator, [])
-        case .invitationList: .init(.always(.members), deleted: false, guests: false, frozen: true, role: .none, [])
+        case .invitationList: .init(.always(.members), deleted: false, guests: true, frozen: true, role: .none, [])
         case .invitationAnswer: .init(.invitation, deleted: false, guests: false, frozen: true, role: .none, [.afterwards])
         case .messageSend: .init(.policy(\.send), deleted: false, guests: false, frozen: false, role: .operator, [.sending])
         case .messageSendWhileFrozen: .init(.policy(\.moderate), deleted: false, guests: false, frozen: true, role: .operator, [])

@@ -8,8 +8,8 @@ enum ServerPrograms {
         let root = URL(filePath: "/usr/lib/postgresql")
         let versions = (try? FileManager.default.contentsOfDirectory(atPath: root.path)) ?? []
         var places = versions.sorted { (Int($0) ?? 0) > (Int($1) ?? 0) }.map { root.appending(path: "\($0)/bin") }
-        if let program = find("pg_config"), let told = try? run(program, ["--bindir"]) {
-            places.insert(URL(filePath: told.trimmingCharacters(in: .whitespacesAndNewlines)), at: 0)
+        if let program = find("pg_config"), let directory = try? run(program, ["--bindir"]) {
+            places.insert(URL(filePath: directory.trimmingCharacters(in: .whitespacesAndNewlines)), at: 0)
         }
         let needed = ["initdb", "postgres", "pgbench"]
         guard let place = places.first(where: { place in needed.allSatisfy { isProgram(place.appending(path: $0)) } }) else {

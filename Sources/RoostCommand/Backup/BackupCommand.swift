@@ -23,6 +23,9 @@ struct BackupCommand: AsyncParsableCommand {
     func run() async throws {
         let data = TokenMint.named(orUsual: data).directory
         let target = URL(filePath: directory, directoryHint: .isDirectory).standardizedFileURL
+        guard access(data.path, F_OK) == 0 || errno != ENOENT else {
+            throw Failure("There is no data directory \(data.path). Name the server's with --data.".safe())
+        }
         let answer: ControlSocket.Answer
         do {
             answer = try await ControlSocket.ask(

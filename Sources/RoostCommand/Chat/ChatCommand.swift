@@ -45,7 +45,7 @@ struct ChatCommand: AsyncParsableCommand {
             url: url, user: user, configuration: .init(directory: files.directory, logger: logger),
             token: try tokenProvider(for: user))
         let room = await Room(channel, in: chat, createsChannel: !join)
-        if isPlain { try await PlainChat(room).run() } else { try await ScreenChat(room).run() }
+        if isPlain { try await PlainChat(room, at: url).run() } else { try await ScreenChat(room).run() }
         await chat.disconnect()
     }
 

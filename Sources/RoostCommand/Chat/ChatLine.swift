@@ -92,7 +92,7 @@ enum RoomCommand: Hashable {
     fileprivate static func invite(reading words: inout Words) throws(Words.Wrong) -> RoomCommand {
         let welcome = words.takeText(after: "--")
         let users = try words.users()
-        guard !users.isEmpty else { throw Words.Wrong(reason: "whom?") }
+        guard !users.isEmpty else { throw Words.Wrong(reason: "which users?") }
         return .invite(users, welcome: welcome)
     }
 }

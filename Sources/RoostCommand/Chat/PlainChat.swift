@@ -5,6 +5,7 @@ import Roost
 @MainActor
 final class PlainChat {
     private var room: Room
+    private let address: URL
     private var list: MessageList
     private var printing: Task<Void, Never>?
     private var lastPrinted: Seq = 0
@@ -13,8 +14,10 @@ final class PlainChat {
     private var waiting: Set<ClientID> = []
     private var refusals = 0
 
-    init(_ room: Room) {
+    /// - Parameter address: The server's, to be told while there is no connection.
+    init(_ room: Room, at address: URL) {
         self.room = room
+        self.address = address
         list = Self.list(of: room)
     }
 
@@ -24,8 +27,9 @@ final class PlainChat {
     private static func list(of room: Room) -> MessageList { room.channel.messages(pageSize: historyLength) }
 
     func run() async throws {
+        let address = address
         let status = room.chat.connection.observe { status in
-            if let text = Self.describe(status) { Output.note(text) }
+            if let text = Self.describe(status, at: address) { Output.note(text) }
         }
         defer { status.invalidate() }
 
@@ -170,11 +174,12 @@ final class PlainChat {
         Output.note(reason)
     }
 
-    private static func describe(_ status: ConnectionStatus) -> String? {
+    private static func describe(_ status: ConnectionStatus, at address: URL) -> String? {
         switch status {
         case .offline, .connecting: nil
         case .online: "Online."
-        case .waiting(let delay): "No connection; trying again in \(max(1, Int(delay.components.seconds))) s."
+        case .waiting(let delay):
+            "No connection to \(address.absoluteString.safe()); trying again in \(max(1, Int(delay.components.seconds))) s."
         case .refused(let error): "The server refuses the token: \(error.summaryLine)"
         }
     }

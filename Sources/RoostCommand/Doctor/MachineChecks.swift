@@ -9,7 +9,7 @@ enum MachineChecks {
     }
 
     /// SQLite up to 3.51.2 can damage a WAL that is reset while another connection checkpoints it. Roost checkpoints on one connection of one
-    /// process only, which keeps away from it; a newer SQLite is better all the same.
+    /// process only, which avoids that; a newer SQLite is better all the same.
     private static func sqlite() -> Finding {
         let version = String(cString: sqlite3_libversion())
         let number = Int(sqlite3_libversion_number())
@@ -18,7 +18,7 @@ enum MachineChecks {
         return Finding(
             "SQLite", .warn, "\(version) has the WAL-reset bug, fixed in 3.51.3",
             advice:
-                "Roost keeps away from it, with one process and checkpoints on its one writer. Don't open the database with other programs while it runs"
+                "Roost avoids it: one process opens the database, and one connection checkpoints it. Don't open the database with other programs while it runs"
         )
     }
 

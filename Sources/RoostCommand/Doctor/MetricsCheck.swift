@@ -46,7 +46,7 @@ struct MetricsCheck {
         guard let dead = values["roost_effects_dead"], let late = values["roost_effects_late_seconds"] else { return nil }
         guard dead == 0 else {
             return Finding(
-                "effects", .warn, "\(Int(dead)) failed too often, and aren't tried any more",
+                "effects", .warn, "\(Int(dead)) failed for good, and aren't retried",
                 advice: "roost effects lists them, and roost effects retry tries them again; the server's log says why they failed")
         }
         guard values["roost_effects_unknown_kinds"] ?? 0 == 0 else {

@@ -1,12 +1,12 @@
 import ArgumentParser
 import Roost
 
-/// `roost effects`: effects that a server has given up.
+/// `roost effects`: effects that failed for good.
 struct Effects: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "List background work that the server gave up on, and retry it.",
         discussion: """
-            Something that fails is tried again after longer and longer pauses, and is dead after its kind's number of attempts. The server's log \
+            An effect that fails is retried after longer and longer pauses, and is dead after its kind's number of attempts. The server's log \
             says why. For admins and services.
             """,
         subcommands: [List.self, Retry.self], defaultSubcommand: List.self)
@@ -38,7 +38,7 @@ struct Effects: AsyncParsableCommand {
 
         @Argument(help: "The effect's kind, as listed.") var kind: String?
         @Argument(help: "The effect's key; left out if the list shows none.") var key = ""
-        @Flag(help: "All that are dead now.") var all = false
+        @Flag(help: "All dead effects.") var all = false
         @OptionGroup var options: CallOptions
 
         func validate() throws {
@@ -49,7 +49,7 @@ struct Effects: AsyncParsableCommand {
             try await options.run { connection in
                 guard let kind else { return try await retryAll(through: connection) }
                 let done = try await connection.call(RetryEffect(kind: kind, key: key))
-                try options.show(done, ["It is tried again now."])
+                try options.show(done, ["Retrying the effect."])
             }
         }
 
@@ -65,7 +65,7 @@ struct Effects: AsyncParsableCommand {
                 do {
                     _ = try await connection.call(RetryEffect(kind: effect.kind, key: effect.key))
                 } catch let error as RoostError where error.code == .notFound {
-                    // Somebody else had it tried, and it has happened.
+                    // Somebody else retried it, and it has run.
                 }
             }
             try options.show(["retried": dead.count], ["Retrying \(dead.count) \(dead.count == 1 ? "effect" : "effects")."])

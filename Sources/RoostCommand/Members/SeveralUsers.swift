@@ -67,7 +67,7 @@ extension Members {
             abstract: "Invite users.", discussion: "Users who accept invitations automatically become members at once.")
 
         @OptionGroup var users: Users
-        @Option(help: "What the invited read with it.") var welcome: String?
+        @Option(help: "A welcome text for the invited users.") var welcome: String?
 
         func run() async throws { try await users.run { InviteMembers(channel: users.channel, users: $0, welcome: welcome) } }
     }

@@ -98,19 +98,13 @@ struct ServerRun {
             try FileManager.default.createDirectory(
                 atPath: path, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
         } catch {
-            throw Failure("The data directory \(path) can't be created: \(Self.reason(of: error)). Give another one with --data.")
+            throw Failure(
+                "The data directory \(path) can't be created: \(SystemError.reason(of: error)). Give another one with --data.")
         }
         guard access(path, R_OK | W_OK | X_OK) == 0 else {
             throw Failure(
                 "The data directory \(path) can't be written: \(String(cString: strerror(errno))). Give another one with --data.")
         }
-    }
-
-    /// What the system says of a failed call: "Permission denied".
-    private static func reason(of error: any Error) -> String {
-        let cause = (error as NSError).userInfo[NSUnderlyingErrorKey] as? NSError
-        guard let code = (cause?.code).flatMap({ Int32(exactly: $0) }) else { return error.localizedDescription }
-        return String(cString: strerror(code))
     }
 
     private func explain(_ error: any Error) -> Failure {

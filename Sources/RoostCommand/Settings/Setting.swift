@@ -47,7 +47,7 @@ extension Setting {
         mayHoldPassword: true)
     static let bus = Setting(
         name: "bus", kind: .text, standard: .text("none"),
-        help: "What carries events between several nodes, as nats://host:4222.", mayHoldPassword: true)
+        help: "The bus that carries events between nodes, as nats://host:4222.", mayHoldPassword: true)
     static let busPrefix = Setting(
         name: "bus-prefix", kind: .text, standard: .text("roost"),
         help: "The prefix of the subjects on NATS: each cluster that shares a NATS server needs its own. The same on all nodes.")

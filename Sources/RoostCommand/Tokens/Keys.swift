@@ -42,7 +42,7 @@ struct Keys: AsyncParsableCommand {
     struct Add: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Add a new HS256 key, and print its name.",
-            discussion: "Tokens that name it are taken from then on. Nothing is signed with it before roost keys use.")
+            discussion: "Tokens that name it are accepted from then on. Nothing is signed with it before roost keys use.")
         @Argument(help: "The key's name, which tokens carry as kid. Generated if left out.") var kid: String?
         @OptionGroup var directory: Directory
 

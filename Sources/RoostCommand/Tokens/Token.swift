@@ -15,7 +15,7 @@ struct Token: AsyncParsableCommand {
 
     @Argument(help: "The user's id.") var user: String
     @Option(
-        help: ArgumentHelp("What the user is in the whole app: see above. (default: user)", valueName: "role"), transform: Self.role
+        help: ArgumentHelp("The user's role in the app: see above. (default: user)", valueName: "role"), transform: Self.role
     )
     var role = AppRole.user
     @Option(help: ArgumentHelp("How long the token is good: seconds, or like 90s, 45m, 12h, 30d. (default: 1d)", valueName: "time"))

@@ -17,14 +17,14 @@ extension QueryChannels: Handled, PagedQuery {
             case .member: [try keptChannels(of: caller.user, in: transaction) ?? ownChannels(of: caller.user, in: transaction)]
             case .all, .notMember: try findableChannels(for: caller, in: transaction)
             }
-        var standings = Permissions.Standings(of: caller.role, now: context.now)
+        var capabilityCache = Permissions.CapabilityCache(of: caller.role, now: context.now)
         return try walk.page(through: sources) { channel in
             guard let (access, whole) = try transaction.accessWithAttributes(to: channel, of: caller.user, now: context.now) else {
                 return nil
             }
             // The permission table decides whether the caller may know of it.
             if membership ?? .member != .member, context.refusal(of: .channelRead, in: access) != nil { return nil }
-            return try context.view(of: access, whole, capabilities: standings.capabilities(in: access.facts))
+            return try context.view(of: access, whole, capabilities: capabilityCache.capabilities(in: access.facts))
         }
     }
 

@@ -128,6 +128,7 @@ extension QueryChannels {
     private enum Discoverability: CaseIterable {
         case everyone, operatorsOnly, deleted
 
+        /// Whether the caller finds any of them. This only chooses indexes: the permission table checks each channel that is found.
         func isOpen(to caller: Caller) -> Bool {
             switch self {
             case .everyone: true

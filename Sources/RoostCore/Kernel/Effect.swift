@@ -138,7 +138,7 @@ extension Transaction {
 
 /// The state of effects for operators.
 public struct EffectsState: Hashable, Sendable {
-    /// Effects that failed too often, and aren't retried.
+    /// Effects that failed for good: they aren't retried.
     public var deadCount = 0
     /// The kind and key of the newest of them, and why it failed.
     public var lastDead: String?

@@ -15,7 +15,7 @@ public enum Migrations {
     }
 
     public static let steps: [Step] = [
-        Step(name: "0001 foundation", statements: foundation), Step(name: "0002 stays", statements: stays),
+        Step(name: "0001 foundation", statements: foundation), Step(name: "0002 stays", statements: membershipPeriods),
         Step(name: "0003 channels of every kind", statements: channelsOfEveryKind, fill: indexNames),
         Step(name: "0004 letters and emptied channels", statements: emptiedChannels, fill: foldLetters),
         Step(name: "0005 access", statements: access),
@@ -103,7 +103,7 @@ public enum Migrations {
 
     /// The positions at which a member's current membership began, in the channel's stream and in the user's: a client from before it
     /// fetches the channel again.
-    @Sendable private static func stays(_ dialect: Dialect) -> [SQL] {
+    @Sendable private static func membershipPeriods(_ dialect: Dialect) -> [SQL] {
         [
             "ALTER TABLE members ADD COLUMN joined_seq BIGINT NOT NULL DEFAULT 0",
             "ALTER TABLE members ADD COLUMN joined_user_seq BIGINT NOT NULL DEFAULT 0",

@@ -3,11 +3,12 @@ import RoostAPI
 /// Rules for changing a channel's policy and giving roles: nobody gives what they don't hold, and nobody takes a right from a role at or
 /// above their own. Admins are exempt; they manage types and roles anyway.
 extension Permissions {
-    /// Returns the refusal of giving a member a role: it must be one that the caller could have.
+    /// Returns the refusal of giving a member a role: it must be one that the caller could have. Ownership is handed over by the owner.
     ///
     /// So operators make others operators, as Sendbird's do, and can't take that back: ``refusal(of:for:in:towards:)``.
     static func refusal(ofGiving role: RoleDefinition, for appRole: AppRole, in facts: Facts) -> RoostError? {
         if appRole.isAdmin { return nil }
+        if role.role == .owner, facts.wasMember, facts.own?.definition.role == .owner { return nil }
         let isWithinOwn = [facts.own?.definition, appRole.actsAsOperator ? RoleDefinition.builtIn(.operator) : nil].contains {
             own in
             guard let own else { return false }

@@ -150,7 +150,8 @@ public enum Permissions {
         if facts.isDeleted { return facts.wasMember }
         if facts.isInvited || discovery == .everyone { return true }
         if let until = facts.own?.bannedUntil, until > now { return true }
-        return row.traits.contains(.byID) && (join == .everyone || join == .invited)
+        // Guests can't join, so the answer would tell them that the channel exists and nothing that helps.
+        return row.traits.contains(.byID) && (join == .everyone || join == .invited) && (role != .guest || row.forGuests)
     }
 
     /// Returns the refusal if the caller's role isn't above a member's, for removing members and giving roles (ledger §8.3).
@@ -165,7 +166,7 @@ public enum Permissions {
     }
 
     /// A user's capabilities in the channels of a page. Most of these are alike: the same policy, the same role and no restriction.
-    struct Standings {
+    struct CapabilityCache {
         let role: AppRole
         let now: Timestamp
         private var known: [(facts: Facts, capabilities: [Permission])] = []

@@ -128,7 +128,7 @@ extension Context {
         try moveStream(of: channel, to: access.counters)
 
         let whole = try self.channel(channel)
-        let announced = access.policy.invitationAudience == .members ? entered.compactMap(\.ended) : []
+        let announced = try tellsMembersOfInvitations(in: access) ? entered.compactMap(\.ended) : []
         try tell(
             .memberJoined, in: access, seq: seq,
             Rows(

@@ -145,6 +145,8 @@ extension Transaction {
 }
 
 extension Invitation: StoredRow {
+    package static var permission: Permission? { .invitationList }
+
     /// Returns the changed invitations that the channel's members get.
     package static func changed(in stretch: ChannelStretch) throws -> ChangedRows<Invitation> {
         let (transaction, channel, after) = (stretch.transaction, stretch.channel, stretch.after)
@@ -178,11 +180,11 @@ extension Invitation: StoredRow {
             ORDER BY i.inviter_seq LIMIT \(limit + invitationsPerStamp)
             """
         var (stamped, upTo): ([(stamp: Seq, row: Invitation)], Seq?) = ([], nil)
-        for (sql, most) in [(received, limit + 1), (sent, limit + invitationsPerStamp)] {
+        for (sql, rowsMax) in [(received, limit + 1), (sent, limit + invitationsPerStamp)] {
             let part = try transaction.rows(sql) { (stamp: $0.int64(), row: try Invitation(reading: &$0)) }
             // The stamp of a full part's last row may be incomplete. All stamps before it are complete, since one call writes no more than
             // that.
-            if part.count == most, let last = part.last?.stamp { upTo = min(upTo ?? .max, last - 1) }
+            if part.count == rowsMax, let last = part.last?.stamp { upTo = min(upTo ?? .max, last - 1) }
             stamped += part
         }
         return ChangedRows(stamped.sorted { $0.stamp < $1.stamp }, upTo: upTo)

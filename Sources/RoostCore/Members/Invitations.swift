@@ -181,7 +181,7 @@ extension Context {
                 revision: before + 1)
         }
         accepted.endedAt = now
-        let tellsMembers = access.policy.invitationAudience == .members
+        let tellsMembers = try tellsMembersOfInvitations(in: access)
         try transaction.write(
             accepted, invitedSeq: seq,
             stamps: InvitationStamps(
@@ -193,6 +193,13 @@ extension Context {
     mutating func tellInviter(of invitation: Invitation, _ kind: Event.Kind) throws {
         let seq = try transaction.inviterSeq(of: invitation)
         tell(kind, user: invitation.inviter, seq: seq, Rows([invitation]))
+    }
+
+    /// Whether a channel's stream has its invitations: its type says so, and nobody follows it who may not list them. Non-members who watch do,
+    /// where everyone may read.
+    func tellsMembersOfInvitations(in access: ChannelAccess) throws -> Bool {
+        guard access.policy.invitationAudience == .members else { return false }
+        return try transaction.readers(of: access.policy).others > .user
     }
 
     /// How a change of invitations moved the channel's stream.
@@ -208,7 +215,7 @@ extension Context {
     /// Advances the channel's stream for a change of invitations, and ends the channel's distinctness. Does nothing and returns nil if
     /// members don't get invitations and the channel isn't distinct.
     private func moveChannel(forInvitationsInto access: inout ChannelAccess) throws -> ChannelMove? {
-        let tellsMembers = access.policy.invitationAudience == .members
+        let tellsMembers = try tellsMembersOfInvitations(in: access)
         guard tellsMembers || access.isDistinct else { return nil }
         let seq = access.counters.advance(at: now)
         let endsDistinctness = try endDistinctness(of: &access, seq: seq)

@@ -9,7 +9,7 @@ extension SetMemberRole: Handled {
         guard let definition = try context.transaction.definedRole(role) else {
             throw RoostError(.notFound, "There is no role \(role).", field: "role")
         }
-        if let refusal = refusal(ofGiving: definition, in: context, access) { throw refusal }
+        if let refusal = Permissions.refusal(ofGiving: definition, for: context.caller.role, in: access.facts) { throw refusal }
 
         var results: [MemberResult] = []
         var changed: [AffectedMember] = []
@@ -38,12 +38,6 @@ extension SetMemberRole: Handled {
         }
         try context.setRoles(roles, in: &access)
         return MemberResults(results: results)
-    }
-
-    /// Returns why the caller can't give the role. The owner hands over ownership; any other role must be one that the caller could have.
-    private func refusal(ofGiving definition: RoleDefinition, in context: Context, _ access: ChannelAccess) -> RoostError? {
-        if role == .owner, access.role == .owner { return nil }
-        return Permissions.refusal(ofGiving: definition, for: context.caller.role, in: access.facts)
     }
 }
 

@@ -121,7 +121,7 @@ extension Transaction {
         return max(stored, try first(purged) { $0.int() } ?? 0)
     }
 
-    /// Returns whether a channel has more than `most` messages after a position.
+    /// Returns whether a channel has more than `count` messages after a position.
     func hasMoreMessages(than count: Int, after seq: Seq, in channel: ChannelID) throws -> Bool {
         let sql: SQL = "SELECT 1 FROM messages WHERE channel_id = \(channel) AND seq > \(seq) ORDER BY seq LIMIT 1 OFFSET \(count)"
         return try first(sql) { _ in true } ?? false

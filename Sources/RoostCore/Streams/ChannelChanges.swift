@@ -35,7 +35,7 @@ extension Context {
         let stretch = ChannelStretch(
             transaction: transaction, channel: channel, after: after, floor: floor, limit: limit,
             sizeBytesMax: Limits.pageContentBytes, hasPurges: access.purgedSeq > 0)
-        let changed = try changedRows(in: stretch)
+        let changed = try changedRows(in: stretch, for: access)
         let upTo = min(changed.upTo ?? .max, access.counters.seq)
         let attributesChanged = try transaction.channelChangeSeq(channel) > after
         var rows = changed.rows(upTo: upTo)

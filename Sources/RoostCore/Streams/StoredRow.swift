@@ -5,6 +5,10 @@ package import RoostAPI
 /// A kind's conformance is in its feature's folder. Changes, resuming and a node's replacement of missed events ask every kind, each with
 /// an index of its own: a channel without rows of a kind costs one empty look-up.
 package protocol StoredRow: StreamRow {
+    /// The permission that callers need to be given rows of this kind with a channel's changes. By default it takes none beside that for the
+    /// changes.
+    static var permission: Permission? { get }
+
     /// Returns the rows of a channel's stream that changed after a position. Empty by default.
     static func changed(in stretch: ChannelStretch) throws -> ChangedRows<Self>
 
@@ -30,6 +34,7 @@ package protocol StoredRow: StreamRow {
 }
 
 extension StoredRow {
+    package static var permission: Permission? { nil }
     package static func changed(in stretch: ChannelStretch) throws -> ChangedRows<Self> { ChangedRows() }
     package static func changed(
         for user: UserID, after seq: Seq, limit: Int, in transaction: any Transaction
@@ -133,9 +138,14 @@ extension ChangedRows: ChangedRowsOfKind {
 
 extension Context {
     /// Returns the rows of all kinds that changed in a part of a channel's stream.
-    func changedRows(in stretch: ChannelStretch) throws -> ChangedRowsByKind {
+    ///
+    /// - Parameter access: The caller's, who gets the kinds that the caller may see; nil for all kinds.
+    func changedRows(in stretch: ChannelStretch, for access: ChannelAccess? = nil) throws -> ChangedRowsByKind {
         var changed = ChangedRowsByKind()
-        func add<Row: StoredRow>(_ kind: Row.Type) throws { changed.add(try kind.changed(in: stretch)) }
+        func add<Row: StoredRow>(_ kind: Row.Type) throws {
+            if let access, let permission = kind.permission, refusal(of: permission, in: access) != nil { return }
+            changed.add(try kind.changed(in: stretch))
+        }
         for kind in rowKinds.all { try add(kind) }
         return changed
     }

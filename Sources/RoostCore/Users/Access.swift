@@ -158,7 +158,7 @@ extension RevokeToken: Handled {
         }
         let transaction = context.transaction
         try transaction.perform("DELETE FROM revoked_tokens WHERE expires_at <= \(context.now)")
-        let count = try transaction.first("SELECT COUNT(*) FROM revoked_tokens", { $0.int() }) ?? 0
+        let count = try transaction.first("SELECT COUNT(*) FROM revoked_tokens WHERE token_id <> \(tokenId)", { $0.int() }) ?? 0
         guard count < Limits.revokedTokens else {
             throw RoostError(
                 .limitExceeded,

@@ -47,6 +47,8 @@ extension GetUsers: Handled {
 extension GetMe: Handled {
     public func handle(in context: inout Context) throws -> User {
         try context.require(.userRead)
+        // Both transports register a caller before the first operation. The rule doesn't rely on it: a caller whom nobody registered is
+        // an unknown user, and no fault of the server.
         guard let found = try context.transaction.user(context.caller.user) else { throw RoostError.notFound("user") }
         return found
     }
@@ -80,8 +82,10 @@ extension Context {
     /// Returns a user as the caller may see them.
     fileprivate func user(_ id: UserID) throws -> User? {
         var found = try transaction.user(id)
-        // Only admins see who is deactivated.
-        if found != nil, caller.isAdmin { found?.deactivatedAt = try transaction.deactivation(of: id) }
+        // Only users who can shut others out see who is.
+        if found != nil, Permissions.refusal(of: .userManage, for: caller.role) == nil {
+            found?.deactivatedAt = try transaction.deactivation(of: id)
+        }
         return found
     }
 

@@ -202,10 +202,10 @@ extension Committed {
         var notices = outcome.notices
         let answer: Answer
         switch (job.destination, outcome.result) {
-        case (.socket(let address, let call), let result):
-            answer = .socket(address, result.payload(call: call))
-        case (.welcome(let address, _), .success(let welcome)):
-            answer = .socket(address, welcome)
+        case (.socket(let socket, let call), let result):
+            answer = .socket(socket, result.payload(call: call))
+        case (.welcome(let socket, _), .success(let welcome)):
+            answer = .socket(socket, welcome)
         case (.welcome(_, let refused), .failure(let error)):
             notices = []
             answer = .waiting { refused(error) }

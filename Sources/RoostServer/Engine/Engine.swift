@@ -252,7 +252,10 @@ final class Engine: Sendable {
             metrics.checkpointed(done)
             if !done.isComplete, done.logFrames > Self.logFramesMax, losses.shouldLog() {
                 logger.warning(
-                    "The write-ahead log is growing because it is read without a pause.", metadata: ["pages": "\(done.logFrames)"])
+                    done.obstacle == .fullDisk
+                        ? "The write-ahead log is growing because the disk is full."
+                        : "The write-ahead log is growing because it is read without a pause.",
+                    metadata: ["pages": "\(done.logFrames)"])
             }
         } catch {
             end(error)
@@ -318,11 +321,11 @@ final class Engine: Sendable {
 
     private func answer(_ job: Job, _ result: Result<[UInt8], RoostError>) {
         switch job.destination {
-        case .socket(let address, let call):
+        case .socket(let socket, let call):
             let payload = result.payload(call: call)
             // Counted here until the socket has it: readers are faster than the loops.
             settings.memory?.add(payload.count)
-            hub.reply(to: address, payload, isLeaving: settings.memory)
+            hub.reply(to: socket, payload, isLeaving: settings.memory)
         case .welcome(_, let refused):
             if case .failure(let error) = result { refused(error) }
         case .waiting(let resume): resume(result)

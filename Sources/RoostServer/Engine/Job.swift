@@ -43,8 +43,8 @@ struct Job: Sendable {
     }
 
     var turn: Turn? {
-        guard case .socket(let address, _) = destination, let channel = scope.orderingChannel else { return nil }
-        return Turn(connection: address.connection, channel: channel)
+        guard case .socket(let socket, _) = destination, let channel = scope.orderingChannel else { return nil }
+        return Turn(connection: socket.connection, channel: channel)
     }
 
     /// Where the answer goes.

@@ -56,8 +56,25 @@ struct FrameAssembler {
         switch frame.opcode {
         case .ping: return .ping(frame.payload)
         case .pong: return .pong
-        default: return .close
+        default: return closing(frame.payload)
         }
+    }
+
+    /// The codes that a close frame may have (RFC 6455 §7.4): those that are registered for it, and those of libraries and apps. 1005, 1006 and
+    /// 1015 are registered too, for connections that ended without such a frame.
+    private static let closeCodes: [ClosedRange<UInt16>] = [1000...1003, 1007...1014, 3000...4999]
+
+    /// A close frame is empty, or has a code and then a reason in UTF-8 (RFC 6455 §5.5.1).
+    private func closing(_ payload: ByteBuffer) -> Outcome {
+        var reason = payload
+        guard reason.readableBytes > 0 else { return .close }
+        guard let code = reason.readInteger(as: UInt16.self) else {
+            return .violation(.protocolError, "a close code has two bytes")
+        }
+        guard Self.closeCodes.contains(where: { $0.contains(code) }) else {
+            return .violation(.protocolError, "\(code) isn't a code of a close frame")
+        }
+        return Self.isText(reason) ? .close : .violation(.dataInconsistentWithMessage, "a reason is UTF-8")
     }
 
     private mutating func add(_ data: ByteBuffer, isLast: Bool, _ sizeBytesMax: Int) -> Outcome {
@@ -79,7 +96,10 @@ struct FrameAssembler {
 
     /// A text message is UTF-8 (RFC 6455 §8.1).
     private func validated(_ data: ByteBuffer) -> Outcome {
-        let isText = data.withUnsafeReadableBytes { bytes in String(validating: bytes, as: UTF8.self) != nil }
-        return isText ? .message(data) : .violation(.dataInconsistentWithMessage, "a text message is UTF-8")
+        Self.isText(data) ? .message(data) : .violation(.dataInconsistentWithMessage, "a text message is UTF-8")
+    }
+
+    private static func isText(_ data: ByteBuffer) -> Bool {
+        data.withUnsafeReadableBytes { bytes in String(validating: bytes, as: UTF8.self) != nil }
     }
 }

@@ -72,7 +72,7 @@ struct GatewayChannel: ServerChildChannel, HTTPChannelHandler {
                 }
             }
         } catch {
-            logger.debug("A connection ended before it was one.", metadata: ["error": "\(error)"])
+            logger.debug("A connection ended before its first request.", metadata: ["error": "\(error)"])
             try? await value.channel.close()
         }
     }
@@ -81,10 +81,10 @@ struct GatewayChannel: ServerChildChannel, HTTPChannelHandler {
         SocketUpgrader(mayUpgrade: SocketRequest.opensSocket) { channel, head in
             try HTTPPipeline.uninstall(from: channel)
             try channel.syncOptions?.setOption(.recvAllocator, value: ReadBuffers.ofFrames)
-            let address = services.hub.address(on: channel.eventLoop)
+            let socket = services.hub.nextSocketID(on: channel.eventLoop)
             try channel.pipeline.syncOperations.addHandler(
                 SocketHandler(
-                    services: services, address: address, headerToken: BearerToken.read(from: head.headers), ticket: ticket))
+                    services: services, socket: socket, headerToken: BearerToken.read(from: head.headers), ticket: ticket))
             return .socket(channel)
         }
     }

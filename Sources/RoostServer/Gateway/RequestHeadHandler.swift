@@ -104,7 +104,9 @@ final class RequestHeadHandler: ChannelDuplexHandler, RemovableChannelHandler {
             context.fireErrorCaught(error)
             return
         }
-        let error = RoostError(.invalidArgument, "This is not an HTTP request, or its headers are too large.")
+        // Past its list of methods the parser can't tell a request from anything else.
+        let error = RoostError(
+            .invalidArgument, "This is not an HTTP request, its method is unknown, or its headers are too large.")
         refuse(Problem(error), context)
     }
 

@@ -23,7 +23,7 @@ final class SocketHandler: ChannelInboundHandler, QueuedOutput {
     }
 
     private let services: Services
-    private let address: SocketID
+    private let socket: SocketID
     private let headerToken: String?
     private let ticket: ConnectionTicket?
     private var session: SocketSession
@@ -35,12 +35,12 @@ final class SocketHandler: ChannelInboundHandler, QueuedOutput {
     /// The bytes held for the user, on all connections; nil before authentication.
     private var account: (user: UserID, ledger: ByteLedger)?
 
-    init(services: Services, address: SocketID, headerToken: String?, ticket: ConnectionTicket? = nil) {
+    init(services: Services, socket: SocketID, headerToken: String?, ticket: ConnectionTicket? = nil) {
         self.services = services
-        self.address = address
+        self.socket = socket
         self.headerToken = headerToken
         self.ticket = ticket
-        session = SocketSession(address.connection, limits: services.limits, at: .now())
+        session = SocketSession(socket.connection, limits: services.limits, at: .now())
     }
 
     private var pressure: SocketSession.Pressure {
@@ -53,7 +53,7 @@ final class SocketHandler: ChannelInboundHandler, QueuedOutput {
 
     func handlerAdded(context: ChannelHandlerContext) {
         self.context = context
-        services.hub.shard(of: address).add(self, as: address.connection)
+        services.hub.shard(of: socket).add(self, as: socket.connection)
         if let headerToken { perform(session.authenticate(headerToken)) }
         if services.connections.isDraining { drain() }
     }
@@ -66,7 +66,7 @@ final class SocketHandler: ChannelInboundHandler, QueuedOutput {
     func handlerRemoved(context: ChannelHandlerContext) { leave() }
 
     private func leave() {
-        services.hub.shard(of: address).remove(address.connection)
+        services.hub.shard(of: socket).remove(socket.connection)
         context = nil
         perform(session.ended())
         if let account { services.connections.release(account.user) }
@@ -85,7 +85,7 @@ final class SocketHandler: ChannelInboundHandler, QueuedOutput {
     }
 
     private func drain() {
-        if context != nil { perform(session.drain(after: services.greeting.drainDelay(of: address.connection))) }
+        if context != nil { perform(session.drain(after: services.greeting.drainDelay(of: socket.connection))) }
     }
 
     // MARK: What happens
@@ -197,7 +197,7 @@ final class SocketHandler: ChannelInboundHandler, QueuedOutput {
     }
 
     private func submit(_ operation: some Handled, _ call: Int64, _ caller: Caller) -> RoostError? {
-        let job = Job(operation, call: call, by: caller, at: address)
+        let job = Job(operation, call: call, by: caller, at: socket)
         do {
             if type(of: operation).isReadOnly {
                 try services.engine.submit(read: job)
@@ -247,7 +247,7 @@ final class SocketHandler: ChannelInboundHandler, QueuedOutput {
         guard let context, let caller = session.caller else { return nil }
         let loop = context.eventLoop
         let handler = NIOLoopBound(self, eventLoop: loop)
-        let job = Job(connecting: caller, token, greeting: services.greeting, at: address) { error in
+        let job = Job(connecting: caller, token, greeting: services.greeting, at: socket) { error in
             loop.execute { handler.value.perform(handler.value.session.refuseConnection(error)) }
         }
         do {
@@ -261,27 +261,27 @@ final class SocketHandler: ChannelInboundHandler, QueuedOutput {
 
 extension Job {
     /// A call of a socket.
-    init<O: Handled>(_ operation: O, call: Int64, by caller: Caller, at address: SocketID) {
+    init<O: Handled>(_ operation: O, call: Int64, by caller: Caller, at socket: SocketID) {
         self.init(
             operation: O.name, caller: caller, scope: operation.scope(for: caller), presenceChannel: operation.presenceChannel,
             run: { try ReplyFrame.result(operation.handle(in: &$0), call: call) },
-            destination: .socket(address, call: call))
+            destination: .socket(socket, call: call))
     }
 
     /// Gives a socket its place in the order of commits: later commits reach it as events. The welcome is sent like a reply, so that it
     /// precedes those events.
     init(
-        connecting caller: Caller, _ token: VerifiedToken, greeting: Greeting, at address: SocketID,
+        connecting caller: Caller, _ token: VerifiedToken, greeting: Greeting, at socket: SocketID,
         refused: @escaping @Sendable (RoostError) -> Void
     ) {
         self.init(
             operation: OperationName.connect, caller: caller, scope: .user(caller.user),
             run: { context in
                 try context.registerCaller(displayName: token.displayName)
-                try context.connect(address.connection)
-                let welcome = greeting.welcome(caller, address.connection, expiresAt: token.expiresAt, now: context.now)
+                try context.connect(socket.connection)
+                let welcome = greeting.welcome(caller, socket.connection, expiresAt: token.expiresAt, now: context.now)
                 return try JSONWriter.bytes(of: welcome)
             },
-            destination: .welcome(address, refused: refused))
+            destination: .welcome(socket, refused: refused))
     }
 }

@@ -1,6 +1,6 @@
 import RoostCore
 
-/// Where a socket lives: the shard of its event loop, and its number there.
+/// A socket of this node: the shard of its event loop, and the number of its connection.
 struct SocketID: Hashable, Sendable {
     let shard: Int
     let connection: ConnectionID

@@ -121,14 +121,14 @@ private struct LimitsInWords {
 
     private static func integer(_ value: JSONValue?) -> Int64? { if case .integer(let number)? = value { number } else { nil } }
 
-    private static func range(_ least: Int64?, _ most: Int64?, of unit: String) -> String? {
-        switch (least == .min ? nil : least, most) {
-        case (nil, let most?) where most == .max: nil
-        case (let least?, let most?) where most == .max: "\(least)\(unit) or more"
-        case (let least?, let most?): "\(least) to \(most)\(unit)"
-        case (nil, let most?): "at most \(most)\(unit)"
+    private static func range(_ min: Int64?, _ max: Int64?, of unit: String) -> String? {
+        switch (min == .min ? nil : min, max) {
+        case (nil, let max?) where max == .max: nil
+        case (let min?, let max?) where max == .max: "\(min)\(unit) or more"
+        case (let min?, let max?): "\(min) to \(max)\(unit)"
+        case (nil, let max?): "at most \(max)\(unit)"
         case (1, nil): unit.isEmpty ? "1 or more" : "not empty"
-        case (let least?, nil): "\(least)\(unit) or more"
+        case (let min?, nil): "\(min)\(unit) or more"
         case (nil, nil): nil
         }
     }

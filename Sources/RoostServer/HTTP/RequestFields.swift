@@ -71,11 +71,11 @@ enum RequestFields {
         guard buffer.readableBytes > 0 else { return [:] }
         let bytes = Array(buffer.readableBytesView)
         guard String(validating: bytes, as: UTF8.self) != nil else { throw RoostError(.invalidArgument, "The body is not UTF-8.") }
-        let scan = try JSONScan(bytes)
+        // First, since Foundation gives up on deep nesting.
+        try JSONScan(bytes).requireExact()
         guard case .object(let fields) = try JSONDecoder().decode(JSONValue.self, from: Data(bytes)) else {
             throw RoostError(.invalidArgument, "The body must be a JSON object.")
         }
-        try scan.requireExact()
         return fields
     }
 

@@ -128,7 +128,7 @@ struct EventFrames {
         steps.append(.attach(connection, channel))
     }
 
-    mutating func reply(_ payload: [UInt8], to address: SocketID) { steps.append(.reply(address, payload)) }
+    mutating func reply(_ payload: [UInt8], to socket: SocketID) { steps.append(.reply(socket, payload)) }
 
     /// The steps of a whole batch, in the order of its operations: of each its events, then its reply.
     static func steps(for committed: [Committed]) -> [Step] {
@@ -144,7 +144,7 @@ struct EventFrames {
                 default: frames.change(notice)
                 }
             }
-            if case .socket(let address, let payload) = operation.answer { frames.reply(payload, to: address) }
+            if case .socket(let socket, let payload) = operation.answer { frames.reply(payload, to: socket) }
         }
         return frames.steps
     }

@@ -39,15 +39,15 @@ final class Hub: Delivery {
         }
     }
 
-    /// A new address for a socket on an event loop.
-    func address(on loop: any EventLoop) -> SocketID {
+    /// Returns the id of a new socket on an event loop.
+    func nextSocketID(on loop: any EventLoop) -> SocketID {
         let connection = lastConnection.add(1, ordering: .relaxed).newValue
         return SocketID(
             shard: loops.firstIndex { $0 === loop } ?? 0, connection: ConnectionID(rawValue: connection))
     }
 
     /// The shard of a socket. Only on the socket's event loop.
-    func shard(of address: SocketID) -> HubShard { shards[address.shard].value }
+    func shard(of socket: SocketID) -> HubShard { shards[socket.shard].value }
 
     /// Delivers a batch where there is one lane, whose order of commits is the order of everything.
     ///
@@ -85,10 +85,10 @@ final class Hub: Delivery {
     /// Delivers the answer of an operation that only read.
     ///
     /// - Parameter memory: Where the answer is counted until the socket has it.
-    func reply(to address: SocketID, _ payload: [UInt8], isLeaving memory: ByteLedger?) {
-        let shard = shards[address.shard]
-        loops[address.shard].execute {
-            shard.value.deliver(payload, toReadOf: address.connection)
+    func reply(to socket: SocketID, _ payload: [UInt8], isLeaving memory: ByteLedger?) {
+        let shard = shards[socket.shard]
+        loops[socket.shard].execute {
+            shard.value.deliver(payload, toReadOf: socket.connection)
             memory?.add(-payload.count)
         }
     }

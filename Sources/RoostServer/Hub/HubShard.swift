@@ -62,7 +62,7 @@ final class HubShard {
         deliveredAt = .now()
         for step in steps {
             // Another shard's socket.
-            if case .reply(let address, _) = step, address.shard != number { continue }
+            if case .reply(let socket, _) = step, socket.shard != number { continue }
             subscriptions.deliver(step) { perform($0) }
         }
         isDelivering = false

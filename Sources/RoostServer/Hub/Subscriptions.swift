@@ -183,8 +183,8 @@ struct Subscriptions<Socket> {
         case .watches(let connection, let user, let channel): watch(channel, user, connection, perform)
         case .change(let notice): change(notice, perform)
         case .attach(let connection, let channel): join(channel, connection, perform)
-        case .reply(let address, let payload):
-            if let socket = sockets[address.connection] { perform(.reply(payload, to: socket)) }
+        case .reply(let id, let payload):
+            if let socket = sockets[id.connection] { perform(.reply(payload, to: socket)) }
         }
     }
 

@@ -20,7 +20,7 @@ enum MetricCatalog {
         .counter("process_cpu_seconds_total", "Time on a processor, in user and system mode."),
         .gauge("process_resident_memory_bytes", "Memory that the process holds in RAM (RSS)."),
         .gauge("process_open_fds", "Files and connections that the process has open."),
-        .gauge("process_max_fds", "How many it may have open."),
+        .gauge("process_max_fds", "Files and connections that the process may have open."),
     ]
 
     private static let connections: [MetricDescription] = [
@@ -58,9 +58,9 @@ enum MetricCatalog {
         .gauge("roost_queue_length", "Operations that wait for a thread.", labels: .queue),
         .counter(
             "roost_effects_total",
-            "Runs of scheduled effects: done, failed and to be retried, or failed too often (dead).",
+            "Runs of scheduled effects: done, failed and to be retried, or failed for good (dead).",
             labels: .effectKind, .values("result", "done", "failed", "dead")),
-        .gauge("roost_effects_dead", "Effects that failed too often, and aren't tried any more."),
+        .gauge("roost_effects_dead", "Effects that failed for good. They aren't retried."),
         .gauge("roost_effects_late_seconds", "How long the oldest effect that is due has been waiting."),
         .gauge(
             "roost_effects_unknown_kinds",
@@ -75,7 +75,7 @@ enum MetricCatalog {
         .counter("roost_write_batches_total", "Transactions that were committed."),
         .counter("roost_write_operations_lost_total", "Operations that were refused because the database failed."),
         .histogram(
-            "roost_write_batch_seconds", "How long a batch took, from the begin of its transaction until it was on disk.",
+            "roost_write_batch_seconds", "How long a batch took, from the beginning of its transaction until it was on disk.",
             buckets: secondsBuckets),
         .histogram(
             "roost_write_batch_size", "Operations in one committed batch.", buckets: [1, 2, 4, 8, 16, 32, 64, 128, 256, 512]),
@@ -110,6 +110,6 @@ enum MetricCatalog {
             "roost_cluster_events_delivered_total", "Events brought into the order of a stream here, of this node and of others."),
         .counter("roost_cluster_events_dropped_total", "Events that came again after they were delivered, and were dropped."),
         .counter("roost_cluster_gaps_fetched_total", "How often missing events were read from the database."),
-        .counter("roost_cluster_catch_ups_total", "Receivers who were brought up to the present state of a stream."),
+        .counter("roost_cluster_catch_ups_total", "Receivers that were brought up to date with a stream."),
     ]
 }

@@ -42,6 +42,43 @@ public struct Backup: Codable, Sendable {
     public struct Unusable: Error, CustomStringConvertible {
         public let description: String
         init(_ description: String) { self.description = description }
+
+        /// A directory that the system doesn't let be made or written.
+        ///
+        /// - Parameter user: The user who writes there, as a sentence names them.
+        init(writing path: String, _ code: Int32, as user: String) {
+            let advice =
+                switch code {
+                case ENOSPC, EDQUOT: "Make room, or name a directory on another disk."
+                case EACCES, EPERM, EROFS: "Name a directory that \(user) may write to."
+                case ENOTDIR, EEXIST: "A file is in its way: name another directory."
+                default: "Name another directory."
+                }
+            self.init("\(path) can't be written: \(String(cString: strerror(code))). \(advice)")
+        }
+
+        /// A file or directory that can't be read.
+        init(reading path: String, _ error: any Error) {
+            let code = SystemError.code(of: error)
+            let advice = code == EACCES || code == EPERM ? " Run this as a user who may." : ""
+            self.init("\(path) can't be read: \(SystemError.reason(of: error)).\(advice)")
+        }
+    }
+
+    /// Returns a failure to write a directory as sentences that name it and say what to do. Foundation's errors are for programmers, and so are
+    /// SQLite's. Called while what was written is there: a disk is full until it is gone.
+    static func explained(_ error: any Error, writing directory: URL, as user: String) -> any Error {
+        if (error as? DatabaseFailure)?.obstacle == .fullDisk { return Unusable(writing: directory.path, ENOSPC, as: user) }
+        guard let code = SystemError.code(of: error) else { return error }
+        return Unusable(writing: directory.path, code, as: user)
+    }
+
+    private static func contents(of file: URL) throws -> Data {
+        do {
+            return try Data(contentsOf: file)
+        } catch {
+            throw Unusable(reading: file.path, error)
+        }
     }
 
     // MARK: Making
@@ -51,7 +88,7 @@ public struct Backup: Codable, Sendable {
     /// - Parameters:
     ///   - data: The data directory of the server.
     ///   - withSecret: Whether the token secret and the key ring are copied too.
-    /// - Throws: ``Unusable`` if the directory exists; `DatabaseFailure`; `DamagedFiles` if the copy isn't intact.
+    /// - Throws: ``Unusable`` if the directory exists or can't be written, or the copy isn't intact; `DatabaseFailure`.
     static func make(of database: SQLiteDatabase, data: URL, withSecret: Bool, in directory: URL) throws -> Backup {
         let manager = FileManager.default
         guard directory.path.hasPrefix("/") else { throw Unusable("The directory of a backup must begin with a slash.") }
@@ -66,11 +103,12 @@ public struct Backup: Codable, Sendable {
             let file = partial.appending(path: databaseName).path
             try database.copy(to: file)
             try SQLiteDatabase.seal(copy: file)
-            let copy = try SQLiteDatabase.verify(copy: file)
+            let copy = try verify(copy: file, "The copy is removed: look at the disk, and make another.")
             var keys = KeyRing.none
             if manager.fileExists(atPath: data.appending(path: keysName).path) { keys = withSecret ? .included : .separate }
-            if withSecret { try manager.copyItem(at: data.appending(path: secretName), to: partial.appending(path: secretName)) }
-            if keys == .included { try manager.copyItem(at: data.appending(path: keysName), to: partial.appending(path: keysName)) }
+            for name in (withSecret ? [secretName] : []) + (keys == .included ? [keysName] : []) {
+                try Durable.write(contents(of: data.appending(path: name)), to: partial.appending(path: name))
+            }
             guard let epoch = try database.read({ try $0.setting("epoch") }) else {
                 throw Unusable("The database has no epoch: no server has started on it.")
             }
@@ -80,7 +118,7 @@ public struct Backup: Codable, Sendable {
             let encoder = JSONEncoder()
             encoder.outputFormatting = [.prettyPrinted, .sortedKeys]
             try Durable.write(encoder.encode(backup), to: partial.appending(path: manifestName))
-            for name in [databaseName, secretName, keysName] { try Durable.syncIfThere(partial.appending(path: name)) }
+            try Durable.syncIfThere(partial.appending(path: databaseName))
             try Durable.syncIfThere(partial)
             // Of two backups made at the same time, one fails here: a directory that isn't empty isn't replaced.
             guard rename(partial.path, directory.path) == 0 else {
@@ -89,25 +127,51 @@ public struct Backup: Codable, Sendable {
             try Durable.syncIfThere(directory.deletingLastPathComponent())
             return backup
         } catch {
+            let failure = explained(error, writing: directory, as: "the server's user")
             try? manager.removeItem(at: partial)
-            throw error
+            throw failure
+        }
+    }
+
+    /// Reads a copy of the database back.
+    ///
+    /// - Parameter advice: What to do if it isn't intact, as sentences.
+    private static func verify(copy path: String, _ advice: String) throws -> DatabaseCopy {
+        do {
+            return try SQLiteDatabase.verify(copy: path)
+        } catch let damaged as DamagedFiles {
+            throw Unusable("\(damaged.found) \(advice)")
         }
     }
 
     // MARK: Using
 
     /// Reads a backup and every page of its database.
+    ///
+    /// - Throws: ``Unusable``; `DatabaseFailure` if the database can't be read.
     public static func verify(_ directory: URL) throws -> Backup {
         let manifest = directory.appending(path: manifestName)
-        guard let data = FileManager.default.contents(atPath: manifest.path),
-            let backup = try? JSONDecoder().decode(Backup.self, from: data)
-        else { throw Unusable("\(directory.path) isn't a complete backup: it has no readable \(manifestName).") }
+        let data: Data
+        do {
+            data = try Data(contentsOf: manifest)
+        } catch {
+            let code = SystemError.code(of: error)
+            guard code == ENOENT || code == ENOTDIR else { throw Unusable(reading: manifest.path, error) }
+            let isThere = FileManager.default.fileExists(atPath: directory.path)
+            let found = isThere ? "isn't a complete backup: it has no \(manifestName)" : "doesn't exist"
+            throw Unusable("\(directory.path) \(found). Name the directory that roost backup made.")
+        }
+        guard let backup = try? JSONDecoder().decode(Backup.self, from: data) else {
+            throw Unusable("\(manifest.path) doesn't describe a backup: it was changed or damaged. Use another backup.")
+        }
         guard backup.format == 1 else {
             throw Unusable("\(directory.path) was made by a newer version of Roost (\(backup.version)). Restore it with that one.")
         }
-        let found = try SQLiteDatabase.verify(copy: directory.appending(path: databaseName).path)
+        let found = try verify(
+            copy: directory.appending(path: databaseName).path, "The backup is damaged: use another one.")
         guard found == backup.database else {
-            throw Unusable("\(directory.path) isn't what it was when it was made: its database was changed or damaged.")
+            throw Unusable(
+                "\(directory.path) isn't what it was when it was made: its database was changed or damaged. Use another one.")
         }
         return backup
     }
@@ -126,14 +190,16 @@ public struct Backup: Codable, Sendable {
     /// - Throws: ``Unusable`` if the data directory isn't new, the backup isn't whole, or the secret isn't its database's.
     public static func restore(_ backup: URL, to directory: URL, secret: Secret) throws -> Backup {
         let manager = FileManager.default
-        let there = (try? manager.contentsOfDirectory(atPath: directory.path)) ?? []
-        guard there.isEmpty, !manager.fileExists(atPath: directory.path) || manager.isWritableFile(atPath: directory.path) else {
-            throw Unusable("\(directory.path) isn't empty. A backup is restored into a new directory.")
-        }
+        let user = "this user"
+        try requireNew(directory, for: user)
         let verified = try verify(backup)
         let secretText = try text(of: secret, in: backup, verified)
         let keysData = try keyRing(of: secret, in: backup, verified)
-        try manager.createDirectory(at: directory, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+        do {
+            try manager.createDirectory(at: directory, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+        } catch {
+            throw explained(error, writing: directory, as: user)
+        }
         do {
             let file = directory.appending(path: databaseName)
             try manager.copyItem(at: backup.appending(path: databaseName), to: file)
@@ -157,11 +223,23 @@ public struct Backup: Codable, Sendable {
             if let secretText { try SecretFile(directory: directory).write(secretText) }
             return verified
         } catch {
+            let failure = explained(error, writing: directory, as: user)
             // The directory was empty, and what is in it now is ours.
             for name in (try? manager.contentsOfDirectory(atPath: directory.path)) ?? [] {
                 try? manager.removeItem(at: directory.appending(path: name))
             }
-            throw error
+            throw failure
+        }
+    }
+
+    /// Refuses a data directory that has something in it, or that can't be written.
+    private static func requireNew(_ directory: URL, for user: String) throws {
+        var isDirectory: ObjCBool = false
+        guard FileManager.default.fileExists(atPath: directory.path, isDirectory: &isDirectory) else { return }
+        guard isDirectory.boolValue else { throw Unusable("\(directory.path) is a file. Name a new directory with --data.") }
+        guard access(directory.path, R_OK | W_OK | X_OK) == 0 else { throw Unusable(writing: directory.path, errno, as: user) }
+        guard try FileManager.default.contentsOfDirectory(atPath: directory.path).isEmpty else {
+            throw Unusable("\(directory.path) isn't empty. A backup is restored into a new directory: name one with --data.")
         }
     }
 
@@ -178,7 +256,7 @@ public struct Backup: Codable, Sendable {
             }
             file = backup.appending(path: secretName)
         }
-        guard let text = try? String(contentsOf: file, encoding: .utf8) else { throw Unusable("\(file.path) can't be read.") }
+        let text = String(decoding: try contents(of: file), as: UTF8.self)
         _ = try SecretFile.secret(in: text, path: file.path)
         return text
     }
@@ -196,8 +274,7 @@ public struct Backup: Codable, Sendable {
             )
         case (_, nil), (_, KeyRing.none?): return nil
         }
-        guard let data = try? Data(contentsOf: file) else { throw Unusable("\(file.path) can't be read.") }
-        return data
+        return try contents(of: file)
     }
 }
 

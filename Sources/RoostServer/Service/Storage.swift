@@ -107,7 +107,8 @@ struct Storage {
         guard file != nil else { throw TokenKeyFiles.RetirementLost(path: path) }
         guard configuration.acceptsDataLoss else {
             throw RoostServer.Unsupported(
-                "\(TokenKeyFiles.RetirementLost(path: path)) To have the secret's tokens valid again: roost serve --accept-data-loss.")
+                "\(TokenKeyFiles.RetirementLost(path: path)) To have the secret's tokens valid again: roost serve --accept-data-loss."
+            )
         }
         logger.error(
             "The token secret was retired, and \(path) doesn't say so, which --accept-data-loss accepts. The secret's tokens are valid again."

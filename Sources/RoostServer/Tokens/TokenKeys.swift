@@ -120,7 +120,10 @@ public struct TokenKeys: Sendable {
         }
         guard key.isSignature(text.signature, of: text.signed) else { throw TokenRefusal("its signature is wrong") }
         guard let claims = try? JSONDecoder().decode(Claims.self, from: text.payload) else {
-            throw TokenRefusal("its claims sub and exp are missing, or one isn't of its type")
+            throw TokenRefusal(
+                "its claims sub and exp are missing, or one isn't of its type",
+                telling: RoostError(.unauthenticated, "The token has no sub or no exp, or a claim whose type or value isn't known.")
+            )
         }
         return claims
     }

@@ -52,17 +52,22 @@ final class TokenVerifier: Sendable {
         guard claims.exp > now else {
             throw TokenRefusal("it has expired", telling: RoostError(.tokenExpired, "The token has expired. Get another."))
         }
-        if let nbf = claims.nbf, nbf > now + leeway { throw Self.refusal("its nbf is later than now", "isn't valid yet") }
-        if let iat = claims.iat, iat > now + leeway { throw Self.refusal("its iat is later than now", "was issued in the future") }
+        if let nbf = claims.nbf, nbf > now + leeway { throw Self.refusal("its nbf is later than now", "isn't valid yet", "nbf") }
+        if let iat = claims.iat, iat > now + leeway {
+            throw Self.refusal("its iat is later than now", "was issued in the future", "iat")
+        }
         let lifetime = claims.exp - (claims.iat ?? now)
         guard lifetime <= Double(rules.lifetimeSecondsMax) else {
             throw Self.refusal(
                 "its lifetime is longer than \(rules.lifetimeSecondsMax) s (token-lifetime-max)",
-                "is good for too long: a token has at most \(rules.lifetimeSecondsMax) s from its iat, or from now, to its exp")
+                "is good for too long: a token has at most \(rules.lifetimeSecondsMax) s from its iat, or from now, to its exp",
+                "exp", limit: rules.lifetimeSecondsMax)
         }
-        if let issuer = rules.issuer, claims.iss != issuer { throw Self.refusal("its iss isn't the issuer", "has another issuer") }
+        if let issuer = rules.issuer, claims.iss != issuer {
+            throw Self.refusal("its iss isn't the issuer", "has another issuer", "iss")
+        }
         if let audience = rules.audience, claims.aud?.values.contains(audience) != true {
-            throw Self.refusal("its aud doesn't name the audience", "is for another audience")
+            throw Self.refusal("its aud doesn't name the audience", "is for another audience", "aud")
         }
         let user = UserID(claims.sub)
         do {
@@ -70,7 +75,9 @@ final class TokenVerifier: Sendable {
             try Limits.check(claims.name, length: Limits.displayNameLength, field: "name")
             try Limits.check(claims.jti, length: Limits.identifierLength, field: "jti")
         } catch {
-            throw Self.refusal(error.message, "names no valid user: \(error.message)")
+            let told = RoostError(
+                .unauthenticated, "The token has an invalid claim: \(error.message)", field: error.field, limit: error.limit)
+            throw TokenRefusal(error.message, telling: told)
         }
         return VerifiedToken(
             user: user, role: claims.role ?? .user, displayName: Limits.displayName(fromClaim: claims.name),
@@ -78,8 +85,9 @@ final class TokenVerifier: Sendable {
             identity: TokenIdentity(user: user, issuedAt: claims.iat.map(Self.timestamp), id: claims.jti))
     }
 
-    private static func refusal(_ reason: String, _ message: String) -> TokenRefusal {
-        TokenRefusal(reason, telling: RoostError(.unauthenticated, "The token \(message)."))
+    private static func refusal(_ reason: String, _ message: String, _ claim: String, limit: Int? = nil) -> TokenRefusal {
+        TokenRefusal(
+            reason, telling: RoostError(.unauthenticated, "The token \(message).", field: claim, limit: limit.map { Int64($0) }))
     }
 
     /// Rounded, since a number of seconds with milliseconds isn't exact in binary.

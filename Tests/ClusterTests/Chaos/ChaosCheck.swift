@@ -98,13 +98,13 @@ struct ChaosCheck {
         for (channel, held) in view.channels {
             let own = Unread.count(in: held.counters, for: held.membership)
             total += own
-            let told = try await socket.call(GetUnread(channel: channel))
-            if told.unreadCount != own || told.readSeq != held.membership.readSeq {
-                problems.append("\(client.user), \(channel): \(own) unread, read to \(held.membership.readSeq) != \(told)")
+            let answer = try await socket.call(GetUnread(channel: channel))
+            if answer.unreadCount != own || answer.readSeq != held.membership.readSeq {
+                problems.append("\(client.user), \(channel): \(own) unread, read to \(held.membership.readSeq) != \(answer)")
             }
         }
-        let told = try await socket.call(GetTotalUnread()).unreadCount
-        if told != total { problems.append("\(client.user): \(total) unread in all, and not \(told)") }
+        let counted = try await socket.call(GetTotalUnread()).unreadCount
+        if counted != total { problems.append("\(client.user): \(total) unread in all, and not \(counted)") }
         await socket.close()
     }
 }

@@ -21,6 +21,12 @@ enum ChaosFault: String, CaseIterable, Sendable {
         "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1", "/usr/lib/aarch64-linux-gnu/faketime/libfaketimeMT.so.1",
     ].first { FileManager.default.fileExists(atPath: $0) }
 
+    /// The variables that put a process's clock off. None where libfaketime isn't installed.
+    static func environment(clockOffBy offset: String) -> [String: String] {
+        guard let fakeTime else { return [:] }
+        return ["LD_PRELOAD": fakeTime, "FAKETIME": offset, "FAKETIME_DONT_FAKE_MONOTONIC": "1", "FAKETIME_NO_CACHE": "1"]
+    }
+
     /// Makes it happen, and undoes it after a moment.
     func happen(to nodes: NodeProcesses, at place: Int, _ random: inout SeededGenerator) async throws {
         let moment = Duration.milliseconds(random.number(200...1500))
@@ -83,10 +89,7 @@ enum ChaosFault: String, CaseIterable, Sendable {
 
     private func skew(_ offset: String, _ nodes: NodeProcesses, _ place: Int) async throws {
         await nodes.killNode(place)
-        let environment = [
-            "LD_PRELOAD": Self.fakeTime ?? "", "FAKETIME": offset, "FAKETIME_DONT_FAKE_MONOTONIC": "1", "FAKETIME_NO_CACHE": "1",
-        ]
-        try await nodes.startNode(place, environment: environment)
+        try await nodes.startNode(place, environment: Self.environment(clockOffBy: offset))
     }
 
     private func frozen(_ nodes: NodeProcesses, _ place: Int, for time: Duration) async throws {

@@ -7,7 +7,7 @@ import Synchronization
 
 /// Several nodes, each in a process of its own, on one PostgreSQL and one NATS server: to be killed.
 ///
-/// Who connects asks for ``livePort(by:)`` each time: so a load balancer without sticky sessions would send them.
+/// A client asks for ``livePort(by:)`` each time it connects, as a load balancer without sticky sessions would send it.
 final class NodeProcesses: Sendable {
     let postgres: PostgreSQLServer
     let nats: NATSServer

@@ -63,13 +63,13 @@ import Testing
     func published() {
         var budget = SocketBudget(limits: .init())
         budget.undecoded(4000)
-        var told = [budget.unpublished()]
+        var changes = [budget.unpublished()]
         for size in [9000, 9000, 8000, 0, 5000] {
             budget.undecoded(size)
-            told.append(budget.unpublished())
+            changes.append(budget.unpublished())
         }
-        told += [budget.ended(), budget.ended()]
-        #expect(told == [0, 9000, 0, 0, -9000, 5000, -5000, 0])
+        changes += [budget.ended(), budget.ended()]
+        #expect(changes == [0, 9000, 0, 0, -9000, 5000, -5000, 0])
     }
 
     @Test("I18 with as much held as may be nothing large begins, with a quarter more nothing at all, until enough is let go")
@@ -175,15 +175,35 @@ import Testing
         #expect(answers == [true, true])
     }
 
-    @Test("Events before a welcome are all told, or none of them")
+    @Test("I18 signals that wait have 16 KiB together; a byte more, and the oldest is dropped")
+    func signals() {
+        func signal(_ kind: String, sizeBytes: Int) -> SignalFrame {
+            func frame(_ count: Int) -> SignalFrame {
+                let content = JSONValue.string(String(repeating: "x", count: count))
+                return SignalFrame(Signal(kind: .init(rawValue: kind), sender: "bob", content: content))
+            }
+            // From 126 bytes on, all of these have heads of the same length.
+            return frame(1000 + sizeBytes - frame(1000).bytes.readableBytes)
+        }
+        let half = SignalQueue.sizeBytesMax / 2
+        for (size, kept) in [(half, ["old", "new"]), (half + 1, ["new"])] {
+            var queue = SignalQueue()
+            let frames = [signal("old", sizeBytes: half), signal("new", sizeBytes: size)]
+            #expect(frames.map(\.bytes.readableBytes) == [half, size])
+            for frame in frames { queue.put(frame) }
+            #expect(queue.takeAll() == frames.filter { kept.contains($0.key.kind.rawValue) }.map(\.bytes))
+        }
+    }
+
+    @Test("Events before a welcome are all told, or none of them: beyond 1 MiB")
     func heldEvents() {
         var held = HeldEvents()
-        let event = ByteBuffer(repeating: 120, count: 400_000)
+        let event = ByteBuffer(repeating: 120, count: HeldEvents.sizeBytesMax / 2)
         held.append(event)
         held.append(event)
         var released = held.release()
         #expect(released.count == 2)
-        for _ in 0..<4 { held.append(event) }
+        for event in [event, event, ByteBuffer(bytes: [120])] { held.append(event) }
         released = held.release()
         #expect(released.isEmpty)
     }

@@ -84,7 +84,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("Who has authenticated doesn't count for the address, and has a limit of their own; services have none")
+    @Test("Authenticated users don't count for their address, and have a limit of their own; services have none")
     func oneUser() async throws {
         let server = try await TestServer {
             $0.unauthenticatedConnectionsPerAddressMax = 3

@@ -142,6 +142,43 @@ import Testing
         await server.stop()
     }
 
+    @Test("R21 I18 calls of 32 MiB, in one go with the request for the socket, are each answered once, and few are held at a time")
+    func behindTheUpgrade() async throws {
+        let server = try await WatchedServer.start(arguments: ["--memory-budget", "16"])
+        let token = try await server.token("mallory")
+        let upgrade = UpgradeTests.upgrade.replacing("\r\n\r\n", with: "\r\nAuthorization: Bearer \(token)\r\n\r\n")
+        let call = Array(#"{"call":1,"operation":"user.me"}"#.utf8) + [UInt8](repeating: 32, count: 65_500)
+        let calls = Array(Array(repeating: RawSocket.frame(opcode: 1, call), count: 16).joined())
+        let before = try Self.peakMebibytes(of: server.process.identifier)
+        let connection = try await RawConnection.connect(port: server.port)
+        connection.post(Array(upgrade.utf8) + calls)
+        for _ in 1..<32 { connection.post(calls) }
+
+        func isReply(_ frame: ServerFrame, to number: Int) -> Bool {
+            guard case .text(let text) = frame else { return false }
+            return String(decoding: text, as: UTF8.self).hasPrefix(#"{"reply":\#(number),"result""#)
+        }
+        var replyCount = 0
+        let frames = try await UpgradeTests.frames(on: connection) { frame in
+            if isReply(frame, to: 1) { replyCount += 1 }
+            return replyCount == 16 * 32
+        }
+        // The welcome came before them.
+        #expect(replyCount == 16 * 32 && frames.first.map { isReply($0, to: 1) } == false)
+        try await connection.send(RawSocket.frame(opcode: 1, Array(#"{"call":2,"operation":"user.me"}"#.utf8)))
+        guard let rest = await connection.receive() else { throw Missed("a reply") }
+        #expect(ServerFrame.all(in: rest).first.map { isReply($0, to: 2) } == true)
+        let grown = try Self.peakMebibytes(of: server.process.identifier) - before
+        #expect(grown < 24, "\(grown) MiB")
+        await connection.close()
+        try await Polling.value {
+            try await server.metrics().value("roost_held_bytes") ?? -1
+        } until: {
+            $0 == 0
+        }
+        await server.stop()
+    }
+
     @Test("I18 fragments of sockets on which nobody has authenticated are held to 16 KiB each")
     func fragments() async throws {
         let server = try await WatchedServer.start()

@@ -135,6 +135,15 @@ import Testing
         #expect(buckets == [0, 1, 1, 2] && page.value("roost_write_batch_seconds_sum") == 60.003)
     }
 
+    @Test("no more than 5,000 series are on the page, and what is counted beyond them harms nothing")
+    func seriesMax() throws {
+        let registry = PrometheusRegistry()
+        for number in 0...5000 { registry.makeCounter(label: "some", dimensions: [("number", "\(number)")]).increment(by: 1) }
+        let page = try MetricsText(PrometheusPage(registry.samples).text)
+        let found = [page.value("some", ["number": "4999"]), page.value("some", ["number": "5000"])]
+        #expect(found == [1, nil])
+    }
+
     @Test(
         "the reader of these tests refuses what Prometheus would, and what it would let pass",
         arguments: [

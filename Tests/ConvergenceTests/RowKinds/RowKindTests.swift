@@ -69,8 +69,8 @@ struct RowKindTests {
         let missed = try world.database.read {
             try $0.missedEvents(of: .channel("general"), after: 4, now: world.now, rowKinds: world.rowKinds)
         }
-        let told = missed.notices.compactMap { if case .event(let event, _) = $0 { event.rows[Sticker.self] } else { nil } }
-        #expect(told.flatMap { $0 }.sorted { $0.key < $1.key } == expected)
+        let stickers = missed.notices.compactMap { if case .event(let event, _) = $0 { event.rows[Sticker.self] } else { nil } }
+        #expect(stickers.flatMap { $0 }.sorted { $0.key < $1.key } == expected)
     }
 
     @Test("I10 SB-14 SB-26 what is about a message that a member may not see is told, fetched and kept by nobody")

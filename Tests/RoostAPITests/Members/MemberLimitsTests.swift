@@ -95,8 +95,9 @@ struct MemberLimitsTests {
             code(ListMembers(channel: "c", states: Array(repeating: .muted, count: 4))),
             code(ListMembers(channel: "c", roles: roles)),
             code(ListMembers(channel: "c", cursor: String(repeating: "x", count: Limits.cursorLength + 1))),
+            code(ListMembers(channel: "c", cursor: String(repeating: "x", count: Limits.cursorLength))),
         ]
-        #expect(lists == [nil, .invalidArgument, .invalidArgument, .limitExceeded, .limitExceeded, .limitExceeded])
+        #expect(lists == [nil, .invalidArgument, .invalidArgument, .limitExceeded, .limitExceeded, .limitExceeded, nil])
         let texts = ["", "a", String(repeating: "語", count: 128), String(repeating: "語", count: 129), "\u{0}"]
         #expect(
             texts.map { code(SearchMembers(channel: "c", text: $0)) } == [

@@ -67,6 +67,15 @@ struct LimitsTests {
         #expect(codes == [nil, nil, nil, .invalidArgument, .invalidArgument, .invalidArgument, .invalidArgument])
     }
 
+    @Test("X-20 an operator may allow a user 1 to 20,000 channels, and a token 1 second to ten years")
+    func options() {
+        let channels = [0, 1, 20_000, 20_001].map { count in code { try AppOptions(channelsPerUser: count).validate() } }
+        let lifetimes = [0, 1, 315_360_000, 315_360_001].map { seconds in
+            code { try AppOptions(tokenLifetimeSecondsMax: seconds).validate() }
+        }
+        for codes in [channels, lifetimes] { #expect(codes == [.invalidArgument, nil, nil, .limitExceeded]) }
+    }
+
     @Test("X-01 a page has 1 row at least, and its most")
     func pages() throws {
         let bounds = (standard: 30, max: 100)

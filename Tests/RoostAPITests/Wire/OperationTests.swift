@@ -10,16 +10,18 @@ struct OperationTests {
         try #require(Operations.all.first { $0.name == name })
     }
 
-    @Test("The operations, permissions and events of one thing share its noun, in the singular, and are written in one way")
+    @Test("Operations, permissions and events are named by a noun in the singular and a word in camel case")
     func namesOnTheWire() {
-        let operations = Operations.all.map { $0.name }
-        let others = Permission.allCases.map(\.rawValue) + Event.Kind.allCases.map(\.rawValue)
-        let misspelt = (operations + others).filter { $0.wholeMatch(of: /[a-z]+\.[a-z][a-zA-Z]*/) == nil }
-        #expect(misspelt == [])
-        func nouns(_ names: [String]) -> Set<String> { Set(names.map { String($0.prefix { $0 != "." }) }) }
-        #expect(nouns(operations).filter { $0.hasSuffix("s") } == ["preferences"])
-        // Reading messages takes one permission, whichever operation does.
-        #expect(nouns(others).subtracting(nouns(operations)) == ["history"])
+        let names = Self.names + Permission.allCases.map(\.rawValue) + Event.Kind.allCases.map(\.rawValue)
+        #expect(names.filter { $0.wholeMatch(of: /[a-z]+\.[a-z][a-zA-Z]*/) == nil } == [])
+        // Preferences are one row.
+        #expect(Set(names.map { $0.prefix { $0 != "." } }.filter { $0.hasSuffix("s") }) == ["preferences"])
+    }
+
+    @Test("X-01 a path has words of small letters, joined by hyphens, and fields in braces")
+    func pathsAreWrittenInOneWay() {
+        let shape = #/(?:/(?:[a-z0-9]+(?:-[a-z0-9]+)*|\{[a-z][a-zA-Z]*\}))+/#
+        #expect(Operations.all.map { $0.path }.filter { $0.wholeMatch(of: shape) == nil } == [])
     }
 
     @Test("X-01 names and routes are unique, and paths name only fields that exist")

@@ -14,9 +14,9 @@ struct CallRequestTests {
             try CallRequest(RemoveMembers(channel: "team", users: ["bob"])), try CallRequest(LeaveChannel(channel: "team")),
             try CallRequest(DeleteChannel(channel: "team")),
         ]
-        let told = requests.map { "\($0.method) \($0.target) \(String(decoding: $0.body ?? [], as: UTF8.self))" }
+        let lines = requests.map { "\($0.method) \($0.target) \(String(decoding: $0.body ?? [], as: UTF8.self))" }
         #expect(
-            told == [
+            lines == [
                 "GET /v1/channels/a%20b%3F%C3%A9 ",
                 "GET /v1/channels?includingTags=a%2Cb,c%20d&limit=5&membership=all&types=community,live ",
                 #"POST /v1/channels/team/members/remove {"users":["bob"]}"#, "POST /v1/channels/team/leave {}",

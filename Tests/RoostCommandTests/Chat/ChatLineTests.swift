@@ -56,8 +56,8 @@ struct ChatLineTests {
                 "/create a --type Group",
                 "The type must hold only a to z, 0 to 9, '-' and '_': /create ID [--type TYPE] [USER …]"
             ),
-            ("/invite", "whom? /invite USER … [-- WELCOME]"),
-            ("/invite -- welcome", "whom? /invite USER … [-- WELCOME]"),
+            ("/invite", "which users? /invite USER … [-- WELCOME]"),
+            ("/invite -- welcome", "which users? /invite USER … [-- WELCOME]"),
             ("/invite bob,cat", "A user's id must not contain control characters, '/' or ',': /invite USER … [-- WELCOME]"),
             ("/accept a b", "Unexpected argument: b. Usage: /accept [ID]"),
             ("/leave now", "Unexpected argument: now. Usage: /leave"),

@@ -102,7 +102,7 @@ struct ChannelTests {
         #expect(world.events().last?.rows == Rows(channel: expected))
     }
 
-    @Test("AM-34 a deleted channel stays readable for who was a member, and for admins; nobody else knows of it")
+    @Test("AM-34 a deleted channel stays readable for its former members and for admins; nobody else knows of it")
     func deletes() throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann", members: ["bob", "cid"])

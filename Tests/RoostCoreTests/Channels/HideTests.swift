@@ -39,7 +39,7 @@ import Testing
         #expect(try world.perform(ListMessages(channel: "general"), as: "bob").messages.count == 1)
     }
 
-    @Test("SB-26 R23 R27 I10 hiding with the messages so far conceals them for ever, on every way, and only for who hid")
+    @Test("SB-26 R23 R27 I10 hiding with the messages so far conceals them for ever, on every way, and only for that user")
     func conceals() throws {
         let world = try world()
         let old = try world.perform(ListMessages(channel: "general"), as: "bob").messages[0]
@@ -79,10 +79,10 @@ import Testing
         let hidden = try world.notices { try world.perform(HideChannel(channel: "general", allowAutoUnhide: false), as: "bob") }
         let shown = try world.notices { try world.perform(UnhideChannel(channel: "general"), as: "bob") }
         let again = try world.notices { try world.perform(UnhideChannel(channel: "general"), as: "bob") }
-        let told = (hidden + shown + again).map { notice in
+        let events = (hidden + shown + again).map { notice in
             if case .event(let event, let audience) = notice { "\(event.kind.rawValue) \(audience == .user("bob"))" } else { "?" }
         }
-        #expect(told == ["channel.hidden true", "channel.unhidden true"])
+        #expect(events == ["channel.hidden true", "channel.unhidden true"])
         #expect(try state(of: "bob", in: world) == .unhidden)
     }
 

@@ -133,8 +133,8 @@ import Testing
         case "remove": try world.perform(RemoveMembers(channel: id, users: ["bob"]), as: "ann")
         default: try world.perform(DeclineInvitation(channel: id), as: "bob")
         }
-        let told = world.events(to: .channel(id)).last { $0.rows.channel != nil }
-        #expect(told?.rows.channel?.isDistinct == false)
+        let event = world.events(to: .channel(id)).last { $0.rows.channel != nil }
+        #expect(event?.rows.channel?.isDistinct == false)
         let second = try world.perform(create, as: "ann").channel
         #expect(second.channelId != id && second.isDistinct)
         #expect(try world.perform(GetChannel(channel: id), as: "ann").channel.isDistinct == false)

@@ -52,14 +52,14 @@ import Testing
         let world = try world()
         try world.perform(SetMemberRole(channel: "general", users: ["bob"], role: .operator), as: "ann")
         try world.perform(UpdateChannel(channel: "general", metadata: ["a": 1]), as: "ann")
-        let told = try world.notices { try world.perform(UpdateChannel(channel: "general", metadata: ["b": 2]), as: "bob") }
+        let notices = try world.notices { try world.perform(UpdateChannel(channel: "general", metadata: ["b": 2]), as: "bob") }
         let channel = try world.perform(GetChannel(channel: "general"), as: "ann").channel
         #expect(channel.metadata == ["b": 2] && channel.metadataVersion == 2 && channel.metadataUpdatedBy == "bob")
-        guard case .event(let event, .channel("general", _)) = told.first else { throw RoostError(.internalError, "\(told)") }
+        guard case .event(let event, .channel("general", _)) = notices.first else { throw RoostError(.internalError, "\(notices)") }
         #expect(event.kind == .channelMetadataUpdated && event.rows == Rows(channel: channel))
     }
 
-    @Test("AM-36 R10 who names the version that they saw overwrites no other")
+    @Test("AM-36 R10 a writer who names the version that they saw overwrites no other")
     func ifVersion() throws {
         let world = try world()
         func write(_ value: Int64, if version: Int?) throws -> RoostError? {
@@ -118,7 +118,7 @@ import Testing
             counters == ChannelCounters(seq: 4, memberCount: 3, messageCount: 1, lastActivity: world.now, lastMessageAt: sentAt))
     }
 
-    @Test("SB-04 R05 an ephemeral channel tells its messages to who is there, counts them, and stores none")
+    @Test("SB-04 R05 an ephemeral channel sends its messages to connected members, counts them, and stores none")
     func ephemeral() throws {
         let world = try world()
         let create = CreateChannel(channel: "moment", type: .group, users: ["bob"]).with { $0.isEphemeral = true }
@@ -135,7 +135,7 @@ import Testing
         #expect(try world.code(CreateChannel(type: .community).with { $0.isEphemeral = true }, as: "ann") == .kindForbids)
     }
 
-    @Test("AM-34 R12 who was invited to a channel that is deleted has nothing left to accept, and is told")
+    @Test("AM-34 R12 a user invited to a channel that is deleted has nothing left to accept, and is told")
     func deletionWithdraws() throws {
         let world = try world()
         try world.user("eve")

@@ -190,7 +190,7 @@ struct QueryPagingTests {
         for (user, role, knows) in [("ann", .user, []), ("ann", .moderator, ["secret-1", "secret-3"])]
             as [(UserID, AppRole, [String])]
         {
-            var told: Set<String> = []
+            var revealed: Set<String> = []
             var pages = 0
             query.cursor = nil
             repeat {
@@ -199,10 +199,10 @@ struct QueryPagingTests {
                 pages += 1
                 for cursor in [page.nextCursor, page.previousCursor].compactMap({ $0 }) {
                     let text = String(decoding: try #require(Data(base64URL: cursor)), as: UTF8.self)
-                    told.formUnion((1...4).map { "secret-\($0)" }.filter(text.contains))
+                    revealed.formUnion((1...4).map { "secret-\($0)" }.filter(text.contains))
                 }
             } while query.cursor != nil
-            #expect(told.isSubset(of: knows))
+            #expect(revealed.isSubset(of: knows))
             #expect(pages > 1)
         }
     }

@@ -37,10 +37,10 @@ import Testing
     func repeats() throws {
         let world = try world()
         try world.perform(FreezeChannel(channel: "general"), as: "ann")
-        let told = try world.notices { try world.perform(FreezeChannel(channel: "general"), as: "cid") }
+        let notices = try world.notices { try world.perform(FreezeChannel(channel: "general"), as: "cid") }
         try world.perform(UnfreezeChannel(channel: "general"), as: "ann")
-        let toldAgain = try world.notices { try world.perform(UnfreezeChannel(channel: "general"), as: "ann") }
-        #expect(told == [] && toldAgain == [])
+        let again = try world.notices { try world.perform(UnfreezeChannel(channel: "general"), as: "ann") }
+        #expect(notices == [] && again == [])
     }
 
     @Test("AM-07 D-29 a silence keeps ordinary members from sending until it ends by itself")
@@ -100,9 +100,9 @@ import Testing
     @Test("AM-48 R33 a freeze tells what members may do by their role; it is what each is then told for themselves")
     func capabilities() throws {
         let world = try world()
-        let told = try world.notices { try world.perform(FreezeChannel(channel: "general"), as: "ann") }
-        guard case .event(let event, .channel("general", _)) = told.first, told.count == 1 else {
-            Issue.record("\(told)")
+        let notices = try world.notices { try world.perform(FreezeChannel(channel: "general"), as: "ann") }
+        guard case .event(let event, .channel("general", _)) = notices.first, notices.count == 1 else {
+            Issue.record("\(notices)")
             return
         }
         for user in ["ann", "bob", "cid"] as [UserID] {

@@ -93,6 +93,24 @@ struct DiskFaultTests {
     }
 
     @Test(
+        "I1 a start that a full disk ended is no damage: the next one, with room, has everything",
+        arguments: ["roost.sqlite", "roost.sqlite-wal"])
+    func fullDiskAtStart(name: String) throws {
+        try inDirectory { directory in
+            let first = try open(directory)
+            try insert("before", into: first)
+            try first.close()
+            let fault = fault_begin("\(directory.lastPathComponent)/\(name)", Int32(fault_write.rawValue), 13, 0, 0)
+            let failure = #expect(throws: DatabaseFailure.self) { try open(directory) }
+            #expect(fault_end(fault) > 0)
+            #expect(failure?.message == "The disk of \(directory.path) is full. Make room, then try again.")
+            let second = try open(directory)
+            #expect(second.losses == [])
+            #expect(try second.read { try $0.setting("before") } == "")
+        }
+    }
+
+    @Test(
         "I1 a file that is removed, replaced, cut off or written over under a running server ends it before the next ack",
         arguments: ["roost.sqlite", "roost.sqlite-wal", "roost.lock", "roost.state"], ["removed", "replaced"])
     func filesUnderServer(name: String, how: String) throws {

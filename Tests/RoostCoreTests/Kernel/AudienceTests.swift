@@ -60,21 +60,21 @@ struct AudienceTests {
     }
 
     @Test("§4 R38 EM-34 an operation reaches its audience and nobody else", arguments: cases)
-    func reaches(case told: HeardOperation) throws {
-        let world = try AudienceWorld(type: told.type)
-        for step in told.before { #expect(try world.perform(step.make(world), on: step.device, role: step.role) == nil) }
+    func reaches(case heard: HeardOperation) throws {
+        let world = try AudienceWorld(type: heard.type)
+        for step in heard.before { #expect(try world.perform(step.make(world), on: step.device, role: step.role) == nil) }
         world.forget()
-        let code = try world.perform(told.step.make(world), on: told.step.device, role: told.step.role)
-        #expect((code != nil) == told.isRefused)
-        #expect(world.received == told.expected)
+        let code = try world.perform(heard.step.make(world), on: heard.step.device, role: heard.step.role)
+        #expect((code != nil) == heard.isRefused)
+        #expect(world.received == heard.expected)
     }
 
     @Test("§4 R38 every kind of event has its place in the table")
     func isComplete() {
-        let told = Set(Self.cases.flatMap(\.expected.values).joined().map { String($0.prefix { $0 != " " }) })
+        let heard = Set(Self.cases.flatMap(\.expected.values).joined().map { String($0.prefix { $0 != " " }) })
         // Several changes in one event are made by a node that missed the single ones.
         let kinds = Set(Event.Kind.allCases.map(\.rawValue)).subtracting([Event.Kind.changes.rawValue])
-        #expect(told == kinds)
+        #expect(heard == kinds)
         print("Audience table: \(Self.cases.count * AudienceWorld.devices.count) cells")
     }
 }

@@ -5,7 +5,7 @@ import Testing
 
 @testable import RoostCore
 
-/// An operator's tools for effects that failed too often: listing and retrying them.
+/// An operator's tools for effects that failed for good: listing and retrying them.
 @Suite struct DeadEffectTests {
     private static let name = EffectKind.Name(rawValue: "test.dead")
 
@@ -75,11 +75,13 @@ import Testing
             #expect(try world.code(ListDeadEffects(), as: "bob", role: role) == .notPermitted)
             #expect(try world.code(RetryEffect(kind: "test.dead", key: "1"), as: "bob", role: role) == .notPermitted)
         }
-        for (kind, key) in [("test.dead", "2"), ("test.none", "1"), ("test.dead", "")] {
+        let long = String(repeating: "k", count: 256)
+        for (kind, key) in [
+            ("test.dead", "2"), ("test.none", "1"), ("test.dead", ""), (String(long.prefix(64)), String(long.prefix(255))),
+        ] {
             let refusal = try world.refusal(RetryEffect(kind: kind, key: key), as: "root", role: .admin)
             #expect(refusal?.code == .notFound && refusal?.field == "effect")
         }
-        let long = String(repeating: "k", count: 256)
         let wrong: [(any Handled, RoostError.Code, String, Int64?)] = [
             (RetryEffect(kind: "", key: "1"), .invalidArgument, "kind", nil),
             (RetryEffect(kind: String(long.prefix(65)), key: "1"), .limitExceeded, "kind", 64),

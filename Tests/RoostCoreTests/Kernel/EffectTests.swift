@@ -48,9 +48,13 @@ import Testing
             try world.inContext { try $0.later(Self.name, key: "c", payload: String(repeating: "p", count: 65_537), at: $0.now) }
         }
         #expect(try due(world).count == 2)
+        // At the limits.
+        let (key, payload) = (String(repeating: "k", count: 255), String(repeating: "p", count: 65_536))
+        try world.inContext { try $0.later(Self.name, key: key, payload: payload, at: $0.now) }
+        #expect(try due(world).contains { $0.key == key && $0.payload == payload })
     }
 
-    @Test("An effect ends once; who took it and is late, or took what was asked for anew, ends nothing")
+    @Test("An effect ends once; a runner that is late, or took an effect that was requested again, ends nothing")
     func taking() throws {
         let world = try CoreWorld()
         try world.inContext { try $0.later(Self.name, key: "a", at: $0.now) }

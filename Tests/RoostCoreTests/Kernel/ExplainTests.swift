@@ -101,7 +101,7 @@ struct ExplainTests {
         #expect(asked == Permission.ofChannel)
     }
 
-    @Test("AM-48 R33 what a role grants is told to who has it, and by role to all when the channel changes")
+    @Test("AM-48 R33 a role's permissions are sent to its holder, and by role to all when the channel changes")
     func toldByRole() throws {
         let world = try makeWorld()
         try world.perform(PutRole(role: "guide", rank: 10, permissions: [.channelUpdate]), as: "root", role: .admin)

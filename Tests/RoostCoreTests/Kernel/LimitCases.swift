@@ -79,6 +79,9 @@ extension LimitTests {
         LimitedField("member.list roles", Limits.rolesPerQuery) { n, _ in
             ListMembers(channel: "general", roles: (0..<n).map { ChannelRole(rawValue: "r\($0)") })
         },
+        LimitedField("member.search roles", Limits.rolesPerQuery) { n, _ in
+            SearchMembers(channel: "general", text: "x", roles: (0..<n).map { ChannelRole(rawValue: "r\($0)") })
+        },
         LimitedField("member.search text", Limits.displayNameLength) { n, _ in SearchMembers(channel: "general", text: text(n)) },
         LimitedField("member.search limit", Limits.memberPage.max) { n, _ in SearchMembers(channel: "general", text: "x", limit: n)
         },

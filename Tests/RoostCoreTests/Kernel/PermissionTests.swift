@@ -94,7 +94,7 @@ struct PermissionTests {
         #expect(found == expected)
     }
 
-    @Test("R33 D-39 nobody removes or takes a role from who stands as high as themselves; operators appoint operators")
+    @Test("R33 D-39 nobody removes, or takes a role from, a member of their own rank; operators appoint operators")
     func ranks() throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann", members: ["oda", "ole", "gus", "bob"])

@@ -72,9 +72,9 @@ struct RepeatTests {
         let before = try world.dump()
         world.advance(milliseconds: 1000)
         var second: AnyHashable?
-        let told = try world.notices { second = try perform(repeated.make(message), in: world, as: repeated.user) }
+        let notices = try world.notices { second = try perform(repeated.make(message), in: world, as: repeated.user) }
         #expect(second == first)
-        #expect(told == [])
+        #expect(notices == [])
         #expect(try world.dump() == before)
     }
 }

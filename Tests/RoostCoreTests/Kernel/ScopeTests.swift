@@ -42,12 +42,12 @@ struct ScopeTests {
     func outside(_ given: ScopeViolation) throws {
         let world = try world()
         let before = try world.dump()
-        let told = world.notices.count
+        let noticeCount = world.notices.count
         let error = #expect(throws: (any Error).self) { try world.perform(given.operation, as: "ann") }
         #expect(!(error is RoostError))
         #expect(error.map { "\($0)" } == "The operation moves \(given.stream), which its scope doesn't name.")
         #expect(try world.dump() == before)
-        #expect(world.notices.count == told)
+        #expect(world.notices.count == noticeCount)
         try world.send("on it goes", to: "general", as: "ann")
     }
 

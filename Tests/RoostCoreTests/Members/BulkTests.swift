@@ -22,14 +22,14 @@ import Testing
     func adds() throws {
         let world = try world()
         let before = try world.perform(GetChannel(channel: "general"), as: "ann").channel.counters
-        let told = try world.notices {
+        let notices = try world.notices {
             let results = try world.perform(AddMembers(channel: "general", users: ["eve", "bob", "nobody", "dan"]), as: "ann")
                 .results
             #expect(results.map(\.outcome) == [.added, .alreadyMember, .refused, .added])
         }
         let counters = try world.perform(GetChannel(channel: "general"), as: "ann").channel.counters
         #expect([counters.seq, Seq(counters.memberCount)] == [before.seq + 1, Seq(before.memberCount + 2)])
-        let events = told.compactMap { notice -> String? in
+        let events = notices.compactMap { notice -> String? in
             guard case .event(let event, let audience) = notice else { return nil }
             return "\(event.kind.rawValue) \(audience) \(event.rows.members?.map(\.userId.rawValue) ?? [])"
         }
@@ -42,12 +42,12 @@ import Testing
         #expect(try world.code(AddMembers(channel: "general", users: ["x"]), as: "stranger") == .notMember)
     }
 
-    @Test("AM-40 adding who is there already changes nothing and tells nothing")
+    @Test("AM-40 adding a member again changes nothing and sends no event")
     func addsAgain() throws {
         let world = try world()
         let before = try world.dump()
-        let told = try world.notices { try world.perform(AddMembers(channel: "general", users: ["bob", "cid"]), as: "ann") }
-        #expect(told == [])
+        let notices = try world.notices { try world.perform(AddMembers(channel: "general", users: ["bob", "cid"]), as: "ann") }
+        #expect(notices == [])
         #expect(try world.dump() == before)
     }
 
@@ -67,16 +67,16 @@ import Testing
         #expect(try world.code(CreateChannel(type: .group, users: Array(many.dropFirst())), as: "ann") == nil)
     }
 
-    @Test("AM-40 EM-29 R13 who has a higher role removes; the removed hear it, the others hear that they left")
+    @Test("AM-40 EM-29 R13 a member with a higher role removes; the removed learn it, the others that they left")
     func removes() throws {
         let world = try world()
         try world.perform(SetMemberRole(channel: "general", users: ["bob"], role: .operator), as: "ann")
-        let told = try world.notices {
+        let found = try world.notices {
             let results = try world.perform(RemoveMembers(channel: "general", users: ["cid", "ann", "bob", "eve"]), as: "bob")
                 .results
             #expect(results.map(\.outcome) == [.removed, .refused, .refused, .notMember])
         }
-        let notices = told.map { notice in
+        let notices = found.map { notice in
             switch notice {
             case .event(let event, let audience): "\(event.kind.rawValue) \(audience)"
             case .left(let user, _, let seq): "left \(user) at \(seq)"
@@ -90,14 +90,14 @@ import Testing
         #expect(try world.code(RemoveMembers(channel: "general", users: ["bob"]), as: "cid") == .notPermitted)
     }
 
-    @Test("SB-10 SB-22 R33 roles are given by who stands above, and each is told what they may do by it")
+    @Test("SB-10 SB-22 R33 roles are given by members of a higher rank, and each is told what they may do by it")
     func setsRoles() throws {
         let world = try world()
-        let told = try world.notices {
+        let notices = try world.notices {
             try world.perform(SetMemberRole(channel: "general", users: ["bob", "cid"], role: .operator), as: "ann")
         }
         #expect(try roles(in: world) == ["ann owner", "bob operator", "cid operator"])
-        let capabilities = told.compactMap { notice -> Bool? in
+        let capabilities = notices.compactMap { notice -> Bool? in
             guard case .event(let event, .user) = notice else { return nil }
             return event.rows.ownCapabilities?["general"]?.contains(.channelFreeze)
         }
@@ -130,7 +130,7 @@ import Testing
         #expect(try world.code(DeleteChannel(channel: "general"), as: "bob") == nil)
     }
 
-    @Test("SB-14 D-11 R23 who joins sees what was written before, unless the app or the one who adds them says otherwise")
+    @Test("SB-14 D-11 R23 new members see what was written before, unless the app or whoever adds them says otherwise")
     func history() throws {
         let world = try world()
         let old = try world.send("old", to: "general", as: "ann")
@@ -160,7 +160,7 @@ import Testing
         #expect(try world.code(JoinChannel(channel: "unknown"), as: "ann") == .notFound)
     }
 
-    @Test("AM-31 R30 who is banned learns it and until when, and comes back when it is over")
+    @Test("AM-31 R30 a banned user learns it and until when, and comes back when it is over")
     func banned() throws {
         let world = try world()
         let until = world.now.after(seconds: 60)

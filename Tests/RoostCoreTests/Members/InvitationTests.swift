@@ -20,7 +20,7 @@ import Testing
         try world.perform(InviteMembers(channel: "group", users: users, welcome: welcome), as: user).results
     }
 
-    @Test("SB-13 SB-18 EM-24 AM-42 R14 D-04 a member invites: who accepts automatically is a member, who doesn't is asked")
+    @Test("SB-13 SB-18 EM-24 AM-42 R14 D-04 a member invites: users who accept automatically are members, others are asked")
     func invites() throws {
         let world = try world()
         let results = try invite(["cid", "eve", "bob", "nobody"], welcome: "Come in!", in: world)
@@ -40,15 +40,35 @@ import Testing
         #expect(try world.perform(GetTotalUnread(), as: "cid").unreadCount == 0)
     }
 
+    @Test("R14 R33 where non-members may follow a channel, its stream has no invitations, nor those from before")
+    func publicGroup() throws {
+        let world = try world()
+        try world.user("watcher")
+        _ = try invite(["cid"], welcome: "Come in!", in: world)
+        try world.perform(UpdateChannel(channel: "group", isPublic: true, policy: PolicyChanges(read: .everyone)), as: "ann")
+        let notices = try world.notices { _ = try invite(["dan", "eve"], welcome: "You too!", in: world) }
+        let rows = notices.compactMap { if case .event(let event, .channel) = $0 { event.rows } else { nil } }
+        // Eve is a member at once, which everybody learns.
+        #expect(rows.count == 1 && rows.allSatisfy { $0[Invitation.self] == nil && $0[Member.self] != nil })
+        func invited(_ user: UserID) throws -> [UserID] {
+            try world.perform(GetChannelChanges(channel: "group", after: 0), as: user).rows[Invitation.self, default: []].map(
+                \.userId)
+        }
+        #expect(try invited("watcher") == [])
+        #expect(try invited("bob") == ["cid"])
+        #expect(try world.code(ListInvitations(channel: "group"), as: "watcher") == .notMember)
+        #expect(try Set(world.perform(ListInvitations(channel: "group"), as: "bob").items.map(\.userId)) == ["cid", "dan"])
+    }
+
     @Test("SB-15 EM-25 R14 accepting makes a member, also by joining; again it changes nothing", arguments: ["accept", "join"])
     func accepts(how: String) throws {
         let world = try world()
         _ = try invite(["cid"], in: world)
         world.advance(milliseconds: 5)
         let operation: any Handled = how == "accept" ? AcceptInvitation(channel: "group") : JoinChannel(channel: "group")
-        let told = try world.notices { _ = try world.perform(operation, as: "cid") }
+        let notices = try world.notices { _ = try world.perform(operation, as: "cid") }
         #expect(try world.code(SendMessage(channel: "group", clientId: "1", text: "x"), as: "cid") == nil)
-        let kinds = told.compactMap {
+        let kinds = notices.compactMap {
             if case .event(let event, let audience) = $0 { "\(event.kind.rawValue) \(audience)" } else { nil }
         }
         let expected = [
@@ -83,8 +103,8 @@ import Testing
         for user in ["ann", "bob", "cid"] as [UserID] { try world.user(user) }
         try world.perform(UpdatePreferences(autoAcceptInvitations: false), as: "bob")
         let create = CreateChannel(channel: "trip", type: .group).with { $0.operators = ["bob", "cid"] }
-        let told = try world.notices { try world.perform(create, as: "ann") }
-        let toAnn = told.compactMap { if case .event(let event, .user("ann")) = $0 { event } else { nil } }
+        let notices = try world.notices { try world.perform(create, as: "ann") }
+        let toAnn = notices.compactMap { if case .event(let event, .user("ann")) = $0 { event } else { nil } }
         let ended = toAnn.flatMap { event in
             (event.rows.invitations ?? []).map { "\(event.kind.rawValue) \($0.userId) \($0.state)" }
         }
@@ -102,7 +122,7 @@ import Testing
         #expect(try world.code(InviteMembers(channel: "group", users: ["cid"]), as: "eve") == .notMember)
     }
 
-    @Test("R14 an invitation is taken back by who sent it, and by who may remove members")
+    @Test("R14 an invitation is withdrawn by its inviter, and by users who may remove members")
     func withdraws() throws {
         let world = try world()
         _ = try invite(["cid"], as: "bob", in: world)
@@ -144,11 +164,11 @@ import Testing
         arguments: [ChannelType.group, .community])
     func audience(type: ChannelType) throws {
         let world = try world(type)
-        let told = try world.notices {
+        let notices = try world.notices {
             _ = try invite(["cid"], in: world)
             try world.perform(DeclineInvitation(channel: "group"), as: "cid")
         }
-        let kinds = told.compactMap {
+        let kinds = notices.compactMap {
             if case .event(let event, let audience) = $0 { "\(event.kind.rawValue) \(audience)" } else { nil }
         }
         let members = Audience.channel("group")
@@ -177,7 +197,7 @@ import Testing
             ])
     }
 
-    @Test("SB-02 R14 an invitation of who is in as many channels as one may be is declined for them")
+    @Test("SB-02 R14 an invitation of a user at the limit of channels is declined for them")
     func autoDeclines() throws {
         let world = try world()
         world.options.channelsPerUser = 1
@@ -190,9 +210,9 @@ import Testing
     func preference() throws {
         let world = try world()
         #expect(try world.perform(GetPreferences(), as: "eve") == Preferences(autoAcceptInvitations: true))
-        let told = try world.notices { try world.perform(UpdatePreferences(autoAcceptInvitations: false), as: "eve") }
+        let notices = try world.notices { try world.perform(UpdatePreferences(autoAcceptInvitations: false), as: "eve") }
         let again = try world.notices { try world.perform(UpdatePreferences(autoAcceptInvitations: false), as: "eve") }
-        #expect(told.count == 1 && again == [])
+        #expect(notices.count == 1 && again == [])
         #expect(world.events(to: .user("eve")).last?.rows == Rows([Preferences(autoAcceptInvitations: false)]))
     }
 

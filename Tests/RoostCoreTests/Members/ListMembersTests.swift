@@ -61,7 +61,7 @@ struct ListMembersTests {
         #expect(try world.refusal(turned, as: "ann")?.field == "cursor")
     }
 
-    @Test("D-21 D-28 R15 several states give the members in any of them, to who may list them")
+    @Test("D-21 D-28 R15 several states give the members in any of them, to users who may list them")
     func states() throws {
         let world = try world()
         let states: [[MemberFilter]] = [
@@ -140,7 +140,7 @@ struct ListMembersTests {
         }
     }
 
-    @Test("AM-39 who joins and leaves while a list is paged: nobody else is skipped or shown twice", arguments: MemberSort.allCases)
+    @Test("AM-39 users join and leave while a list is paged: nobody else is skipped or shown twice", arguments: MemberSort.allCases)
     func moving(sort: MemberSort) throws {
         let world = try world()
         var list = ListMembers(channel: "general", sort: sort, limit: 1)

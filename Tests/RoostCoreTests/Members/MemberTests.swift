@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Members")
 struct MemberTests {
-    @Test("AM-26 who joins is an ordinary member, and has nothing unread")
+    @Test("AM-26 a new member is an ordinary one, and has nothing unread")
     func joins() throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann")
@@ -35,7 +35,7 @@ struct MemberTests {
         #expect(try world.code(DeleteChannel(channel: "general"), as: "ann") == .notPermitted)
     }
 
-    @Test("AM-26 who comes back has nothing unread, whatever was left unread and was sent meanwhile")
+    @Test("AM-26 a member who comes back has nothing unread, whatever was left unread and was sent meanwhile")
     func comesBack() throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann", members: ["bob"])
@@ -47,7 +47,7 @@ struct MemberTests {
         #expect(place == [5, 2, 0])
     }
 
-    @Test("I9 who has left reads, writes and marks nothing more")
+    @Test("I9 a former member reads, writes and marks nothing more")
     func leaves() throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann", members: ["bob"])

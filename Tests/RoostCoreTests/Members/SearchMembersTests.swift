@@ -47,7 +47,7 @@ struct SearchMembersTests {
         #expect(try search(text, in: world()) == expected)
     }
 
-    @Test("MN-14 a name that changes is found by the new one alone, and who left isn't found")
+    @Test("MN-14 a user who changes their name is found by the new one alone, and a former member isn't found")
     func changes() throws {
         let world = try world()
         try world.perform(UpdateMe(displayName: "Peter"), as: "u1")

@@ -95,10 +95,10 @@ struct PurgeTests {
         try world.perform(UnhideChannel(channel: "general"), as: "bob")
         #expect(try unread(world) == all(0))
         try world.perform(LeaveChannel(channel: "general"), as: "bob")
-        let told = try #require(world.events(to: .user("bob")).last?.rows.memberships?.last)
+        let sent = try #require(world.events(to: .user("bob")).last?.rows.memberships?.last)
         try purge(messages[0], in: world)
         let left = try #require(try world.perform(GetMyChanges(after: 0), as: "bob").rows.memberships?.last)
-        #expect(left.comparable == told.comparable)
+        #expect(left.comparable == sent.comparable)
         try world.perform(JoinChannel(channel: "general"), as: "bob")
         #expect(try unread(world) == all(0))
     }
@@ -161,8 +161,8 @@ struct PurgeTests {
                 PurgedMessage(seq: 4, changeSeq: 9, counts: true),
             ])
         let missed = try world.database.read { try $0.missedEvents(of: .channel("general"), after: head, now: world.now) }
-        let told = missed.notices.compactMap { if case .event(let event, _) = $0 { event.rows.purged } else { nil } }
-        #expect(told == [places])
+        let purged = missed.notices.compactMap { if case .event(let event, _) = $0 { event.rows.purged } else { nil } }
+        #expect(purged == [places])
         let fresh = try world.perform(Resume(after: 0, channels: [:]), as: "bob").channels
         #expect(fresh.map(\.rows.purged) == [nil] && fresh.map { $0.rows.messages?.map(\.seq) } == [[3, 5]])
         // 499 were sent since, of which 3 are gone for good, and one more is still no reason to begin afresh.
@@ -176,11 +176,11 @@ struct PurgeTests {
     }
 
     @Test("SB-59 I10 all members are told the place and no more; the sender's devices also what is unread for them")
-    func told() throws {
+    func audience() throws {
         let (world, messages) = try world()
         let byBob = try world.send("by bob", to: "general", as: "bob")
-        let told = try world.notices { try world.perform(PurgeMessage(channel: "general", message: byBob.messageId), as: "bob") }
-        let events = told.compactMap { if case .event(let event, _) = $0 { event } else { nil } }
+        let notices = try world.notices { try world.perform(PurgeMessage(channel: "general", message: byBob.messageId), as: "bob") }
+        let events = notices.compactMap { if case .event(let event, _) = $0 { event } else { nil } }
         #expect(events.map(\.stream) == [.user("bob"), .channel("general")])
         let own = try #require(events.first?.rows.memberships?.first)
         #expect(own.readCount == 1 && own.channelSeq == 8)

@@ -92,13 +92,13 @@ struct UnreadTests {
         for text in ["a", "b", "c"] { try world.send(text, to: "general", as: "ann") }
         let joinedAt = world.now
         world.advance(milliseconds: 5)
-        let told = try world.notices { try world.perform(MarkRead(channel: "general", seq: 3), as: "bob") }
+        let notices = try world.notices { try world.perform(MarkRead(channel: "general", seq: 3), as: "bob") }
         let seq = try #require(try world.rows("SELECT seq FROM user_heads WHERE user_id = 'bob'") { $0.int64() }.first)
         let membership = Membership(
             channelId: "general", role: .member, state: .member, joinedAt: joinedAt, joinedSeq: 1, readSeq: 3, readCount: 2,
             lastReadAt: world.now, channelSeq: 4, userSeq: seq)
         let event = Event(kind: .readingMarked, stream: .user("bob"), seq: seq, actor: "bob", rows: Rows([membership]))
-        #expect(told == [.event(event, .user("bob"))])
+        #expect(notices == [.event(event, .user("bob"))])
     }
 
     @Test("AM-43 a deleted message counts until it is read")

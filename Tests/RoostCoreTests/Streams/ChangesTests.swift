@@ -119,7 +119,7 @@ struct ChangesTests {
     }
 
     @Test(
-        "SB-07 SB-13 small pages bring all invitations of one call, which have one seq in the stream of who invited",
+        "SB-07 SB-13 small pages bring all invitations of one call, which have one seq in the inviter's stream",
         arguments: [1, 2, 500])
     func invitationsOfOneCall(limit: Int) throws {
         let world = try CoreWorld()
@@ -166,7 +166,7 @@ struct ChangesTests {
         #expect(try world.perform(GetChannelChanges(channel: "echo", after: 2), as: "ann").isIncomplete == nil)
     }
 
-    @Test("SB-14 SB-26 no page of changes brings messages that are hidden from who asks, changed ones neither")
+    @Test("SB-14 SB-26 no page of changes brings messages that are hidden from the caller, nor changed ones")
     func floors() throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann", members: ["bob"])

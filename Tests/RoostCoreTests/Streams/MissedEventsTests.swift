@@ -42,7 +42,7 @@ struct MissedEventsTests {
         #expect(try missed(.channel("nowhere"), after: 0, in: world).notices == [])
     }
 
-    @Test("I9 who left in the time, and whose stay began later, is told as gone before the event; who stayed isn't")
+    @Test("I9 former members, and those who rejoined later, are reported as gone before the event; members who stayed aren't")
     func gone() throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann", members: ["bob", "cid", "dan"])
@@ -55,11 +55,11 @@ struct MissedEventsTests {
         let places: [Seq] = [1, 2, 3, 4, 5, 6]
         let whole = try places.map { left(try missed(.channel("general"), after: $0, in: world)) }
         #expect(whole == [["bob", "cid", "dan"], ["cid", "dan"], ["cid", "dan"], ["cid", "dan"], ["dan"], ["dan"]])
-        // A page that ends before dan leaves, and before cid's new stay begins.
+        // A page that ends before dan leaves, and before cid's new membership begins.
         let page = try missed(.channel("general"), after: 2, in: world, limit: 1)
         #expect(page.seq == 3)
         #expect(left(page) == ["cid"])
-        // At which seq at the latest: that of the leaving, before the new stay, or within the page.
+        // At which seq at the latest: that of the leaving, before the new membership, or within the page.
         #expect(lastSeqs(try missed(.channel("general"), after: 1, in: world)) == ["bob": 2, "cid": 5, "dan": 7])
         #expect(lastSeqs(page) == ["cid": 3])
     }
@@ -72,7 +72,7 @@ struct MissedEventsTests {
         #expect(try missed(.channel("general"), after: 1, in: world).notices.last == .destroyed("general"))
     }
 
-    @Test("I5 a user's missed events are one for each row, each after the one before; only stays that began are joined")
+    @Test("I5 a user's missed events are one for each row, each after the one before; only memberships that began are joined")
     func ofUser() throws {
         let world = try CoreWorld()
         try world.channel("old", owner: "ann", members: ["bob"])
@@ -86,21 +86,21 @@ struct MissedEventsTests {
         try world.send("b", to: "new", as: "ann")
         try world.perform(MarkRead(channel: "new"), as: "bob")
         let missed = try missed(.user("bob"), after: before, in: world)
-        var told: [String] = []
+        var notices: [String] = []
         for notice in missed.notices {
             switch notice {
-            case .joined(let user, let channel, let seq, _): told.append("joined \(user) \(channel) \(seq)")
+            case .joined(let user, let channel, let seq, _): notices.append("joined \(user) \(channel) \(seq)")
             case .event(let event, _):
                 let row =
                     event.rows.users?.first?.displayName
                     ?? event.rows.memberships?.first.map { "\($0.channelId) \($0.state.rawValue)" } ?? ""
-                told.append("\((event.after ?? 0) - before)-\(event.seq - before) \(row) \(event.rows.channel != nil)")
-            default: told.append("?")
+                notices.append("\((event.after ?? 0) - before)-\(event.seq - before) \(row) \(event.rows.channel != nil)")
+            default: notices.append("?")
             }
         }
         // Joining took 4, which reading took over: 5.
         #expect(
-            told == [
+            notices == [
                 "0-1 old member false", "1-2 Bob false", "2-3 left none false", "joined bob new 1", "3-5 new member true",
             ])
         #expect(missed.seq - before == 5)
@@ -145,7 +145,7 @@ struct MissedEventsTests {
         return world
     }
 
-    @Test("I5 SB-13 invitations of one call are one event to who sent them, and one to each who got one")
+    @Test("I5 SB-13 the invitations of one call are one event to their inviter, and one to each invited user")
     func invitations() throws {
         let world = try invitingWorld()
         let before = try world.database.read { try $0.heads(of: ["ann", "dan"].map { .user($0) }) }
@@ -184,8 +184,8 @@ struct MissedEventsTests {
         #expect(missed.seq == before + 2)
     }
 
-    @Test("I10 SB-26 a floor outlives the stay, for nodes that are behind in it")
-    func floorsOfStaysThatAreOver() throws {
+    @Test("I10 SB-26 a floor outlives the membership, for nodes that are behind in it")
+    func floorsOfFormerMembers() throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann", members: ["bob"])
         try world.send("hidden", to: "general", as: "ann")
@@ -199,7 +199,7 @@ struct MissedEventsTests {
         #expect(missed.notices.first == .floor("bob", "general", 2))
     }
 
-    @Test("I9 SB-26 a floor is told before anything of its channel, to who has one")
+    @Test("I9 SB-26 a member's history floor is sent before anything of the channel")
     func floors() throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann", members: ["bob"])

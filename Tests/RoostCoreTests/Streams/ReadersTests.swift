@@ -27,10 +27,10 @@ struct ReadersTests {
         var wrong: [String] = []
         for discovery in [ChannelPolicy.Audience.everyone, .members, .membersOnly, .operators, .nobody] {
             try setPolicy(PolicyChanges(discovery: discovery, read: read), in: world)
-            let told = try world.notices {
+            let notices = try world.notices {
                 try world.perform(SendMessage(channel: "room", clientId: .init("\(discovery)"), text: "x"), as: "owner")
             }
-            guard case .event(_, .channel("room", let readers)) = told.first else { throw Missed("an event") }
+            guard case .event(_, .channel("room", let readers)) = notices.first else { throw Missed("an event") }
             for user in ["owner", "operator", "reader", "writer", "member", "stranger", "asked"] as [UserID] {
                 for appRole in AppRole.allCases {
                     let mayRead = try world.code(ListMessages(channel: "room"), as: user, role: appRole) == nil

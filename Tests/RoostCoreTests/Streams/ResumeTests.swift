@@ -148,7 +148,7 @@ struct ResumeTests {
     func capabilities() throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "bob", members: ["ann", "cid"])
-        func told() throws -> Bool {
+        func bringsCapabilities() throws -> Bool {
             let seq = try world.perform(GetChannel(channel: "general"), as: "ann").channel.counters.seq
             return try resume(world, ["general": seq - 1])["general"]?.rows.ownCapabilities?["general"]
                 == world.perform(GetChannel(channel: "general"), as: "ann").ownCapabilities
@@ -160,7 +160,7 @@ struct ResumeTests {
             SetMemberRole(channel: "general", users: ["cid"], role: .operator),
         ] as [any Handled] {
             #expect(try world.code(operation, as: "bob") == nil)
-            found.append(try told())
+            found.append(try bringsCapabilities())
         }
         #expect(found == [true, false, true, false])
     }

@@ -74,9 +74,9 @@ struct StreamTests {
         var history = try RandomHistory(seed: seed, in: world)
         for _ in 0..<60 {
             let before = try world.dump()
-            let told = world.notices.count
+            let noticeCount = world.notices.count
             guard try history.step(in: world) == "a refusal" else { continue }
-            guard try world.dump() == before, world.notices.count == told else {
+            guard try world.dump() == before, world.notices.count == noticeCount else {
                 Issue.record("seed \(seed): a refusal changed something")
                 return
             }

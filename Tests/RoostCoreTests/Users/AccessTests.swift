@@ -46,8 +46,8 @@ import Testing
             let before = try world.dump()
             world.advance(milliseconds: 1000)
             var refusal: RoostError?
-            let told = try world.notices { refusal = try world.refusal(operation, as: "root", role: .admin) }
-            #expect(told == [] && refusal == nil)
+            let notices = try world.notices { refusal = try world.refusal(operation, as: "root", role: .admin) }
+            #expect(notices == [] && refusal == nil)
             #expect(try world.dump() == before)
         }
     }
@@ -62,11 +62,11 @@ import Testing
         #expect(
             try world.perform(GetUsers(users: ["ann", "bob"]), as: "root", role: .admin).map(\.deactivatedAt) == [nil, world.now])
         // Nor does a profile that an admin changes reveal it.
-        let told = try world.notices {
+        let notices = try world.notices {
             let written = try world.perform(UpsertUser(user: "bob", displayName: "Bob"), as: "root", role: .admin)
             #expect(written.deactivatedAt == world.now)
         }
-        for case .event(let event, _) in told { #expect(event.rows.users?.map(\.deactivatedAt) == [nil]) }
+        for case .event(let event, _) in notices { #expect(event.rows.users?.map(\.deactivatedAt) == [nil]) }
     }
 
     @Test("AM-40 a deactivated user can be added to a channel, and finds it there after reactivation")
@@ -117,6 +117,22 @@ import Testing
         #expect(try code(world, as: "bob", issuedAt: world.now) == nil)
     }
 
+    @Test(
+        "X-01 tokens are revoked up to a minute ahead: one issued before that moment is refused, now and later, and one issued at it is not"
+    )
+    func aheadOfNow() throws {
+        let world = try world()
+        let now = world.now
+        let before = Timestamp(milliseconds: now.milliseconds + 60_000)
+        let answer = try world.perform(RevokeUserTokens(user: "bob", before: before), as: "root", role: .admin)
+        #expect(answer == TokenRevocation(userId: "bob", before: before))
+        for time in [now, before, before.after(seconds: 60)] {
+            world.now = time
+            let issued = [now.milliseconds, before.milliseconds - 1, before.milliseconds].map(Timestamp.init(milliseconds:))
+            #expect(try issued.map { try code(world, as: "bob", issuedAt: $0) } == [.tokenRevoked, .tokenRevoked, nil])
+        }
+    }
+
     @Test("X-01 a single token is refused until it would have ended, and then forgotten")
     func singleToken() throws {
         let world = try world()
@@ -134,6 +150,30 @@ import Testing
         world.advance(milliseconds: 60_000)
         try world.perform(RevokeToken(tokenId: "t3"), as: "root", role: .admin)
         #expect(try world.rows("SELECT token_id FROM revoked_tokens ORDER BY 1") { $0.string() } == ["t2", "t3"])
+    }
+
+    @Test("X-01 100,000 single tokens are revoked at one time, and the next is refused until one of them would have ended")
+    func mostTokens() throws {
+        let world = try world()
+        let soon = Timestamp(milliseconds: world.now.milliseconds + 1000)
+        try world.execute(
+            """
+            INSERT INTO revoked_tokens (token_id, expires_at, revision)
+            WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < \(Limits.revokedTokens - 1))
+            SELECT 'old-' || n, \(soon), n FROM numbers
+            """)
+        func revoke(_ token: String) throws -> RoostError? {
+            try world.refusal(RevokeToken(tokenId: token), as: "root", role: .admin)
+        }
+        #expect(try revoke("last") == nil)
+        let over = try revoke("over")
+        #expect(
+            [over?.code, over?.field, over?.limit] as [AnyHashable?] == [RoostError.Code.limitExceeded, "tokenId", Int64(100_000)])
+        #expect(try code(world, as: "bob", issuedAt: world.now, id: "over") == nil)
+        // One of them can be revoked for longer.
+        #expect(try revoke("old-1") == nil)
+        world.now = soon
+        #expect(try revoke("over") == nil)
     }
 
     @Test("X-01 what can't be revoked names its field, and changes nothing")

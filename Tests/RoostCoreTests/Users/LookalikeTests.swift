@@ -80,7 +80,7 @@ import Testing
         #expect(try world.perform(GetMe(), as: "аnn").userId == "аnn")
     }
 
-    @Test("X-21 by default look-alikes are allowed; refused later, who has a name keeps it and the next one is refused")
+    @Test("X-21 by default look-alikes are allowed; refused later, the holder of a name keeps it and the next one is refused")
     func later() throws {
         let world = try world(.allowed)
         #expect(AppOptions().confusableNames == .allowed)

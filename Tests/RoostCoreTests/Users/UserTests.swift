@@ -10,8 +10,8 @@ struct UserTests {
         let world = try CoreWorld()
         try world.user("ann", displayName: "Ann")
         let before = try world.dump()
-        let told = try world.notices { try world.user("ann", displayName: "Other") }
-        #expect(told == [])
+        let notices = try world.notices { try world.user("ann", displayName: "Other") }
+        #expect(notices == [])
         #expect(try world.dump() == before)
         let expected = User(userId: "ann", displayName: "Ann", createdAt: world.now, updatedAt: world.now)
         #expect(try world.perform(GetMe(), as: "ann") == expected)

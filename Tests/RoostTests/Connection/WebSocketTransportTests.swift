@@ -13,11 +13,11 @@ struct WebSocketTransportTests {
         let server = try await EchoServer.start()
         let url = try #require(URL(string: "ws://127.0.0.1:\(server.port)"))
         let (commands, outgoing) = AsyncStream.makeStream(of: TransportCommand.self)
-        let (events, told) = AsyncStream.makeStream(of: TransportEvent.self)
+        let (events, continuation) = AsyncStream.makeStream(of: TransportEvent.self)
         let long = Array(String(repeating: "hello ", count: 50_000).utf8)
         let run = Task {
-            await WebSocketTransport().run(url: url, outgoing: commands) { told.yield($0) }
-            told.finish()
+            await WebSocketTransport().run(url: url, outgoing: commands) { continuation.yield($0) }
+            continuation.finish()
         }
         outgoing.yield(.message(Array("hi".utf8)))
         outgoing.yield(.message(long))
@@ -42,9 +42,9 @@ struct WebSocketTransportTests {
         let server = try await EchoServer.start()
         try await server.stop()
         let url = try #require(URL(string: "ws://127.0.0.1:\(server.port)"))
-        let (events, told) = AsyncStream.makeStream(of: TransportEvent.self)
-        await WebSocketTransport().run(url: url, outgoing: AsyncStream { _ in }) { told.yield($0) }
-        told.finish()
+        let (events, continuation) = AsyncStream.makeStream(of: TransportEvent.self)
+        await WebSocketTransport().run(url: url, outgoing: AsyncStream { _ in }) { continuation.yield($0) }
+        continuation.finish()
         var count = 0
         for await event in events {
             count += 1

@@ -62,16 +62,16 @@ struct PurgedMessageTests {
     }
 
     @Test("I8 the sender's own is right as soon as the sender's membership is told, before or after", arguments: [true, false])
-    func own(isToldFirst: Bool) async throws {
+    func own(isMarkedFirst: Bool) async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
         try await client.receive(sent(message(4, "mine", by: "ann"), messages: 3))
         #expect(try await client.unread() == 2)
-        let told = mine(2, .readingMarked, membership(readSeq: 1, readCount: 1, channelSeq: 5, userSeq: 2))
-        if isToldFirst { try await client.receive(told) }
+        let marked = mine(2, .readingMarked, membership(readSeq: 1, readCount: 1, channelSeq: 5, userSeq: 2))
+        if isMarkedFirst { try await client.receive(marked) }
         #expect(try await client.unread() == 2)
         try await client.receive(purged(4, at: 5, messages: 2, ordinal: 3))
-        if !isToldFirst { try await client.receive(told) }
+        if !isMarkedFirst { try await client.receive(marked) }
         #expect(try await client.unread() == 2)
         #expect(try await client.texts() == ["one", "two"])
     }

@@ -11,7 +11,7 @@ struct FileTests {
     private let folder = URL.temporaryDirectory.appending(component: "roost-\(UUID().uuidString)")
     private let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
 
-    @Test("A damaged cache and a damaged outbox are put aside and begun anew")
+    @Test("A damaged cache and a damaged outbox are set aside and begun anew")
     func damaged() async throws {
         defer { try? FileManager.default.removeItem(at: folder) }
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
@@ -26,7 +26,7 @@ struct FileTests {
         #expect(FileManager.default.fileExists(atPath: outbox.path + ".damaged-1"))
     }
 
-    @Test("A cache of a newer version is put aside")
+    @Test("A cache of a newer version is set aside")
     func newer() async throws {
         defer { try? FileManager.default.removeItem(at: folder) }
         let cache = folder.appending(component: "cache.sqlite")

@@ -10,7 +10,7 @@ struct CapabilityTests {
     private func granted(_ client: Harness) async throws -> [Permission]? { try await client.view()?.ownCapabilities }
 
     /// A change of the whole channel, with permissions by role.
-    private func told(_ seq: Seq, _ capabilities: [String: [Permission]], _ counters: ChannelCounters) -> Event {
+    private func change(_ seq: Seq, _ capabilities: [String: [Permission]], _ counters: ChannelCounters) -> Event {
         Event(
             kind: .channelFrozen, stream: .channel(Harness.channel), seq: seq, actor: "bob",
             rows: Rows(channel: channel(counters), capabilities: capabilities))
@@ -39,7 +39,7 @@ struct CapabilityTests {
             try await client.connectWithChannel(role: role)
             try await client.receive(mine(2, membership(readSeq: 1, readCount: 0, channelSeq: 3, userSeq: 2), may: all))
             #expect(try await granted(client) == all)
-            try await client.receive(told(4, frozen, counters(4, messages: 2)))
+            try await client.receive(change(4, frozen, counters(4, messages: 2)))
             #expect(try await granted(client) == expected, "\(role)")
         }
     }
@@ -55,7 +55,7 @@ struct CapabilityTests {
             let counted = Event(
                 kind: .memberRoleChanged, stream: .channel(Harness.channel), seq: 4, actor: "bob",
                 rows: Rows(counters: counters(4, messages: 2)))
-            let freeze = told(5, frozen, counters(5, messages: 2))
+            let freeze = change(5, frozen, counters(5, messages: 2))
             if isOwnFirst { try await client.receive(role) }
             try await client.receive(counted)
             try await client.receive(freeze)
@@ -64,7 +64,7 @@ struct CapabilityTests {
         }
     }
 
-    @Test("AM-48 R13 What the user may do is forgotten when the membership ends, and is there again after another stay")
+    @Test("AM-48 R13 What the user may do is forgotten when the membership ends, and is there again after rejoining")
     func forgotten() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()

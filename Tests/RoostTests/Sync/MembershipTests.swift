@@ -56,7 +56,7 @@ struct MembershipTests {
         leadsTo = Channel(
             channelId: "private", type: .group, counters: leadsTo.counters,
             createdBy: "bob", createdAt: leadsTo.createdAt, updatedAt: leadsTo.createdAt)
-        func told(_ seq: Seq, _ rows: Rows) -> Event {
+        func event(_ seq: Seq, _ rows: Rows) -> Event {
             Event(kind: .invitationReceived, stream: .user(Harness.user), seq: seq, actor: "bob", rows: rows)
         }
         func waiting() async throws -> [String] {
@@ -64,13 +64,13 @@ struct MembershipTests {
                 try $0.waitingInvitations().map { "\($0.invitation.revision) \($0.channel?.type.rawValue ?? "?")" }
             }
         }
-        try await client.receive(told(2, Rows(channel: leadsTo, [invitation(revision: 3)])))
+        try await client.receive(event(2, Rows(channel: leadsTo, [invitation(revision: 3)])))
         #expect(try await waiting() == ["3 group"])
-        try await client.receive(told(3, Rows([invitation(.withdrawn, revision: 2)])))
+        try await client.receive(event(3, Rows([invitation(.withdrawn, revision: 2)])))
         #expect(try await waiting() == ["3 group"])
-        try await client.receive(told(4, Rows([invitation(of: "cat", by: "ann", revision: 1)])))
+        try await client.receive(event(4, Rows([invitation(of: "cat", by: "ann", revision: 1)])))
         #expect(try await waiting() == ["3 group"])
-        try await client.receive(told(5, Rows([invitation(.declined, revision: 4)])))
+        try await client.receive(event(5, Rows([invitation(.declined, revision: 4)])))
         #expect(try await waiting() == [])
         #expect(try await client.store.savedState().channels.keys.sorted() == [Harness.channel])
     }

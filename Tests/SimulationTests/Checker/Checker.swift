@@ -29,7 +29,7 @@ struct Checker {
     }
 
     /// The time from a join to the leave that follows it, in the channel's seq.
-    struct Stay: Hashable {
+    struct MembershipPeriod: Hashable {
         let from: Seq
         var upTo: Seq?
     }
@@ -48,7 +48,7 @@ struct Checker {
     /// The messages' seqs in order, with their senders.
     var births: [ChannelID: [(seq: Seq, sender: UserID)]] = [:]
     var stored: [Name: Seq] = [:]
-    var stays: [ChannelID: [UserID: [Stay]]] = [:]
+    var periods: [ChannelID: [UserID: [MembershipPeriod]]] = [:]
 
     // What clients showed.
     var shown: [String: [ChannelID: Set<Name>]] = [:]
@@ -83,7 +83,9 @@ struct Checker {
         if case .user = event.stream, let channel = event.rows.channel, event.kind == .channelCreated {
             // The stream of a channel begins with its creation, which only its first members get, each on their own stream.
             heads[.channel(channel.channelId)] = max(1, heads[.channel(channel.channelId)] ?? 0)
-            if let user = event.stream.user { stays[channel.channelId, default: [:]][user, default: []].append(Stay(from: 1)) }
+            if let user = event.stream.user {
+                periods[channel.channelId, default: [:]][user, default: []].append(MembershipPeriod(from: 1))
+            }
         }
         let head = heads[event.stream] ?? 0
         if event.seq != head + 1 { fail("I3", "\(event.stream) goes from \(head) to \(event.seq)") }
@@ -92,9 +94,9 @@ struct Checker {
         for message in event.rows.messages ?? [] { committed(message, with: event) }
         for member in event.rows.members ?? [] {
             if member.state == .member {
-                stays[channel, default: [:]][member.userId, default: []].append(Stay(from: event.seq))
-            } else if let last = stays[channel]?[member.userId]?.indices.last {
-                stays[channel]?[member.userId]?[last].upTo = event.seq
+                periods[channel, default: [:]][member.userId, default: []].append(MembershipPeriod(from: event.seq))
+            } else if let last = periods[channel]?[member.userId]?.indices.last {
+                periods[channel]?[member.userId]?[last].upTo = event.seq
             }
         }
     }
@@ -114,7 +116,7 @@ struct Checker {
         switch stream {
         case .user(let owner): if owner != user { fail("I9", "\(user) hears of \(owner)'s stream") }
         case .channel(let channel):
-            let mayHear = (stays[channel]?[user] ?? []).contains { $0.from < seq && seq < $0.upTo ?? .max }
+            let mayHear = (periods[channel]?[user] ?? []).contains { $0.from < seq && seq < $0.upTo ?? .max }
             if !mayHear { fail("I9", "\(user) hears of \(channel) at \(seq) without being a member") }
         }
     }

@@ -5,7 +5,7 @@ import Testing
 
 @testable import RoostServer
 
-/// Who waits for whom, when more is asked than a batch may have.
+/// The order of the users' operations, when more wait than a batch may have.
 @Suite("Fair queue")
 struct FairQueueTests {
     @Test("What one batch may have goes in the order of arrival, whoever asks")
@@ -43,7 +43,8 @@ struct FairQueueTests {
     }
 
     @Test(
-        "Whatever comes and goes: everything once, each user's in order, never more than the queue may hold", arguments: Seeds.first(300))
+        "Whatever comes and goes: everything once, in each user's order, and never too much",
+        arguments: Seeds.first(300))
     func random(seed: UInt64) {
         var random = SeededGenerator(seed: seed)
         let (sizeMax, batchSizeMax, users) = (random.number(1...60), random.number(1...8), random.number(1...5))

@@ -43,10 +43,10 @@ struct LaneTests {
         /// Runs operations that are named `channel number`, some time later. Returns what became of operations, in order.
         func run(_ names: [String], after milliseconds: Int64 = 1) -> [String] {
             state.milliseconds.wrappingAdd(milliseconds, ordering: .relaxed)
-            return told { perform in lane.run(names.map(job), in: database, settings, perform) }
+            return outcomes { perform in lane.run(names.map(job), in: database, settings, perform) }
         }
 
-        func end() -> [String] { told { perform in lane.end(perform) } }
+        func end() -> [String] { outcomes { perform in lane.end(perform) } }
 
         private func job(_ name: String) -> Job {
             let channel = ChannelID(String(name.prefix { $0 != " " }))
@@ -60,8 +60,8 @@ struct LaneTests {
                 }, destination: .waiting { _ in })
         }
 
-        private func told(_ act: ((BatchAction) -> Void) -> Void) -> [String] {
-            var told: [String] = []
+        private func outcomes(_ act: ((BatchAction) -> Void) -> Void) -> [String] {
+            var outcomes: [String] = []
             func name(_ job: Job) -> String {
                 guard case .channel(let channel) = job.order else { return "?" }
                 return channel.rawValue
@@ -70,14 +70,14 @@ struct LaneTests {
                 switch action {
                 case .committed(let entries):
                     for (_, outcome) in entries {
-                        told.append((try? outcome.result.get()).map { String(decoding: $0, as: UTF8.self) } ?? "failed")
+                        outcomes.append((try? outcome.result.get()).map { String(decoding: $0, as: UTF8.self) } ?? "failed")
                     }
-                case .refused(let jobs, let error): told += jobs.map { "\(name($0)) \(error.code.rawValue)" }
-                case .lost(let jobs, _, let error): told += jobs.map { "\(name($0)) \(error.code.rawValue)" }
+                case .refused(let jobs, let error): outcomes += jobs.map { "\(name($0)) \(error.code.rawValue)" }
+                case .lost(let jobs, _, let error): outcomes += jobs.map { "\(name($0)) \(error.code.rawValue)" }
                 case .began, .accessChanged, .answered, .hadNoRoom, .failed, .maintain, .end: break
                 }
             }
-            return told
+            return outcomes
         }
     }
 

@@ -64,7 +64,7 @@ struct ConcealableEventTests {
         #expect(event.concealing(messagesUpTo: 9).rows.messages == nil)
     }
 
-    @Test("I10 I21 an event that can't be read goes whole to who may have it whole, and to nobody else")
+    @Test("I10 I21 an event that can't be read goes whole to users who may see all of it, and to nobody else")
     func damaged() {
         var forms = ConcealableEventForms(of: ConcealableEvent(Array(#""event":"#.utf8), of: "general", oldestMessage: 4))
         #expect(forms.frames(above: 3) != nil)

@@ -69,7 +69,7 @@ struct SubscriptionsTests {
         .send(frames(event).notification, eventCount: 1, to: socket)
     }
 
-    private static func told(_ event: Event, _ readers: Readers = everybody) -> Notice {
+    private static func notice(_ event: Event, _ readers: Readers = everybody) -> Notice {
         .event(event, .channel("general", readers))
     }
 
@@ -85,28 +85,28 @@ struct SubscriptionsTests {
         let event = Self.message(2)
         #expect(
             hub.connect("a", "ann", UserStreams(user: 0, channels: ["general": 1])) == [.cameOnline("ann", ["general"])])
-        #expect(hub.deliver([Self.told(event)]) == [Self.notification(event, to: "a")])
+        #expect(hub.deliver([Self.notice(event)]) == [Self.notification(event, to: "a")])
         #expect(
-            hub.deliver([.watching(Hub.id("a"), "ann", "general", at: 2), Self.told(event)])
+            hub.deliver([.watching(Hub.id("a"), "ann", "general", at: 2), Self.notice(event)])
                 == [.startedWatching("ann", "general"), Self.live(event, to: "a")])
         #expect(
-            hub.deliver([.stoppedWatching(Hub.id("a"), "ann", "general"), Self.told(event)])
+            hub.deliver([.stoppedWatching(Hub.id("a"), "ann", "general"), Self.notice(event)])
                 == [.stoppedWatching("ann", ["general"]), Self.notification(event, to: "a")])
     }
 
-    @Test("I9 who joins gets what comes after, on every device; who leaves gets nothing more, watching or not")
+    @Test("I9 a new member gets what comes after, on every device; a former one gets nothing more, watching or not")
     func membership() {
         var hub = Hub()
         let event = Self.message(2)
         _ = hub.connect("a", "ann", UserStreams(user: 0))
-        #expect(hub.deliver([Self.told(event)]) == [])
+        #expect(hub.deliver([Self.notice(event)]) == [])
         #expect(
-            hub.deliver([.joined("ann", "general", at: 1), Self.told(event)])
+            hub.deliver([.joined("ann", "general", at: 1), Self.notice(event)])
                 == [.cameOnline("ann", ["general"]), Self.notification(event, to: "a")])
         #expect(hub.deliver([.joined("ann", "general", at: 1)]) == [], "joined twice")
         _ = hub.deliver([.watching(Hub.id("a"), "ann", "general", at: 2)])
         #expect(
-            hub.deliver([.left("ann", "general", at: 3), Self.told(event)]) == [
+            hub.deliver([.left("ann", "general", at: 3), Self.notice(event)]) == [
                 .wentOffline("ann", ["general"]), .stoppedWatching("ann", ["general"]), .emptied(.channel("general")),
             ])
         #expect(hub.deliver([.left("ann", "general", at: 3)]) == [], "left twice")
@@ -119,9 +119,9 @@ struct SubscriptionsTests {
         let membersOnly = Readers(others: .nobody)
         _ = hub.connect("a", "ann", UserStreams(user: 0))
         _ = hub.deliver([.watching(Hub.id("a"), "ann", "general", at: 1)])
-        #expect(hub.deliver([Self.told(event)]) == [Self.live(event, to: "a")])
+        #expect(hub.deliver([Self.notice(event)]) == [Self.live(event, to: "a")])
         #expect(
-            hub.deliver([Self.told(event, membersOnly)])
+            hub.deliver([Self.notice(event, membersOnly)])
                 == [.stoppedWatching("ann", ["general"]), Self.unwatched("a"), .emptied(.channel("general"))])
     }
 
@@ -132,12 +132,12 @@ struct SubscriptionsTests {
         let operators = Readers(members: .moderator, roles: [.operator])
         _ = hub.connect("a", "ann", UserStreams(user: 0, channels: ["general": 1]))
         #expect(
-            hub.deliver([Self.told(hidden, operators)])
+            hub.deliver([Self.notice(hidden, operators)])
                 == [Self.notification(hidden.concealing(messagesUpTo: .max), to: "a")])
         // Changes of a role on two streams come in no order: an older one changes nothing.
         _ = hub.deliver([.role("ann", "general", .operator, at: 3)])
         _ = hub.deliver([.role("ann", "general", .member, at: 1)])
-        #expect(hub.deliver([Self.told(shown, operators)]) == [Self.notification(shown, to: "a")])
+        #expect(hub.deliver([Self.notice(shown, operators)]) == [Self.notification(shown, to: "a")])
     }
 
     @Test("SB-14 SB-26 a change of a message from before the floor comes without it, and a floor never goes down")
@@ -145,10 +145,10 @@ struct SubscriptionsTests {
         var hub = Hub()
         let edited = Self.message(2, changed: 5)
         _ = hub.connect("a", "ann", UserStreams(user: 0, channels: ["general": 1]))
-        #expect(hub.deliver([Self.told(edited)]) == [Self.notification(edited, to: "a")])
+        #expect(hub.deliver([Self.notice(edited)]) == [Self.notification(edited, to: "a")])
         _ = hub.deliver([.floor("ann", "general", 3)])
         _ = hub.deliver([.floor("ann", "general", 1)])
-        #expect(hub.deliver([Self.told(edited)]) == [Self.notification(edited.concealing(messagesUpTo: 3), to: "a")])
+        #expect(hub.deliver([Self.notice(edited)]) == [Self.notification(edited.concealing(messagesUpTo: 3), to: "a")])
     }
 
     @Test("A connection that ends needs nothing any more, and one that ended before it was connected stays away")
@@ -165,11 +165,11 @@ struct SubscriptionsTests {
             ])
         #expect(hub.remove("a") == [])
         #expect(hub.deliver([.connected(Hub.id("a"), "ann", UserStreams(user: 0, channels: ["general": 1]))]) == [])
-        #expect(hub.deliver([Self.told(Self.message(2))]) == [])
+        #expect(hub.deliver([Self.notice(Self.message(2))]) == [])
         #expect(hub.subscriptions.used(among: [.channel("general"), .user("ann")]) == [])
     }
 
-    @Test("I6 who begins to get a channel is told of its past once, and only as long as they don't get it live")
+    @Test("I6 a user who begins to get a channel is told of its past once, and only as long as they don't get it live")
     func pastEvents() {
         var hub = Hub()
         let event = Self.message(2)
@@ -188,8 +188,8 @@ struct SubscriptionsTests {
     func repliesAndAccess() {
         var hub = Hub()
         hub.subscriptions.add("a", as: Hub.id("a"))
-        let address = SocketID(shard: 0, connection: Hub.id("a"))
-        #expect(hub.deliver(.reply(address, [1])) == [.reply([1], to: "a")])
+        let socket = SocketID(shard: 0, connection: Hub.id("a"))
+        #expect(hub.deliver(.reply(socket, [1])) == [.reply([1], to: "a")])
         #expect(hub.deliver(.reply(SocketID(shard: 0, connection: Hub.id("b")), [1])) == [])
         let change = AccessChange.user("ann", isDeactivated: true, validFrom: nil)
         #expect(hub.deliver([.accessChanged([change])]) == [.checkAccess([.user("ann"): change], of: "a")])
@@ -254,7 +254,7 @@ struct SubscriptionsTests {
         #expect(Self.reached(hub.deliver([.signal(Self.typing(), .channel("general", membersOnly))])) == ["a", "o", "b", "c"])
         #expect(Self.reached(hub.deliver([.signal(Self.typing(), .watchers("general", Self.everybody))])) == ["c", "w"])
         // An event took the right from ordinary members: an older signal doesn't give it back.
-        _ = hub.deliver([Self.told(Self.message(2), Readers(members: .moderator, others: .user, roles: [.owner, .operator]))])
+        _ = hub.deliver([Self.notice(Self.message(2), Readers(members: .moderator, others: .user, roles: [.owner, .operator]))])
         #expect(Self.reached(hub.deliver([.signal(Self.typing(), .channel("general", Self.everybody))])) == ["a", "o", "w"])
     }
 
@@ -263,7 +263,7 @@ struct SubscriptionsTests {
         var hub = audience()
         let event = Self.message(2)
         let actions = hub.deliver([
-            .signal(Self.typing(1), .user("dan")), Self.told(event), .signal(Self.typing(2), .user("dan")),
+            .signal(Self.typing(1), .user("dan")), Self.notice(event), .signal(Self.typing(2), .user("dan")),
             .signal(Self.typing(3, by: "cid"), .user("dan")), .signal(Self.typing(4), .user("dan")),
         ])
         let signals = actions.compactMap { if case .signal(let frame, _) = $0 { frame } else { nil } }

@@ -21,8 +21,9 @@ struct RelayClient {
         let items: [StreamItem]
         var watches: Seq?
         var endsWatching = false
-        /// Where the user's present stay in the channel began; 0 for none. A reply is held against its events if that is still so.
-        var stay: Seq = 0
+        /// The user's membership period in the channel, by its first seq; 0 for none. A reply is held against its events if it still is this
+        /// one.
+        var membershipPeriod: Seq = 0
     }
     private(set) var calls: [Int: Call] = [:]
     /// Channels whose events it may get without being a member, those whose events have to be marked, and how far it has them.
@@ -50,8 +51,8 @@ struct RelayClient {
 
     var isLive: Bool { positions != nil }
 
-    mutating func call(_ number: Int, _ items: [StreamItem], in channel: ChannelID?, stay: Seq) {
-        calls[number] = Call(channel: channel, items: items, stay: stay)
+    mutating func call(_ number: Int, _ items: [StreamItem], in channel: ChannelID?, membershipPeriod: Seq) {
+        calls[number] = Call(channel: channel, items: items, membershipPeriod: membershipPeriod)
     }
 
     mutating func watches(_ channel: ChannelID, from seq: Seq, after call: Int) { calls[call]?.watches = seq }
@@ -85,7 +86,7 @@ struct RelayClient {
         if let earlier = calls.filter({ $0.value.channel == call.channel && $0.key < number }).keys.min() {
             faults.append("\(user) got the answer to \(number) before that to \(earlier)")
         }
-        let isSettled = database.stay(of: user, in: call.channel) == call.stay
+        let isSettled = database.membershipPeriod(of: user, in: call.channel) == call.membershipPeriod
         for item in call.items where isSettled {
             guard let position = positions?[item.stream], position < item.seq else { continue }
             faults.append("\(user) got an answer before \(item.stream) \(item.seq), at \(position)")
@@ -140,7 +141,7 @@ struct RelayClient {
         if parts[0] == "-" {
             positions?[stream] = nil
         } else if positions?[stream] ?? -1 < joinedSeq {
-            // A stay that began later than where the client stands is another one.
+            // A membership period that began after the client's position is another one.
             positions?[stream] = head
         }
     }

@@ -12,7 +12,7 @@ struct RelayDatabase {
         /// The stamps of the row's newest change.
         var channelSeq: Seq
         var userSeq: Seq
-        /// Where the present stay began.
+        /// Where the membership period began.
         var joinedSeq: Seq
         var joinedUserSeq: Seq
         /// Messages up to it are hidden from the user.
@@ -30,7 +30,7 @@ struct RelayDatabase {
     /// Each channel's messages: their seqs, and those of their newest changes.
     private var messages: [ChannelID: [(seq: Seq, changeSeq: Seq)]] = [:]
     /// For each membership the seqs of the channel between which it held, and the floor with which it began: what a checker asks.
-    private var stays: [Key: [(from: Seq, to: Seq?, floor: Seq)]] = [:]
+    private var membershipPeriods: [Key: [(from: Seq, to: Seq?, floor: Seq)]] = [:]
 
     func head(_ stream: StreamID) -> Seq { heads[stream] ?? 0 }
 
@@ -45,12 +45,12 @@ struct RelayDatabase {
 
     /// Whether a user may have an event of a channel: one after joining and before leaving.
     func mayHave(_ user: UserID, _ channel: ChannelID, _ seq: Seq) -> Bool {
-        (stays[Key(user: user, channel: channel)] ?? []).contains { $0.from < seq && seq < $0.to ?? .max }
+        (membershipPeriods[Key(user: user, channel: channel)] ?? []).contains { $0.from < seq && seq < $0.to ?? .max }
     }
 
     /// The seq up to which a channel's messages are hidden from a user, set when they joined.
     func floor(of user: UserID, _ channel: ChannelID, at seq: Seq) -> Seq {
-        stays[Key(user: user, channel: channel)]?.last { $0.from < seq }?.floor ?? 0
+        membershipPeriods[Key(user: user, channel: channel)]?.last { $0.from < seq }?.floor ?? 0
     }
 
     /// Where a membership stands in its user's stream: what a rule learns of it.
@@ -59,8 +59,8 @@ struct RelayDatabase {
         return memberships[Key(user: user, channel: channel)]?.userSeq ?? 0
     }
 
-    /// Where a user's present stay in a channel began; 0 for none.
-    func stay(of user: UserID?, in channel: ChannelID?) -> Seq {
+    /// A user's membership period in a channel, by its first seq; 0 for none.
+    func membershipPeriod(of user: UserID?, in channel: ChannelID?) -> Seq {
         guard let user, let channel, let row = memberships[Key(user: user, channel: channel)], row.isMember else { return 0 }
         return row.joinedSeq
     }
@@ -130,9 +130,9 @@ struct RelayDatabase {
             isMember: isMember, channelSeq: seq, userSeq: userSeq, joinedSeq: isMember ? seq : before?.joinedSeq ?? seq,
             joinedUserSeq: isMember ? userSeq : before?.joinedUserSeq ?? userSeq, floor: floor)
         if isMember {
-            stays[key, default: []].append((seq, nil, floor))
-        } else if let last = stays[key]?.indices.last {
-            stays[key]?[last].to = seq
+            membershipPeriods[key, default: []].append((seq, nil, floor))
+        } else if let last = membershipPeriods[key]?.indices.last {
+            membershipPeriods[key]?[last].to = seq
         }
         var inChannel = plain(.channel(channel), after: seq - 1, seq: seq)
         if !isMember { inChannel.left = [.init(user: user, seq: seq)] }
@@ -146,8 +146,8 @@ struct RelayDatabase {
         guard let membership = memberships[key] else { return item }
         if !membership.isMember || membership.joinedUserSeq > since {
             let sign = membership.isMember ? "+" : "-"
-            let told = "\(sign) \(membership.joinedSeq) \(head(.channel(key.channel))) \(key.channel)"
-            item = plain(item.stream, after: after, seq: seq, membership: told)
+            let text = "\(sign) \(membership.joinedSeq) \(head(.channel(key.channel))) \(key.channel)"
+            item = plain(item.stream, after: after, seq: seq, membership: text)
             if membership.isMember { item.joined = [.init(channel: key.channel, seq: membership.joinedSeq)] }
         }
         if membership.floor > 0 { item.floors = [.init(channel: key.channel, seq: membership.floor)] }
@@ -179,9 +179,9 @@ struct RelayDatabase {
         case .channel(let channel):
             let upTo = min(head(stream), after + Seq(limit))
             guard upTo > after else { return .init(items: [], seq: after, hasMore: false) }
-            let told = (messages[channel] ?? []).filter { $0.seq <= upTo && $0.changeSeq > after }.map(\.seq)
-            let isOld = told.contains { $0 < upTo }
-            var item = isOld ? old(told, of: stream, after: after, seq: upTo) : plain(stream, after: after, seq: upTo)
+            let changed = (messages[channel] ?? []).filter { $0.seq <= upTo && $0.changeSeq > after }.map(\.seq)
+            let isOld = changed.contains { $0 < upTo }
+            var item = isOld ? old(changed, of: stream, after: after, seq: upTo) : plain(stream, after: after, seq: upTo)
             let gone = memberships.filter { key, row in
                 key.channel == channel
                     && (row.joinedSeq > after || (!row.isMember && row.channelSeq > after && row.channelSeq <= upTo))

@@ -32,8 +32,8 @@ struct RelayFrame {
 
     /// The members of an event without rows.
     static func members(stream: StreamID, after: Seq, seq: Seq, membership: String? = nil) -> [UInt8] {
-        let told = membership.map { #","membership":"\#($0)""# } ?? ""
-        return Array(#""stream":"\#(stream)","seq":\#(seq),"after":\#(after)\#(told)"#.utf8)
+        let member = membership.map { #","membership":"\#($0)""# } ?? ""
+        return Array(#""stream":"\#(stream)","seq":\#(seq),"after":\#(after)\#(member)"#.utf8)
     }
 
     /// The members of an event with messages, some of which may be hidden from some receivers.

@@ -20,7 +20,7 @@ struct RelayTests {
         #expect(world.eventCount > 100)
     }
 
-    @Test("I3 I6 I9 I10 for those who watch too, and stop to", arguments: seeds)
+    @Test("I3 I6 I9 I10 for watchers too, and those who stop", arguments: seeds)
     func simulationWithWatchers(seed: UInt64) {
         let world = RelayWorld(seed: seed, faults: .init(hasWatchers: true))
         world.live(steps: 1000)

@@ -187,7 +187,8 @@ final class RelayWorld {
     private func call(_ items: [StreamItem], in channel: ChannelID?, by connection: ConnectionID, on node: Node) -> Int {
         lastCall += 1
         let user = node.clients[connection]?.user
-        node.clients[connection]?.call(lastCall, items, in: channel, stay: database.stay(of: user, in: channel))
+        let membershipPeriod = database.membershipPeriod(of: user, in: channel)
+        node.clients[connection]?.call(lastCall, items, in: channel, membershipPeriod: membershipPeriod)
         return lastCall
     }
 

@@ -63,8 +63,8 @@ extension Relay {
 
     private mutating func key(of operation: LocalOperation) -> AnswerQueue.Key {
         switch (operation.answer, operation.channel) {
-        case (.socket(let address, _), let channel?): .channel(address.connection, channel)
-        case (.socket(let address, _), nil): .connection(address.connection)
+        case (.socket(let socket, _), let channel?): .channel(socket.connection, channel)
+        case (.socket(let socket, _), nil): .connection(socket.connection)
         case (.waiting, _): .waiter(nextToken())
         }
     }

@@ -271,7 +271,7 @@ struct Relay {
             return
         }
         counts.gapsFetched += 1
-        // The missing items came meanwhile: who left and who joined was read for a position that has passed.
+        // The missing items came meanwhile: the joinings and leavings were read for a position that has passed.
         let isCurrent = feeds[fetch.stream]?.position == fetch.after
         if isCurrent {
             feeds[fetch.stream]?.isPartlyRead = true

@@ -1,0 +1,86 @@
+#if Cluster
+import RoostAPI
+import RoostTestSupport
+import Testing
+
+extension RealClusterTests {
+    /// Nodes whose clocks differ, from one another and from PostgreSQL's, which a test moves.
+    @Suite struct ClusterClockTests {
+        private static let room: ChannelID = "room"
+
+        @Test("I3 AM-07 D-29 a silence that one node begins ends on each by PostgreSQL's clock, however far theirs are off")
+        func silence() async throws {
+            let nats = try await NATSServer.start()
+            let nodes = try await NodeProcesses.start(2, on: .shared, nats)
+            do {
+                try await Self.putClocksOff(nodes)
+                try await silence(on: nodes)
+            } catch {
+                Issue.record(error)
+            }
+            await nodes.end()
+            await nats.stop()
+        }
+
+        private func silence(on nodes: NodeProcesses) async throws {
+            let admin = try await nodes.welcomedSocket("admin", role: .admin, at: 0)
+            try await admin.call(UpsertUser(user: "bob"))
+            let ann = try await nodes.socket("ann", at: 0)
+            try await ann.call(CreateChannel(channel: Self.room, users: ["bob"]))
+            let members = [try await nodes.socket("bob", at: 0), try await nodes.welcomedSocket("bob", at: 1)]
+
+            let until = try #require(try await ann.call(SilenceChannel(channel: Self.room, seconds: 60)).mutedUntil)
+            // PostgreSQL's time a moment later.
+            #expect((1...60_000).contains(until.milliseconds - (try Self.now(nodes))))
+            for seconds in [0, 30] {
+                try Self.moveClock(nodes, by: seconds)
+                for bob in members {
+                    let refusal = await #expect(throws: RoostError.self) { try await bob.send(Self.room, "early") }
+                    #expect([refusal?.code, refusal?.until] as [AnyHashable?] == [RoostError.Code.channelMuted, until])
+                    #expect(try await bob.call(GetChannel(channel: Self.room)).channel.isMuted)
+                }
+            }
+            try Self.moveClock(nodes, by: 30)
+            for (place, bob) in members.enumerated() {
+                try await bob.send(Self.room, "late at \(place)")
+                #expect(try await bob.call(GetChannel(channel: Self.room)).channel.isMuted == false)
+            }
+            for socket in [admin, ann] + members { await socket.close() }
+        }
+
+        // MARK: Clocks
+
+        /// Gives PostgreSQL a clock that can be moved, an hour ahead, and the nodes clocks of their own, as far as libfaketime is there.
+        private static func putClocksOff(_ nodes: NodeProcesses) async throws {
+            try nodes.postgres.run(
+                sql: [
+                    "CREATE TABLE moved_clock (ahead INTERVAL NOT NULL)", "INSERT INTO moved_clock VALUES ('1 hour')",
+                    """
+                    CREATE FUNCTION clock_timestamp() RETURNS TIMESTAMPTZ LANGUAGE sql VOLATILE
+                    AS 'SELECT pg_catalog.clock_timestamp() + ahead FROM public.moved_clock'
+                    """,
+                    // Its own functions come first, unless it is told otherwise.
+                    """
+                    DO $$ BEGIN
+                        EXECUTE format('ALTER DATABASE %I SET search_path = public, pg_catalog', current_database());
+                    END $$
+                    """,
+                ], in: nodes.database)
+            for (place, offset) in ["-2h", "+2h"].enumerated() {
+                await nodes.killNode(place)
+                try await nodes.startNode(place, environment: ChaosFault.environment(clockOffBy: offset))
+            }
+        }
+
+        private static func moveClock(_ nodes: NodeProcesses, by seconds: Int) throws {
+            _ = try nodes.rows("UPDATE moved_clock SET ahead = ahead + interval '\(seconds) seconds'")
+        }
+
+        private static func now(_ nodes: NodeProcesses) throws -> Int64 {
+            let rows = try nodes.rows("SELECT (EXTRACT(EPOCH FROM clock_timestamp()) * 1000)::BIGINT")
+            guard let now = rows.first.flatMap({ Int64($0) }) else { throw Missed("a time in \(rows)") }
+            return now
+        }
+    }
+}
+#endif

@@ -1,0 +1,96 @@
+import Foundation
+import RoostDatabase
+import RoostTestSupport
+import Testing
+
+@testable import RoostServer
+
+/// Backups that can't be made or restored: what the command line says.
+@Suite struct BackupRefusalTests {
+    /// The command's errors, with its places by their names.
+    private func errors(_ arguments: String..., in place: URL) async throws -> String {
+        let run = try await CommandRun.roost(arguments: arguments)
+        #expect(run.status == 1 && run.output == "")
+        return run.errors.replacing(place.path, with: "PLACE")
+    }
+
+    private func place() throws -> URL {
+        let place = TemporaryDirectory.make()
+        try FileManager.default.createDirectory(at: place, withIntermediateDirectories: true)
+        try Data("x".utf8).write(to: place.appending(path: "file"))
+        return place
+    }
+
+    @Test("R20 roost backup says in words why a directory can't be written, and what to do")
+    func backup() async throws {
+        let server = try await TestServer()
+        let (place, data) = (try place(), server.directory.path)
+        let found = [
+            try await errors("backup", "\(place.path)/file/b", "--data", data, in: place),
+            try await errors("backup", "\(place.path)/file", "--data", data, in: place),
+            try await errors("backup", "/proc/b", "--data", data, in: place),
+            try await errors("backup", "\(place.path)/b", "--data", "\(place.path)/nowhere", in: place),
+            try await errors("backup", "\(place.path)/b", "--data", place.path, in: place),
+        ]
+        #expect(
+            found == [
+                "Error: PLACE/file/b can't be written: Not a directory. A file is in its way: name another directory.\n",
+                "Error: PLACE/file already exists. A backup never overwrites anything: name another directory.\n",
+                "Error: /proc/b can't be written: No such file or directory. Name another directory.\n",
+                "Error: There is no data directory PLACE/nowhere. Name the server's with --data.\n",
+                "Error: No running server found for data directory PLACE. Start it, run this as its user, or name its directory with --data.\n",
+            ])
+        #expect(try FileManager.default.contentsOfDirectory(atPath: place.path) == ["file"])
+        try await server.stop()
+    }
+
+    @Test("R20 roost restore says in words what is wrong with the backup, the data directory or the secret, and what to do")
+    func restore() async throws {
+        let server = try await TestServer()
+        let place = try place()
+        let (good, damaged, short) = ("\(place.path)/good", "\(place.path)/damaged", "\(place.path)/short")
+        let target = "\(place.path)/new"
+        let made = try await CommandRun.roost(arguments: ["backup", good, "--data", server.directory.path, "--with-secret"])
+        #expect(made.status == 0, "\(made.errors)")
+        try await server.stop()
+        for copy in [damaged, short] { try FileManager.default.copyItem(atPath: good, toPath: copy) }
+        try Data(repeating: 7, count: 8192).write(to: URL(filePath: "\(damaged)/roost.sqlite"))
+        let database = try Data(contentsOf: URL(filePath: "\(good)/roost.sqlite"))
+        try database.prefix(4096).write(to: URL(filePath: "\(short)/roost.sqlite"))
+        let found = [
+            try await errors("restore", "\(place.path)/nowhere", "--data", target, in: place),
+            try await errors("restore", place.path, "--data", target, in: place),
+            try await errors("restore", damaged, "--data", target, in: place),
+            try await errors("restore", short, "--data", target, in: place),
+            try await errors("restore", good, "--data", "\(place.path)/file", in: place),
+            try await errors("restore", good, "--data", "\(place.path)/file/new", in: place),
+            try await errors("restore", good, "--data", place.path, in: place),
+            try await errors("restore", good, "--data", "/proc/new", in: place),
+            try await errors("restore", good, "--data", target, "--secret", "\(place.path)/nowhere", in: place),
+        ]
+        #expect(
+            found == [
+                "Error: PLACE/nowhere doesn't exist. Name the directory that roost backup made.\n",
+                "Error: PLACE isn't a complete backup: it has no backup.json. Name the directory that roost backup made.\n",
+                "Error: Page 1 of PLACE/damaged/roost.sqlite doesn't match its checksum. The backup is damaged: use another one.\n",
+                "Error: PLACE/short/roost.sqlite can't be read: database disk image is malformed. The backup is damaged: use another one.\n",
+                "Error: PLACE/file is a file. Name a new directory with --data.\n",
+                "Error: PLACE/file/new can't be written: Not a directory. A file is in its way: name another directory.\n",
+                "Error: PLACE isn't empty. A backup is restored into a new directory: name one with --data.\n",
+                "Error: /proc/new can't be written: No such file or directory. Name another directory.\n",
+                "Error: PLACE/nowhere can't be read: No such file or directory.\n",
+            ])
+        #expect(!FileManager.default.fileExists(atPath: target))
+    }
+
+    @Test("a full disk is named as one, whether the system reports it or the database")
+    func fullDisk() {
+        let directory = URL(filePath: "/backups/today", directoryHint: .isDirectory)
+        let errors: [any Error] = [
+            CocoaError(.fileWriteOutOfSpace, userInfo: [NSUnderlyingErrorKey: POSIXError(.ENOSPC)]),
+            DatabaseFailure(message: "SQLite error 13: database or disk is full.", kind: .transaction, obstacle: .fullDisk),
+        ]
+        let expected = "/backups/today can't be written: No space left on device. Make room, or name a directory on another disk."
+        #expect(errors.map { "\(Backup.explained($0, writing: directory, as: "this user"))" } == [expected, expected])
+    }
+}

@@ -1,0 +1,166 @@
+import RoostAPI
+
+/// What somebody may see of a channel, the ways in which that ends, and the paths on which it must have ended: everything that
+/// ``RightsWalkTests`` walks, and why some combinations are left out.
+enum RightsWalk {
+    /// Something of a channel that not everybody sees, with the permissions that show it.
+    enum Right: String, CaseIterable, Sendable {
+        /// Messages as they are sent.
+        case history
+        /// Messages from before, as they are changed: a history floor hides these alone.
+        case earlierHistory
+        /// The channel itself with its attributes. Who may not know of it gets none of them.
+        case attributes
+        case members, muted, banned
+        /// Those of others; one's own is one's own.
+        case invitations
+        /// How far others have read.
+        case readPositions
+        /// The number of messages that oneself hasn't read.
+        case unread
+
+        var permissions: [Permission] {
+            switch self {
+            case .history, .earlierHistory: [.historyRead]
+            case .attributes: [.channelRead]
+            case .members: [.memberList]
+            case .muted: [.memberListMuted]
+            case .banned: [.memberListBanned, .memberSearchBanned]
+            case .invitations: [.invitationList]
+            case .readPositions: [.channelWatch]
+            case .unread: [.readingMark]
+            }
+        }
+
+        /// The text by which it is known in an answer: of before the right ended, or of after it.
+        func mark(_ age: Age) -> String {
+            switch self {
+            case .readPositions: #""lastReadAt""#
+            case .unread: #""unreadCount""#
+            default: "\(age.rawValue)-\(rawValue)"
+            }
+        }
+    }
+
+    enum Age: String, CaseIterable, Sendable {
+        case old, new
+    }
+
+    /// Where an answer comes from.
+    enum Path: String, CaseIterable, Sendable {
+        /// The events that reach a socket which was open before.
+        case live
+        /// A resume of a client that was away, from a place before the change.
+        case resume
+        /// The changes of the one stream, likewise.
+        case changes
+        /// The same call again: of a message with its client id, of a creation with its idempotency key.
+        case repeated
+        /// `GET` of one thing.
+        case single
+        /// `GET` of a list, also from a cursor that was handed out before.
+        case page
+        case watch
+    }
+
+    /// What somebody is in the channel before.
+    enum Standing: Sendable {
+        case member
+        /// A member with the role `operator`, or one of the app's own that grants as much to see.
+        case `operator`, guide
+        /// A non-member who watches a channel that everyone may read.
+        case watcher
+        case invited
+    }
+
+    enum Way: String, CaseIterable, Sendable {
+        case policy, typeSettings, leaving, removal, ban, deactivation, revocation, hidingOfTheHistory
+        case loweredRole, changedRole, deletedRole
+        case policyForOthers, typeSettingsForOthers, endOfDiscovery, endOfPublicity, deletion
+        case withdrawal, decline
+
+        var standing: Standing {
+            switch self {
+            case .policy, .typeSettings, .leaving, .removal, .ban, .deactivation, .revocation, .hidingOfTheHistory: .member
+            case .loweredRole: .operator
+            case .changedRole, .deletedRole: .guide
+            case .policyForOthers, .typeSettingsForOthers, .endOfDiscovery, .endOfPublicity, .deletion: .watcher
+            case .withdrawal, .decline: .invited
+            }
+        }
+
+        /// What ends by it. Everything else stays.
+        var ends: Set<Right> {
+            switch self {
+            case .policy, .typeSettings, .policyForOthers, .typeSettingsForOthers: [.history, .earlierHistory]
+            case .hidingOfTheHistory: [.earlierHistory]
+            case .loweredRole, .changedRole, .deletedRole: [.history, .earlierHistory, .muted, .banned]
+            case .leaving, .removal, .ban, .deactivation, .revocation, .endOfDiscovery, .endOfPublicity, .deletion, .withdrawal,
+                .decline:
+                Set(Right.allCases)
+            }
+        }
+    }
+
+    /// One place of the walk.
+    struct Cell: Hashable, CustomStringConvertible, Sendable {
+        let way: Way
+        let right: Right
+        let path: Path
+
+        var description: String { "\(right.rawValue), \(path.rawValue), by \(way.rawValue)" }
+
+        /// Every combination of a way that isn't left out.
+        static func all(of way: Way) -> [Cell] {
+            Right.allCases.flatMap { right in Path.allCases.map { Cell(way: way, right: right, path: $0) } }
+                .filter { $0.reasonLeftOut == nil }
+        }
+
+        /// Whether what is walked is still seen afterwards.
+        var isKept: Bool {
+            if way.ends.contains(right) { return false }
+            return !(isForReaders && way.ends.contains(.history))
+        }
+
+        /// Watching is for readers, and so is a channel's stream for non-members.
+        private var isForReaders: Bool {
+            path == .watch || (way.standing == .watcher && (path == .live || path == .changes))
+        }
+
+        /// Why there is nothing to walk here; nil for all other cells.
+        var reasonLeftOut: String? { reasonOfPath ?? reasonOfStanding ?? reasonOfWay }
+
+        /// What a path shows to nobody.
+        private var reasonOfPath: String? {
+            switch (right, path) {
+            case (.earlierHistory, .single): "a channel has its newest message, and no other"
+            case (.members, .repeated): "neither a message nor a channel has the members"
+            case (.muted, .page), (.banned, .page): nil
+            case (.muted, _), (.banned, _): "only lists have who is muted or banned"
+            case (.invitations, .repeated), (.invitations, .single), (.invitations, .watch):
+                "a channel is shown with the caller's own invitation alone"
+            case (.readPositions, .watch), (.unread, .single): nil
+            case (.readPositions, _): "only the answer to a watch has the read positions of others"
+            case (.unread, _): "rows have the caller's own membership, which stays the caller's"
+            default: nil
+            }
+        }
+
+        /// What somebody of this standing never saw.
+        private var reasonOfStanding: String? {
+            switch (way.standing, right, path) {
+            case (.member, .muted, _), (.member, .banned, _): "it is for operators"
+            case (.watcher, _, .resume): "a resume has the caller's own channels"
+            case (.watcher, .muted, _), (.watcher, .banned, _): "it is for operators"
+            case (.watcher, .invitations, _), (.watcher, .unread, _): "it is for members"
+            case (.invited, .attributes, .single), (.invited, .attributes, .page), (.invited, .attributes, .repeated): nil
+            case (.invited, _, _): "an invitation shows the channel's summary, and opens none of its streams"
+            default: nil
+            }
+        }
+
+        private var reasonOfWay: String? {
+            way == .deletion && path == .live ? "nothing happens in a deleted channel" : nil
+        }
+    }
+}

@@ -1,0 +1,114 @@
+import RoostAPI
+import RoostCore
+import Testing
+
+/// The names of operations, permissions and events on the wire. Decision 0056 has the rules.
+@Suite("Names on the wire")
+struct WireNameTests {
+    /// The operations with a permission or an event that has another noun, and why.
+    private static let exceptions: [(reason: String, pairs: [String])] = [
+        (
+            "types and roles are parts of the app's configuration, which is read and changed as a whole",
+            [
+                "type.list config.read", "type.put config.manage", "type.delete config.manage",
+                "role.list config.read", "role.put config.manage", "role.delete config.manage",
+            ]
+        ),
+        (
+            "preferences belong to the user, and a token to its user",
+            ["preferences.get user.read", "preferences.update user.updateMe", "token.revoke user.manage"]
+        ),
+        (
+            "what concerns only the caller takes the permission for the caller's own stream, whatever it is about",
+            [
+                "permission.explain stream.read", "channel.query stream.read", "channel.unwatch stream.read",
+                "invitation.mine stream.read", "reading.total stream.read",
+            ]
+        ),
+        ("only callers who manage users may ask about others", ["permission.explain user.manage"]),
+        ("an explanation reveals no channel that the caller can't find", ["permission.explain channel.read"]),
+        (
+            "every operation that shows messages takes one permission, which has the ledger's name (§8.4)",
+            [
+                "message.list history.read", "message.edit history.read", "message.delete history.read",
+                "stream.channelChanges history.read",
+            ]
+        ),
+        ("withdrawing somebody else's invitation is like removing a member", ["invitation.withdraw member.remove"]),
+        (
+            "one change ends an invitation and begins a membership",
+            [
+                "channel.create invitation.accepted", "member.add invitation.accepted",
+                "invitation.send member.joined", "invitation.accept member.joined",
+            ]
+        ),
+        (
+            "a channel is created with its invitations, and deleted with them",
+            ["channel.create invitation.sent", "channel.create invitation.received", "channel.delete invitation.withdrawn"]
+        ),
+        ("the own message of a sender who may not read counts as read", ["message.send reading.marked"]),
+    ]
+
+    /// Permissions that operations require besides their own, depending on what is asked for.
+    private static let further = [
+        "channel.create channel.read", "channel.update channel.setPublic", "channel.update channel.updatePolicy",
+        "channel.query channel.read", "member.list member.listMuted", "member.list member.listBanned",
+        "member.search member.listMuted", "member.search member.searchBanned", "invitation.withdraw member.remove",
+        "message.send message.sendWhileFrozen", "message.edit message.editAny", "message.delete message.deleteAny",
+        "message.edit history.read", "message.delete history.read",
+        "permission.explain user.manage", "permission.explain channel.read",
+    ]
+
+    /// Each operation with each of its permissions.
+    private static let required = Set(Operations.all.map { "\($0.name) \($0.permission.rawValue)" } + further)
+
+    /// Each operation with each of its events, from the table of audiences, whose test makes them happen.
+    private static func announced() throws -> Set<String> {
+        let world = try AudienceWorld(type: .community)
+        var pairs: Set<String> = []
+        for heard in AudienceTests.cases {
+            let operation = type(of: heard.step.make(world)).name
+            for event in heard.expected.values.joined() { pairs.insert("\(operation) \(firstWord(of: event))") }
+        }
+        return pairs
+    }
+
+    private static func firstWord(of text: String) -> String { String(text.prefix { $0 != " " }) }
+
+    @Test("An operation, each of its permissions and each of its events have one noun, but for the exceptions that are listed")
+    func nounsAreShared() throws {
+        func noun(_ name: Substring) -> Substring { name.prefix { $0 != "." } }
+        let pairs = try Self.announced().union(Self.required)
+        let differing = pairs.filter { pair in Set(pair.split(separator: " ").map(noun)).count > 1 }
+        #expect(differing.sorted() == Self.exceptions.flatMap { $0.pairs }.sorted())
+    }
+
+    /// The verbs of operations. A new one is added here if none of these says the same.
+    private static let verbs: Set<String> = [
+        "accept", "add", "create", "deactivate", "decline", "delete", "edit", "explain", "freeze", "get", "hide", "join", "leave",
+        "list", "mark", "put", "query", "reactivate", "remove", "resume", "retry", "revoke", "search", "send", "set", "silence",
+        "unfreeze", "unhide", "unsilence", "unwatch", "update", "upsert", "watch", "withdraw",
+    ]
+
+    /// Operations that are named for what they answer with.
+    private static let answers = [
+        "invitation.mine", "reading.total", "reading.unread", "stream.channelChanges", "stream.myChanges", "user.me",
+    ]
+
+    @Test("An operation is named with a verb, or for its answer if it only reads")
+    func operationsHaveVerbs() {
+        let others = Operations.all.filter { operation in
+            !Self.verbs.contains(String(operation.name.drop { $0 != "." }.dropFirst().prefix { $0.isLowercase }))
+        }
+        #expect(others.map { $0.name }.sorted() == Self.answers)
+        #expect(others.allSatisfy { $0.isReadOnly })
+    }
+
+    @Test("Every permission is required by an operation")
+    func permissionsAreRequired() {
+        let permissions = Set(Self.required.compactMap { $0.split(separator: " ").last.map(String.init) })
+        #expect(Permission.allCases.map(\.rawValue).filter { !permissions.contains($0) } == [])
+        let operations = Set(Operations.all.map { $0.name })
+        #expect(Self.further.map(Self.firstWord).filter { !operations.contains($0) } == [])
+    }
+}

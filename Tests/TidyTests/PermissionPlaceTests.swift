@@ -1,0 +1,17 @@
+import Testing
+
+@Suite("Where permissions are decided")
+struct PermissionPlaceTests {
+    /// The files of RoostCore that look at a caller's role in the app: the table's own, and those for which ARCHITECTURE.md gives a reason.
+    private static let files = [
+        "Channels/CreateChannel.swift", "Channels/IdempotencyKeys.swift", "Channels/QueryChannelsFinding.swift",
+        "Kernel/Context.swift", "Kernel/Permissions+Giving.swift", "Kernel/Permissions.swift", "Streams/Readers.swift",
+    ]
+
+    @Test("No rule looks at a caller's role in the app besides the table of permissions and the places that ARCHITECTURE.md names")
+    func rolesOfTheApp() {
+        let looks = /\.isAdmin\b|\.actsAsOperator\b|\brole [!=]= \.(?:service|admin|moderator|guest|user)\b|\bextension AppRole\b/
+        let found = SourceFile.sources.filter { $0.target == "RoostCore" && !$0.places(of: looks).isEmpty }
+        #expect(found.map { $0.parts.dropFirst(2).joined(separator: "/") } == Self.files)
+    }
+}
