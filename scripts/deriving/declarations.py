@@ -33,6 +33,8 @@ class Type(NamedTuple):
     # Where its body begins and ends in the text.
     start: int
     end: int
+    # The names of its static constants that are of the type itself.
+    constants: tuple = ()
 
 
 class Unreadable(Exception):
@@ -144,8 +146,16 @@ def types_in(text, path, code=None):
         fields = fields_in(text, code, start + 1, end - 1, path) if match["kind"] in ("struct", "class", "actor") else []
         found.append(Type(
             name, match["kind"], access[1] if access else "", fields, options_behind(text, start + 1), path,
-            line_of(text, match.start("kind")), start, end))
+            line_of(text, match.start("kind")), start, end, constants_in(code[start:end], name)))
     return found
+
+
+def constants_in(code, name):
+    """
+    >>> constants_in("static let a = A(1)\\n    public static let b = A()\\nstatic let c = 1", "A")
+    ('a', 'b')
+    """
+    return tuple(re.findall(rf"^[ \t]*(?:public |package |private )?static let (\w+) = {re.escape(name)}\(", code, re.MULTILINE))
 
 
 def line_of(text, index):
@@ -248,10 +258,13 @@ def parts_of_property(text, code, index, end):
 
 
 def end_of_declaration(text, code, index):
-    """Where the line after a declaration begins: it ends with its braces, or with its string."""
+    """Where the line after a declaration begins: it ends with its braces, or with its string or list."""
     while index < len(code) and code[index] != "{":
         if code[index] in "([":
+            is_value = code[:index].rstrip().endswith("=")
             index = end_of_brackets(code, index)
+            if is_value:
+                return text.find("\n", index) + 1
         elif text[index] == '"' and TOKEN.match(text, index):
             return text.find("\n", end_of_token(text, TOKEN.match(text, index))) + 1
         else:

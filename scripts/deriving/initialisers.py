@@ -1,8 +1,8 @@
-"""Writes initialisers."""
+"""Writes initialisers, and what calls them."""
 
 import re
 
-from deriving.declarations import Unreadable, wrapped_type
+from deriving.declarations import Unreadable, is_optional, wrapped_type
 from deriving.lines import COLUMNS_MAX, INDENT, depth_of, filled
 
 
@@ -40,7 +40,7 @@ def write_init(asked):
     deriving.declarations.Unreadable: A.swift:2: a needs a type here, for what is derived from it
     >>> in_one_file('struct A {\\n    // derived: everything\\n}')
     Traceback (most recent call last):
-    deriving.declarations.Unreadable: A.swift:2: everything isn't known; what can be derived: init, package init, flat init, write(to:), writeMembers(to:), CodingKeys, encode(to:), init(from:), columns, init(reading:), bind(to:)
+    deriving.declarations.Unreadable: A.swift:2: everything isn't known; what can be derived: init, package init, flat init, write(to:), writeMembers(to:), CodingKeys, encode(to:), init(from:), columns, bound columns, init(reading:), bind(to:), applying(_:), cases, row, optional init, all, values
     """
     type = asked.type
     access = "package" if asked.what == "package init" else type.access
@@ -93,6 +93,33 @@ def write_flat_init(asked):
     head = f"{type.access} init(".lstrip()
     made += filled("self.init(", [f"{field.name}: {field.name}" for field in type.fields], ")", indent)
     return [*filled(head, parameters, ") {", depth_of(type)), *(INDENT + each for each in made), "}"]
+
+
+def write_applying(asked):
+    """
+    >>> print(in_one_file('struct A {\\n    var a: Int?\\n    var b: String?\\n    // derived: applying(_:)\\n}'))
+    struct A {
+        var a: Int?
+        var b: String?
+        // derived: applying(_:)
+        func applying(_ changes: A) -> A {
+            A(a: a.replaced(by: changes.a), b: b.replaced(by: changes.b))
+        }
+    }
+    >>> in_one_file('struct A {\\n    var a: Int\\n    // derived: applying(_:)\\n}')
+    Traceback (most recent call last):
+    deriving.declarations.Unreadable: A.swift:3: a isn't optional: no value of it says that it stays unchanged
+    """
+    type = asked.type
+    for field in type.fields:
+        if not is_optional(field.type):
+            raise Unreadable(f"{field.name} isn't optional: no value of it says that it stays unchanged")
+    arguments = [f"{field.name}: {field.name}.replaced(by: changes.{field.name})" for field in type.fields]
+    return [
+        f"func applying(_ changes: {type.name}) -> {type.name} {{",
+        *(INDENT + line for line in filled(f"{type.name}(", arguments, ")", depth_of(type) + len(INDENT))),
+        "}",
+    ]
 
 
 def parameter(field):

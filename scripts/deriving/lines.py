@@ -16,6 +16,8 @@ class Asked(NamedTuple):
     what: str
     # What the line says behind that.
     said: str
+    # What the line stands in: the type, or an extension of it.
+    around: Type = None
 
 
 def depth_of(type):

@@ -3,9 +3,10 @@
 import re
 
 from deriving.declarations import MODIFIERS, Unreadable, code_of, end_of_declaration, line_of, lookup, types_in
-from deriving.initialisers import write_flat_init, write_init
+from deriving.initialisers import write_applying, write_flat_init, write_init
 from deriving.lines import Asked
-from deriving.rows import write_bind, write_columns, write_reading
+from deriving.names import write_all, write_cases, write_optional_init, write_row, write_values
+from deriving.rows import write_bind, write_bound_columns, write_columns, write_reading
 from deriving.wire import write_decode, write_encode, write_keys, write_members, write_write
 
 # What can be asked for: how its declaration begins, and what writes it.
@@ -19,13 +20,22 @@ WRITERS = {
     "encode(to:)": (r"func encode(?=\(to )", write_encode),
     "init(from:)": (r"init(?=\(from )", write_decode),
     "columns": (r"(?:let|func) columns\b", write_columns),
+    "bound columns": (r"let boundColumns\b", write_bound_columns),
     "init(reading:)": (r"init(?=\(reading )", write_reading),
     "bind(to:)": (r"func bind(?=\(to )", write_bind),
+    "applying(_:)": (r"func applying(?=\(_ )", write_applying),
+    "cases": (r"case\b", write_cases),
+    "row": (r"var row\b", write_row),
+    "optional init": (r"init(?=\()", write_optional_init),
+    "all": (r"let all\b", write_all),
+    "values": (r"var values\b", write_values),
 }
 
 # What looks like a line that asks for something.
 ANY_MARKER = re.compile(r"^[ \t]*//\s*derive[sd]?\b[^\n]*$", re.MULTILINE | re.IGNORECASE)
 MARKER = re.compile(r"^(?P<indent>[ \t]*)// derived: (?P<what>[^\n]+)\n(?P<docs>(?:[ \t]*///[^\n]*\n)*)", re.MULTILINE)
+
+CASES = re.compile(r"(?:[ \t]*case [^\n]*\n)*")
 
 
 def rewritten(text, path, known):
@@ -40,10 +50,7 @@ def rewritten(text, path, known):
         if not around:
             raise Unreadable(f"{path}:{line}: no type is around that could have something derived")
         what, said = parts_of_marker(match)
-        # What a row has otherwise is said once.
-        before = [each for each in MARKER.finditer(text, around[-1].start, match.start()) if parts_of_marker(each)[0] == "columns"]
-        if what in ("init(reading:)", "bind(to:)") and before:
-            said = parts_of_marker(before[-1])[1]
+        said = said_of_row(text, around[-1], match, what) or said
         if what not in WRITERS:
             raise Unreadable(f"{path}:{line}: {what} isn't known; what can be derived: {', '.join(WRITERS)}")
         type = known(around[-1].name)
@@ -54,12 +61,14 @@ def rewritten(text, path, known):
             if field.type is None:
                 raise Unreadable(f"{type.path}:{field.line}: {field.name} needs a type here, for what is derived from it")
         try:
-            lines = write(Asked(type, known, what, said))
+            lines = write(Asked(type, known, what, said, around[-1]))
         except Unreadable as error:
             raise Unreadable(f"{path}:{line}: {error}") from None
         start = match.end()
         declared = re.compile(rf"[ \t]*{MODIFIERS}{pattern}").match(code, start)
         end = end_of_declaration(text, code, declared.end()) if declared else start
+        if what == "cases":
+            end = CASES.match(text, start).end()
         written = "".join(match["indent"] + each + "\n" if each else "\n" for each in lines)
         text = text[:start] + written + text[end:]
     return text
@@ -67,7 +76,21 @@ def rewritten(text, path, known):
 
 def parts_of_marker(match):
     """What is to be derived, and what is said behind that."""
-    return re.fullmatch(r"((?:package |flat )?[^\s,]+)(?:,? (.*))?", match["what"]).groups("")
+    return re.fullmatch(r"((?:package |flat |bound |optional )?[^\s,]+)(?:,? (.*))?", match["what"]).groups("")
+
+
+def said_of_row(text, around, match, what):
+    """What a row has otherwise is said once: behind `columns`, and what is written of them behind `bound columns`."""
+    read, bound = "", None
+    for each in MARKER.finditer(text, around.start, match.end()):
+        asked, said = parts_of_marker(each)
+        if asked == "columns":
+            read = said
+        elif asked == "bound columns":
+            bound = ", ".join(filter(None, [read, said]))
+    if what in ("bound columns", "bind(to:)") and bound is not None:
+        return bound
+    return read if what in ("init(reading:)", "bind(to:)") else ""
 
 
 def refuse_misspelt(text, path):

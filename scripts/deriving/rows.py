@@ -33,7 +33,7 @@ def row_of(asked):
         elif said := re.fullmatch(r"(\w+) as ([\w.]+)", clause):
             names[said[1]] = said[2]
         elif clause.startswith("without "):
-            without = clause.removeprefix("without ").split(" and ")
+            without += clause.removeprefix("without ").split(" and ")
         elif clause.startswith("given "):
             given = clause.removeprefix("given ").split(" and ")
         else:
@@ -119,9 +119,12 @@ def write_columns(asked):
     ]
     parameters = ["of table: SQL"] * (table == "table") + [f"{column.field.name}: SQL" for column in columns if column.is_given]
     if parameters:
-        head, tail = f"static func columns({', '.join(parameters)}) -> SQL {{", "}"
-    else:
-        head, tail = "static let columns: SQL =", ""
+        return sql(asked, f"static func columns({', '.join(parameters)}) -> SQL {{", names, "}")
+    return sql(asked, "static let columns: SQL =", names)
+
+
+def sql(asked, head, names, tail=""):
+    """A declaration of the names with commas between."""
     line = f'{head} "{", ".join(names)}" {tail}'.rstrip()
     if depth_of(asked.type) + len(line) <= COLUMNS_MAX:
         return [line]
@@ -130,6 +133,48 @@ def write_columns(asked):
     if tail:
         return [head, *(INDENT + each for each in ['"""', *lines, '"""']), tail]
     return [f'{head} """', *(INDENT + each for each in lines), INDENT + '"""']
+
+
+def write_bound_columns(asked):
+    """
+    >>> text = '''struct A {
+    ...     var aId: Int
+    ...     var content: B  // inline
+    ...     var isC: Bool = false
+    ...     var seq: Int
+    ... }
+    ... struct B { var d: Int? }
+    ... extension A {
+    ...     // derived: columns of a, without isC, aId as id
+    ...     // derived: bound columns, without seq
+    ...     // derived: init(reading:)
+    ...     // derived: bind(to:)
+    ... }'''
+    >>> print(in_one_file(text).partition("extension A {\\n")[2])
+        // derived: columns of a, without isC, aId as id
+        static let columns: SQL = "a.id, \\(B.columns), a.seq"
+        // derived: bound columns, without seq
+        static let boundColumns: SQL = "id, \\(B.boundColumns)"
+        // derived: init(reading:)
+        init(reading row: inout RowReader) throws {
+            try self.init(aId: row.value(), content: B(reading: &row), seq: row.value())
+        }
+        // derived: bind(to:)
+        func bind(to sql: inout SQL.Interpolation) throws {
+            try sql.bind(aId)
+            try sql.bind(content)
+        }
+    }
+    >>> in_one_file("struct A { var a: Int }\\nextension A {\\n    // derived: columns of a, a as h.a\\n    // derived: bound columns\\n}")
+    Traceback (most recent call last):
+    deriving.declarations.Unreadable: A.swift:4: a isn't a column of the table that is written
+    """
+    columns, _, _ = row_of(asked)
+    for column in columns:
+        if column.is_given or "." in column.name:
+            raise Unreadable(f"{column.field.name} isn't a column of the table that is written")
+    names = [f"\\({column.field.type}.boundColumns)" if stands_inline(column.field) else column.name for column in columns]
+    return sql(asked, "static let boundColumns: SQL =", names)
 
 
 def write_reading(asked):

@@ -24,7 +24,7 @@ def members_of(asked, type=None, inlined_in=None):
     """The members of the object in their order on the wire."""
     members, last = [], []
     for field in (type or asked.type).fields:
-        key, is_inline, may_be_absent, ending = field.name, False, False, None
+        key, default, is_inline, may_be_absent, ending = field.name, field.default, False, False, None
         for option in field.options:
             if named := re.fullmatch(r'"(\w+)"', option):
                 key = named[1]
@@ -32,15 +32,17 @@ def members_of(asked, type=None, inlined_in=None):
                 is_inline = True
             elif option == "may be absent":
                 may_be_absent = True
+            elif said := re.fullmatch(r"absent is (\S+)", option):
+                may_be_absent, default = True, said[1]
             elif said := re.fullmatch(r"(\w+) last", option):
                 ending = said[1]
             else:
-                raise Unreadable(f'of {field.name} is said “{option}”; known: "name", inline, inline with “name last”, may be absent')
-        if may_be_absent and (field.default is None or field.default == "nil"):
+                raise Unreadable(f'of {field.name} is said “{option}”; known: "name", inline, inline with “name last”, may be absent, absent is value')
+        if may_be_absent and (default is None or default == "nil"):
             raise Unreadable(f"{field.name} may be absent and has no default")
         if not is_inline:
             path = f"{inlined_in.name}.{field.name}" if inlined_in else field.name
-            members.append(Member(key, path, field.type, field.default, may_be_absent, inlined_in, field.name))
+            members.append(Member(key, path, field.type, default, may_be_absent, inlined_in, field.name))
             continue
         inner = asked.known(field.type)
         if inner is None or inlined_in:
@@ -64,6 +66,7 @@ def write_write(asked):
     ...     var a: Int?
     ...     var b: B  // wire: inline, d last
     ...     var e: Int = 1  // wire: "f", may be absent
+    ...     var g: Int = 1  // wire: absent is 0
     ... }
     ... struct B { var c: Int; var d: Int? }
     ... extension A {
@@ -79,6 +82,7 @@ def write_write(asked):
             json.memberOrNull("a", a)
             json.member("c", b.c)
             json.member("f", e)
+            json.member("g", g)
             json.memberOrNull("d", b.d)
             json.endObject()
         }
@@ -86,7 +90,7 @@ def write_write(asked):
         private enum CodingKeys: String, CodingKey {
             case a, c
             case e = "f"
-            case d
+            case g, d
         }
         // derived: encode(to:)
         public func encode(to encoder: any Encoder) throws {
@@ -94,6 +98,7 @@ def write_write(asked):
             try container.encode(a, forKey: .a)
             try container.encode(b.c, forKey: .c)
             try container.encode(e, forKey: .e)
+            try container.encode(g, forKey: .g)
             try container.encode(b.d, forKey: .d)
         }
         // derived: init(from:)
@@ -102,6 +107,7 @@ def write_write(asked):
             a = try container.decodeIfPresent(Int.self, forKey: .a)
             let c = try container.decode(Int.self, forKey: .c)
             e = try container.decodeIfPresent(Int.self, forKey: .e) ?? 1
+            g = try container.decodeIfPresent(Int.self, forKey: .g) ?? 0
             let d = try container.decodeIfPresent(Int.self, forKey: .d)
             b = B(c: c, d: d)
         }

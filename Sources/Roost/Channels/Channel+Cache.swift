@@ -62,9 +62,10 @@ extension Database {
                 is_frozen = excluded.is_frozen, is_deleted = excluded.is_deleted
             """,
             [
-                id, channel.createdAt.milliseconds, channel.createdBy?.rawValue, channel.type.rawValue, channel.customType,
-                NameKey.of(channel.displayName), String(decoding: try JSONWriter.bytes(of: channel.tags), as: UTF8.self),
-                channel.isPublic, channel.isFrozen, channel.deletedAt != nil,
+                id, channel.createdAt.milliseconds, channel.createdBy?.rawValue, channel.type.rawValue,
+                channel.attributes.customType, NameKey.of(channel.attributes.displayName),
+                String(decoding: try JSONWriter.bytes(of: channel.tags), as: UTF8.self), channel.isPublic, channel.isFrozen,
+                channel.deletedAt != nil,
             ])
         try run(
             "INSERT OR REPLACE INTO channel_attributes (channel_id, revision, json) VALUES (?, random(), ?)",

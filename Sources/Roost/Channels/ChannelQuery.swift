@@ -85,7 +85,7 @@ extension QueryChannels {
         case .unreadFirst: ChannelPlace(id: id, group: unreadCount > 0 ? 0 : 1, time: listAt, unreadCount: unreadCount)
         case .lastActivity: ChannelPlace(id: id, time: counters.lastActivity.milliseconds, unreadCount: unreadCount)
         case .created: ChannelPlace(id: id, time: channel.createdAt.milliseconds, unreadCount: unreadCount)
-        case .name: ChannelPlace(id: id, name: NameKey.of(channel.displayName), unreadCount: unreadCount)
+        case .name: ChannelPlace(id: id, name: NameKey.of(channel.attributes.displayName), unreadCount: unreadCount)
         }
     }
 

@@ -16,16 +16,11 @@ extension LiveChannel {
         data: String? = nil, tags: [String]? = nil, metadata: JSONValue? = nil, ifMetadataVersion: Int? = nil,
         isDistinct: Bool? = nil, isPublic: Bool? = nil, policy: PolicyChanges? = nil
     ) async throws -> Channel {
-        var operation = UpdateChannel(
-            channel: id, displayName: displayName, avatarFileId: avatarFileId, tags: tags, metadata: metadata)
-        operation.coverUrl = coverUrl
-        operation.customType = customType
-        operation.data = data
-        operation.ifMetadataVersion = ifMetadataVersion
-        operation.isDistinct = isDistinct
-        operation.isPublic = isPublic
-        operation.policy = policy
-        return try await chat.call(operation)
+        try await chat.call(
+            UpdateChannel(
+                channel: id, displayName: displayName, avatarFileId: avatarFileId, coverUrl: coverUrl, customType: customType,
+                data: data, tags: tags, metadata: metadata, ifMetadataVersion: ifMetadataVersion, isDistinct: isDistinct,
+                isPublic: isPublic, policy: policy))
     }
 
     /// Deletes the channel for everyone (AM-34). Deleting it again changes nothing.

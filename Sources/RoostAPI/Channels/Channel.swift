@@ -1,5 +1,5 @@
 /// A chat channel, in the one shape that every observer sees (AM-04, SB-09). Fields without a value are `null`, never absent.
-public struct Channel: Hashable, Sendable {  // wire: nil is null
+public struct Channel: ChannelAttributesCarrying, Hashable, Sendable {  // wire: nil is null
     public var channelId: ChannelID
     public var type: ChannelType
     /// Whether it is the one channel of its set of members (SB-05). Ends when a user is invited or leaves.
@@ -8,15 +8,8 @@ public struct Channel: Hashable, Sendable {  // wire: nil is null
     public var isPublic: Bool = false
     /// Whether its messages aren't stored (SB-04).
     public var isEphemeral: Bool = false
-    public var displayName: String?
-    /// An uploaded file used as the channel's picture (AM-11).
-    public var avatarFileId: String?
-    /// The address of a picture that the app hosts itself (SB-08).
-    public var coverUrl: String?
-    /// The app's own classification of the channel (SB-08).
-    public var customType: String?
-    /// The app's own payload (SB-08).
-    public var data: String?
+    /// The attributes that are texts. They read as fields of the channel.
+    public var attributes: ChannelAttributes  // inline
     /// The app's own data, at most 100 kB, the last writer wins (AM-35, AM-36).
     public var metadata: JSONValue?
     /// Grows with each write of the metadata: 0 before the first.
@@ -45,11 +38,10 @@ public struct Channel: Hashable, Sendable {  // wire: nil is null
     /// Set when the channel was deleted. A deleted channel stays readable for admins and for those who were members (AM-34).
     public var deletedAt: Timestamp?
 
-    // derived: init
-    public init(
+    // derived: package init
+    package init(
         channelId: ChannelID, type: ChannelType, isDistinct: Bool = false, isPublic: Bool = false, isEphemeral: Bool = false,
-        displayName: String? = nil, avatarFileId: String? = nil, coverUrl: String? = nil, customType: String? = nil,
-        data: String? = nil, metadata: JSONValue? = nil, metadataVersion: Int = 0, metadataUpdatedBy: UserID? = nil,
+        attributes: ChannelAttributes, metadata: JSONValue? = nil, metadataVersion: Int = 0, metadataUpdatedBy: UserID? = nil,
         tags: [String] = [], policy: PolicyChanges? = nil, isFrozen: Bool = false, isMuted: Bool = false,
         mutedUntil: Timestamp? = nil, isRateLimited: Bool = false, rateLimit: Int? = nil, rateLimitWindowSeconds: Int? = nil,
         rateLimitedUntil: Timestamp? = nil, counters: ChannelCounters, createdBy: UserID? = nil, createdAt: Timestamp,
@@ -60,11 +52,7 @@ public struct Channel: Hashable, Sendable {  // wire: nil is null
         self.isDistinct = isDistinct
         self.isPublic = isPublic
         self.isEphemeral = isEphemeral
-        self.displayName = displayName
-        self.avatarFileId = avatarFileId
-        self.coverUrl = coverUrl
-        self.customType = customType
-        self.data = data
+        self.attributes = attributes
         self.metadata = metadata
         self.metadataVersion = metadataVersion
         self.metadataUpdatedBy = metadataUpdatedBy
@@ -83,6 +71,28 @@ public struct Channel: Hashable, Sendable {  // wire: nil is null
         self.updatedAt = updatedAt
         self.deletedAt = deletedAt
     }
+
+    // derived: flat init
+    public init(
+        channelId: ChannelID, type: ChannelType, isDistinct: Bool = false, isPublic: Bool = false, isEphemeral: Bool = false,
+        displayName: String? = nil, avatarFileId: String? = nil, coverUrl: String? = nil, customType: String? = nil,
+        data: String? = nil, metadata: JSONValue? = nil, metadataVersion: Int = 0, metadataUpdatedBy: UserID? = nil,
+        tags: [String] = [], policy: PolicyChanges? = nil, isFrozen: Bool = false, isMuted: Bool = false,
+        mutedUntil: Timestamp? = nil, isRateLimited: Bool = false, rateLimit: Int? = nil, rateLimitWindowSeconds: Int? = nil,
+        rateLimitedUntil: Timestamp? = nil, counters: ChannelCounters, createdBy: UserID? = nil, createdAt: Timestamp,
+        updatedAt: Timestamp, deletedAt: Timestamp? = nil
+    ) {
+        let attributes = ChannelAttributes(
+            displayName: displayName, avatarFileId: avatarFileId, coverUrl: coverUrl, customType: customType, data: data
+        )
+        self.init(
+            channelId: channelId, type: type, isDistinct: isDistinct, isPublic: isPublic, isEphemeral: isEphemeral,
+            attributes: attributes, metadata: metadata, metadataVersion: metadataVersion, metadataUpdatedBy: metadataUpdatedBy,
+            tags: tags, policy: policy, isFrozen: isFrozen, isMuted: isMuted, mutedUntil: mutedUntil, isRateLimited: isRateLimited,
+            rateLimit: rateLimit, rateLimitWindowSeconds: rateLimitWindowSeconds, rateLimitedUntil: rateLimitedUntil,
+            counters: counters, createdBy: createdBy, createdAt: createdAt, updatedAt: updatedAt, deletedAt: deletedAt
+        )
+    }
 }
 
 extension Channel: WireWritable {
@@ -94,11 +104,11 @@ extension Channel: WireWritable {
         json.member("isDistinct", isDistinct)
         json.member("isPublic", isPublic)
         json.member("isEphemeral", isEphemeral)
-        json.memberOrNull("displayName", displayName)
-        json.memberOrNull("avatarFileId", avatarFileId)
-        json.memberOrNull("coverUrl", coverUrl)
-        json.memberOrNull("customType", customType)
-        json.memberOrNull("data", data)
+        json.memberOrNull("displayName", attributes.displayName)
+        json.memberOrNull("avatarFileId", attributes.avatarFileId)
+        json.memberOrNull("coverUrl", attributes.coverUrl)
+        json.memberOrNull("customType", attributes.customType)
+        json.memberOrNull("data", attributes.data)
         json.memberOrNull("metadata", metadata)
         json.member("metadataVersion", metadataVersion)
         json.memberOrNull("metadataUpdatedBy", metadataUpdatedBy)
@@ -184,11 +194,11 @@ extension Channel: Codable {
         try container.encode(isDistinct, forKey: .isDistinct)
         try container.encode(isPublic, forKey: .isPublic)
         try container.encode(isEphemeral, forKey: .isEphemeral)
-        try container.encode(displayName, forKey: .displayName)
-        try container.encode(avatarFileId, forKey: .avatarFileId)
-        try container.encode(coverUrl, forKey: .coverUrl)
-        try container.encode(customType, forKey: .customType)
-        try container.encode(data, forKey: .data)
+        try container.encode(attributes.displayName, forKey: .displayName)
+        try container.encode(attributes.avatarFileId, forKey: .avatarFileId)
+        try container.encode(attributes.coverUrl, forKey: .coverUrl)
+        try container.encode(attributes.customType, forKey: .customType)
+        try container.encode(attributes.data, forKey: .data)
         try container.encode(metadata, forKey: .metadata)
         try container.encode(metadataVersion, forKey: .metadataVersion)
         try container.encode(metadataUpdatedBy, forKey: .metadataUpdatedBy)
@@ -221,11 +231,11 @@ extension Channel: Codable {
         isDistinct = try container.decode(Bool.self, forKey: .isDistinct)
         isPublic = try container.decode(Bool.self, forKey: .isPublic)
         isEphemeral = try container.decode(Bool.self, forKey: .isEphemeral)
-        displayName = try container.decodeIfPresent(String.self, forKey: .displayName)
-        avatarFileId = try container.decodeIfPresent(String.self, forKey: .avatarFileId)
-        coverUrl = try container.decodeIfPresent(String.self, forKey: .coverUrl)
-        customType = try container.decodeIfPresent(String.self, forKey: .customType)
-        data = try container.decodeIfPresent(String.self, forKey: .data)
+        let displayName = try container.decodeIfPresent(String.self, forKey: .displayName)
+        let avatarFileId = try container.decodeIfPresent(String.self, forKey: .avatarFileId)
+        let coverUrl = try container.decodeIfPresent(String.self, forKey: .coverUrl)
+        let customType = try container.decodeIfPresent(String.self, forKey: .customType)
+        let data = try container.decodeIfPresent(String.self, forKey: .data)
         metadata = try container.decodeIfPresent(JSONValue.self, forKey: .metadata)
         metadataVersion = try container.decode(Int.self, forKey: .metadataVersion)
         metadataUpdatedBy = try container.decodeIfPresent(UserID.self, forKey: .metadataUpdatedBy)
@@ -248,6 +258,9 @@ extension Channel: Codable {
         updatedAt = try container.decode(Timestamp.self, forKey: .updatedAt)
         deletedAt = try container.decodeIfPresent(Timestamp.self, forKey: .deletedAt)
         let seq = try container.decode(Seq.self, forKey: .seq)
+        attributes = ChannelAttributes(
+            displayName: displayName, avatarFileId: avatarFileId, coverUrl: coverUrl, customType: customType, data: data
+        )
         counters = ChannelCounters(
             seq: seq, memberCount: memberCount, messageCount: messageCount, ordinal: ordinal, lastActivity: lastActivity,
             lastMessageAt: lastMessageAt

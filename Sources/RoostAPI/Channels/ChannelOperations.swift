@@ -4,7 +4,7 @@
 /// instead of a new one (AM-25, SB-05).
 /// - Throws: `already_exists` when the id is taken (AM-23), `not_found` for an unknown user among `users`, `kind_forbids` for something
 ///   that the type doesn't allow (AM-19), `member_limit`, `channel_limit`, `key_reused`.
-public struct CreateChannel: Operation, ChannelAttributes {
+public struct CreateChannel: Operation, ChannelAttributesCarrying, ChannelRequest {
     public typealias Response = ChannelView
     public static let name = "channel.create"
     public static let method = HTTPMethod.post
@@ -16,11 +16,7 @@ public struct CreateChannel: Operation, ChannelAttributes {
     public var channel: ChannelID?
     /// `community` when left out (AM-14).
     public var type: ChannelType?
-    public var displayName: String?
-    public var avatarFileId: String?
-    public var coverUrl: String?
-    public var customType: String?
-    public var data: String?
+    public var attributes: ChannelAttributes  // inline
     public var tags: [String]?
     public var metadata: JSONValue?
     /// Members from the start, beside the caller, or invited, as the type says (AM-24, SB-07). Required for a conversation.
@@ -37,20 +33,15 @@ public struct CreateChannel: Operation, ChannelAttributes {
     /// A repeat with the same key within 24 hours, by the same caller, gets the channel that the first call created (SB-12).
     public var idempotencyKey: String?
 
-    // derived: init
-    public init(
-        channel: ChannelID? = nil, type: ChannelType? = nil, displayName: String? = nil, avatarFileId: String? = nil,
-        coverUrl: String? = nil, customType: String? = nil, data: String? = nil, tags: [String]? = nil, metadata: JSONValue? = nil,
-        users: [UserID]? = nil, operators: [UserID]? = nil, isDistinct: Bool? = nil, isPublic: Bool? = nil,
-        isEphemeral: Bool? = nil, policy: PolicyChanges? = nil, idempotencyKey: String? = nil
+    // derived: package init
+    package init(
+        channel: ChannelID? = nil, type: ChannelType? = nil, attributes: ChannelAttributes, tags: [String]? = nil,
+        metadata: JSONValue? = nil, users: [UserID]? = nil, operators: [UserID]? = nil, isDistinct: Bool? = nil,
+        isPublic: Bool? = nil, isEphemeral: Bool? = nil, policy: PolicyChanges? = nil, idempotencyKey: String? = nil
     ) {
         self.channel = channel
         self.type = type
-        self.displayName = displayName
-        self.avatarFileId = avatarFileId
-        self.coverUrl = coverUrl
-        self.customType = customType
-        self.data = data
+        self.attributes = attributes
         self.tags = tags
         self.metadata = metadata
         self.users = users
@@ -60,6 +51,23 @@ public struct CreateChannel: Operation, ChannelAttributes {
         self.isEphemeral = isEphemeral
         self.policy = policy
         self.idempotencyKey = idempotencyKey
+    }
+
+    // derived: flat init
+    public init(
+        channel: ChannelID? = nil, type: ChannelType? = nil, displayName: String? = nil, avatarFileId: String? = nil,
+        coverUrl: String? = nil, customType: String? = nil, data: String? = nil, tags: [String]? = nil, metadata: JSONValue? = nil,
+        users: [UserID]? = nil, operators: [UserID]? = nil, isDistinct: Bool? = nil, isPublic: Bool? = nil,
+        isEphemeral: Bool? = nil, policy: PolicyChanges? = nil, idempotencyKey: String? = nil
+    ) {
+        let attributes = ChannelAttributes(
+            displayName: displayName, avatarFileId: avatarFileId, coverUrl: coverUrl, customType: customType, data: data
+        )
+        self.init(
+            channel: channel, type: type, attributes: attributes, tags: tags, metadata: metadata, users: users,
+            operators: operators, isDistinct: isDistinct, isPublic: isPublic, isEphemeral: isEphemeral, policy: policy,
+            idempotencyKey: idempotencyKey
+        )
     }
 
     public func validate() throws(RoostError) {
@@ -72,6 +80,59 @@ public struct CreateChannel: Operation, ChannelAttributes {
             guard !idempotencyKey.isEmpty else { throw .invalidArgument("idempotencyKey", "must not be empty") }
             try Limits.check(idempotencyKey, length: Limits.identifierLength, field: "idempotencyKey")
         }
+    }
+}
+
+extension CreateChannel {
+    // derived: CodingKeys
+    private enum CodingKeys: String, CodingKey {
+        case channel, type, displayName, avatarFileId, coverUrl, customType, data, tags, metadata, users, operators, isDistinct
+        case isPublic, isEphemeral, policy, idempotencyKey
+    }
+
+    // derived: encode(to:)
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: CodingKeys.self)
+        try container.encodeIfPresent(channel, forKey: .channel)
+        try container.encodeIfPresent(type, forKey: .type)
+        try container.encodeIfPresent(attributes.displayName, forKey: .displayName)
+        try container.encodeIfPresent(attributes.avatarFileId, forKey: .avatarFileId)
+        try container.encodeIfPresent(attributes.coverUrl, forKey: .coverUrl)
+        try container.encodeIfPresent(attributes.customType, forKey: .customType)
+        try container.encodeIfPresent(attributes.data, forKey: .data)
+        try container.encodeIfPresent(tags, forKey: .tags)
+        try container.encodeIfPresent(metadata, forKey: .metadata)
+        try container.encodeIfPresent(users, forKey: .users)
+        try container.encodeIfPresent(operators, forKey: .operators)
+        try container.encodeIfPresent(isDistinct, forKey: .isDistinct)
+        try container.encodeIfPresent(isPublic, forKey: .isPublic)
+        try container.encodeIfPresent(isEphemeral, forKey: .isEphemeral)
+        try container.encodeIfPresent(policy, forKey: .policy)
+        try container.encodeIfPresent(idempotencyKey, forKey: .idempotencyKey)
+    }
+
+    // derived: init(from:)
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: CodingKeys.self)
+        channel = try container.decodeIfPresent(ChannelID.self, forKey: .channel)
+        type = try container.decodeIfPresent(ChannelType.self, forKey: .type)
+        let displayName = try container.decodeIfPresent(String.self, forKey: .displayName)
+        let avatarFileId = try container.decodeIfPresent(String.self, forKey: .avatarFileId)
+        let coverUrl = try container.decodeIfPresent(String.self, forKey: .coverUrl)
+        let customType = try container.decodeIfPresent(String.self, forKey: .customType)
+        let data = try container.decodeIfPresent(String.self, forKey: .data)
+        tags = try container.decodeIfPresent([String].self, forKey: .tags)
+        metadata = try container.decodeIfPresent(JSONValue.self, forKey: .metadata)
+        users = try container.decodeIfPresent([UserID].self, forKey: .users)
+        operators = try container.decodeIfPresent([UserID].self, forKey: .operators)
+        isDistinct = try container.decodeIfPresent(Bool.self, forKey: .isDistinct)
+        isPublic = try container.decodeIfPresent(Bool.self, forKey: .isPublic)
+        isEphemeral = try container.decodeIfPresent(Bool.self, forKey: .isEphemeral)
+        policy = try container.decodeIfPresent(PolicyChanges.self, forKey: .policy)
+        idempotencyKey = try container.decodeIfPresent(String.self, forKey: .idempotencyKey)
+        attributes = ChannelAttributes(
+            displayName: displayName, avatarFileId: avatarFileId, coverUrl: coverUrl, customType: customType, data: data
+        )
     }
 }
 
@@ -95,7 +156,7 @@ public struct GetChannel: Operation {
 ///
 /// - Throws: `conflict_version` when `ifMetadataVersion` isn't the metadata's version; `already_exists` when another channel is the
 ///   distinct one of the same members; `immutable_field` for something that the type has fixed.
-public struct UpdateChannel: Operation, ChannelAttributes {
+public struct UpdateChannel: Operation, ChannelAttributesCarrying, ChannelRequest {
     public typealias Response = Channel
     public static let name = "channel.update"
     public static let method = HTTPMethod.patch
@@ -104,11 +165,7 @@ public struct UpdateChannel: Operation, ChannelAttributes {
     public static let summary = "Update a channel's attributes. For its owner and operators."
 
     public var channel: ChannelID
-    public var displayName: String?
-    public var avatarFileId: String?
-    public var coverUrl: String?
-    public var customType: String?
-    public var data: String?
+    public var attributes: ChannelAttributes  // inline
     public var tags: [String]?
     /// Replaces the whole object: the last writer wins (AM-36).
     public var metadata: JSONValue?
@@ -119,18 +176,13 @@ public struct UpdateChannel: Operation, ChannelAttributes {
     /// Changes the given parts of the channel's differences from its type.
     public var policy: PolicyChanges?
 
-    // derived: init
-    public init(
-        channel: ChannelID, displayName: String? = nil, avatarFileId: String? = nil, coverUrl: String? = nil,
-        customType: String? = nil, data: String? = nil, tags: [String]? = nil, metadata: JSONValue? = nil,
+    // derived: package init
+    package init(
+        channel: ChannelID, attributes: ChannelAttributes, tags: [String]? = nil, metadata: JSONValue? = nil,
         ifMetadataVersion: Int? = nil, isDistinct: Bool? = nil, isPublic: Bool? = nil, policy: PolicyChanges? = nil
     ) {
         self.channel = channel
-        self.displayName = displayName
-        self.avatarFileId = avatarFileId
-        self.coverUrl = coverUrl
-        self.customType = customType
-        self.data = data
+        self.attributes = attributes
         self.tags = tags
         self.metadata = metadata
         self.ifMetadataVersion = ifMetadataVersion
@@ -139,12 +191,72 @@ public struct UpdateChannel: Operation, ChannelAttributes {
         self.policy = policy
     }
 
+    // derived: flat init
+    public init(
+        channel: ChannelID, displayName: String? = nil, avatarFileId: String? = nil, coverUrl: String? = nil,
+        customType: String? = nil, data: String? = nil, tags: [String]? = nil, metadata: JSONValue? = nil,
+        ifMetadataVersion: Int? = nil, isDistinct: Bool? = nil, isPublic: Bool? = nil, policy: PolicyChanges? = nil
+    ) {
+        let attributes = ChannelAttributes(
+            displayName: displayName, avatarFileId: avatarFileId, coverUrl: coverUrl, customType: customType, data: data
+        )
+        self.init(
+            channel: channel, attributes: attributes, tags: tags, metadata: metadata, ifMetadataVersion: ifMetadataVersion,
+            isDistinct: isDistinct, isPublic: isPublic, policy: policy
+        )
+    }
+
     public func validate() throws(RoostError) {
         try channel.validate(field: "channel")
         try validateAttributes()
         guard ifMetadataVersion == nil || metadata != nil else {
             throw .invalidArgument("ifMetadataVersion", "needs metadata to write")
         }
+    }
+}
+
+extension UpdateChannel {
+    // derived: CodingKeys
+    private enum CodingKeys: String, CodingKey {
+        case channel, displayName, avatarFileId, coverUrl, customType, data, tags, metadata, ifMetadataVersion, isDistinct, isPublic
+        case policy
+    }
+
+    // derived: encode(to:)
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: CodingKeys.self)
+        try container.encode(channel, forKey: .channel)
+        try container.encodeIfPresent(attributes.displayName, forKey: .displayName)
+        try container.encodeIfPresent(attributes.avatarFileId, forKey: .avatarFileId)
+        try container.encodeIfPresent(attributes.coverUrl, forKey: .coverUrl)
+        try container.encodeIfPresent(attributes.customType, forKey: .customType)
+        try container.encodeIfPresent(attributes.data, forKey: .data)
+        try container.encodeIfPresent(tags, forKey: .tags)
+        try container.encodeIfPresent(metadata, forKey: .metadata)
+        try container.encodeIfPresent(ifMetadataVersion, forKey: .ifMetadataVersion)
+        try container.encodeIfPresent(isDistinct, forKey: .isDistinct)
+        try container.encodeIfPresent(isPublic, forKey: .isPublic)
+        try container.encodeIfPresent(policy, forKey: .policy)
+    }
+
+    // derived: init(from:)
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: CodingKeys.self)
+        channel = try container.decode(ChannelID.self, forKey: .channel)
+        let displayName = try container.decodeIfPresent(String.self, forKey: .displayName)
+        let avatarFileId = try container.decodeIfPresent(String.self, forKey: .avatarFileId)
+        let coverUrl = try container.decodeIfPresent(String.self, forKey: .coverUrl)
+        let customType = try container.decodeIfPresent(String.self, forKey: .customType)
+        let data = try container.decodeIfPresent(String.self, forKey: .data)
+        tags = try container.decodeIfPresent([String].self, forKey: .tags)
+        metadata = try container.decodeIfPresent(JSONValue.self, forKey: .metadata)
+        ifMetadataVersion = try container.decodeIfPresent(Int.self, forKey: .ifMetadataVersion)
+        isDistinct = try container.decodeIfPresent(Bool.self, forKey: .isDistinct)
+        isPublic = try container.decodeIfPresent(Bool.self, forKey: .isPublic)
+        policy = try container.decodeIfPresent(PolicyChanges.self, forKey: .policy)
+        attributes = ChannelAttributes(
+            displayName: displayName, avatarFileId: avatarFileId, coverUrl: coverUrl, customType: customType, data: data
+        )
     }
 }
 
@@ -164,27 +276,18 @@ public struct DeleteChannel: Operation {
     public func validate() throws(RoostError) { try channel.validate(field: "channel") }
 }
 
-/// The attributes that a channel can be given at its creation, and later.
-protocol ChannelAttributes {
-    var displayName: String? { get }
-    var avatarFileId: String? { get }
-    var coverUrl: String? { get }
-    var customType: String? { get }
-    var data: String? { get }
+/// The fields that creating and updating a channel have in common.
+protocol ChannelRequest: ChannelAttributesCarrying {
     var tags: [String]? { get }
     var metadata: JSONValue? { get }
     var isPublic: Bool? { get }
     var policy: PolicyChanges? { get }
 }
 
-extension ChannelAttributes {
-    /// Throws when one of them is outside its limits, or two of them say the same thing.
+extension ChannelRequest {
+    /// Throws when something in it is outside its limits, or two fields say the same thing.
     func validateAttributes() throws(RoostError) {
-        try Limits.check(displayName: displayName)
-        try Limits.check(avatarFileId, length: Limits.fileIDLength, field: "avatarFileId")
-        try Limits.check(coverUrl: coverUrl)
-        try Limits.check(customType, length: Limits.customTypeLength, field: "customType")
-        try Limits.check(data, length: Limits.channelDataLength, field: "data")
+        try attributes.validate()
         try Limits.check(tags: tags, count: Limits.channelTags)
         try Limits.check(metadata: metadata)
         try policy?.validate(field: "policy")

@@ -83,7 +83,10 @@ extension ChannelPolicy {
         let values = try decoder.container(keyedBy: PolicyKnob.Key.self)
         self = Self.base
         type = try values.decode(ChannelType.self, forKey: PolicyKnob.Key(stringValue: "type"))
-        for name in PolicyName.allCases { try name.knob.decode(values, &self) }
+        // A policy stored before this rule existed gives it to operators, or to nobody if nobody may change attributes.
+        let isOlder = !values.contains(PolicyKnob.Key(stringValue: PolicyName.updatePolicy.rawValue))
+        for name in PolicyName.allCases where name != .updatePolicy || !isOlder { try name.knob.decode(values, &self) }
+        if isOlder { updatePolicy = update == .nobody ? .nobody : .operators }
         fixed = try values.decode([PolicyName].self, forKey: PolicyKnob.Key(stringValue: "fixed"))
     }
 

@@ -7,9 +7,10 @@
 @dynamicMemberLookup
 public struct PolicyChanges: Hashable, Sendable {
     /// The given values. All others are those of the first preset, so that equal changes are equal values.
-    private var values = ChannelPolicy.base
+    private var values: ChannelPolicy = .base
     private var given: Set<PolicyName> = []
 
+    // derived: optional init of ChannelPolicy, without type and fixed
     public init(
         create: ChannelPolicy.Audience? = nil, discovery: ChannelPolicy.Audience? = nil, join: ChannelPolicy.Audience? = nil,
         leave: ChannelPolicy.Audience? = nil, add: ChannelPolicy.Audience? = nil, invite: ChannelPolicy.Audience? = nil,
@@ -19,11 +20,24 @@ public struct PolicyChanges: Hashable, Sendable {
         invitationAudience: ChannelPolicy.InvitationAudience? = nil, distinct: ChannelPolicy.Distinctness? = nil,
         allowsEphemeral: Bool? = nil, maxMembers: Int? = nil
     ) {
-        (self.create, self.discovery, self.join, self.leave) = (create, discovery, join, leave)
-        (self.add, self.invite, self.remove, self.read, self.send) = (add, invite, remove, read, send)
-        (self.update, self.updatePolicy, self.moderate, self.delete) = (update, updatePolicy, moderate, delete)
-        (self.usersAtCreation, self.invitationAudience, self.distinct) = (usersAtCreation, invitationAudience, distinct)
-        (self.allowsEphemeral, self.maxMembers) = (allowsEphemeral, maxMembers)
+        self.create = create
+        self.discovery = discovery
+        self.join = join
+        self.leave = leave
+        self.add = add
+        self.invite = invite
+        self.remove = remove
+        self.read = read
+        self.send = send
+        self.update = update
+        self.updatePolicy = updatePolicy
+        self.moderate = moderate
+        self.delete = delete
+        self.usersAtCreation = usersAtCreation
+        self.invitationAudience = invitationAudience
+        self.distinct = distinct
+        self.allowsEphemeral = allowsEphemeral
+        self.maxMembers = maxMembers
     }
 
     /// The given value of a rule; nil if it stays unchanged.

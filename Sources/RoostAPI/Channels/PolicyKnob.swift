@@ -1,15 +1,17 @@
 /// The names of a policy's rules.
 public enum PolicyName: String, Codable, CaseIterable, Sendable, WireEnumeration {
-    case create, discovery, join, leave, add, invite, remove, read, send, update, updatePolicy, moderate, delete
-    case usersAtCreation, invitationAudience, distinct, allowsEphemeral, maxMembers
+    // derived: cases of ChannelPolicy, without type and fixed
+    case create, discovery, join, leave, add, invite, remove, read, send, update, updatePolicy, moderate, delete, usersAtCreation
+    case invitationAudience, distinct, allowsEphemeral, maxMembers
 }
 
 extension PolicyName {
+    // derived: row of ChannelPolicy as PolicyKnob, without type and fixed
     /// The table: the property of ``ChannelPolicy`` for each name. Reading, writing, changing and comparing policies go through it, so a
-    /// new rule is a property, a name, a row here and a parameter of ``PolicyChanges``.
+    /// new rule is a property, and a name below if only a type decides it.
     private var row: PolicyKnob {
         switch self {
-        case .create: PolicyKnob(self, \.create, isDecidedByType: true)
+        case .create: PolicyKnob(self, \.create)
         case .discovery: PolicyKnob(self, \.discovery)
         case .join: PolicyKnob(self, \.join)
         case .leave: PolicyKnob(self, \.leave)
@@ -19,18 +21,21 @@ extension PolicyName {
         case .read: PolicyKnob(self, \.read)
         case .send: PolicyKnob(self, \.send)
         case .update: PolicyKnob(self, \.update)
-        // A policy stored before this rule existed gives it to operators, or to nobody if nobody may change attributes.
-        case .updatePolicy:
-            PolicyKnob(self, \.updatePolicy, isDecidedByType: true, whenAbsent: { $0.update == .nobody ? .nobody : .operators })
+        case .updatePolicy: PolicyKnob(self, \.updatePolicy)
         case .moderate: PolicyKnob(self, \.moderate)
         case .delete: PolicyKnob(self, \.delete)
-        case .usersAtCreation: PolicyKnob(self, \.usersAtCreation, isDecidedByType: true)
-        case .invitationAudience: PolicyKnob(self, \.invitationAudience, isDecidedByType: true)
-        case .distinct: PolicyKnob(self, \.distinct, isDecidedByType: true)
-        case .allowsEphemeral: PolicyKnob(self, \.allowsEphemeral, isDecidedByType: true)
+        case .usersAtCreation: PolicyKnob(self, \.usersAtCreation)
+        case .invitationAudience: PolicyKnob(self, \.invitationAudience)
+        case .distinct: PolicyKnob(self, \.distinct)
+        case .allowsEphemeral: PolicyKnob(self, \.allowsEphemeral)
         case .maxMembers: PolicyKnob(self, \.maxMembers)
         }
     }
+
+    /// Rules about a channel's creation, about who learns of invitations, and about who may change the policy.
+    fileprivate static let decidedByType: Set<PolicyName> = [
+        .create, .updatePolicy, .usersAtCreation, .invitationAudience, .distinct, .allowsEphemeral,
+    ]
 
     private static let rows = Dictionary(uniqueKeysWithValues: allCases.map { ($0, $0.row) })
 
@@ -50,8 +55,7 @@ extension Int: PolicyValue {}
 /// One rule of a policy, whatever the type of its values.
 package struct PolicyKnob: Sendable {
     package let name: PolicyName
-    /// Whether only a type decides it, not a channel: rules about a channel's creation, about who learns of invitations, and about who may
-    /// change the policy.
+    /// Whether only a type decides it, not a channel.
     package let isDecidedByType: Bool
     package let path: any PartialKeyPath<ChannelPolicy> & Sendable
     let copy: @Sendable (_ from: ChannelPolicy, _ to: inout ChannelPolicy) -> Void
@@ -61,22 +65,13 @@ package struct PolicyKnob: Sendable {
     let encode: @Sendable (_ from: ChannelPolicy, inout KeyedEncodingContainer<Key>) throws -> Void
     let write: @Sendable (_ from: ChannelPolicy, inout JSONBytes) -> Void
 
-    fileprivate init<Value: PolicyValue>(
-        _ name: PolicyName, _ path: any WritableKeyPath<ChannelPolicy, Value> & Sendable, isDecidedByType: Bool = false,
-        whenAbsent: (@Sendable (ChannelPolicy) -> Value)? = nil
-    ) {
+    fileprivate init<Value: PolicyValue>(_ name: PolicyName, _ path: any WritableKeyPath<ChannelPolicy, Value> & Sendable) {
         self.name = name
         self.path = path
-        self.isDecidedByType = isDecidedByType
+        isDecidedByType = PolicyName.decidedByType.contains(name)
         let key = Key(stringValue: name.rawValue)
         copy = { $1[keyPath: path] = $0[keyPath: path] }
-        decode = { container, policy in
-            if let whenAbsent, !container.contains(key) {
-                policy[keyPath: path] = whenAbsent(policy)
-            } else {
-                policy[keyPath: path] = try container.decode(Value.self, forKey: key)
-            }
-        }
+        decode = { container, policy in policy[keyPath: path] = try container.decode(Value.self, forKey: key) }
         decodeIfPresent = { container, policy in
             guard let value = try container.decodeIfPresent(Value.self, forKey: key) else { return false }
             policy[keyPath: path] = value

@@ -1,43 +1,38 @@
 /// A user of the app, as other users see them.
-public struct User: Codable, Hashable, Sendable {
+public struct User: UserProfileCarrying, Hashable, Sendable {
     public var userId: UserID
-    public var displayName: String?
-    public var avatarFileId: String?
-    /// The app's own data: any JSON object up to `Limits.metadataSizeBytes`.
-    public var metadata: JSONValue?
+    public var profile: UserProfile  // inline
     public var createdAt: Timestamp
     public var updatedAt: Timestamp
     /// Counts the changes of the profile: of two rows of one user, the one with the higher version is newer. Times can't tell.
-    public var version: Int64 = 1
+    /// A server before 0.2 tells no version, which is older than any.
+    public var version: Int64 = 1  // wire: absent is 0
     /// Since when the user is deactivated; absent for an active user. Only admins see it.
     public var deactivatedAt: Timestamp?
 
-    // derived: init
-    public init(
-        userId: UserID, displayName: String? = nil, avatarFileId: String? = nil, metadata: JSONValue? = nil, createdAt: Timestamp,
-        updatedAt: Timestamp, version: Int64 = 1, deactivatedAt: Timestamp? = nil
+    // derived: package init
+    package init(
+        userId: UserID, profile: UserProfile, createdAt: Timestamp, updatedAt: Timestamp, version: Int64 = 1,
+        deactivatedAt: Timestamp? = nil
     ) {
         self.userId = userId
-        self.displayName = displayName
-        self.avatarFileId = avatarFileId
-        self.metadata = metadata
+        self.profile = profile
         self.createdAt = createdAt
         self.updatedAt = updatedAt
         self.version = version
         self.deactivatedAt = deactivatedAt
     }
 
-    /// A server before 0.2 tells no version, which is older than any.
-    public init(from decoder: any Decoder) throws {
-        let container = try decoder.container(keyedBy: CodingKeys.self)
-        userId = try container.decode(UserID.self, forKey: .userId)
-        displayName = try container.decodeIfPresent(String.self, forKey: .displayName)
-        avatarFileId = try container.decodeIfPresent(String.self, forKey: .avatarFileId)
-        metadata = try container.decodeIfPresent(JSONValue.self, forKey: .metadata)
-        createdAt = try container.decode(Timestamp.self, forKey: .createdAt)
-        updatedAt = try container.decode(Timestamp.self, forKey: .updatedAt)
-        version = try container.decodeIfPresent(Int64.self, forKey: .version) ?? 0
-        deactivatedAt = try container.decodeIfPresent(Timestamp.self, forKey: .deactivatedAt)
+    // derived: flat init
+    public init(
+        userId: UserID, displayName: String? = nil, avatarFileId: String? = nil, metadata: JSONValue? = nil, createdAt: Timestamp,
+        updatedAt: Timestamp, version: Int64 = 1, deactivatedAt: Timestamp? = nil
+    ) {
+        let profile = UserProfile(displayName: displayName, avatarFileId: avatarFileId, metadata: metadata)
+        self.init(
+            userId: userId, profile: profile, createdAt: createdAt, updatedAt: updatedAt, version: version,
+            deactivatedAt: deactivatedAt
+        )
     }
 }
 
@@ -46,14 +41,48 @@ extension User: WireWritable {
     public func write(to json: inout JSONBytes) {
         json.beginObject()
         json.member("userId", userId)
-        json.member("displayName", displayName)
-        json.member("avatarFileId", avatarFileId)
-        json.member("metadata", metadata)
+        json.member("displayName", profile.displayName)
+        json.member("avatarFileId", profile.avatarFileId)
+        json.member("metadata", profile.metadata)
         json.member("createdAt", createdAt)
         json.member("updatedAt", updatedAt)
         json.member("version", version)
         json.member("deactivatedAt", deactivatedAt)
         json.endObject()
+    }
+}
+
+extension User: Codable {
+    // derived: CodingKeys
+    private enum CodingKeys: String, CodingKey {
+        case userId, displayName, avatarFileId, metadata, createdAt, updatedAt, version, deactivatedAt
+    }
+
+    // derived: encode(to:)
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: CodingKeys.self)
+        try container.encode(userId, forKey: .userId)
+        try container.encodeIfPresent(profile.displayName, forKey: .displayName)
+        try container.encodeIfPresent(profile.avatarFileId, forKey: .avatarFileId)
+        try container.encodeIfPresent(profile.metadata, forKey: .metadata)
+        try container.encode(createdAt, forKey: .createdAt)
+        try container.encode(updatedAt, forKey: .updatedAt)
+        try container.encode(version, forKey: .version)
+        try container.encodeIfPresent(deactivatedAt, forKey: .deactivatedAt)
+    }
+
+    // derived: init(from:)
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: CodingKeys.self)
+        userId = try container.decode(UserID.self, forKey: .userId)
+        let displayName = try container.decodeIfPresent(String.self, forKey: .displayName)
+        let avatarFileId = try container.decodeIfPresent(String.self, forKey: .avatarFileId)
+        let metadata = try container.decodeIfPresent(JSONValue.self, forKey: .metadata)
+        createdAt = try container.decode(Timestamp.self, forKey: .createdAt)
+        updatedAt = try container.decode(Timestamp.self, forKey: .updatedAt)
+        version = try container.decodeIfPresent(Int64.self, forKey: .version) ?? 0
+        deactivatedAt = try container.decodeIfPresent(Timestamp.self, forKey: .deactivatedAt)
+        profile = UserProfile(displayName: displayName, avatarFileId: avatarFileId, metadata: metadata)
     }
 }
 

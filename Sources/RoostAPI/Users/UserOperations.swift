@@ -1,5 +1,5 @@
 /// Creates a user, or replaces the given fields of an existing one. Absent fields stay unchanged.
-public struct UpsertUser: Operation {
+public struct UpsertUser: Operation, UserProfileCarrying {
     public typealias Response = User
     public static let name = "user.upsert"
     public static let method = HTTPMethod.put
@@ -8,23 +8,49 @@ public struct UpsertUser: Operation {
     public static let summary = "Create a user, or update one that exists. For admins."
 
     public var user: UserID
-    public var displayName: String?
-    public var avatarFileId: String?
-    public var metadata: JSONValue?
+    public var profile: UserProfile  // inline
 
-    // derived: init
-    public init(user: UserID, displayName: String? = nil, avatarFileId: String? = nil, metadata: JSONValue? = nil) {
+    // derived: package init
+    package init(user: UserID, profile: UserProfile) {
         self.user = user
-        self.displayName = displayName
-        self.avatarFileId = avatarFileId
-        self.metadata = metadata
+        self.profile = profile
+    }
+
+    // derived: flat init
+    public init(user: UserID, displayName: String? = nil, avatarFileId: String? = nil, metadata: JSONValue? = nil) {
+        let profile = UserProfile(displayName: displayName, avatarFileId: avatarFileId, metadata: metadata)
+        self.init(user: user, profile: profile)
     }
 
     public func validate() throws(RoostError) {
         try user.validate(field: "user")
-        try Limits.check(displayName: displayName)
-        try Limits.check(avatarFileId, length: Limits.fileIDLength, field: "avatarFileId")
-        try Limits.check(metadata: metadata)
+        try profile.validate()
+    }
+}
+
+extension UpsertUser {
+    // derived: CodingKeys
+    private enum CodingKeys: String, CodingKey {
+        case user, displayName, avatarFileId, metadata
+    }
+
+    // derived: encode(to:)
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: CodingKeys.self)
+        try container.encode(user, forKey: .user)
+        try container.encodeIfPresent(profile.displayName, forKey: .displayName)
+        try container.encodeIfPresent(profile.avatarFileId, forKey: .avatarFileId)
+        try container.encodeIfPresent(profile.metadata, forKey: .metadata)
+    }
+
+    // derived: init(from:)
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: CodingKeys.self)
+        user = try container.decode(UserID.self, forKey: .user)
+        let displayName = try container.decodeIfPresent(String.self, forKey: .displayName)
+        let avatarFileId = try container.decodeIfPresent(String.self, forKey: .avatarFileId)
+        let metadata = try container.decodeIfPresent(JSONValue.self, forKey: .metadata)
+        profile = UserProfile(displayName: displayName, avatarFileId: avatarFileId, metadata: metadata)
     }
 }
 
@@ -77,7 +103,7 @@ public struct GetMe: Operation {
 }
 
 /// Replaces the given fields of the caller's own profile. Absent fields stay unchanged.
-public struct UpdateMe: Operation {
+public struct UpdateMe: Operation, UserProfileCarrying {
     public typealias Response = User
     public static let name = "user.updateMe"
     public static let method = HTTPMethod.patch
@@ -85,20 +111,40 @@ public struct UpdateMe: Operation {
     public static let permission = Permission.userUpdateMe
     public static let summary = "Update the calling user's profile."
 
-    public var displayName: String?
-    public var avatarFileId: String?
-    public var metadata: JSONValue?
+    public var profile: UserProfile  // inline
 
-    // derived: init
+    // derived: package init
+    package init(profile: UserProfile) { self.profile = profile }
+
+    // derived: flat init
     public init(displayName: String? = nil, avatarFileId: String? = nil, metadata: JSONValue? = nil) {
-        self.displayName = displayName
-        self.avatarFileId = avatarFileId
-        self.metadata = metadata
+        let profile = UserProfile(displayName: displayName, avatarFileId: avatarFileId, metadata: metadata)
+        self.init(profile: profile)
     }
 
-    public func validate() throws(RoostError) {
-        try Limits.check(displayName: displayName)
-        try Limits.check(avatarFileId, length: Limits.fileIDLength, field: "avatarFileId")
-        try Limits.check(metadata: metadata)
+    public func validate() throws(RoostError) { try profile.validate() }
+}
+
+extension UpdateMe {
+    // derived: CodingKeys
+    private enum CodingKeys: String, CodingKey {
+        case displayName, avatarFileId, metadata
+    }
+
+    // derived: encode(to:)
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: CodingKeys.self)
+        try container.encodeIfPresent(profile.displayName, forKey: .displayName)
+        try container.encodeIfPresent(profile.avatarFileId, forKey: .avatarFileId)
+        try container.encodeIfPresent(profile.metadata, forKey: .metadata)
+    }
+
+    // derived: init(from:)
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: CodingKeys.self)
+        let displayName = try container.decodeIfPresent(String.self, forKey: .displayName)
+        let avatarFileId = try container.decodeIfPresent(String.self, forKey: .avatarFileId)
+        let metadata = try container.decodeIfPresent(JSONValue.self, forKey: .metadata)
+        profile = UserProfile(displayName: displayName, avatarFileId: avatarFileId, metadata: metadata)
     }
 }

@@ -17,22 +17,15 @@ extension Channels {
         @Flag(help: "Don't store its messages.") var ephemeral = false
         @Option(help: "An idempotency key: used again within a day, it shows the channel that was created with it.") var key:
             String?
-        @OptionGroup var attributes: ChannelAttributes
+        @OptionGroup var attributes: AttributeOptions
         @OptionGroup var options: CallOptions
 
         func run() async throws {
-            var create = CreateChannel(
-                channel: channel, type: type, displayName: attributes.name, tags: attributes.tag.orNil,
-                metadata: attributes.metadata?.value, users: user.orNil)
-            create.operators = self.operator.orNil
-            create.isDistinct = distinct ? true : nil
-            create.isEphemeral = ephemeral ? true : nil
-            create.isPublic = attributes.isPublic
-            create.customType = attributes.customType
-            create.coverUrl = attributes.cover
-            create.policy = attributes.policy
-            create.idempotencyKey = key
-            let operation = create
+            let operation = CreateChannel(
+                channel: channel, type: type, attributes: attributes.texts, tags: attributes.tag.orNil,
+                metadata: attributes.metadata?.value, users: user.orNil, operators: self.operator.orNil,
+                isDistinct: distinct ? true : nil, isPublic: attributes.isPublic, isEphemeral: ephemeral ? true : nil,
+                policy: attributes.policy, idempotencyKey: key)
             try await options.run { connection in
                 let view = try await connection.call(operation)
                 try options.show(view, ChannelText.details(view))
@@ -46,7 +39,7 @@ extension Channels {
             discussion: "What isn't given stays as it is. An empty text removes a value: --name ''.")
 
         @Argument(help: "The channel's id.") var channel: ChannelID
-        @OptionGroup var attributes: ChannelAttributes
+        @OptionGroup var attributes: AttributeOptions
         @Flag(help: "Remove all tags.") var noTags = false
         @Option(help: ArgumentHelp("Write the metadata only if this is still its version.", valueName: "version"))
         var ifMetadataVersion: Int?
@@ -60,15 +53,10 @@ extension Channels {
         }
 
         func run() async throws {
-            var update = UpdateChannel(
-                channel: channel, displayName: attributes.name, tags: noTags ? [] : attributes.tag.orNil,
-                metadata: attributes.metadata?.value)
-            update.ifMetadataVersion = ifMetadataVersion
-            update.isPublic = attributes.isPublic
-            update.customType = attributes.customType
-            update.coverUrl = attributes.cover
-            update.policy = attributes.policy
-            let operation = update
+            let operation = UpdateChannel(
+                channel: channel, attributes: attributes.texts, tags: noTags ? [] : attributes.tag.orNil,
+                metadata: attributes.metadata?.value, ifMetadataVersion: ifMetadataVersion, isPublic: attributes.isPublic,
+                policy: attributes.policy)
             try await options.run { connection in
                 let channel = try await connection.call(operation)
                 try options.show(channel, ChannelText.details(channel))
@@ -78,7 +66,7 @@ extension Channels {
 }
 
 /// The attributes that a channel can be given at its creation, and later.
-struct ChannelAttributes: ParsableArguments {
+struct AttributeOptions: ParsableArguments {
     @Option(help: "The name that people see.") var name: String?
     @Option(help: "A tag. Give it again for more.") var tag: [String] = []
     @Option(help: "The app's own classification of the channel.") var customType: String?
@@ -92,11 +80,14 @@ struct ChannelAttributes: ParsableArguments {
         case `public`, `private`
     }
 
+    /// The attributes that are texts. An uploaded file and data have no option.
+    var texts: ChannelAttributes { ChannelAttributes(displayName: name, coverUrl: cover, customType: customType) }
+
     var isPublic: Bool? { access.map { $0 == .public } }
 
     var policy: PolicyChanges? { maxMembers.map { PolicyChanges(maxMembers: $0) } }
 
     var isEmpty: Bool {
-        name == nil && tag.isEmpty && customType == nil && cover == nil && metadata == nil && maxMembers == nil && access == nil
+        texts == ChannelAttributes() && tag.isEmpty && metadata == nil && maxMembers == nil && access == nil
     }
 }

@@ -40,13 +40,10 @@ struct Channels: AsyncParsableCommand {
         }
 
         private func operation(limit: Int?, cursor: String?) -> QueryChannels {
-            var query = QueryChannels(
+            QueryChannels(
                 membership: membership, types: type.orNil, includingTags: tag.orNil, excludingTags: withoutTag.orNil,
-                includeDeleted: deleted ? true : nil, hidden: hidden, sort: sort, order: order, limit: limit, cursor: cursor)
-            query.nameContains = name
-            query.unreadOnly = unread ? true : nil
-            query.includingUsers = user.orNil
-            return query
+                nameContains: name, includeDeleted: deleted ? true : nil, hidden: hidden, unreadOnly: unread ? true : nil,
+                includingUsers: user.orNil, sort: sort, order: order, limit: limit, cursor: cursor)
         }
     }
 

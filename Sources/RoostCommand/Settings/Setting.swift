@@ -31,7 +31,7 @@ struct Setting: Sendable {
     let standard: Value
     let help: String
     /// Whether it can hold a password, which is shown to nobody.
-    var mayHoldPassword = false
+    var mayHoldPassword: Bool = false
 
     /// The name of the environment variable: `ROOST_DRAIN_WINDOW` for `drain-window`.
     var environmentName: String { "ROOST_" + name.uppercased().replacing("-", with: "_") }
@@ -51,15 +51,15 @@ extension Setting {
     static let busPrefix = Setting(
         name: "bus-prefix", kind: .text, standard: .text("roost"),
         help: "The prefix of the subjects on NATS: each cluster that shares a NATS server needs its own. The same on all nodes.")
+    static let lanes = Setting(
+        name: "lanes", kind: .whole(1...64), standard: .whole(4),
+        help: "Transactions that write to PostgreSQL at the same time. SQLite has one.")
     static let lockTimeout = Setting(
         name: "lock-timeout", kind: .seconds(1...600), standard: .seconds(10),
         help: "Seconds that an operation waits for a PostgreSQL row that another transaction has locked.")
     static let presenceTimeout = Setting(
         name: "presence-timeout", kind: .seconds(2...60), standard: .seconds(3),
         help: "Seconds of silence after which another node of a cluster, with its users, is considered gone.")
-    static let lanes = Setting(
-        name: "lanes", kind: .whole(1...64), standard: .whole(4),
-        help: "Transactions that write to PostgreSQL at the same time. SQLite has one.")
     static let host = Setting(
         name: "host", kind: .text, standard: .text("127.0.0.1"),
         help: "The address to listen on. The default serves this machine only; 0.0.0.0 serves every network.")
@@ -111,10 +111,6 @@ extension Setting {
     static let eventLoops = Setting(
         name: "event-loops", kind: .whole(0...1024), standard: .whole(0),
         help: "Threads that serve sockets; 0 for as many as the machine has cores.")
-    static let channelTypes = Setting(
-        name: "channel-types", kind: .text, standard: .text("none"),
-        help:
-            "A JSON file with channel types and roles of your own, put into the database at each start. See docs/channel-types.md.")
     static let tokenKeys = Setting(
         name: "token-keys", kind: .text, standard: .text("none"),
         help: "A JWK set with further keys that tokens may be signed with (HS256, ES256, EdDSA, RS256), reloaded when it changes.")
@@ -126,6 +122,10 @@ extension Setting {
         name: "token-lifetime-max", kind: .whole(60...Limits.tokenLifetimeSecondsMax),
         standard: .whole(AppOptions.tokenLifetimeSecondsStandard),
         help: "Maximum token lifetime, in seconds. The same on all nodes of a cluster.")
+    static let channelTypes = Setting(
+        name: "channel-types", kind: .text, standard: .text("none"),
+        help:
+            "A JSON file with channel types and roles of your own, put into the database at each start. See docs/channel-types.md.")
     static let channelsPerUser = Setting(
         name: "channels-per-user", kind: .whole(1...Limits.channelsPerUserMax), standard: .whole(AppOptions().channelsPerUser),
         help: "Channels that one user may be a member of. The same on all nodes of a cluster.")
@@ -138,14 +138,13 @@ extension Setting {
         help: "Whether a new name or id may look like another one in the app (UTS 39): allowed or refused. The same on all nodes "
             + "of a cluster.")
 
+    // derived: all
     /// Every setting, in the order in which they are shown.
-    static let all = [
+    static let all: [Setting] = [
         data, database, bus, busPrefix, lanes, lockTimeout, presenceTimeout, host, port, allowOrigin, logLevel, drainWindow,
-        connectionsMax,
-        unauthenticatedConnectionsPerAddress, connectionsPerUser, requestsPerUser, memoryBudget, memoryLimit, pageCache,
-        trustedProxies, pingInterval, idleTimeout, authenticationTimeout, eventLoops, tokenKeys, tokenIssuer, tokenAudience,
-        tokenLifetimeMax, channelTypes, channelsPerUser,
-        historyForNewMembers, confusableNames,
+        connectionsMax, unauthenticatedConnectionsPerAddress, connectionsPerUser, requestsPerUser, memoryBudget, memoryLimit,
+        pageCache, trustedProxies, pingInterval, idleTimeout, authenticationTimeout, eventLoops, tokenKeys, tokenIssuer,
+        tokenAudience, tokenLifetimeMax, channelTypes, channelsPerUser, historyForNewMembers, confusableNames,
     ]
 
     /// The origins that a text names.

@@ -36,24 +36,25 @@ struct SettingFlags: ParsableArguments {
     @Option(help: Setting.historyForNewMembers.flagHelp) var historyForNewMembers: String?
     @Option(help: Setting.confusableNames.flagHelp) var confusableNames: String?
 
+    // derived: values of Setting, without config
+    private var values: [(Setting, String?)] {
+        [
+            (.data, data), (.database, database), (.bus, bus), (.busPrefix, busPrefix), (.lanes, lanes),
+            (.lockTimeout, lockTimeout), (.presenceTimeout, presenceTimeout), (.host, host), (.port, port),
+            (.allowOrigin, allowOrigin), (.logLevel, logLevel), (.drainWindow, drainWindow), (.connectionsMax, connectionsMax),
+            (.unauthenticatedConnectionsPerAddress, unauthenticatedConnectionsPerAddress),
+            (.connectionsPerUser, connectionsPerUser), (.requestsPerUser, requestsPerUser), (.memoryBudget, memoryBudget),
+            (.memoryLimit, memoryLimit), (.pageCache, pageCache), (.trustedProxies, trustedProxies), (.pingInterval, pingInterval),
+            (.idleTimeout, idleTimeout), (.authenticationTimeout, authenticationTimeout), (.eventLoops, eventLoops),
+            (.tokenKeys, tokenKeys), (.tokenIssuer, tokenIssuer), (.tokenAudience, tokenAudience),
+            (.tokenLifetimeMax, tokenLifetimeMax), (.channelTypes, channelTypes), (.channelsPerUser, channelsPerUser),
+            (.historyForNewMembers, historyForNewMembers), (.confusableNames, confusableNames),
+        ]
+    }
+
     /// The given values, by the name of the setting.
     var given: [String: String] {
-        let values = [
-            (Setting.data, data), (.database, database), (.bus, bus), (.lanes, lanes),
-            (.busPrefix, busPrefix), (.lockTimeout, lockTimeout), (.presenceTimeout, presenceTimeout), (.host, host), (.port, port),
-            (.allowOrigin, allowOrigin),
-            (.logLevel, logLevel), (.drainWindow, drainWindow),
-            (.connectionsMax, connectionsMax), (.unauthenticatedConnectionsPerAddress, unauthenticatedConnectionsPerAddress),
-            (.connectionsPerUser, connectionsPerUser), (.requestsPerUser, requestsPerUser), (.memoryBudget, memoryBudget),
-            (.memoryLimit, memoryLimit), (.pageCache, pageCache),
-            (.trustedProxies, trustedProxies), (.pingInterval, pingInterval), (.idleTimeout, idleTimeout),
-            (.authenticationTimeout, authenticationTimeout), (.eventLoops, eventLoops),
-            (.tokenKeys, tokenKeys), (.tokenIssuer, tokenIssuer), (.tokenAudience, tokenAudience),
-            (.tokenLifetimeMax, tokenLifetimeMax), (.channelTypes, channelTypes),
-            (.channelsPerUser, channelsPerUser), (.historyForNewMembers, historyForNewMembers),
-            (.confusableNames, confusableNames),
-        ]
-        return Dictionary(uniqueKeysWithValues: values.compactMap { setting, value in value.map { (setting.name, $0) } })
+        Dictionary(uniqueKeysWithValues: values.compactMap { setting, value in value.map { (setting.name, $0) } })
     }
 }
 

@@ -12,11 +12,7 @@ extension UpdateChannel: Handled {
                 limit: Int64(before.metadataVersion))
         }
         var after = before
-        after.displayName = (displayName ?? before.displayName)?.nilIfEmpty
-        after.avatarFileId = (avatarFileId ?? before.avatarFileId)?.nilIfEmpty
-        after.coverUrl = (coverUrl ?? before.coverUrl)?.nilIfEmpty
-        after.customType = (customType ?? before.customType)?.nilIfEmpty
-        after.data = (data ?? before.data)?.nilIfEmpty
+        after.attributes = before.attributes.applying(attributes)
         after.tags = tags ?? before.tags
         after.metadata = metadata ?? before.metadata
         let distinctKey = try newDistinctness(of: &after, in: context, access)
@@ -28,8 +24,8 @@ extension UpdateChannel: Handled {
 
         try context.takeNames(
             .channelName, id: access.channelId.rawValue,
-            before: NameSkeletons.names(ofChannelFoundBy: discovery, before.displayName).map(\.text),
-            after: NameSkeletons.names(ofChannelFoundBy: access.policy.discovery, after.displayName))
+            before: NameSkeletons.names(ofChannelFoundBy: discovery, before.attributes.displayName).map(\.text),
+            after: NameSkeletons.names(ofChannelFoundBy: access.policy.discovery, after.attributes.displayName))
         // An update of metadata alone sends `channel.metadataUpdated` (AM-35).
         var onlyMetadata = before
         onlyMetadata.metadata = after.metadata
@@ -55,19 +51,15 @@ extension UpdateChannel: Handled {
         try context.transaction.perform(
             """
             UPDATE channels
-            SET display_name = \(after.displayName), name_key = \(NameSearch.key(of: after.displayName)),
-                avatar_file_id = \(after.avatarFileId), cover_url = \(after.coverUrl), custom_type = \(after.customType),
-                data = \(after.data), metadata = \(try StoredJSON.encode(after.metadata)),
-                metadata_version = \(after.metadataVersion), metadata_updated_by = \(after.metadataUpdatedBy),
-                tags = \(try StoredJSON.encode(after.tags)), is_distinct = \(after.isDistinct), distinct_key = \(distinctKey),
-                discovery = \(access.policy.discovery), joining = \(access.policy.join),
-                policy = \(try StoredJSON.encode(after.policy)), updated_at = \(after.updatedAt), change_seq = \(seq)
+            SET (\(Channel.boundColumns)) = (\(row: after)), name_key = \(NameSearch.key(of: after.attributes.displayName)),
+                distinct_key = \(distinctKey), discovery = \(access.policy.discovery), joining = \(access.policy.join),
+                change_seq = \(seq)
             WHERE channel_id = \(access.channelId)
             """)
         try context.moveStream(of: access.channelId, to: access.counters)
         try context.setDiscovery(access.policy.discovery, of: access.channelId)
         try context.transaction.indexName(
-            .channel, id: access.channelId.rawValue, before: before.displayName, after: after.displayName)
+            .channel, id: access.channelId.rawValue, before: before.attributes.displayName, after: after.attributes.displayName)
         try context.transaction.indexTags(of: access.channelId, before: before.tags, after: after.tags)
     }
 

@@ -232,15 +232,28 @@ extension ChannelAccess.OwnMember {
     }
 }
 
-extension ChannelCounters {
+extension ChannelCounters: BoundRow {
     // derived: columns of h
     static let columns: SQL = "h.seq, h.member_count, h.message_count, h.ordinal, h.last_activity, h.last_message_at"
+
+    // derived: bound columns
+    static let boundColumns: SQL = "seq, member_count, message_count, ordinal, last_activity, last_message_at"
 
     // derived: init(reading:)
     init(reading row: inout RowReader) throws {
         try self.init(
             seq: row.value(), memberCount: row.value(), messageCount: row.value(), ordinal: row.value(), lastActivity: row.value(),
             lastMessageAt: row.value())
+    }
+
+    // derived: bind(to:)
+    func bind(to sql: inout SQL.Interpolation) throws {
+        try sql.bind(seq)
+        try sql.bind(memberCount)
+        try sql.bind(messageCount)
+        try sql.bind(ordinal)
+        try sql.bind(lastActivity)
+        try sql.bind(lastMessageAt)
     }
 
     /// Takes the next seq for a durable change made now.

@@ -1,23 +1,86 @@
 import RoostAPI
 
-extension Channel {
+extension ChannelAttributes: BoundRow {
+    // derived: columns of c
+    static let columns: SQL = "c.display_name, c.avatar_file_id, c.cover_url, c.custom_type, c.data"
+
+    // derived: bound columns
+    static let boundColumns: SQL = "display_name, avatar_file_id, cover_url, custom_type, data"
+
+    // derived: init(reading:)
+    init(reading row: inout RowReader) throws {
+        try self.init(
+            displayName: row.value(), avatarFileId: row.value(), coverUrl: row.value(), customType: row.value(), data: row.value())
+    }
+
+    // derived: bind(to:)
+    func bind(to sql: inout SQL.Interpolation) throws {
+        try sql.bind(displayName)
+        try sql.bind(avatarFileId)
+        try sql.bind(coverUrl)
+        try sql.bind(customType)
+        try sql.bind(data)
+    }
+
+    // derived: applying(_:)
+    /// Returns the attributes with the given ones of another value. An empty text removes one.
+    func applying(_ changes: ChannelAttributes) -> ChannelAttributes {
+        ChannelAttributes(
+            displayName: displayName.replaced(by: changes.displayName),
+            avatarFileId: avatarFileId.replaced(by: changes.avatarFileId), coverUrl: coverUrl.replaced(by: changes.coverUrl),
+            customType: customType.replaced(by: changes.customType), data: data.replaced(by: changes.data)
+        )
+    }
+}
+
+extension Channel: BoundRow {
     // derived: columns of c, without isPublic and isMuted and isRateLimited, rateLimitWindowSeconds as rate_limit_window
     static let columns: SQL = """
-        c.channel_id, c.type, c.is_distinct, c.is_ephemeral, c.display_name, c.avatar_file_id, c.cover_url, c.custom_type, c.data,
-        c.metadata, c.metadata_version, c.metadata_updated_by, c.tags, c.policy, c.is_frozen, c.muted_until, c.rate_limit,
-        c.rate_limit_window, c.rate_limited_until, \(ChannelCounters.columns), c.created_by, c.created_at, c.updated_at,
-        c.deleted_at
+        c.channel_id, c.type, c.is_distinct, c.is_ephemeral, \(ChannelAttributes.columns), c.metadata, c.metadata_version,
+        c.metadata_updated_by, c.tags, c.policy, c.is_frozen, c.muted_until, c.rate_limit, c.rate_limit_window,
+        c.rate_limited_until, \(ChannelCounters.columns), c.created_by, c.created_at, c.updated_at, c.deleted_at
+        """
+
+    // derived: bound columns, without counters
+    /// The columns of the channel's own row. Its counters are in that of its stream.
+    static let boundColumns: SQL = """
+        channel_id, type, is_distinct, is_ephemeral, \(ChannelAttributes.boundColumns), metadata, metadata_version,
+        metadata_updated_by, tags, policy, is_frozen, muted_until, rate_limit, rate_limit_window, rate_limited_until, created_by,
+        created_at, updated_at, deleted_at
         """
 
     // derived: init(reading:)
     init(reading row: inout RowReader) throws {
         try self.init(
-            channelId: row.value(), type: row.value(), isDistinct: row.value(), isEphemeral: row.value(), displayName: row.value(),
-            avatarFileId: row.value(), coverUrl: row.value(), customType: row.value(), data: row.value(), metadata: row.value(),
-            metadataVersion: row.value(), metadataUpdatedBy: row.value(), tags: row.value(), policy: row.value(),
-            isFrozen: row.value(), mutedUntil: row.value(), rateLimit: row.value(), rateLimitWindowSeconds: row.value(),
-            rateLimitedUntil: row.value(), counters: ChannelCounters(reading: &row), createdBy: row.value(), createdAt: row.value(),
-            updatedAt: row.value(), deletedAt: row.value())
+            channelId: row.value(), type: row.value(), isDistinct: row.value(), isEphemeral: row.value(),
+            attributes: ChannelAttributes(reading: &row), metadata: row.value(), metadataVersion: row.value(),
+            metadataUpdatedBy: row.value(), tags: row.value(), policy: row.value(), isFrozen: row.value(), mutedUntil: row.value(),
+            rateLimit: row.value(), rateLimitWindowSeconds: row.value(), rateLimitedUntil: row.value(),
+            counters: ChannelCounters(reading: &row), createdBy: row.value(), createdAt: row.value(), updatedAt: row.value(),
+            deletedAt: row.value())
+    }
+
+    // derived: bind(to:)
+    func bind(to sql: inout SQL.Interpolation) throws {
+        try sql.bind(channelId)
+        try sql.bind(type)
+        try sql.bind(isDistinct)
+        try sql.bind(isEphemeral)
+        try sql.bind(attributes)
+        try sql.bind(metadata)
+        try sql.bind(metadataVersion)
+        try sql.bind(metadataUpdatedBy)
+        try sql.bind(tags)
+        try sql.bind(policy)
+        try sql.bind(isFrozen)
+        try sql.bind(mutedUntil)
+        try sql.bind(rateLimit)
+        try sql.bind(rateLimitWindowSeconds)
+        try sql.bind(rateLimitedUntil)
+        try sql.bind(createdBy)
+        try sql.bind(createdAt)
+        try sql.bind(updatedAt)
+        try sql.bind(deletedAt)
     }
 
     /// The columns that ``init(reading:now:)`` reads, in its order.

@@ -79,9 +79,7 @@ extension Context {
         try transaction.perform(
             """
             UPDATE channels
-            SET is_frozen = \(after.isFrozen), muted_until = \(after.mutedUntil), rate_limit = \(after.rateLimit),
-                rate_limit_window = \(after.rateLimitWindowSeconds), rate_limited_until = \(after.rateLimitedUntil),
-                updated_at = \(now), change_seq = \(seq)
+            SET (\(Channel.boundColumns)) = (\(row: after)), change_seq = \(seq)
             WHERE channel_id = \(access.channelId)
             """)
         try moveStream(of: access.channelId, to: access.counters)

@@ -155,31 +155,31 @@ extension CreateChannel: Handled {
     /// Inserts the channel and its first members as one change, with which the stream begins.
     private func insert(_ id: ChannelID, _ plan: Plan, in context: inout Context) throws {
         let now = context.now
+        let made = Channel(
+            channelId: id, type: effectiveType, isDistinct: plan.distinctKey != nil, isEphemeral: isEphemeral ?? false,
+            attributes: ChannelAttributes().applying(attributes), metadata: metadata, metadataVersion: metadata == nil ? 0 : 1,
+            metadataUpdatedBy: metadata == nil ? nil : context.caller.user, tags: tags ?? [], policy: policy,
+            counters: ChannelCounters(seq: 1, memberCount: 0, messageCount: 0, lastActivity: now), createdBy: context.caller.user,
+            createdAt: now, updatedAt: now)
         // The channel's own policy; discovery and joining have their own columns, see `OwnPolicy`.
         let created = try context.transaction.execute(
             """
-            INSERT INTO channels (channel_id, type, is_distinct, distinct_key, discovery, joining, policy, is_ephemeral, display_name,
-                                  name_key, avatar_file_id, cover_url, custom_type, data, metadata, metadata_version,
-                                  metadata_updated_by, tags, created_by, change_seq, created_at, updated_at)
-            VALUES (\(id), \(effectiveType), \(plan.distinctKey != nil), \(plan.distinctKey), \(plan.policy.discovery), \(plan.policy.join),
-                    \(try StoredJSON.encode(policy)), \(isEphemeral ?? false), \(displayName?.nilIfEmpty),
-                    \(NameSearch.key(of: displayName)), \(avatarFileId?.nilIfEmpty), \(coverUrl?.nilIfEmpty), \(customType?.nilIfEmpty),
-                    \(data?.nilIfEmpty), \(try StoredJSON.encode(metadata)), \(metadata == nil ? 0 : 1),
-                    \(metadata == nil ? nil : context.caller.user), \(try StoredJSON.encode(tags ?? [])), \(context.caller.user), \(1),
-                    \(now), \(now))
+            INSERT INTO channels (\(Channel.boundColumns), name_key, distinct_key, discovery, joining, change_seq)
+            VALUES (\(row: made), \(NameSearch.key(of: made.attributes.displayName)), \(plan.distinctKey), \(plan.policy.discovery),
+                    \(plan.policy.join), \(made.counters.seq))
             ON CONFLICT DO NOTHING
             """)
         guard created == 1, try context.transaction.takeNames(of: id, plan.policy.type) else { throw RoostError.channelExists }
-        try context.beginStream(of: id, discovery: plan.policy.discovery)
+        try context.beginStream(of: id, at: made.counters, discovery: plan.policy.discovery)
         if channel != nil {
             let names = [id.rawValue, "\(effectiveType):\(id)"].map { NameSkeletons.Name(text: $0, field: "channel") }
             try context.takeNames(.channel, id: id.rawValue, before: [], after: names)
         }
         try context.takeNames(
             .channelName, id: id.rawValue, before: [],
-            after: NameSkeletons.names(ofChannelFoundBy: plan.policy.discovery, displayName))
-        try context.transaction.indexName(.channel, id: id.rawValue, before: nil, after: displayName)
-        try context.transaction.indexTags(of: id, before: [], after: tags ?? [])
+            after: NameSkeletons.names(ofChannelFoundBy: plan.policy.discovery, made.attributes.displayName))
+        try context.transaction.indexName(.channel, id: id.rawValue, before: nil, after: made.attributes.displayName)
+        try context.transaction.indexTags(of: id, before: [], after: made.tags)
 
         var access = try context.accessCreated(id)
         try context.addFounders([plan.owner].compactMap { $0 } + plan.members, to: &access)

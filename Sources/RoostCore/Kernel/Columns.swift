@@ -8,9 +8,9 @@ protocol ColumnValue {
     func column() throws -> SQLValue
 }
 
-/// A value with several columns of a table's row, named by its `columns`.
+/// A value that is written to several columns of a table's row: its `boundColumns`, or its `columns` if it is read by the same names.
 protocol BoundRow {
-    /// Its values, in the order of its columns.
+    /// Its values, in the order of these columns.
     func bind(to sql: inout SQL.Interpolation) throws
 }
 

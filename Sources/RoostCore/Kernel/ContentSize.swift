@@ -17,7 +17,8 @@ extension Message: ContentSized {
 
 extension Channel: ContentSized {
     var contentSizeBytes: Int {
-        (data.map(JSONBytes.sizeBytes) ?? 0) + (coverUrl.map(JSONBytes.sizeBytes) ?? 0) + (metadata?.sizeBytes ?? 0) + 800
+        (attributes.data.map(JSONBytes.sizeBytes) ?? 0) + (attributes.coverUrl.map(JSONBytes.sizeBytes) ?? 0)
+            + (metadata?.sizeBytes ?? 0) + 800
     }
 }
 
@@ -28,7 +29,7 @@ extension ChannelView: ContentSized {
 }
 
 extension User: ContentSized {
-    package var contentSizeBytes: Int { (metadata?.sizeBytes ?? 0) + 400 }
+    package var contentSizeBytes: Int { (profile.metadata?.sizeBytes ?? 0) + 400 }
 }
 
 extension MemberEntry: ContentSized {

@@ -1,14 +1,29 @@
 package import RoostAPI
 
-extension Invitation {
+extension Invitation: BoundRow {
     // derived: columns of i, inviter as inviter_id
     static let columns: SQL = "i.channel_id, i.user_id, i.inviter_id, i.welcome, i.state, i.invited_at, i.ended_at, i.revision"
+
+    // derived: bound columns
+    static let boundColumns: SQL = "channel_id, user_id, inviter_id, welcome, state, invited_at, ended_at, revision"
 
     // derived: init(reading:)
     init(reading row: inout RowReader) throws {
         try self.init(
             channelId: row.value(), userId: row.value(), inviter: row.value(), welcome: row.value(), state: row.value(),
             invitedAt: row.value(), endedAt: row.value(), revision: row.value())
+    }
+
+    // derived: bind(to:)
+    func bind(to sql: inout SQL.Interpolation) throws {
+        try sql.bind(channelId)
+        try sql.bind(userId)
+        try sql.bind(inviter)
+        try sql.bind(welcome)
+        try sql.bind(state)
+        try sql.bind(invitedAt)
+        try sql.bind(endedAt)
+        try sql.bind(revision)
     }
 }
 
@@ -59,22 +74,29 @@ struct InvitationStamps {
     var inviter: Seq
 }
 
+extension InvitationStamps: BoundRow {
+    // derived: columns, channel as channel_seq, user as user_seq, inviter as inviter_seq
+    static let columns: SQL = "channel_seq, user_seq, inviter_seq"
+
+    // derived: bind(to:)
+    func bind(to sql: inout SQL.Interpolation) throws {
+        try sql.bind(channel)
+        try sql.bind(user)
+        try sql.bind(inviter)
+    }
+}
+
 extension Transaction {
     /// - Parameter role: The role that accepting gives. It stays as it was when the invitation began.
     func write(_ invitation: Invitation, role: ChannelRole = .member, invitedSeq: Seq, stamps: InvitationStamps) throws {
         try perform(
             """
-            INSERT INTO invitations (channel_id, user_id, inviter_id, welcome, role, state, invited_at, invited_seq, ended_at, revision,
-                                     channel_seq, user_seq, inviter_seq)
-            VALUES (\(invitation.channelId), \(invitation.userId), \(invitation.inviter), \(invitation.welcome), \(role),
-                    \(invitation.state), \(invitation.invitedAt), \(invitedSeq), \(invitation.endedAt), \(invitation.revision), \(stamps.channel),
-                    \(stamps.user), \(stamps.inviter))
+            INSERT INTO invitations (\(Invitation.boundColumns), \(InvitationStamps.columns), role, invited_seq)
+            VALUES (\(row: invitation), \(row: stamps), \(role), \(invitedSeq))
             ON CONFLICT (channel_id, user_id, inviter_id) DO UPDATE
-            SET welcome = excluded.welcome, state = excluded.state, invited_at = excluded.invited_at,
+            SET (\(Invitation.boundColumns)) = (\(row: invitation)), (\(InvitationStamps.columns)) = (\(row: stamps)),
                 role = CASE WHEN excluded.state = 'pending' THEN excluded.role ELSE invitations.role END,
-                invited_seq = CASE WHEN excluded.state = 'pending' THEN excluded.invited_seq ELSE invitations.invited_seq END,
-                ended_at = excluded.ended_at, revision = excluded.revision, channel_seq = excluded.channel_seq,
-                user_seq = excluded.user_seq, inviter_seq = excluded.inviter_seq
+                invited_seq = CASE WHEN excluded.state = 'pending' THEN excluded.invited_seq ELSE invitations.invited_seq END
             """)
     }
 

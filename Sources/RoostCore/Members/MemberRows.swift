@@ -140,6 +140,37 @@ extension Transaction {
     }
 }
 
+/// The columns of a member's row that a membership begins with, whether it is the user's first in the channel or a later one.
+private struct MembershipStart {
+    var role: ChannelRole
+    var state: MembershipState
+    var joinedAt: Timestamp
+    var joinedSeq: Seq
+    var joinedUserSeq: Seq
+    var changeSeq: Seq
+    var userSeq: Seq
+    var readSeq: Seq
+    var readCount: Int
+}
+
+extension MembershipStart: BoundRow {
+    // derived: columns
+    static let columns: SQL = "role, state, joined_at, joined_seq, joined_user_seq, change_seq, user_seq, read_seq, read_count"
+
+    // derived: bind(to:)
+    func bind(to sql: inout SQL.Interpolation) throws {
+        try sql.bind(role)
+        try sql.bind(state)
+        try sql.bind(joinedAt)
+        try sql.bind(joinedSeq)
+        try sql.bind(joinedUserSeq)
+        try sql.bind(changeSeq)
+        try sql.bind(userSeq)
+        try sql.bind(readSeq)
+        try sql.bind(readCount)
+    }
+}
+
 extension Context {
     /// Makes a user a member at a channel's newest change: earlier messages aren't unread for them.
     ///
@@ -150,21 +181,20 @@ extension Context {
     ) throws -> ChannelAccess.OwnMember {
         let (channel, counters) = (access.channelId, access.counters)
         let userSeq = try advanceStream(of: user)
-        let sql: SQL = """
-            INSERT INTO members (channel_id, user_id, role, state, joined_at, joined_seq, joined_user_seq, change_seq, user_seq,
-                                 read_seq, read_count, last_sent_seq, history_floor)
-            VALUES (\(channel), \(user), \(definition.role), \(MembershipState.member), \(now), \(counters.seq), \(userSeq),
-                    \(counters.seq), \(userSeq), \(counters.seq), \(counters.ordinal), \(0), \(historyFloor))
+        let start = MembershipStart(
+            role: definition.role, state: .member, joinedAt: now, joinedSeq: counters.seq, joinedUserSeq: userSeq,
+            changeSeq: counters.seq, userSeq: userSeq, readSeq: counters.seq, readCount: counters.ordinal)
+        let written = try transaction.first(
+            """
+            INSERT INTO members (channel_id, user_id, \(MembershipStart.columns), last_sent_seq, history_floor)
+            VALUES (\(channel), \(user), \(row: start), \(0), \(historyFloor))
             ON CONFLICT (channel_id, user_id) DO UPDATE
-            SET role = excluded.role, state = excluded.state, joined_at = excluded.joined_at, joined_seq = excluded.joined_seq,
-                joined_user_seq = excluded.joined_user_seq, change_seq = excluded.change_seq,
-                user_seq = excluded.user_seq, read_seq = excluded.read_seq, read_count = excluded.read_count,
-                hidden = 'unhidden', hidden_count = 0,
+            SET (\(MembershipStart.columns)) = (\(row: start)), hidden = 'unhidden', hidden_count = 0,
                 history_floor = CASE WHEN excluded.history_floor > members.history_floor THEN excluded.history_floor
                                      ELSE members.history_floor END
             RETURNING \(ChannelAccess.OwnMember.writtenColumns)
             """
-        let written = try transaction.first(sql) { row in
+        ) { row in
             try ChannelAccess.OwnMember(of: channel, at: counters.seq, readingIfThere: &row)
         }
         guard var own = written ?? nil else { throw ImpossibleState("A new member of \(channel) has no row there.") }

@@ -41,9 +41,9 @@ extension Context {
 extension Transaction {
     /// Replaces a message's row with its place.
     fileprivate func purge(_ message: Message, at seq: Seq, _ now: Timestamp) throws -> PurgedMessage {
+        let kept: SQL = "channel_id, seq, message_id, ordinal, counts, sender_id, client_id, created_at"
         let keeping: SQL = """
-            INSERT INTO purged_messages (channel_id, seq, message_id, change_seq, ordinal, counts, sender_id, client_id, created_at, purged_at)
-            SELECT channel_id, seq, message_id, \(seq), ordinal, counts, sender_id, client_id, created_at, \(now) FROM messages
+            INSERT INTO purged_messages (\(kept), change_seq, purged_at) SELECT \(kept), \(seq), \(now) FROM messages
             WHERE channel_id = \(message.channelId) AND seq = \(message.seq)
             RETURNING \(PurgedMessage.columns)
             """

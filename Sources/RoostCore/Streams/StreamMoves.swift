@@ -20,11 +20,13 @@ extension Context {
     }
 
     /// Begins the stream of a channel that the operation creates. Nobody else knows of it before the commit.
-    mutating func beginStream(of channel: ChannelID, discovery: ChannelPolicy.Audience) throws {
+    mutating func beginStream(
+        of channel: ChannelID, at counters: ChannelCounters, discovery: ChannelPolicy.Audience
+    ) throws {
         try transaction.perform(
             """
-            INSERT INTO channel_heads (channel_id, seq, member_count, message_count, last_activity, list_at, discovery)
-            VALUES (\(channel), \(1), \(0), \(0), \(now), \(now), \(discovery))
+            INSERT INTO channel_heads (channel_id, \(ChannelCounters.boundColumns), list_at, discovery)
+            VALUES (\(channel), \(row: counters), \(counters.lastActivity), \(discovery))
             """)
         transaction.noteChange(of: channel)
         noteMade(channel)
@@ -36,9 +38,7 @@ extension Context {
         try transaction.perform(
             """
             UPDATE channel_heads
-            SET seq = \(counters.seq), member_count = \(counters.memberCount), message_count = \(counters.messageCount), ordinal = \(counters.ordinal),
-                last_activity = \(counters.lastActivity), last_message_at = \(counters.lastMessageAt),
-                list_at = COALESCE(\(counters.lastMessageAt), list_at)
+            SET (\(ChannelCounters.boundColumns)) = (\(row: counters)), list_at = COALESCE(\(counters.lastMessageAt), list_at)
             WHERE channel_id = \(channel)
             """)
     }

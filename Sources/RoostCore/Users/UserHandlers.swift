@@ -5,8 +5,7 @@ extension UpsertUser: Handled {
 
     public func handle(in context: inout Context) throws -> User {
         try context.require(.userManage)
-        var written = try context.writeProfile(
-            of: user, displayName: displayName, avatarFileId: avatarFileId, metadata: metadata)
+        var written = try context.write(profile, of: user)
         written.deactivatedAt = try context.transaction.deactivation(of: user)
         return written
     }
@@ -17,8 +16,7 @@ extension UpdateMe: Handled {
 
     public func handle(in context: inout Context) throws -> User {
         try context.require(.userUpdateMe)
-        return try context.writeProfile(
-            of: context.caller.user, displayName: displayName, avatarFileId: avatarFileId, metadata: metadata)
+        return try context.write(profile, of: context.caller.user)
     }
 }
 
@@ -92,36 +90,30 @@ extension Context {
     }
 
     /// Creates a user, or replaces the given fields. Writing the current values changes nothing.
-    fileprivate mutating func writeProfile(
-        of id: UserID, displayName: String?, avatarFileId: String?, metadata: JSONValue?
-    ) throws
-        -> User
-    {
+    fileprivate mutating func write(_ profile: UserProfile, of id: UserID) throws -> User {
         let before = try transaction.user(id)
         if before == nil { try id.validateNew(field: "user") }
         var after = before ?? User(userId: id, createdAt: now, updatedAt: now)
-        after.displayName = (displayName ?? after.displayName)?.nilIfEmpty
-        after.avatarFileId = (avatarFileId ?? after.avatarFileId)?.nilIfEmpty
-        after.metadata = metadata ?? after.metadata
+        after.profile = after.profile.applying(profile)
         if let before, try StoredJSON.isSame(before, after) { return before }
 
-        let names = [after.displayName.map { NameSkeletons.Name(text: $0, field: "displayName") }].compactMap { $0 }
+        let names = [after.profile.displayName.map { NameSkeletons.Name(text: $0, field: "displayName") }].compactMap { $0 }
         try takeNames(
-            .user, id: id.rawValue, before: before.map { [id.rawValue] + [$0.displayName].compactMap { $0 } } ?? [],
+            .user, id: id.rawValue, before: before.map { [id.rawValue] + [$0.profile.displayName].compactMap { $0 } } ?? [],
             after: names + [NameSkeletons.Name(text: id.rawValue, field: "user")])
         after.updatedAt = now
         after.version = (before?.version ?? 0) + 1
         let seq = try advanceStream(of: id)
         try transaction.perform(
             """
-            INSERT INTO users (user_id, display_name, name_key, avatar_file_id, metadata, user_seq, created_at, updated_at, version)
-            VALUES (\(id), \(after.displayName), \(NameSearch.key(of: after.displayName)), \(after.avatarFileId), \(try StoredJSON.encode(after.metadata)), \(seq),
-                    \(after.createdAt), \(after.updatedAt), \(after.version))
+            INSERT INTO users (\(User.boundColumns), name_key, user_seq)
+            VALUES (\(row: after), \(NameSearch.key(of: after.profile.displayName)), \(seq))
             ON CONFLICT (user_id) DO UPDATE
-            SET display_name = excluded.display_name, name_key = excluded.name_key, avatar_file_id = excluded.avatar_file_id, metadata = excluded.metadata,
-                user_seq = excluded.user_seq, updated_at = excluded.updated_at, version = excluded.version
+            SET (\(UserProfile.boundColumns)) = (\(row: after.profile)), name_key = excluded.name_key, user_seq = excluded.user_seq,
+                updated_at = excluded.updated_at, version = excluded.version
             """)
-        try transaction.indexName(.user, id: id.rawValue, before: before?.displayName, after: after.displayName)
+        try transaction.indexName(
+            .user, id: id.rawValue, before: before?.profile.displayName, after: after.profile.displayName)
         tell(.userUpdated, user: id, seq: seq, Rows([after]))
         return after
     }
@@ -136,7 +128,7 @@ extension Context {
         guard try !transaction.userExists(caller.user) else { return }
         try caller.user.validateNew(field: field)
         do {
-            _ = try writeProfile(of: caller.user, displayName: displayName, avatarFileId: nil, metadata: nil)
+            _ = try write(UserProfile(displayName: displayName), of: caller.user)
         } catch let error as RoostError where error.code == .alreadyExists {
             // A taken name is no reason to lock anybody out; nothing has been written yet.
             if error.field == "displayName" { return try registerCaller(displayName: nil, field: field) }

@@ -1,14 +1,55 @@
 package import RoostAPI
 
-extension User {
+extension UserProfile: BoundRow {
+    // derived: columns of u
+    static let columns: SQL = "u.display_name, u.avatar_file_id, u.metadata"
+
+    // derived: bound columns
+    static let boundColumns: SQL = "display_name, avatar_file_id, metadata"
+
+    // derived: init(reading:)
+    init(reading row: inout RowReader) throws {
+        try self.init(displayName: row.value(), avatarFileId: row.value(), metadata: row.value())
+    }
+
+    // derived: bind(to:)
+    func bind(to sql: inout SQL.Interpolation) throws {
+        try sql.bind(displayName)
+        try sql.bind(avatarFileId)
+        try sql.bind(metadata)
+    }
+
+    // derived: applying(_:)
+    /// Returns the profile with the given fields of another one. An empty text removes one.
+    func applying(_ changes: UserProfile) -> UserProfile {
+        UserProfile(
+            displayName: displayName.replaced(by: changes.displayName),
+            avatarFileId: avatarFileId.replaced(by: changes.avatarFileId), metadata: metadata.replaced(by: changes.metadata)
+        )
+    }
+}
+
+extension User: BoundRow {
     // derived: columns of u, without deactivatedAt
-    static let columns: SQL = "u.user_id, u.display_name, u.avatar_file_id, u.metadata, u.created_at, u.updated_at, u.version"
+    static let columns: SQL = "u.user_id, \(UserProfile.columns), u.created_at, u.updated_at, u.version"
+
+    // derived: bound columns
+    static let boundColumns: SQL = "user_id, \(UserProfile.boundColumns), created_at, updated_at, version"
 
     // derived: init(reading:)
     init(reading row: inout RowReader) throws {
         try self.init(
-            userId: row.value(), displayName: row.value(), avatarFileId: row.value(), metadata: row.value(), createdAt: row.value(),
-            updatedAt: row.value(), version: row.value())
+            userId: row.value(), profile: UserProfile(reading: &row), createdAt: row.value(), updatedAt: row.value(),
+            version: row.value())
+    }
+
+    // derived: bind(to:)
+    func bind(to sql: inout SQL.Interpolation) throws {
+        try sql.bind(userId)
+        try sql.bind(profile)
+        try sql.bind(createdAt)
+        try sql.bind(updatedAt)
+        try sql.bind(version)
     }
 }
 

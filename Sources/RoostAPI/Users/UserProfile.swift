@@ -1,0 +1,38 @@
+/// What a user shows of themselves: the same in the operations that write it and in the user.
+public struct UserProfile: Hashable, Sendable {
+    public var displayName: String?
+    public var avatarFileId: String?
+    /// The app's own data: any JSON object up to `Limits.metadataSizeBytes`.
+    public var metadata: JSONValue?
+
+    // derived: init
+    public init(displayName: String? = nil, avatarFileId: String? = nil, metadata: JSONValue? = nil) {
+        self.displayName = displayName
+        self.avatarFileId = avatarFileId
+        self.metadata = metadata
+    }
+}
+
+/// A value with a user's profile. The profile's fields read as its own: `user.displayName`.
+@dynamicMemberLookup
+public protocol UserProfileCarrying {
+    /// The user's profile.
+    var profile: UserProfile { get set }
+}
+
+extension UserProfileCarrying {
+    /// A field of the profile.
+    public subscript<Value>(dynamicMember path: WritableKeyPath<UserProfile, Value>) -> Value {
+        get { profile[keyPath: path] }
+        set { profile[keyPath: path] = newValue }
+    }
+}
+
+extension UserProfile {
+    /// Throws when something in it is outside its limits. An empty text is within: it removes a value.
+    public func validate() throws(RoostError) {
+        try Limits.check(displayName: displayName)
+        try Limits.check(avatarFileId, length: Limits.fileIDLength, field: "avatarFileId")
+        try Limits.check(metadata: metadata)
+    }
+}

@@ -1,0 +1,46 @@
+import Testing
+
+@testable import RoostCommand
+
+/// A setting that is declared and forgotten elsewhere would be shown, and change nothing.
+@Suite struct SettingTests {
+    private func settings(_ arguments: [String]) async throws -> Settings {
+        try await Settings.load(try SettingFlags.parse(arguments), standardData: "/nowhere/roost-data", environment: [:])
+    }
+
+    /// A valid value of a setting, other than its default.
+    private func otherValue(of setting: Setting) -> String {
+        switch (setting.kind, setting.standard) {
+        case (.text, _): "/nowhere/other"
+        case (.origins, _): "https://app.example.com"
+        case (.choice(let choices), let standard): choices.first { Setting.Value.text($0) != standard } ?? ""
+        case (.whole(let range), let standard), (.wholeOrNone(let range), let standard):
+            "\(standard == Setting.Value.whole(range.upperBound) ? range.lowerBound : range.upperBound)"
+        case (.flag, let standard): "\(standard != Setting.Value.flag(true))"
+        // A little more, since the idle timeout has to stay longer than the ping interval.
+        case (.seconds, .seconds(let standard)): "\(standard + 1)"
+        case (.seconds, _): ""
+        }
+    }
+
+    /// The fields of a value, as text.
+    private func fields(of value: Any) -> [String: String] {
+        Dictionary(uniqueKeysWithValues: Mirror(reflecting: value).children.map { ($0.label ?? "", "\($0.value)") })
+    }
+
+    @Test("every setting has a flag, and changes one thing about the server", arguments: Setting.all.map(\.name))
+    func reachesTheServer(name: String) async throws {
+        let setting = try #require(Setting.all.first { $0.name == name })
+        let value = otherValue(of: setting)
+        #expect(try SettingFlags.parse(["--\(name)", value]).given == [name: value])
+
+        let given = try await settings(["--\(name)", value])
+        let origin = given.all.first { $0.setting.name == name }?.origin
+        #expect(origin == SettingSources.Origin.flag(name))
+        // What the server logs is decided before there is one.
+        guard name != Setting.logLevel.name else { return }
+        let standard = fields(of: try await settings([]).server)
+        let changed = fields(of: given.server).filter { standard[$0.key] != $0.value }
+        #expect(changed.count == 1, "\(changed.keys.sorted())")
+    }
+}
