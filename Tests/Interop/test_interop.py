@@ -310,7 +310,7 @@ async def schemathesis(world):
         pathlib.Path(sys.executable).with_name("schemathesis"), "--config-file", pathlib.Path(__file__).with_name("schemathesis.toml"),
         "run", f"{URL}/openapi.json", "--continue-on-failure", "-H", f"Authorization: {root.http.headers['Authorization']}",
         stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT, cwd=DATA + "/..")
-    output, _ = await asyncio.wait_for(process.communicate(), 110)
+    output, _ = await asyncio.wait_for(process.communicate(), 280)
     text = output.decode(errors="replace")
     found = text[text.find("= FAILURES") :] if "= FAILURES" in text else text
     found = "\n".join(line[:200] for line in found.splitlines() if line.strip())
@@ -1090,7 +1090,7 @@ async def main(chosen):
         if chosen and not any(word in title for word in chosen):
             continue
         try:
-            async with asyncio.timeout(120), contextlib.AsyncExitStack() as stack:
+            async with asyncio.timeout(300), contextlib.AsyncExitStack() as stack:
                 await function(World(description, stack))
             equal(Connection.undescribed, [], "frames that /asyncapi.json describes otherwise")
         except Exception as error:
