@@ -101,6 +101,8 @@ public final class SQLiteDatabase: Database {
     /// Makes the tables, has all of the log in the database, and opens the readers.
     private func finishStart(_ start: SQLiteStart, base: String?) throws {
         let state = start.state
+        // Before the first change, and again after a start that was killed in between: the next one has no losses to accept any more.
+        if state.nextLineage != nil { try requireIntegrity() }
         try marks.begin()
         try write(lane: 0) { transaction in
             try transaction.migrate()
@@ -135,7 +137,6 @@ public final class SQLiteDatabase: Database {
             try watch.add(files.lock)
             try watch.add(files.state)
         }
-        if !losses.isEmpty { try requireIntegrity() }
     }
 
     /// The file is as long as its header says. A shorter one was cut off.

@@ -33,8 +33,9 @@ struct SQLiteStart {
         state = examination.state
         if examination.setsLogAside { try Self.setAside(files.log, &notes) }
         stateFile = try StateFile(path: files.state)
-        if state.phase == .new {
-            // Before the database: a kill between the two must not look like a database without its state.
+        if state.phase == .new, !examination.isKnown, losses.isEmpty {
+            // Before the database: a kill between the two must not look like a database without its state. Where there was one, a start that
+            // fails from here on leaves what was found, so that the next one finds it too.
             state.sequence += 1
             try stateFile.write(state)
         }

@@ -136,8 +136,8 @@ final class StateFile: Sendable {
         guard let data = FileManager.default.contents(atPath: path) else {
             return FileManager.default.fileExists(atPath: path) ? .damaged : .missing
         }
-        // A first start that was killed before it wrote anything.
-        if data.isEmpty { return .missing }
+        // A first start that was killed before it wrote anything, or whose file system had its length on disk and not its content.
+        if data.allSatisfy({ $0 == 0 }) { return .missing }
         let bytes = [UInt8](data)
         let states = slotPlaces.compactMap { place -> StorageState? in
             let start = Int(place)

@@ -1,0 +1,80 @@
+import CFaultVFS
+import Foundation
+import RoostCore
+import RoostDatabase
+import RoostTestSupport
+import Testing
+
+/// Starts that accept a loss, and don't reach their end.
+@Suite("Accepted losses")
+struct AcceptedLossTests {
+    private static let epoch = "first"
+
+    /// A directory in which a server has run, and what its database was before its last row.
+    private func used() throws -> (directory: URL, older: Data) {
+        let directory = TemporaryPlace.make()
+        var older = Data()
+        for name in ["older", "newer"] {
+            let database = try SQLiteDatabase(directory: directory)
+            try database.write(lane: 0) { transaction in
+                _ = try transaction.epoch(orNew: Self.epoch)
+                _ = try transaction.execute("INSERT INTO settings (name, value) VALUES (\(name), \(name))")
+            }
+            try database.close()
+            TemporaryPlace.waitUntilFree(directory)
+            if name == "older" { older = try Data(contentsOf: directory.appending(path: "roost.sqlite")) }
+        }
+        return (directory, older)
+    }
+
+    @Test(
+        "I1 a start that accepts a loss and is refused leaves the loss to be found by the next", arguments: ["missing", "damaged"])
+    func refused(state: String) throws {
+        let (directory, older) = try used()
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let (file, stateFile) = (directory.appending(path: "roost.sqlite"), directory.appending(path: "roost.state"))
+        if state == "missing" {
+            try FileManager.default.removeItem(at: stateFile)
+        } else {
+            try Data("rubbish".utf8).write(to: stateFile)
+        }
+        try Data(contentsOf: file).dropLast(4096).write(to: file)
+        #expect(throws: DamagedFiles.self) { try SQLiteDatabase(directory: directory) }
+        #expect(throws: (any Error).self) { try SQLiteDatabase(directory: directory, acceptsDataLoss: true) }
+        // An older copy in its place is as little the newest one.
+        try older.write(to: file)
+        #expect(throws: DamagedFiles.self) { try SQLiteDatabase(directory: directory) }
+        let accepting = try SQLiteDatabase(directory: directory, acceptsDataLoss: true)
+        #expect(!accepting.losses.isEmpty)
+        #expect(try accepting.read { try $0.setting("epoch") } != Self.epoch)
+    }
+
+    @Test("I1 after a start that accepts a loss and fails at any fsync the next is refused, or has a new epoch", arguments: 0..<12)
+    func failed(passes: Int32) throws {
+        #expect(fault_vfs_register() == 0)
+        let (directory, _) = try used()
+        defer { try? FileManager.default.removeItem(at: directory) }
+        try FileManager.default.removeItem(at: directory.appending(path: "roost.state"))
+        let name = passes.isMultiple(of: 2) ? "roost.sqlite" : "roost.sqlite-wal"
+        let fault = fault_begin("\(directory.lastPathComponent)/\(name)", Int32(fault_sync.rawValue), 10 | 4 << 8, passes / 2, 0)
+        try? SQLiteDatabase(directory: directory, acceptsDataLoss: true, base: "faults").close()
+        _ = fault_end(fault)
+        TemporaryPlace.waitUntilFree(directory)
+        do {
+            let database = try SQLiteDatabase(directory: directory)
+            #expect(try database.read { try $0.setting("epoch") } != Self.epoch)
+            try database.close()
+        } catch {
+            #expect(error is DamagedFiles)
+        }
+    }
+
+    @Test("I1 a state file of zeros alone is a first start that a power cut ended")
+    func zeros() throws {
+        let directory = TemporaryPlace.make()
+        defer { try? FileManager.default.removeItem(at: directory) }
+        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+        try Data(count: 5120).write(to: directory.appending(path: "roost.state"))
+        #expect(throws: Never.self) { try SQLiteDatabase(directory: directory).close() }
+    }
+}
