@@ -47,8 +47,11 @@ extension Membership {
         columns(of: table, readCount: Unread.readCount(of: table, purgedSeq: purgedSeq))
     }
 
-    /// The columns that ``init(reading:)`` reads, in its order.
-    static let columns: SQL = "m.channel_id, h.seq, h.is_deleted, \(columns(of: "m", purgedSeq: "h.purged_seq"))"
+    /// The columns that ``init(reading:)`` reads, in its order. A former member learns nothing of how the channel goes on, not even how far.
+    static let columns: SQL = """
+        m.channel_id, CASE WHEN m.state = \(MembershipState.member) THEN h.seq ELSE m.change_seq END, h.is_deleted,
+        \(columns(of: "m", purgedSeq: "h.purged_seq"))
+        """
 
     /// A deleted channel has no members, without a write to any of their rows.
     init(reading row: inout RowReader) throws {

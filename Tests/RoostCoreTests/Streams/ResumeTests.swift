@@ -85,6 +85,20 @@ struct ResumeTests {
         #expect(answer.user.rows.memberships?.map(\.state) == [MembershipState.none])
     }
 
+    @Test("I9 of a private channel a removed member learns no more, not even how far it has come")
+    func removed() throws {
+        let world = try CoreWorld()
+        try world.channel("private", type: .messaging, owner: "ann", members: ["bob"])
+        try world.perform(RemoveMembers(channel: "private", users: ["bob"]), as: "ann")
+        func known() throws -> Membership? { try world.perform(GetMyChanges(after: 0), as: "bob").rows.memberships?.last }
+        let before = try #require(try known())
+        #expect(before.state == MembershipState.none)
+        try world.send("secret", to: "private", as: "ann")
+        #expect(try known() == before)
+        try world.perform(DeleteChannel(channel: "private"), as: "ann")
+        #expect(try known() == before)
+    }
+
     @Test("I9 naming a channel that one isn't a member of brings nothing of it")
     func stranger() throws {
         let world = try CoreWorld()
