@@ -65,12 +65,12 @@ struct SetAside {
 
     func isPatient(since: ContinuousClock.Instant, at now: ContinuousClock.Instant) -> Bool { now - since < patience }
 
-    /// Takes all operations, when the lane ends.
+    /// Takes all operations, when the lane ends, in the order in which they came.
     mutating func takeAll() -> [Job] {
         defer {
             groups = [:]
             count = 0
         }
-        return groups.values.flatMap(\.jobs)
+        return groups.values.flatMap(\.jobs).sorted { $0.queuedAt < $1.queuedAt }
     }
 }

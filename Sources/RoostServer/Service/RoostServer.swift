@@ -209,7 +209,8 @@ public struct RoostServer: Service {
         let watching = Task { [tokenFiles, tokens, engine, logger, configuration] in
             await tokenFiles.watch(tokens, logger: logger) { keys, fingerprints in
                 let isCluster = configuration.database != nil
-                guard isCluster || keys.isTokenSecretRetired else { return }
+                // The database knows of a secret that is refused already: the end of another key has to wait for no write.
+                guard isCluster || keys.isTokenSecretRetired && !tokens.isTokenSecretRetired else { return }
                 let secret = tokenFiles.secretFingerprint
                 try await engine.perform(OperationName.none, for: .server, scope: Scope(), isReadOnly: false) { context in
                     if isCluster {
