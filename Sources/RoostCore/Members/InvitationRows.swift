@@ -114,15 +114,18 @@ extension Transaction {
             SELECT role FROM invitations
             WHERE channel_id = \(invitation.channelId) AND user_id = \(invitation.userId) AND inviter_id = \(invitation.inviter)
             """
-        return try first(sql) { ChannelRole(rawValue: $0.string()) } ?? .member
+        guard let role = try first(sql, { ChannelRole(rawValue: $0.string()) }) else { throw ImpossibleState.missing(invitation) }
+        return role
     }
 
+    /// Returns the position of the inviter's own stream at which the invitation last changed.
     func inviterSeq(of invitation: Invitation) throws -> Seq {
         let sql: SQL = """
             SELECT inviter_seq FROM invitations
             WHERE channel_id = \(invitation.channelId) AND user_id = \(invitation.userId) AND inviter_id = \(invitation.inviter)
             """
-        return try first(sql) { $0.int64() } ?? 0
+        guard let seq = try first(sql, { $0.int64() }) else { throw ImpossibleState.missing(invitation) }
+        return seq
     }
 
     /// Returns the number of pending invitations to a channel, counted up to the limit.
@@ -141,6 +144,12 @@ extension Transaction {
                                   LIMIT \(Limits.pendingInvitationsPerUser)) AS counted
             """
         return try first(sql) { $0.int() } ?? 0
+    }
+}
+
+extension ImpossibleState {
+    fileprivate static func missing(_ invitation: Invitation) -> ImpossibleState {
+        ImpossibleState("The invitation of \(invitation.userId) to \(invitation.channelId) by \(invitation.inviter) has no row.")
     }
 }
 
