@@ -213,4 +213,7 @@ extension Invitation: StoredRow {
         rows.channel = try context.channel(invitation.channelId)
         return []
     }
+
+    // No row is about a message.
+    package static func purge(about message: Seq, in channel: ChannelID, _ transaction: any Transaction) throws {}
 }

@@ -95,6 +95,9 @@ extension Member: StoredRow {
         guard case .channel(let channel) = stream else { return [] }
         return (rows.members ?? []).filter { $0.state == .member }.map { .role($0.userId, channel, $0.role, at: $0.changeSeq) }
     }
+
+    // No row is about a message.
+    package static func purge(about message: Seq, in channel: ChannelID, _ transaction: any Transaction) throws {}
 }
 
 extension Membership: StoredRow {
@@ -130,6 +133,9 @@ extension Membership: StoredRow {
         }
         return notices
     }
+
+    // No row is about a message.
+    package static func purge(about message: Seq, in channel: ChannelID, _ transaction: any Transaction) throws {}
 }
 
 extension Transaction {

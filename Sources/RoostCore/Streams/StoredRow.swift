@@ -26,7 +26,8 @@ package protocol StoredRow: StreamRow {
     /// - Returns: The rows' changes of a channel's audience, to be delivered before them. None by default.
     static func accompany(_ rows: inout Rows, of stream: StreamID, after seq: Seq, in context: Context) throws -> [Notice]
 
-    /// Deletes the rows about a message that is deleted for good. A kind with such rows must implement it.
+    /// Deletes the rows about a message that is deleted for good. Every kind says how, or that it has none: there is no default, with which a
+    /// kind that forgot it would keep them.
     static func purge(about message: Seq, in channel: ChannelID, _ transaction: any Transaction) throws
 
     /// About how many bytes the row takes when written, which bounds pages. 200 by default.
@@ -45,7 +46,6 @@ extension StoredRow {
     package static func accompany(
         _ rows: inout Rows, of stream: StreamID, after seq: Seq, in context: Context
     ) throws -> [Notice] { [] }
-    package static func purge(about message: Seq, in channel: ChannelID, _ transaction: any Transaction) throws {}
     package var contentSizeBytes: Int { 200 }
 }
 

@@ -81,6 +81,9 @@ extension User: StoredRow {
         let sql: SQL = "SELECT u.user_seq, \(User.columns) FROM users u WHERE u.user_id = \(user) AND u.user_seq > \(seq)"
         return ChangedRows(try transaction.rows(sql) { (stamp: $0.int64(), row: try User(reading: &$0)) })
     }
+
+    // No row is about a message.
+    package static func purge(about message: Seq, in channel: ChannelID, _ transaction: any Transaction) throws {}
 }
 
 extension Preferences: StoredRow {
@@ -91,4 +94,7 @@ extension Preferences: StoredRow {
         return ChangedRows(
             try transaction.rows(sql) { (stamp: $0.int64(), row: Preferences(autoAcceptInvitations: $0.bool())) })
     }
+
+    // No row is about a message.
+    package static func purge(about message: Seq, in channel: ChannelID, _ transaction: any Transaction) throws {}
 }
