@@ -17,6 +17,8 @@ struct ChannelAccess {
     var counters: ChannelCounters
     /// The last seq at which a message was deleted for good; 0 for none.
     let purgedSeq: Seq
+    /// The kinds that the channel's stream has rows of.
+    let rowKinds: ChannelRowKinds
     /// The caller's row, if there is or was one.
     var own: OwnMember?
     /// The caller's pending invitation.
@@ -111,7 +113,7 @@ extension Transaction {
     ) throws -> (access: ChannelAccess, channel: Channel)? {
         let found = try first("\(ChannelAccess.selectionWithAttributes) \(user) WHERE c.channel_id = \(channel)") { row in
             let (whole, policy) = try Channel.withPolicy(reading: &row, now: now)
-            let found = ChannelAccess.Row(of: whole, policy: policy, purgedSeq: row.int64())
+            let found = ChannelAccess.Row(of: whole, policy: policy, purgedSeq: row.int64(), rowKindBits: row.int64())
             return (whole, found, try ChannelAccess.StoredMember(of: channel, at: found.counters.seq, readingIfThere: &row))
         }
         guard let (whole, row, own) = found else { return nil }
@@ -167,7 +169,7 @@ extension ChannelAccess {
 
     /// The same with the channel's attributes.
     fileprivate static let selectionWithAttributes: SQL = """
-        SELECT \(Channel.columnsWithEntry), h.purged_seq, \(StoredMember.columns) \(source)
+        SELECT \(Channel.columnsWithEntry), h.purged_seq, h.row_kinds, \(StoredMember.columns) \(source)
         """
 
     private static let source: SQL = """
@@ -184,28 +186,30 @@ extension ChannelAccess {
         let silencedUntil, deletedAt: Timestamp?
         let counters: ChannelCounters  // inline
         let purgedSeq: Seq
+        let rowKindBits: Int64
     }
 
     fileprivate init(of channel: ChannelID, _ row: Row, policy: ChannelPolicy, _ own: OwnMember?) {
         self.init(
             channelId: channel, policy: policy, isDistinct: row.isDistinct, isEphemeral: row.isEphemeral, isFrozen: row.isFrozen,
-            silencedUntil: row.silencedUntil, deletedAt: row.deletedAt, counters: row.counters, purgedSeq: row.purgedSeq, own: own)
+            silencedUntil: row.silencedUntil, deletedAt: row.deletedAt, counters: row.counters, purgedSeq: row.purgedSeq,
+            rowKinds: ChannelRowKinds(bits: row.rowKindBits), own: own)
     }
 }
 
 extension ChannelAccess.Row {
     /// What a whole channel says.
-    fileprivate init(of channel: Channel, policy: OwnPolicy, purgedSeq: Seq) {
+    fileprivate init(of channel: Channel, policy: OwnPolicy, purgedSeq: Seq, rowKindBits: Int64) {
         self.init(
             type: channel.type, policy: policy, isDistinct: channel.isDistinct, isEphemeral: channel.isEphemeral,
             isFrozen: channel.isFrozen, silencedUntil: channel.mutedUntil, deletedAt: channel.deletedAt, counters: channel.counters,
-            purgedSeq: purgedSeq)
+            purgedSeq: purgedSeq, rowKindBits: rowKindBits)
     }
 
-    // derived: columns of c, silencedUntil as muted_until, purgedSeq as h.purged_seq
+    // derived: columns of c, silencedUntil as muted_until, purgedSeq as h.purged_seq, rowKindBits as h.row_kinds
     static let columns: SQL = """
         c.type, \(OwnPolicy.columns), c.is_distinct, c.is_ephemeral, c.is_frozen, c.muted_until, c.deleted_at,
-        \(ChannelCounters.columns), h.purged_seq
+        \(ChannelCounters.columns), h.purged_seq, h.row_kinds
         """
 
     // derived: init(reading:)
@@ -213,7 +217,7 @@ extension ChannelAccess.Row {
         try self.init(
             type: row.value(), policy: OwnPolicy(reading: &row), isDistinct: row.value(), isEphemeral: row.value(),
             isFrozen: row.value(), silencedUntil: row.value(), deletedAt: row.value(), counters: ChannelCounters(reading: &row),
-            purgedSeq: row.value())
+            purgedSeq: row.value(), rowKindBits: row.value())
     }
 }
 

@@ -86,10 +86,17 @@ extension InvitationStamps: BoundRow {
     }
 }
 
-extension Transaction {
+extension Context {
+    /// Writes an invitation, and the first one that a channel's members get into the channel's head.
+    ///
     /// - Parameter role: The role that accepting gives. It stays as it was when the invitation began.
-    func write(_ invitation: Invitation, role: ChannelRole = .member, invitedSeq: Seq, stamps: InvitationStamps) throws {
-        try perform(
+    func write(
+        _ invitation: Invitation, in access: ChannelAccess, role: ChannelRole = .member, invitedSeq: Seq, stamps: InvitationStamps
+    ) throws {
+        if stamps.channel > 0, !access.rowKinds.mayContain(Invitation.self) {
+            try noteRows(of: Invitation.self, in: access.channelId)
+        }
+        try transaction.perform(
             """
             INSERT INTO invitations (\(Invitation.boundColumns), \(InvitationStamps.columns), role, invited_seq)
             VALUES (\(row: invitation), \(row: stamps), \(role), \(invitedSeq))
@@ -99,7 +106,9 @@ extension Transaction {
                 invited_seq = CASE WHEN excluded.state = 'pending' THEN excluded.invited_seq ELSE invitations.invited_seq END
             """)
     }
+}
 
+extension Transaction {
     /// Returns the revision of the invitation of one user by another; 0 for none.
     func lastRevision(of user: UserID, from inviter: UserID, to channel: ChannelID) throws -> Int {
         let sql: SQL = """
@@ -155,6 +164,8 @@ extension ImpossibleState {
 
 extension Invitation: StoredRow {
     package static var permission: Permission? { .invitationList }
+    /// As the step `0013 kinds of rows` has it.
+    package static let headBit: Int64? = 1
 
     /// Returns the changed invitations that the channel's members get.
     package static func changed(in stretch: ChannelStretch) throws -> ChangedRows<Invitation> {
