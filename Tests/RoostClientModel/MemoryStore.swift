@@ -48,8 +48,7 @@ struct MemoryStore: Hashable {
         case .counters(let channel, let counters):
             if let held = channels[channel]?.counters, held.seq <= counters.seq { channels[channel]?.counters = counters }
         case .rows(let rows, let stream): apply(rows, of: stream)
-        case .count(let channel, let messages, let purged):
-            memberships[channel] = memberships[channel].map { Unread.bringUp($0, as: user, with: messages, purged) }
+        case .count(let channel, let rows): memberships[channel] = memberships[channel].map { $0.counting(rows, as: user) }
         case .capabilities(let channel, let own):
             if capabilities[channel]?.own.isNewer(than: own) != true { capabilities[channel, default: Capabilities()].own = own }
         case .roleCapabilities(let channel, let byRole):

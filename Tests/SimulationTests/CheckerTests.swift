@@ -49,7 +49,7 @@ struct CheckerTests {
             updatedAt: Timestamp(milliseconds: 1))
         store.apply([
             .channel(channel), .position(general, .init(cursor: 3, windowStart: 0)),
-            .messages(change ?? [message(2, "a"), message(3, "b")], of: "general"),
+            .rows(Rows(change ?? [message(2, "a"), message(3, "b")]), of: .channel("general")),
             .membership(
                 Membership(
                     channelId: general, role: .owner, state: .member, joinedAt: Timestamp(milliseconds: 1), joinedSeq: 1,

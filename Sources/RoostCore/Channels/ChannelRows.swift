@@ -147,3 +147,16 @@ extension Context {
             ownCapabilities: capabilities)
     }
 }
+
+extension Channel: ContentSized {
+    var contentSizeBytes: Int {
+        (attributes.data.map(JSONBytes.sizeBytes) ?? 0) + (attributes.coverUrl.map(JSONBytes.sizeBytes) ?? 0)
+            + (metadata?.sizeBytes ?? 0) + 800
+    }
+}
+
+extension ChannelView: ContentSized {
+    var contentSizeBytes: Int {
+        channel.contentSizeBytes + (lastMessage?.contentSizeBytes ?? 0) + (invitation?.contentSizeBytes ?? 0) + 800
+    }
+}

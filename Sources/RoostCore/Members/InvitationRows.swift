@@ -228,3 +228,11 @@ extension Invitation: StoredRow {
     // No row is about a message.
     package static func purge(about message: Seq, in channel: ChannelID, _ transaction: any Transaction) throws {}
 }
+
+extension Invitation: ContentSized {
+    package var contentSizeBytes: Int { (welcome.map(JSONBytes.sizeBytes) ?? 0) + 300 }
+}
+
+extension InvitationEntry: ContentSized {
+    var contentSizeBytes: Int { invitation.contentSizeBytes + channel.contentSizeBytes }
+}

@@ -174,3 +174,10 @@ extension Message: StoredRow {
     // The message itself is replaced by its place.
     package static func purge(about message: Seq, in channel: ChannelID, _ transaction: any Transaction) throws {}
 }
+
+extension Message: ContentSized {
+    package var contentSizeBytes: Int {
+        JSONBytes.sizeBytes(of: content.text) + (content.data.map(JSONBytes.sizeBytes) ?? 0) + (content.metadata?.sizeBytes ?? 0)
+            + 200
+    }
+}

@@ -53,6 +53,14 @@ extension User: BoundRow {
     }
 }
 
+extension User {
+    /// Reads the columns of ``columns``, which are null if there is no such user.
+    init?(readingIfThere row: inout RowReader) throws {
+        if row.isNull { return nil }
+        try self.init(reading: &row)
+    }
+}
+
 extension Transaction {
     func user(_ id: UserID) throws -> User? {
         try first("SELECT \(User.columns) FROM users u WHERE u.user_id = \(id)") { try User(reading: &$0) }
@@ -97,4 +105,8 @@ extension Preferences: StoredRow {
 
     // No row is about a message.
     package static func purge(about message: Seq, in channel: ChannelID, _ transaction: any Transaction) throws {}
+}
+
+extension User: ContentSized {
+    package var contentSizeBytes: Int { (profile.metadata?.sizeBytes ?? 0) + 400 }
 }
