@@ -82,7 +82,7 @@ extension Device {
         view.add(
             profile: store.users[user], preferences: store.preferences, seq: store.saved.userCursor, total: total,
             memberships: store.memberships.values.filter { !deleted.contains($0.channelId) },
-            invitations: store.invitations.values.filter { $0.userId == user || $0.inviter == user })
+            invitations: Array(store.ownInvitations.values))
         view.forget(Self.isPartOfCache)
         return view
     }

@@ -52,6 +52,9 @@ struct MemoryStore {
         channels.keys.filter { memberships[$0]?.state == .member && channels[$0]?.deletedAt == nil }.sorted()
     }
 
+    /// The invitations to and by the user, which the user's own stream carries.
+    var ownInvitations: [String: Invitation] { invitations.filter { $1.userId == user || $1.inviter == user } }
+
     func unread(in channel: ChannelID) -> Int? {
         guard let counters = channels[channel]?.counters, let membership = memberships[channel] else { return nil }
         return Unread.count(in: counters, for: membership)

@@ -154,6 +154,35 @@ struct CheckerTests {
         #expect(invariants(checker) == ["I8"])
     }
 
+    @Test("I5 a client that missed an invitation, or a change of preferences, is found")
+    func missedOwnRows() {
+        let invitation = Invitation(
+            channelId: general, userId: "ann", inviter: "bob", state: .pending, invitedAt: Timestamp(milliseconds: 1), revision: 1)
+        for rows in [Rows([invitation]), Rows([Preferences(autoAcceptInvitations: false)])] {
+            var (checker, fresh) = (checker(), store())
+            fresh.apply([.rows(rows, of: .user("ann"))])
+            checker.atRest(store(), beside: fresh, "ann-1")
+            #expect(invariants(checker) == ["I5"])
+        }
+    }
+
+    @Test("I9 an event for somebody who has left is found, whatever their role was")
+    func formerMember() {
+        var checker = checker()
+        func commit(_ kind: Event.Kind, at seq: Seq, _ role: ChannelRole, _ state: MembershipState) {
+            let bob = Member(
+                userId: "bob", role: role, state: state, joinedAt: Timestamp(milliseconds: 1), joinedSeq: 4, changeSeq: seq)
+            checker.committed(Event(kind: kind, stream: .channel(general), seq: seq, actor: "ann", rows: Rows([bob])))
+        }
+        commit(.memberJoined, at: 4, .member, .member)
+        commit(.memberRoleChanged, at: 5, .operator, .member)
+        commit(.memberLeft, at: 6, .member, .none)
+        checker.delivered(.channel(general), 5, to: "bob")
+        #expect(checker.verdicts == [])
+        checker.delivered(.channel(general), 7, to: "bob")
+        #expect(invariants(checker) == ["I9"])
+    }
+
     @Test("I9 an event for a non-member is found")
     func stranger() {
         var checker = checker()
