@@ -202,6 +202,7 @@ let package = Package(
             name: "SimulationTests",
             dependencies: [
                 "RoostAPI", "RoostCore", "RoostDatabase", "RoostServer", "Roost", "RoostClientModel", "RoostTestSupport",
+                .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOCore", package: "swift-nio"),
             ],

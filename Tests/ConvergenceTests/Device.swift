@@ -6,41 +6,33 @@ import RoostTestSupport
 
 /// The SDK's own `Sync` with a cache, fed with the bytes that a connection gets: what an app holds.
 ///
-/// It connects on request, and resumes by itself. Its calls wait for ``answer(in:)``.
+/// It connects on request, and then asks by itself for what it needs.
 struct Device {
     private var sync: Sync
     private(set) var store: MemoryStore
-    /// Calls as they were sent.
-    private var calls: [[UInt8]] = []
+    /// Frames that the server hasn't got yet.
+    private var sent: [[UInt8]] = []
 
     init(user: UserID) {
         store = MemoryStore(user: user)
         sync = Sync(user: user, client: "test", random: SeededGenerator(seed: 1))
     }
 
-    var hasCalls: Bool { !calls.isEmpty }
-
-    mutating func connect(at now: Timestamp) {
+    mutating func connect() {
         disconnect()
         feed(.start)
-        let welcome = WelcomeFrame(
-            welcome: .init(
-                user: sync.user, role: .user, connection: 1, epoch: "first", version: "1", now: now, tokenExpiresAt: now,
-                pingIntervalSeconds: 30))
-        if let bytes = try? JSONWriter.bytes(of: welcome) { receive(bytes) }
     }
 
     mutating func disconnect() {
         feed(.stop)
-        calls = []
+        sent = []
     }
 
     mutating func receive(_ frame: [UInt8]) { feed(.transport(sync.connection, .message(frame))) }
 
-    /// Answers the oldest call, as the server does.
-    mutating func answer(in world: CoreWorld) throws {
-        guard !calls.isEmpty else { return }
-        if let reply = try world.reply(to: calls.removeFirst(), as: sync.user) { receive(reply) }
+    mutating func takeSent() -> [[UInt8]] {
+        defer { sent = [] }
+        return sent
     }
 
     private mutating func feed(_ input: Sync.Input) {
@@ -49,15 +41,13 @@ struct Device {
             for output in sync.handle(inputs.removeFirst()) {
                 switch output {
                 case .store(let writes): store.apply(writes)
-                case .send(let bytes): calls.append(bytes)
+                case .send(let bytes): sent.append(bytes)
                 case .fetchToken: inputs.append(.token("token"))
                 case .open(let number): inputs.append(.transport(number, .opened))
                 default: break
                 }
             }
         }
-        // The authentication has its answer in the welcome.
-        calls.removeAll { $0.starts(with: #"{"authenticate""#.utf8) }
     }
 }
 
@@ -82,7 +72,7 @@ extension Device {
         view.add(
             profile: store.users[user], preferences: store.preferences, seq: store.saved.userCursor, total: total,
             memberships: store.memberships.values.filter { !deleted.contains($0.channelId) },
-            invitations: store.invitations.values.filter { $0.userId == user || $0.inviter == user })
+            invitations: Array(store.ownInvitations.values))
         view.forget(Self.isPartOfCache)
         return view
     }

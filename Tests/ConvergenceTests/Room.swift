@@ -8,7 +8,8 @@ import Testing
 
 @testable import RoostServer
 
-/// A world with clients in it. The hub's `Subscriptions` say what each of them gets, as bytes; the clients catch up as the server lets them.
+/// A world with clients in it. The hub's `Subscriptions` say what each of them gets, as bytes, which go through the gateway's `SocketSession` of
+/// its connection; the clients catch up as the server lets them.
 final class Room {
     /// How a client catches up.
     enum CatchUp: Equatable, Sendable, CustomTestStringConvertible {
@@ -46,6 +47,8 @@ final class Room {
         var device: Device?
         /// The hub's id for it. It stays for a while after the client stops listening.
         var connection: ConnectionID?
+        /// The server's end of it.
+        var line: Line?
         var isConnected = false
         /// Events that came on this connection.
         var received: [Arrival] = []
@@ -98,7 +101,9 @@ final class Room {
 
     private func perform(_ action: Subscriptions<Int>.Action) {
         guard case .send(let bytes, _, let index) = action, seats[index].isConnected else { return }
-        for arrival in arrivals(in: bytes) { bring(arrival, to: &seats[index]) }
+        for written in seats[index].line?.send(event: bytes) ?? [] {
+            for arrival in arrivals(in: written) { bring(arrival, to: &seats[index]) }
+        }
     }
 
     /// Returns the events in what is written to a connection. Other frames, like the end of a watch, change no state.
@@ -127,12 +132,29 @@ final class Room {
     /// Answers what the device asks for, as long as it asks.
     private func answerCalls(_ index: Int, between: () throws -> Void = {}) throws {
         var count = 0
-        while seats[index].device?.hasCalls == true {
-            try seats[index].device?.answer(in: world)
+        sendCalls(of: index)
+        while seats[index].line?.hasCalls == true {
+            let written = try seats[index].line?.answer(in: world) ?? []
+            receive(written, by: index)
+            sendCalls(of: index)
             count += 1
             guard count < 100 else { throw Missed("an end of the calls of \(seats[index].client.user)'s device") }
-            if seats[index].device?.hasCalls == true { try between() }
+            if seats[index].line?.hasCalls == true { try between() }
         }
+    }
+
+    /// Brings the device's frames to the server. What answers them at once is sent back.
+    private func sendCalls(of index: Int) {
+        while let frames = seats[index].device?.takeSent(), !frames.isEmpty {
+            for frame in frames {
+                let written = seats[index].line?.receive(frame) ?? []
+                receive(written, by: index)
+            }
+        }
+    }
+
+    private func receive(_ written: [ByteBuffer], by index: Int) {
+        for text in written.flatMap(ServerFrame.texts) { seats[index].device?.receive(text) }
     }
 
     private func bring(_ arrival: Arrival, to seat: inout Seat) {
@@ -178,10 +200,16 @@ final class Room {
         subscriptions.add(index, as: connection)
         subscriptions.deliver(.change(.connected(connection, user, streams))) { _ in }
         seats[index].connection = connection
+        seats[index].line = Line(connection, of: user, at: world.now)
         seats[index].isConnected = true
         seats[index].received = []
         seats[index].held = []
-        seats[index].device?.connect(at: world.now)
+        guard seats[index].device != nil else {
+            _ = seats[index].line?.authenticate()
+            return
+        }
+        seats[index].device?.connect()
+        sendCalls(of: index)
     }
 
     func disconnect(_ index: Int) throws {
@@ -194,6 +222,7 @@ final class Room {
     }
 
     private func disconnectFromHub(_ index: Int) {
+        seats[index].line = nil
         guard let connection = seats[index].connection else { return }
         seats[index].connection = nil
         subscriptions.remove(connection) { _ in }

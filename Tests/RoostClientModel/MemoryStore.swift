@@ -3,8 +3,26 @@ import RoostAPI
 @testable import Roost
 
 /// The cache of a client as a value: what `Database+Writes` does to SQLite's rows, done to dictionaries. A test holds the two together.
-struct MemoryStore: Hashable {
+///
+/// Kinds of rows with a table of their own shape are named here. Every other kind is held in the common shape, as the cache holds it.
+struct MemoryStore {
+    /// A row in the common shape (``CachedRow``).
+    struct CommonRow: Hashable {
+        let stamp: Int64
+        let aboutMessage: Seq?
+        let json: [UInt8]
+
+        init(_ row: some StreamRow) {
+            stamp = row.stamp
+            aboutMessage = row.aboutMessage
+            var json = JSONBytes()
+            row.write(to: &json)
+            self.json = json.bytes
+        }
+    }
+
     let user: UserID
+    private let kinds: RowKinds
     private(set) var saved = SavedState()
     private(set) var channels: [ChannelID: Channel] = [:]
     private(set) var memberships: [ChannelID: Membership] = [:]
@@ -15,13 +33,27 @@ struct MemoryStore: Hashable {
     private(set) var preferences = Preferences()
     private(set) var users: [UserID: User] = [:]
     private(set) var capabilities: [ChannelID: Capabilities] = [:]
+    /// Rows in the common shape, by their channel, kind and key.
+    private(set) var others: [ChannelID: [String: [String: CommonRow]]] = [:]
 
-    init(user: UserID) { self.user = user }
+    /// The kinds that are named.
+    static let named: Set<String> = [
+        Message.kind, PurgedMessage.kind, Member.kind, Membership.kind, Invitation.kind, User.kind, Preferences.kind,
+    ]
+
+    /// - Parameter kinds: The rows that it keeps. Writes have no others.
+    init(user: UserID, kinds: RowKinds = .standard) {
+        self.user = user
+        self.kinds = kinds
+    }
 
     /// The channels that a list of channels shows.
     var joined: [ChannelID] {
         channels.keys.filter { memberships[$0]?.state == .member && channels[$0]?.deletedAt == nil }.sorted()
     }
+
+    /// The invitations to and by the user, which the user's own stream carries.
+    var ownInvitations: [String: Invitation] { invitations.filter { $1.userId == user || $1.inviter == user } }
 
     func unread(in channel: ChannelID) -> Int? {
         guard let counters = channels[channel]?.counters, let membership = memberships[channel] else { return nil }
@@ -33,7 +65,7 @@ struct MemoryStore: Hashable {
     private mutating func apply(_ write: StoreWrite) {
         switch write {
         case .erase(let epoch):
-            self = MemoryStore(user: user)
+            self = MemoryStore(user: user, kinds: kinds)
             saved.epoch = epoch
         case .userPosition(let seq): saved.userCursor = seq
         case .position(let channel, let position): saved.channels[channel] = position
@@ -48,8 +80,7 @@ struct MemoryStore: Hashable {
         case .counters(let channel, let counters):
             if let held = channels[channel]?.counters, held.seq <= counters.seq { channels[channel]?.counters = counters }
         case .rows(let rows, let stream): apply(rows, of: stream)
-        case .count(let channel, let messages, let purged):
-            memberships[channel] = memberships[channel].map { Unread.bringUp($0, as: user, with: messages, purged) }
+        case .count(let channel, let rows): memberships[channel] = memberships[channel].map { $0.counting(rows, as: user) }
         case .capabilities(let channel, let own):
             if capabilities[channel]?.own.isNewer(than: own) != true { capabilities[channel, default: Capabilities()].own = own }
         case .roleCapabilities(let channel, let byRole):
@@ -60,15 +91,16 @@ struct MemoryStore: Hashable {
     }
 
     private mutating func apply(_ rows: Rows, of stream: StreamID) {
+        func count<Row: StreamRow>(of kind: Row.Type) -> Int { rows[kind]?.count ?? 0 }
+        let known = kinds.all.reduce(0) { $0 + count(of: $1) }
+        precondition(known == rows.count, "There are rows of a kind that this model wasn't made for.")
+
         for row in rows.messages ?? [] where messages[row.channelId]?[row.seq].map({ row.changeSeq >= $0.changeSeq }) ?? true {
-            guard row.seq > memberships[row.channelId]?.historyFloor ?? 0, purged[row.channelId]?[row.seq] == nil else { continue }
+            guard mayHold(rowsAbout: row.seq, in: row.channelId) else { continue }
             messages[row.channelId, default: [:]][row.seq] = row
         }
         if case .channel(let channel) = stream {
-            for row in rows.purged ?? [] {
-                purged[channel, default: [:]][row.seq] = row
-                messages[channel]?[row.seq] = nil
-            }
+            for row in rows.purged ?? [] { purged[channel, default: [:]][row.seq] = row }
             for row in rows.members ?? [] where members[channel]?[row.userId].map({ row.changeSeq >= $0.changeSeq }) ?? true {
                 members[channel, default: [:]][row.userId] = row
             }
@@ -79,6 +111,14 @@ struct MemoryStore: Hashable {
         }
         for row in rows.users ?? [] where users[row.userId].map({ row.version >= $0.version }) ?? true { users[row.userId] = row }
         preferences = rows.preferences ?? preferences
+        for kind in kinds.all where !Self.named.contains(kind.kind) { hold(kind, of: rows, from: stream) }
+
+        for membership in rows.memberships ?? [] where membership.historyFloor > 0 {
+            forget(messagesOf: membership.channelId) { $0 <= membership.historyFloor }
+        }
+        guard case .channel(let channel) = stream else { return }
+        let gone = Set(rows.purgedMessages)
+        if !gone.isEmpty { forget(messagesOf: channel) { gone.contains($0) } }
     }
 
     private mutating func apply(_ incoming: Membership) {
@@ -89,13 +129,35 @@ struct MemoryStore: Hashable {
         guard memberships[membership.channelId]?.isNewer(than: membership) != true else { return }
         memberships[membership.channelId] = membership
         if membership.state != .member { capabilities[membership.channelId] = nil }
-        messages[membership.channelId] = messages[membership.channelId]?.filter { $0.key > membership.historyFloor }
+    }
+
+    /// Holds the rows of a kind in the common shape.
+    private mutating func hold<Row: StreamRow>(_ kind: Row.Type, of rows: Rows, from stream: StreamID) {
+        guard case .channel(let channel) = stream else { return }
+        for row in rows[kind] ?? [] {
+            if let message = row.aboutMessage, !mayHold(rowsAbout: message, in: channel) { continue }
+            if let held = others[channel]?[kind.kind]?[row.key], held.stamp > row.stamp { continue }
+            others[channel, default: [:]][kind.kind, default: [:]][row.key] = CommonRow(row)
+        }
+    }
+
+    /// Whether a message is neither concealed from the user nor deleted for good.
+    private func mayHold(rowsAbout message: Seq, in channel: ChannelID) -> Bool {
+        message > memberships[channel]?.historyFloor ?? 0 && purged[channel]?[message] == nil
+    }
+
+    private mutating func forget(messagesOf channel: ChannelID, _ isForgotten: (Seq) -> Bool) {
+        messages[channel] = messages[channel]?.filter { !isForgotten($0.key) }
+        others[channel] = others[channel]?.mapValues { rows in
+            rows.filter { !($0.value.aboutMessage.map(isForgotten) ?? false) }
+        }
     }
 
     private mutating func forget(_ channel: ChannelID) {
         messages[channel] = nil
         purged[channel] = nil
         members[channel] = nil
+        others[channel] = nil
         invitations = invitations.filter { $1.channelId != channel || $1.userId == user || $1.inviter == user }
         channels[channel]?.counters.seq = 0
     }

@@ -10,7 +10,7 @@ public import RoostDatabase
 ///     try world.perform(SendMessage(channel: "general", clientId: "1", text: "hi"), as: "ann")
 ///
 /// An operation runs as it does in the server: validated, then on its own in a durable transaction, or beside the writer when it only reads.
-/// The database is that of ``TestDatabase``, on the engine that the tests run on.
+/// The database is that of ``TestDatabase``, on the engine that the tests run on. Batches, lanes and delivery aren't tested with it: decision 0043.
 public final class CoreWorld {
     /// Nil only between an end and a start.
     private var opened: (any RoostDatabase.Database)?

@@ -49,7 +49,7 @@ struct CheckerTests {
             updatedAt: Timestamp(milliseconds: 1))
         store.apply([
             .channel(channel), .position(general, .init(cursor: 3, windowStart: 0)),
-            .messages(change ?? [message(2, "a"), message(3, "b")], of: "general"),
+            .rows(Rows(change ?? [message(2, "a"), message(3, "b")]), of: .channel("general")),
             .membership(
                 Membership(
                     channelId: general, role: .owner, state: .member, joinedAt: Timestamp(milliseconds: 1), joinedSeq: 1,
@@ -152,6 +152,35 @@ struct CheckerTests {
         checker.stored(store(readCount: 3), by: "ann-1", touching: [general], isExact: false)
         checker.stored(store(readCount: 2), by: "ann-1", touching: [general], isExact: false)
         #expect(invariants(checker) == ["I8"])
+    }
+
+    @Test("I5 a client that missed an invitation, or a change of preferences, is found")
+    func missedOwnRows() {
+        let invitation = Invitation(
+            channelId: general, userId: "ann", inviter: "bob", state: .pending, invitedAt: Timestamp(milliseconds: 1), revision: 1)
+        for rows in [Rows([invitation]), Rows([Preferences(autoAcceptInvitations: false)])] {
+            var (checker, fresh) = (checker(), store())
+            fresh.apply([.rows(rows, of: .user("ann"))])
+            checker.atRest(store(), beside: fresh, "ann-1")
+            #expect(invariants(checker) == ["I5"])
+        }
+    }
+
+    @Test("I9 an event for somebody who has left is found, whatever their role was")
+    func formerMember() {
+        var checker = checker()
+        func commit(_ kind: Event.Kind, at seq: Seq, _ role: ChannelRole, _ state: MembershipState) {
+            let bob = Member(
+                userId: "bob", role: role, state: state, joinedAt: Timestamp(milliseconds: 1), joinedSeq: 4, changeSeq: seq)
+            checker.committed(Event(kind: kind, stream: .channel(general), seq: seq, actor: "ann", rows: Rows([bob])))
+        }
+        commit(.memberJoined, at: 4, .member, .member)
+        commit(.memberRoleChanged, at: 5, .operator, .member)
+        commit(.memberLeft, at: 6, .member, .none)
+        checker.delivered(.channel(general), 5, to: "bob")
+        #expect(checker.verdicts == [])
+        checker.delivered(.channel(general), 7, to: "bob")
+        #expect(invariants(checker) == ["I9"])
     }
 
     @Test("I9 an event for a non-member is found")

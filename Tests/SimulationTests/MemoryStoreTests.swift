@@ -1,3 +1,4 @@
+import GRDB
 import Logging
 import RoostAPI
 import RoostTestSupport
@@ -11,7 +12,7 @@ struct MemoryStoreTests {
     @Test("It holds what the store holds after the same writes", arguments: Seeds.first(3))
     func agreement(seed: UInt64) async throws {
         let transactions = try writes(seed: seed)
-        let store = try Store(url: nil, user: "ann", logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        let store = try Self.store(.standard)
         var model = MemoryStore(user: "ann")
         // A list reads on from the messages that it has.
         var windows: [ChannelID: MessageWindow] = [:]
@@ -23,6 +24,7 @@ struct MemoryStoreTests {
             }
         }
         #expect(try await store.savedState() == model.saved)
+        try await expectSameRows(in: store, and: model, .standard)
         let listed = try await store.read { try ChannelQuery(hidden: .all).places(in: $0).map(\.id) }
         #expect(Set(listed) == Set(model.joined))
         for (channel, row) in model.channels {
@@ -40,6 +42,94 @@ struct MemoryStoreTests {
         }
     }
 
+    @Test("SB-14 SB-59 It holds kinds that it doesn't name, and drops rows about messages that are concealed or deleted for good")
+    func otherKinds() async throws {
+        let kinds = RowKinds.standard.adding([Mark.self])
+        let store = try Self.store(kinds)
+        var model = MemoryStore(user: "ann", kinds: kinds)
+        var held: [[String]] = []
+        for writes in Self.transactions {
+            model.apply(writes)
+            try await store.write(writes)
+            try await expectSameRows(in: store, and: model, kinds)
+            held.append((model.others["general"]?[Mark.kind] ?? [:]).keys.sorted())
+        }
+        let all = ["2", "3", "4", "5"]
+        #expect(held == [all, all, ["2", "3", "5"], ["2", "3", "5"], ["5"], ["5"], [], ["2"], []])
+    }
+
+    /// Rows of each kind, and each way in which they end.
+    private static let transactions: [[StoreWrite]] = {
+        let time = Timestamp(milliseconds: 1)
+        func rows(_ rows: Rows) -> StoreWrite { .rows(rows, of: .channel("general")) }
+        func message(_ seq: Seq) -> Message {
+            Message(
+                messageId: MessageID(rawValue: seq), channelId: "general", seq: seq, changeSeq: seq, sender: "bob",
+                clientId: ClientID("\(seq)"), text: "hi", createdAt: time)
+        }
+        func membership(floor: Seq = 0, userSeq: Seq) -> Membership {
+            Membership(
+                channelId: "general", role: .member, state: .member, joinedAt: time, joinedSeq: 1, readSeq: 1, readCount: 0,
+                historyFloor: floor, channelSeq: 1, userSeq: userSeq)
+        }
+        func invitation(of user: UserID, by inviter: UserID) -> Invitation {
+            Invitation(channelId: "general", userId: user, inviter: inviter, state: .pending, invitedAt: time, revision: 1)
+        }
+        let marks = (2...5).map { Mark(message: $0, stamp: $0 + 4) }
+        return [
+            [.position("general", Position(cursor: 9, windowStart: 0)), rows(Rows([membership(userSeq: 1)]))]
+                + [rows(Rows((2...5).map(message), marks))],
+            // An older row of a key, and a newer one.
+            [rows(Rows([Mark(message: 3, stamp: 1), Mark(message: 5, stamp: 20)]))],
+            [rows(Rows([PurgedMessage(seq: 4, changeSeq: 10, counts: true)]))],
+            [rows(Rows([message(4)], [Mark(message: 4, stamp: 30)]))],
+            [rows(Rows([membership(floor: 3, userSeq: 2)]))],
+            [
+                rows(Rows([message(2)], [Mark(message: 2, stamp: 40)])),
+                rows(Rows([Member(userId: "bob", role: .owner, state: .member, joinedAt: time, joinedSeq: 1, changeSeq: 1)])),
+                rows(Rows([invitation(of: "cid", by: "bob"), invitation(of: "dan", by: "ann")])),
+                .rows(
+                    Rows([User(userId: "ann", createdAt: time, updatedAt: time)], [Preferences(autoAcceptInvitations: false)]),
+                    of: .user("ann")),
+                // Only a channel's stream has rows in the common shape.
+                .rows(Rows([Mark(message: 6, stamp: 50)]), of: .user("ann")),
+            ],
+            [.forget("general")],
+            [.erase(epoch: "second"), rows(Rows([Mark(message: 2, stamp: 1)]))],
+            [.erase(epoch: "third")],
+        ]
+    }()
+
+    private static func store(_ kinds: RowKinds) throws -> Store {
+        try Store(
+            url: nil, user: "ann", kinds: CachedRowKinds(kinds), logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+    }
+
+    /// Compares every row of every kind.
+    private func expectSameRows(in store: Store, and model: MemoryStore, _ kinds: RowKinds) async throws {
+        func text(_ value: some Encodable) throws -> String { String(decoding: try JSONWriter.bytes(of: value), as: UTF8.self) }
+        func rows(_ columns: String, _ kind: any StreamRow.Type) async throws -> Set<String> {
+            let sql = "SELECT \(columns) FROM \(kind.kind)"
+            return try await store.read { try String.fetchSet($0, sql: sql) }
+        }
+        let json = "CAST(json AS TEXT)"
+        #expect(try await rows(json, Message.self) == Set(model.messages.values.flatMap(\.values).map(text)))
+        #expect(try await rows(json, Membership.self) == Set(model.memberships.values.map(text)))
+        #expect(try await rows(json, Invitation.self) == Set(model.invitations.values.map(text)))
+        #expect(try await rows(json, User.self) == Set(model.users.values.map(text)))
+        #expect(try await store.read { try $0.preferences() } == model.preferences)
+        let members = try model.members.flatMap { channel, members in try members.values.map { "\(channel) \(try text($0))" } }
+        #expect(try await rows("channel_id || ' ' || \(json)", Member.self) == Set(members))
+        let purged = model.purged.flatMap { channel, places in places.values.map { "\(channel) \($0.seq) \($0.changeSeq)" } }
+        #expect(try await rows("channel_id || ' ' || seq || ' ' || change_seq", PurgedMessage.self) == Set(purged))
+        for kind in kinds.all where !MemoryStore.named.contains(kind.kind) {
+            let held = model.others.flatMap { channel, rows in
+                (rows[kind.kind] ?? [:]).map { key, row in "\(channel) \(key) \(String(decoding: row.json, as: UTF8.self))" }
+            }
+            #expect(try await rows("channel_id || ' ' || key || ' ' || \(json)", kind) == Set(held))
+        }
+    }
+
     private static let empty = MessageWindow(pageSize: 1000)
 
     private func read(_ channel: ChannelID, in store: Store, after window: MessageWindow) async throws -> MessageWindow {
@@ -54,5 +144,23 @@ struct MemoryStoreTests {
         let simulation = try Simulation(seed: seed)
         _ = try simulation.run()
         return simulation.firstClientWrites
+    }
+}
+
+/// A row about a message, of a kind that only these tests know.
+struct Mark: CachedRow {
+    static let kind = "marks"
+
+    var message: Seq
+    var stamp: Int64
+
+    var key: String { String(message) }
+    var aboutMessage: Seq? { message }
+
+    func write(to json: inout JSONBytes) {
+        json.beginObject()
+        json.member("message", message)
+        json.member("stamp", stamp)
+        json.endObject()
     }
 }

@@ -1,3 +1,4 @@
+import RoostAPI
 import RoostTestSupport
 import Testing
 
@@ -20,5 +21,17 @@ struct SimulationTests {
     @Test("A seed gives the same history each time", arguments: Seeds.first(3))
     func replay(seed: UInt64) throws {
         #expect(try Simulation(seed: seed).run().hash == Simulation(seed: seed).run().hash)
+    }
+
+    @Test("The histories have invitations, roles, hidden channels and preferences in them")
+    func memberships() throws {
+        var kinds: Set<Event.Kind> = []
+        for seed in 1...12 as ClosedRange<UInt64> {
+            let simulation = try Simulation(seed: seed)
+            _ = try simulation.run()
+            kinds.formUnion(simulation.eventKinds)
+        }
+        let expected: Set<Event.Kind> = [.invitationAccepted, .memberRoleChanged, .channelHidden, .preferencesUpdated]
+        #expect(expected.subtracting(kinds) == [])
     }
 }

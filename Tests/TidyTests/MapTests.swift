@@ -35,8 +35,8 @@ struct MapTests {
     private static let systemTargets: Set<String> = ["RoostDatabase", "RoostServer", "RoostCommand"]
 
     static let features: Set<String> = [
-        "Users", "Channels", "Members", "Messages", "Mentions", "Reading", "Watching", "Moderation", "Communities", "Files",
-        "Notifications",
+        "Users", "Devices", "Channels", "Members", "Messages", "Threads", "Reactions", "Pins", "Polls", "Mentions", "Reading",
+        "Watching", "Moderation", "Communities", "Files", "Search", "Notifications",
     ]
 
     /// What belongs to no feature stands in a folder named for its job. Targets that aren't named here are free.
@@ -74,44 +74,6 @@ struct MapTests {
             return !Self.features.contains(folder) && !jobs.contains(folder)
         }
         #expect(wrong.map(\.path) == [])
-    }
-
-    /// Kinds of rows that streams themselves are made of: by memberships they are followed. All others are named in their feature's folders alone.
-    private static let ofStreams: Set<String> = ["memberships"]
-
-    @Test("A feature's rows are named in its folders alone: all else goes through the list of kinds")
-    func rowsByFeature() throws {
-        var folders: [String: String] = [:]
-        // How a kind is named: as a property, and as a subscript.
-        var texts: [String: [String]] = [:]
-        for kind in RowKinds.standard.all {
-            let declaration = SourceFile.sources.first {
-                $0.target == "RoostAPI" && $0.code.contains("extension \(kind): StreamRow")
-            }
-            folders[kind.kind] = try #require(declaration?.folders.first, "\(kind) isn't declared in a feature's folder")
-            texts[kind.kind] = ["rows.\(kind.kind)", "[\(kind).self"]
-        }
-        let names = folders.keys.filter { !Self.ofStreams.contains($0) }.sorted()
-        var wrong: [String] = []
-        for file in SourceFile.sources where ["RoostAPI", "RoostCore", "RoostServer", "Roost"].contains(file.target) {
-            for name in names where file.folders.first != folders[name] {
-                for text in texts[name] ?? [] where file.code.contains(text) {
-                    wrong += Self.lines(of: file, naming: text).map { "\(file.path):\($0) names \(name)" }
-                }
-            }
-        }
-        #expect(wrong == [])
-    }
-
-    /// The numbers of the lines of code with a text. A longer name is another one.
-    private static func lines(of file: SourceFile, naming text: String) -> [Int] {
-        var numbers: [Int] = []
-        for (number, line) in file.codeLines.enumerated() {
-            for place in line.ranges(of: text) where line[place.upperBound...].first?.isLetter != true {
-                numbers.append(number + 1)
-            }
-        }
-        return numbers
     }
 
     /// The folder that each table belongs to, and the tables of others that the statements of a folder read.

@@ -92,3 +92,11 @@ extension Chat {
         return try await call(operation)
     }
 }
+
+extension CreateChannel: CachedOperation {
+    var cacheEffect: Sync.CacheEffect { .membership }
+}
+
+extension GetChannel: CachedOperation {
+    var cacheEffect: Sync.CacheEffect { .channel }
+}

@@ -83,3 +83,7 @@ extension LiveChannel {
         try await chat.call(SetMemberRole(channel: id, users: users, role: role)).results
     }
 }
+
+extension JoinChannel: CachedOperation {
+    var cacheEffect: Sync.CacheEffect { .membership }
+}

@@ -16,3 +16,11 @@ extension Sync {
         return [.channel(channel)]
     }
 }
+
+extension AcceptInvitation: CachedOperation {
+    var cacheEffect: Sync.CacheEffect { .membership }
+}
+
+extension ListMyInvitations: CachedOperation {
+    var cacheEffect: Sync.CacheEffect { .invitations }
+}

@@ -38,10 +38,3 @@ extension Message: CachedRow {
             [channel.rawValue, messages.lowerBound, messages.upperBound])
     }
 }
-
-extension StoreWrite {
-    /// Puts messages of a channel in the place of older ones.
-    static func messages(_ messages: [Message], of channel: ChannelID) -> StoreWrite {
-        .rows(Rows(messages), of: .channel(channel))
-    }
-}

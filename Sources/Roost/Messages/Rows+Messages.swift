@@ -9,9 +9,10 @@ extension Rows {
             ? (messages[0].seq > position ? 1 : 0) : Set(messages.lazy.map(\.seq).filter { $0 > position }).count
     }
 
-    /// Returns the writes that update the unread count, which new own messages change too.
-    func countWrite(in channel: ChannelID, _ own: [Message]) -> [StoreWrite] {
-        own.isEmpty && purged == nil ? [] : [.count(channel, own, purged ?? [])]
+    /// Returns the writes that update the unread count: for own messages after a position, and for those that were deleted for good.
+    func countWrite(in channel: ChannelID, as user: UserID, after position: Seq) -> [StoreWrite] {
+        let counted = Rows(sent(by: user).filter { $0.seq > position }, purged)
+        return counted.isEmptyOfFeatures ? [] : [.count(channel, counted)]
     }
 
     /// How many messages up to a position were deleted for good.
@@ -19,4 +20,11 @@ extension Rows {
 
     /// Messages that a user sent.
     func sent(by sender: UserID) -> [Message] { (messages ?? []).filter { $0.sender == sender } }
+}
+
+extension Membership {
+    /// Returns the membership with the own messages of rows, and those deleted for good, no longer unread (``Unread/bringUp(_:as:with:_:)``).
+    func counting(_ rows: Rows, as user: UserID) -> Membership {
+        Unread.bringUp(self, as: user, with: rows.messages ?? [], rows.purged ?? [])
+    }
 }

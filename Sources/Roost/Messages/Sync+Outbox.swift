@@ -110,8 +110,13 @@ extension Sync {
         emit(.startTimer(.outbox(key.channel), delay))
     }
 
-    /// An own message came with the stream and is stored: its row in the outbox has done its work.
-    mutating func arrived(_ message: Message) {
+    /// Rows of a channel came with its stream and are stored.
+    mutating func arrived(_ rows: Rows) {
+        for message in rows.sent(by: user) { arrived(message) }
+    }
+
+    /// An own message is stored: its row in the outbox has done its work.
+    private mutating func arrived(_ message: Message) {
         let key = MessageKey(channel: message.channelId, clientId: message.clientId)
         guard remove(key) else { return }
         emit(.outbox(.remove(key)))

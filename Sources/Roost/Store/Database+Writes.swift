@@ -25,10 +25,8 @@ extension Database {
         case .channel(let channel): try save(channel)
         case .counters(let channel, let counters): try save(counters, of: channel)
         case .rows(let rows, let stream): try kinds.save(rows, of: stream, as: user, in: self)
-        case .count(let channel, let messages, let purged):
-            if let membership = try membership(of: channel) {
-                try replace(Unread.bringUp(membership, as: user, with: messages, purged))
-            }
+        case .count(let channel, let rows):
+            if let membership = try membership(of: channel) { try replace(membership.counting(rows, as: user)) }
         case .capabilities(let channel, let own):
             try changeCapabilities(in: channel) { if !$0.own.isNewer(than: own) { $0.own = own } }
         case .roleCapabilities(let channel, let byRole):

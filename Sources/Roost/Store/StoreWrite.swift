@@ -15,8 +15,8 @@ enum StoreWrite: Hashable, Sendable {
     case counters(ChannelID, ChannelCounters)
     /// Puts rows of features in the place of older ones, as each kind says (``CachedRow``).
     case rows(Rows, of: StreamID)
-    /// Counts own new messages as read, and unread ones that were deleted for good (``Unread/bringUp(_:as:with:_:)``).
-    case count(ChannelID, [Message], [PurgedMessage] = [])
+    /// Counts as read what rows bring that isn't unread for the user (``Membership/counting(_:as:)``).
+    case count(ChannelID, Rows)
     /// Replaces the user's permissions in a channel, unless newer ones are stored.
     case capabilities(ChannelID, Capabilities.Own)
     /// The same for all members, by role.
@@ -28,7 +28,7 @@ enum StoreWrite: Hashable, Sendable {
         case .erase, .userPosition, .rows(_, of: .user): nil
         case .position(let channel, _), .forget(let channel), .leave(let channel), .counters(let channel, _),
             .rows(_, of: .channel(let channel)), .capabilities(let channel, _), .roleCapabilities(let channel, _),
-            .count(let channel, _, _):
+            .count(let channel, _):
             channel
         case .channel(let channel): channel.channelId
         }

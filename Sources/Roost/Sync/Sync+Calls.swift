@@ -1,5 +1,10 @@
 import RoostAPI
 
+/// An operation whose answer the cache takes in. Its conformance is in its feature's folder.
+protocol CachedOperation: Operation {
+    var cacheEffect: Sync.CacheEffect { get }
+}
+
 extension Sync {
     /// The purpose of a call.
     enum Purpose: Hashable, Sendable {
@@ -22,16 +27,7 @@ extension Sync {
         /// The channel is watched from now on.
         case watch(ChannelID)
 
-        init(_ operation: any Operation) {
-            self =
-                switch operation {
-                case is JoinChannel, is CreateChannel, is AcceptInvitation: .membership
-                case is GetChannel: .channel
-                case is ListMyInvitations: .invitations
-                case let operation as WatchChannel: .watch(operation.channel)
-                default: .nothing
-                }
-        }
+        init(_ operation: any Operation) { self = (operation as? any CachedOperation)?.cacheEffect ?? .nothing }
     }
 
     mutating func call(_ operation: any Operation, for token: CallToken) {
@@ -130,7 +126,7 @@ extension Sync {
             // While catching up, the answer to the resume or a held event brings the channel anyway, at the moment that fits the
             // other streams.
             guard mayHaveJoined, phase == .online else { return }
-            writes = adopt(view.channel, lastMessage: view.lastMessage) + [.membership(membership)]
+            writes = adopt(view.channel, with: Rows(view.lastMessage.map { [$0] })) + [.membership(membership)]
         } else {
             // A channel of others is shown as it was seen here last.
             writes = [.channel(view.channel)]

@@ -65,7 +65,7 @@ extension Sync {
                 if let cursor = saved.channels[channel.channelId]?.cursor, cursor < membership.joinedSeq {
                     writes += membershipWrites(membership.left)
                 }
-                writes += adopt(channel, lastMessage: nil)
+                writes += adopt(channel, with: Rows())
             }
             writes += membershipWrites(membership)
         }
@@ -93,16 +93,18 @@ extension Sync {
 
     /// A channel that became ours while connected: its stream begins here. One that is followed already isn't touched, for its
     /// stream knows better.
-    mutating func adopt(_ channel: Channel, lastMessage: Message?) -> [StoreWrite] {
+    ///
+    /// - Parameter rows: The newest rows that came with it.
+    mutating func adopt(_ channel: Channel, with rows: Rows) -> [StoreWrite] {
         let id = channel.channelId
         guard saved.channels[id] == nil else { return [] }
         let seq = channel.counters.seq
         let isWhole = channel.counters.messageCount == 0 || channel.isEphemeral
         saved.channels[id] = Position(
-            cursor: seq, windowStart: isWhole ? 0 : lastMessage?.seq ?? seq &+ 1,
+            cursor: seq, windowStart: isWhole ? 0 : rows.oldestMessage ?? seq &+ 1,
             messageCount: channel.isEphemeral ? nil : channel.counters.messageCount)
         var writes: [StoreWrite] = [.forget(id), .channel(channel)]
-        if let lastMessage { writes.append(.messages([lastMessage], of: id)) }
+        if !rows.isEmptyOfFeatures { writes.append(.rows(rows, of: .channel(id))) }
         return writes + positionWrite(of: id)
     }
 

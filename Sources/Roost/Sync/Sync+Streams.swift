@@ -54,9 +54,8 @@ extension Sync {
                 to: event.seq, rows.counters ?? rows.channel?.counters, born: born, purged: rows.purgedCount(upTo: position))
             var writes = channelWrites(rows, of: channel)
             // Only the event that a message was born with counts it, and only once: the position has just moved past it.
-            let own = rows.sent(by: user)
-            writes += rows.countWrite(in: channel, own.filter { $0.seq > position })
-            store(writes + positionWrite(of: channel), own: own)
+            writes += rows.countWrite(in: channel, as: user, after: position)
+            store(writes + positionWrite(of: channel), bringing: [rows])
         }
     }
 
@@ -111,16 +110,14 @@ extension Sync {
         var writes = userWrites(page.user.rows.rows)
         saved.userCursor = max(saved.userCursor, page.user.seq)
         writes.append(.userPosition(saved.userCursor))
-        var own: [Message] = []
         for channel in saved.channels.keys where regainsReading(page.user.rows.rows, in: channel) { refreshing.insert(channel) }
         for changes in page.channels {
             for problem in changes.rows.problems {
                 log(.error, "A row of \(changes.stream) couldn't be read and was skipped: \(problem)")
             }
             writes += self.writes(for: changes)
-            own += changes.rows.rows.sent(by: user)
         }
-        store(writes, own: own)
+        store(writes, bringing: page.channels.map(\.rows.rows))
         guard page.hasMore || !refreshing.isEmpty else { return caughtUp() }
         guard saved != before || !refreshing.isEmpty else { return lose("a resume promised more and brought nothing") }
         resume()
@@ -160,10 +157,10 @@ extension Sync {
         emit(.store([.erase(epoch: epoch)]))
     }
 
-    /// Requests writes, and then removes messages from the outbox that are now part of the channel: never before those are stored.
-    private mutating func store(_ writes: [StoreWrite], own messages: [Message] = []) {
+    /// Requests writes, and then removes messages from the outbox that the rows of channels bring: never before those are stored.
+    private mutating func store(_ writes: [StoreWrite], bringing rows: [Rows] = []) {
         emit(.store(writes))
-        for message in messages { arrived(message) }
+        for rows in rows { arrived(rows) }
         settleAcknowledged()
     }
 }

@@ -15,3 +15,7 @@ extension LiveChannel {
     /// - Throws: `RoostError` as ``Chat/call(_:)`` does.
     public func unwatch() async throws { _ = try await chat.call(UnwatchChannel(channel: id)) }
 }
+
+extension WatchChannel: CachedOperation {
+    var cacheEffect: Sync.CacheEffect { .watch(channel) }
+}

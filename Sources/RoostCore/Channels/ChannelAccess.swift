@@ -17,12 +17,21 @@ struct ChannelAccess {
     var counters: ChannelCounters
     /// The last seq at which a message was deleted for good; 0 for none.
     let purgedSeq: Seq
+    /// The kinds that the channel's stream has rows of.
+    let rowKinds: ChannelRowKinds
     /// The caller's row, if there is or was one.
     var own: OwnMember?
     /// The caller's pending invitation.
     var invitation: Invitation?
     /// Whether an invitation of the caller was declined or withdrawn. Looked up when an invitation that has ended is answered.
     var hadInvitation = false
+
+    /// A row of a member as it is read. What its role may do can take another look-up: ``Transaction/member(_:)``.
+    struct StoredMember {
+        let row: Membership
+        let lastSentSeq: Seq
+        let changeSeq: Seq
+    }
 
     /// The caller's row among the members, and what follows from it.
     struct OwnMember {
@@ -92,7 +101,7 @@ extension Transaction {
     private func accessByID(_ channel: ChannelID, of user: UserID) throws -> ChannelAccess? {
         let found = try first("\(ChannelAccess.selection) \(user) WHERE c.channel_id = \(channel)") { row in
             let found = try ChannelAccess.Row(reading: &row)
-            return (found, try ChannelAccess.OwnMember(of: channel, at: found.counters.seq, readingIfThere: &row))
+            return (found, try ChannelAccess.StoredMember(of: channel, at: found.counters.seq, readingIfThere: &row))
         }
         guard let (row, own) = found else { return nil }
         return try access(to: channel, row, of: user, own)
@@ -104,8 +113,8 @@ extension Transaction {
     ) throws -> (access: ChannelAccess, channel: Channel)? {
         let found = try first("\(ChannelAccess.selectionWithAttributes) \(user) WHERE c.channel_id = \(channel)") { row in
             let (whole, policy) = try Channel.withPolicy(reading: &row, now: now)
-            let found = ChannelAccess.Row(of: whole, policy: policy, purgedSeq: row.int64())
-            return (whole, found, try ChannelAccess.OwnMember(of: channel, at: found.counters.seq, readingIfThere: &row))
+            let found = ChannelAccess.Row(of: whole, policy: policy, purgedSeq: row.int64(), rowKindBits: row.int64())
+            return (whole, found, try ChannelAccess.StoredMember(of: channel, at: found.counters.seq, readingIfThere: &row))
         }
         guard let (whole, row, own) = found else { return nil }
         return (try access(to: channel, row, of: user, own), whole)
@@ -113,12 +122,18 @@ extension Transaction {
 
     /// Adds what takes another look-up, which can't run while the row is read.
     private func access(
-        to channel: ChannelID, _ row: ChannelAccess.Row, of user: UserID, _ own: ChannelAccess.OwnMember?
+        to channel: ChannelID, _ row: ChannelAccess.Row, of user: UserID, _ own: ChannelAccess.StoredMember?
     ) throws -> ChannelAccess {
-        var access = ChannelAccess(of: channel, row, policy: try effectivePolicy(of: row.type, row.policy), own)
-        try access.own?.lookUpRole(in: self)
+        var access = ChannelAccess(
+            of: channel, row, policy: try effectivePolicy(of: row.type, row.policy), try own.map { try member($0) })
         if !access.isMember { access.invitation = try invitation(of: user, to: channel, .pending) }
         return access
+    }
+
+    /// Returns a member with what the role may do. It is looked up if the app defined it: another statement, which can't run while the row
+    /// is read.
+    func member(_ stored: ChannelAccess.StoredMember) throws -> ChannelAccess.OwnMember {
+        ChannelAccess.OwnMember(stored, as: try role(stored.row.role))
     }
 
     /// Returns a channel's effective policy: its type's, with the channel's own differences.
@@ -150,11 +165,11 @@ extension OwnPolicy {
 
 extension ChannelAccess {
     /// The statement that every operation in a channel begins with, up to the user. Its text is built once.
-    fileprivate static let selection: SQL = "SELECT \(Row.columns), \(OwnMember.columns) \(source)"
+    fileprivate static let selection: SQL = "SELECT \(Row.columns), \(StoredMember.columns) \(source)"
 
     /// The same with the channel's attributes.
     fileprivate static let selectionWithAttributes: SQL = """
-        SELECT \(Channel.columnsWithEntry), h.purged_seq, \(OwnMember.columns) \(source)
+        SELECT \(Channel.columnsWithEntry), h.purged_seq, h.row_kinds, \(StoredMember.columns) \(source)
         """
 
     private static let source: SQL = """
@@ -171,28 +186,30 @@ extension ChannelAccess {
         let silencedUntil, deletedAt: Timestamp?
         let counters: ChannelCounters  // inline
         let purgedSeq: Seq
+        let rowKindBits: Int64
     }
 
     fileprivate init(of channel: ChannelID, _ row: Row, policy: ChannelPolicy, _ own: OwnMember?) {
         self.init(
             channelId: channel, policy: policy, isDistinct: row.isDistinct, isEphemeral: row.isEphemeral, isFrozen: row.isFrozen,
-            silencedUntil: row.silencedUntil, deletedAt: row.deletedAt, counters: row.counters, purgedSeq: row.purgedSeq, own: own)
+            silencedUntil: row.silencedUntil, deletedAt: row.deletedAt, counters: row.counters, purgedSeq: row.purgedSeq,
+            rowKinds: ChannelRowKinds(bits: row.rowKindBits), own: own)
     }
 }
 
 extension ChannelAccess.Row {
     /// What a whole channel says.
-    fileprivate init(of channel: Channel, policy: OwnPolicy, purgedSeq: Seq) {
+    fileprivate init(of channel: Channel, policy: OwnPolicy, purgedSeq: Seq, rowKindBits: Int64) {
         self.init(
             type: channel.type, policy: policy, isDistinct: channel.isDistinct, isEphemeral: channel.isEphemeral,
             isFrozen: channel.isFrozen, silencedUntil: channel.mutedUntil, deletedAt: channel.deletedAt, counters: channel.counters,
-            purgedSeq: purgedSeq)
+            purgedSeq: purgedSeq, rowKindBits: rowKindBits)
     }
 
-    // derived: columns of c, silencedUntil as muted_until, purgedSeq as h.purged_seq
+    // derived: columns of c, silencedUntil as muted_until, purgedSeq as h.purged_seq, rowKindBits as h.row_kinds
     static let columns: SQL = """
         c.type, \(OwnPolicy.columns), c.is_distinct, c.is_ephemeral, c.is_frozen, c.muted_until, c.deleted_at,
-        \(ChannelCounters.columns), h.purged_seq
+        \(ChannelCounters.columns), h.purged_seq, h.row_kinds
         """
 
     // derived: init(reading:)
@@ -200,11 +217,11 @@ extension ChannelAccess.Row {
         try self.init(
             type: row.value(), policy: OwnPolicy(reading: &row), isDistinct: row.value(), isEphemeral: row.value(),
             isFrozen: row.value(), silencedUntil: row.value(), deletedAt: row.value(), counters: ChannelCounters(reading: &row),
-            purgedSeq: row.value())
+            purgedSeq: row.value(), rowKindBits: row.value())
     }
 }
 
-extension ChannelAccess.OwnMember {
+extension ChannelAccess.StoredMember {
     /// The columns of ``init(of:at:readingIfThere:)``, which come last in a statement: of `members` as `m`, beside the channel's row of
     /// `channel_heads` as `h`.
     static let columns: SQL = "\(Membership.columns(of: "m", purgedSeq: "h.purged_seq")), m.last_sent_seq, m.change_seq"
@@ -214,21 +231,19 @@ extension ChannelAccess.OwnMember {
         \(Membership.columns(of: "members", readCount: "members.read_count")), members.last_sent_seq, members.change_seq
         """
 
-    /// Nil where there is no row. ``lookUpRole(in:)`` is called next.
+    /// Nil where there is no row.
     ///
     /// - Parameter seq: The newest seq of the channel.
     init?(of channel: ChannelID, at seq: Seq, readingIfThere row: inout RowReader) throws {
         guard let membership = try Membership(of: channel, at: seq, readingIfThere: &row) else { return nil }
-        let role = membership.role
-        self.init(
-            row: membership, lastSentSeq: row.int64(),
-            definition: RoleDefinition.builtIn(role) ?? RoleDefinition(role: role, rank: 0, permissions: []),
-            changeSeq: row.int64())
+        self.init(row: membership, lastSentSeq: row.int64(), changeSeq: row.int64())
     }
+}
 
-    /// Looks up what the role may do if the app defined it: another statement, which can't run while the row is read.
-    mutating func lookUpRole(in transaction: any Transaction) throws {
-        if RoleDefinition.builtIn(row.role) == nil { definition = try transaction.role(row.role) }
+extension ChannelAccess.OwnMember {
+    /// A member's row with the definition of its role.
+    init(_ stored: ChannelAccess.StoredMember, as definition: RoleDefinition) {
+        self.init(row: stored.row, lastSentSeq: stored.lastSentSeq, definition: definition, changeSeq: stored.changeSeq)
     }
 }
 

@@ -111,7 +111,10 @@ extension Channel: BoundRow {
 extension Transaction {
     /// Returns the seq of the newest change of a channel's own row.
     func channelChangeSeq(_ channel: ChannelID) throws -> Seq {
-        try first("SELECT change_seq FROM channels WHERE channel_id = \(channel)") { $0.int64() } ?? 0
+        guard let seq = try first("SELECT change_seq FROM channels WHERE channel_id = \(channel)", { $0.int64() }) else {
+            throw ImpossibleState("The channel \(channel) isn't there.")
+        }
+        return seq
     }
 }
 
@@ -142,5 +145,18 @@ extension Context {
             lastMessage: capabilities.contains(.historyRead)
                 ? try transaction.newestMessage(in: access.channelId, above: access.historyFloor) : nil,
             ownCapabilities: capabilities)
+    }
+}
+
+extension Channel: ContentSized {
+    var contentSizeBytes: Int {
+        (attributes.data.map(JSONBytes.sizeBytes) ?? 0) + (attributes.coverUrl.map(JSONBytes.sizeBytes) ?? 0)
+            + (metadata?.sizeBytes ?? 0) + 800
+    }
+}
+
+extension ChannelView: ContentSized {
+    var contentSizeBytes: Int {
+        channel.contentSizeBytes + (lastMessage?.contentSizeBytes ?? 0) + (invitation?.contentSizeBytes ?? 0) + 800
     }
 }

@@ -8,20 +8,28 @@ public struct Caller: Hashable, Sendable {
     public var connection: ConnectionID?
     /// The token that the call was made with; nil for the server's own operations.
     public var token: TokenIdentity?
+    /// Whether it is the server itself, which is no user: its id is nobody's.
+    let isServer: Bool
 
-    // derived: init
     public init(user: UserID, role: AppRole = .user, connection: ConnectionID? = nil, token: TokenIdentity? = nil) {
         self.user = user
         self.role = role
         self.connection = connection
         self.token = token
+        isServer = false
     }
 
-    /// The server itself, for work that no client requested. No user can have its id.
-    public static let server = Caller(user: "", role: .service)
+    private init(serverWithID user: UserID) {
+        self.user = user
+        role = .service
+        isServer = true
+    }
+
+    /// The server itself, for work that no client requested.
+    public static let server = Caller(serverWithID: "")
 
     /// The actor of the change's events; nil for the server.
-    var actor: UserID? { user == Caller.server.user ? nil : user }
+    var actor: UserID? { isServer ? nil : user }
 
     /// Whether the caller may do what no channel type forbids to all: the console, and the app's own backend.
     public var isAdmin: Bool { role.isAdmin }

@@ -27,6 +27,7 @@ public enum Migrations {
         Step(name: "0009 what counts", statements: whatCounts),
         Step(name: "0010 purged messages", statements: purging),
         Step(name: "0011 names of permissions", statements: permissionNames),
+        Step(name: "0013 kinds of rows", statements: rowKinds),
     ]
 
     /// Brings the tables up to date. The caller must keep others from doing so at the same time.

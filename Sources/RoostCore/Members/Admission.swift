@@ -49,18 +49,19 @@ extension Transaction {
     /// Returns a user's relation to a channel; nil for a user who doesn't exist. Takes one look-up for each.
     func candidate(_ user: UserID, for access: ChannelAccess) throws -> Candidate? {
         let sql: SQL = """
-            SELECT u.auto_accept, \(ChannelAccess.OwnMember.columns) FROM users u
+            SELECT u.auto_accept, \(ChannelAccess.StoredMember.columns) FROM users u
             JOIN channel_heads h ON h.channel_id = \(access.channelId)
             LEFT JOIN members m ON m.channel_id = h.channel_id AND m.user_id = u.user_id
             WHERE u.user_id = \(user)
             """
         let found = try first(sql) { row in
-            Candidate(
-                user: user, acceptsAutomatically: row.bool(),
-                own: try ChannelAccess.OwnMember(of: access.channelId, at: access.counters.seq, readingIfThere: &row))
+            let acceptsAutomatically = row.bool()
+            let stored = try ChannelAccess.StoredMember(of: access.channelId, at: access.counters.seq, readingIfThere: &row)
+            return (acceptsAutomatically, stored)
         }
-        guard var candidate = found else { return nil }
-        try candidate.own?.lookUpRole(in: self)
+        guard let (acceptsAutomatically, stored) = found else { return nil }
+        var candidate = Candidate(
+            user: user, acceptsAutomatically: acceptsAutomatically, own: try stored.map { try member($0) })
         guard !candidate.isMember else { return candidate }
         if let invitation = try invitation(of: user, to: access.channelId, .pending) {
             candidate.invitation = (invitation, try role(of: invitation))
@@ -71,16 +72,15 @@ extension Transaction {
     /// Returns the row of a member of a channel; nil for anybody else.
     func member(_ user: UserID, of access: ChannelAccess) throws -> ChannelAccess.OwnMember? {
         let sql: SQL = """
-            SELECT \(ChannelAccess.OwnMember.columns) FROM members m
+            SELECT \(ChannelAccess.StoredMember.columns) FROM members m
             JOIN channel_heads h ON h.channel_id = m.channel_id
             WHERE m.channel_id = \(access.channelId) AND m.user_id = \(user) AND m.state = \(MembershipState.member)
             """
         let found = try first(sql) { row in
-            try ChannelAccess.OwnMember(of: access.channelId, at: access.counters.seq, readingIfThere: &row)
+            try ChannelAccess.StoredMember(of: access.channelId, at: access.counters.seq, readingIfThere: &row)
         }
-        guard var own = found ?? nil else { return nil }
-        try own.lookUpRole(in: self)
-        return own
+        guard let stored = found ?? nil else { return nil }
+        return try member(stored)
     }
 }
 

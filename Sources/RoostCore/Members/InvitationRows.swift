@@ -86,10 +86,17 @@ extension InvitationStamps: BoundRow {
     }
 }
 
-extension Transaction {
+extension Context {
+    /// Writes an invitation, and the first one that a channel's members get into the channel's head.
+    ///
     /// - Parameter role: The role that accepting gives. It stays as it was when the invitation began.
-    func write(_ invitation: Invitation, role: ChannelRole = .member, invitedSeq: Seq, stamps: InvitationStamps) throws {
-        try perform(
+    func write(
+        _ invitation: Invitation, in access: ChannelAccess, role: ChannelRole = .member, invitedSeq: Seq, stamps: InvitationStamps
+    ) throws {
+        if stamps.channel > 0, !access.rowKinds.mayContain(Invitation.self) {
+            try noteRows(of: Invitation.self, in: access.channelId)
+        }
+        try transaction.perform(
             """
             INSERT INTO invitations (\(Invitation.boundColumns), \(InvitationStamps.columns), role, invited_seq)
             VALUES (\(row: invitation), \(row: stamps), \(role), \(invitedSeq))
@@ -99,7 +106,9 @@ extension Transaction {
                 invited_seq = CASE WHEN excluded.state = 'pending' THEN excluded.invited_seq ELSE invitations.invited_seq END
             """)
     }
+}
 
+extension Transaction {
     /// Returns the revision of the invitation of one user by another; 0 for none.
     func lastRevision(of user: UserID, from inviter: UserID, to channel: ChannelID) throws -> Int {
         let sql: SQL = """
@@ -114,15 +123,18 @@ extension Transaction {
             SELECT role FROM invitations
             WHERE channel_id = \(invitation.channelId) AND user_id = \(invitation.userId) AND inviter_id = \(invitation.inviter)
             """
-        return try first(sql) { ChannelRole(rawValue: $0.string()) } ?? .member
+        guard let role = try first(sql, { ChannelRole(rawValue: $0.string()) }) else { throw ImpossibleState.missing(invitation) }
+        return role
     }
 
+    /// Returns the position of the inviter's own stream at which the invitation last changed.
     func inviterSeq(of invitation: Invitation) throws -> Seq {
         let sql: SQL = """
             SELECT inviter_seq FROM invitations
             WHERE channel_id = \(invitation.channelId) AND user_id = \(invitation.userId) AND inviter_id = \(invitation.inviter)
             """
-        return try first(sql) { $0.int64() } ?? 0
+        guard let seq = try first(sql, { $0.int64() }) else { throw ImpossibleState.missing(invitation) }
+        return seq
     }
 
     /// Returns the number of pending invitations to a channel, counted up to the limit.
@@ -144,8 +156,16 @@ extension Transaction {
     }
 }
 
+extension ImpossibleState {
+    fileprivate static func missing(_ invitation: Invitation) -> ImpossibleState {
+        ImpossibleState("The invitation of \(invitation.userId) to \(invitation.channelId) by \(invitation.inviter) has no row.")
+    }
+}
+
 extension Invitation: StoredRow {
     package static var permission: Permission? { .invitationList }
+    /// As the step `0013 kinds of rows` has it.
+    package static let headBit: Int64? = 1
 
     /// Returns the changed invitations that the channel's members get.
     package static func changed(in stretch: ChannelStretch) throws -> ChangedRows<Invitation> {
@@ -204,4 +224,15 @@ extension Invitation: StoredRow {
         rows.channel = try context.channel(invitation.channelId)
         return []
     }
+
+    // No row is about a message.
+    package static func purge(about message: Seq, in channel: ChannelID, _ transaction: any Transaction) throws {}
+}
+
+extension Invitation: ContentSized {
+    package var contentSizeBytes: Int { (welcome.map(JSONBytes.sizeBytes) ?? 0) + 300 }
+}
+
+extension InvitationEntry: ContentSized {
+    var contentSizeBytes: Int { invitation.contentSizeBytes + channel.contentSizeBytes }
 }

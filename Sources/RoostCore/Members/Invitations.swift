@@ -118,8 +118,8 @@ extension Context {
             let invitation = Invitation(
                 channelId: access.channelId, userId: user, inviter: caller.user, welcome: welcome, state: .pending, invitedAt: now,
                 revision: before + 1)
-            try transaction.write(
-                invitation, role: role, invitedSeq: access.counters.seq,
+            try write(
+                invitation, in: access, role: role, invitedSeq: access.counters.seq,
                 stamps: InvitationStamps(channel: move?.stamp ?? 0, user: userSeq, inviter: inviterSeq))
             invitations.append((invitation, userSeq))
         }
@@ -148,7 +148,7 @@ extension Context {
             let stamps = InvitationStamps(
                 channel: move?.stamp ?? 0, user: try advanceStream(of: invitation.userId),
                 inviter: try advanceStream(of: invitation.inviter))
-            try transaction.write(after, invitedSeq: access.counters.seq, stamps: stamps)
+            try write(after, in: access, invitedSeq: access.counters.seq, stamps: stamps)
             ended.append((after, stamps))
         }
         try tellMembers(move, kind, ended.map(\.invitation), in: access)
@@ -182,8 +182,8 @@ extension Context {
         }
         accepted.endedAt = now
         let tellsMembers = try tellsMembersOfInvitations(in: access)
-        try transaction.write(
-            accepted, invitedSeq: seq,
+        try write(
+            accepted, in: access, invitedSeq: seq,
             stamps: InvitationStamps(
                 channel: tellsMembers ? seq : 0, user: userSeq, inviter: try advanceStream(of: accepted.inviter)))
         return accepted

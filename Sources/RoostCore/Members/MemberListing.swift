@@ -141,10 +141,6 @@ extension [SortKey] {
     }
 }
 
-extension User {
-    /// Reads the columns of ``columns``, which are null if there is no such user.
-    fileprivate init?(readingIfThere row: inout RowReader) throws {
-        if row.isNull { return nil }
-        try self.init(reading: &row)
-    }
+extension MemberEntry: ContentSized {
+    var contentSizeBytes: Int { (user?.contentSizeBytes ?? 0) + 400 }
 }

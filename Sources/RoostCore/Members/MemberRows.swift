@@ -98,6 +98,9 @@ extension Member: StoredRow {
         guard case .channel(let channel) = stream else { return [] }
         return (rows.members ?? []).filter { $0.state == .member }.map { .role($0.userId, channel, $0.role, at: $0.changeSeq) }
     }
+
+    // No row is about a message.
+    package static func purge(about message: Seq, in channel: ChannelID, _ transaction: any Transaction) throws {}
 }
 
 extension Membership: StoredRow {
@@ -133,13 +136,17 @@ extension Membership: StoredRow {
         }
         return notices
     }
+
+    // No row is about a message.
+    package static func purge(about message: Seq, in channel: ChannelID, _ transaction: any Transaction) throws {}
 }
 
 extension Transaction {
     /// Returns the position of a user's own stream at which the newest membership in a channel began.
     fileprivate func joinedUserSeq(of user: UserID, in channel: ChannelID) throws -> Seq {
         let sql: SQL = "SELECT joined_user_seq FROM members WHERE channel_id = \(channel) AND user_id = \(user)"
-        return try first(sql) { $0.int64() } ?? 0
+        guard let seq = try first(sql, { $0.int64() }) else { throw ImpossibleState("A member of \(channel) has no row there.") }
+        return seq
     }
 }
 
@@ -195,14 +202,13 @@ extension Context {
             SET (\(MembershipStart.columns)) = (\(row: start)), hidden = 'unhidden', hidden_count = 0,
                 history_floor = CASE WHEN excluded.history_floor > members.history_floor THEN excluded.history_floor
                                      ELSE members.history_floor END
-            RETURNING \(ChannelAccess.OwnMember.writtenColumns)
+            RETURNING \(ChannelAccess.StoredMember.writtenColumns)
             """
         ) { row in
-            try ChannelAccess.OwnMember(of: channel, at: counters.seq, readingIfThere: &row)
+            try ChannelAccess.StoredMember(of: channel, at: counters.seq, readingIfThere: &row)
         }
-        guard var own = written ?? nil else { throw ImpossibleState("A new member of \(channel) has no row there.") }
-        own.definition = definition
-        return own
+        guard let stored = written ?? nil else { throw ImpossibleState("A new member of \(channel) has no row there.") }
+        return ChannelAccess.OwnMember(stored, as: definition)
     }
 }
 

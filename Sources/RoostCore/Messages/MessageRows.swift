@@ -170,4 +170,14 @@ extension Message: StoredRow {
     ) throws -> [Message] {
         try transaction.messages(before: .max, above: floor, in: channel, limit: Limits.freshMessages).messages
     }
+
+    // The message itself is replaced by its place.
+    package static func purge(about message: Seq, in channel: ChannelID, _ transaction: any Transaction) throws {}
+}
+
+extension Message: ContentSized {
+    package var contentSizeBytes: Int {
+        JSONBytes.sizeBytes(of: content.text) + (content.data.map(JSONBytes.sizeBytes) ?? 0) + (content.metadata?.sizeBytes ?? 0)
+            + 200
+    }
 }

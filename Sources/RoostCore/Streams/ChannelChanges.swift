@@ -34,7 +34,7 @@ extension Context {
 
         let stretch = ChannelStretch(
             transaction: transaction, channel: channel, after: after, floor: floor, limit: limit,
-            sizeBytesMax: Limits.pageContentBytes, hasPurges: access.purgedSeq > 0)
+            sizeBytesMax: Limits.pageContentBytes, hasPurges: access.purgedSeq > 0, kinds: access.rowKinds)
         let changed = try changedRows(in: stretch, for: access)
         let upTo = min(changed.upTo ?? .max, access.counters.seq)
         let attributesChanged = try transaction.channelChangeSeq(channel) > after
@@ -54,7 +54,7 @@ extension Context {
     /// Returns a channel for a fresh client: the channel's whole row, the caller's membership, and each kind's first rows, such as the
     /// newest messages.
     func freshChanges(in access: ChannelAccess) throws -> Changes {
-        var rows = try freshRows(in: access.channelId, above: readingFloor(in: access))
+        var rows = try freshRows(in: access, above: readingFloor(in: access))
         rows.channel = try channel(access.channelId)
         rows[Membership.self] = access.membership.map { [$0] }
         rows.ownCapabilities = [access.channelId.rawValue: capabilities(in: access)]

@@ -3,11 +3,17 @@ package import RoostAPI
 /// A kind of row in the database, which finds its rows that changed after a position of a stream.
 ///
 /// A kind's conformance is in its feature's folder. Changes, resuming and a node's replacement of missed events ask every kind, each with
-/// an index of its own: a channel without rows of a kind costs one empty look-up.
+/// an index of its own: a channel without rows of a kind costs one empty look-up, or none if the kind has a bit in the channel's head.
 package protocol StoredRow: StreamRow {
     /// The permission that callers need to be given rows of this kind with a channel's changes. By default it takes none beside that for the
     /// changes.
     static var permission: Permission? { get }
+
+    /// The kind's bit in `row_kinds` of a channel's head, which ``Context/noteRows(of:in:)`` sets with the channel's first row of the kind: a channel
+    /// without it isn't asked for rows. Nil, the default, for a kind that nearly every channel has, or that only users' streams carry.
+    ///
+    /// Bits are stored: a kind keeps its own for ever, and no other one gets it.
+    static var headBit: Int64? { get }
 
     /// Returns the rows of a channel's stream that changed after a position. Empty by default.
     static func changed(in stretch: ChannelStretch) throws -> ChangedRows<Self>
@@ -26,7 +32,8 @@ package protocol StoredRow: StreamRow {
     /// - Returns: The rows' changes of a channel's audience, to be delivered before them. None by default.
     static func accompany(_ rows: inout Rows, of stream: StreamID, after seq: Seq, in context: Context) throws -> [Notice]
 
-    /// Deletes the rows about a message that is deleted for good. A kind with such rows must implement it.
+    /// Deletes the rows about a message that is deleted for good. Every kind says how, or that it has none: there is no default, with which a
+    /// kind that forgot it would keep them.
     static func purge(about message: Seq, in channel: ChannelID, _ transaction: any Transaction) throws
 
     /// About how many bytes the row takes when written, which bounds pages. 200 by default.
@@ -35,6 +42,7 @@ package protocol StoredRow: StreamRow {
 
 extension StoredRow {
     package static var permission: Permission? { nil }
+    package static var headBit: Int64? { nil }
     package static func changed(in stretch: ChannelStretch) throws -> ChangedRows<Self> { ChangedRows() }
     package static func changed(
         for user: UserID, after seq: Seq, limit: Int, in transaction: any Transaction
@@ -45,7 +53,6 @@ extension StoredRow {
     package static func accompany(
         _ rows: inout Rows, of stream: StreamID, after seq: Seq, in context: Context
     ) throws -> [Notice] { [] }
-    package static func purge(about message: Seq, in channel: ChannelID, _ transaction: any Transaction) throws {}
     package var contentSizeBytes: Int { 200 }
 }
 
@@ -63,6 +70,16 @@ package struct ChannelStretch {
     package let sizeBytesMax: Int
     /// Whether messages of the channel were deleted for good.
     package let hasPurges: Bool
+    /// The kinds that the channel has rows of.
+    let kinds: ChannelRowKinds
+}
+
+/// The kinds of rows that a channel has or has had, by their bits (``StoredRow/headBit``).
+struct ChannelRowKinds {
+    let bits: Int64
+
+    /// Returns whether the channel can have rows of a kind: one without a bit may always be there.
+    func mayContain(_ kind: any StoredRow.Type) -> Bool { kind.headBit.map { bits & $0 != 0 } ?? true }
 }
 
 /// Rows of one kind, each with the position of the stream at which it changed.
@@ -146,7 +163,7 @@ extension Context {
             if let access, let permission = kind.permission, refusal(of: permission, in: access) != nil { return }
             changed.add(try kind.changed(in: stretch))
         }
-        for kind in rowKinds.all { try add(kind) }
+        for kind in rowKinds.all where stretch.kinds.mayContain(kind) { try add(kind) }
         return changed
     }
 
@@ -161,12 +178,12 @@ extension Context {
     }
 
     /// Returns the rows of all kinds for a new follower of a channel.
-    func freshRows(in channel: ChannelID, above floor: Seq) throws -> Rows {
+    func freshRows(in access: ChannelAccess, above floor: Seq) throws -> Rows {
         var rows = Rows()
         func add<Row: StoredRow>(_ kind: Row.Type) throws {
-            rows[kind] = try kind.fresh(in: channel, above: floor, beside: rows, in: transaction)
+            rows[kind] = try kind.fresh(in: access.channelId, above: floor, beside: rows, in: transaction)
         }
-        for kind in rowKinds.all { try add(kind) }
+        for kind in rowKinds.all where access.rowKinds.mayContain(kind) { try add(kind) }
         return rows
     }
 

@@ -50,6 +50,16 @@ extension Context {
             "UPDATE channel_heads SET purged_seq = \(seq) WHERE channel_id = \(channel) AND purged_seq < \(seq)")
     }
 
+    /// Records that a channel's stream has rows of a kind with a bit, from its first one on.
+    ///
+    /// Whatever writes such a row calls this in the same transaction: the changes of a channel without the bit leave the kind out.
+    package func noteRows(of kind: any StoredRow.Type, in channel: ChannelID) throws {
+        guard let bit = kind.headBit else { return }
+        try beginChange(of: channel)
+        try transaction.perform(
+            "UPDATE channel_heads SET row_kinds = row_kinds | \(bit) WHERE channel_id = \(channel) AND (row_kinds & \(bit)) = 0")
+    }
+
     /// Writes a channel's discovery into its head, for lists.
     func setDiscovery(_ discovery: ChannelPolicy.Audience, of channel: ChannelID) throws {
         try beginChange(of: channel)

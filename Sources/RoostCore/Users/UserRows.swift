@@ -53,6 +53,14 @@ extension User: BoundRow {
     }
 }
 
+extension User {
+    /// Reads the columns of ``columns``, which are null if there is no such user.
+    init?(readingIfThere row: inout RowReader) throws {
+        if row.isNull { return nil }
+        try self.init(reading: &row)
+    }
+}
+
 extension Transaction {
     func user(_ id: UserID) throws -> User? {
         try first("SELECT \(User.columns) FROM users u WHERE u.user_id = \(id)") { try User(reading: &$0) }
@@ -81,6 +89,9 @@ extension User: StoredRow {
         let sql: SQL = "SELECT u.user_seq, \(User.columns) FROM users u WHERE u.user_id = \(user) AND u.user_seq > \(seq)"
         return ChangedRows(try transaction.rows(sql) { (stamp: $0.int64(), row: try User(reading: &$0)) })
     }
+
+    // No row is about a message.
+    package static func purge(about message: Seq, in channel: ChannelID, _ transaction: any Transaction) throws {}
 }
 
 extension Preferences: StoredRow {
@@ -91,4 +102,11 @@ extension Preferences: StoredRow {
         return ChangedRows(
             try transaction.rows(sql) { (stamp: $0.int64(), row: Preferences(autoAcceptInvitations: $0.bool())) })
     }
+
+    // No row is about a message.
+    package static func purge(about message: Seq, in channel: ChannelID, _ transaction: any Transaction) throws {}
+}
+
+extension User: ContentSized {
+    package var contentSizeBytes: Int { (profile.metadata?.sizeBytes ?? 0) + 400 }
 }

@@ -30,6 +30,39 @@ struct RowKindTests {
         #expect(StoredRowKinds.standard.all.map { $0.kind } == kinds)
         #expect(CachedRowKinds.standard.all.map { $0.kind } == kinds)
         #expect(Set(kinds).count == kinds.count)
+        let bits = StoredRowKinds(Self.kinds).all.compactMap { $0.headBit }
+        #expect(Set(bits).count == bits.count && bits.allSatisfy { $0.nonzeroBitCount == 1 })
+    }
+
+    /// How many statements it takes to resume as bob from a position of the channel, to a program that knows these kinds.
+    private func statementCount(after seq: Seq, in world: CoreWorld, _ kinds: RowKinds) throws -> Int {
+        try world.database.read { transaction in
+            let counting = CountingTransaction(transaction)
+            var context = Context(
+                transaction: counting, caller: Caller(user: "bob"), now: world.now, ids: IDGenerator(),
+                rowKinds: StoredRowKinds(kinds))
+            _ = try Resume(after: 0, channels: seq == 0 ? [:] : ["general": seq]).handle(in: &context)
+            return counting.statementCount
+        }
+    }
+
+    @Test("NF-04 a channel costs no look-up for a kind that it has no rows of, and as many for twenty changes as for two")
+    func unusedKinds() throws {
+        let world = try world()
+        defer { try? world.execute("DROP TABLE stickers") }
+        // From a position, and as a fresh client.
+        func counts(_ kinds: RowKinds) throws -> [Int] {
+            try [2, 0].map { try statementCount(after: $0, in: world, kinds) }
+        }
+        let standard = try counts(.standard)
+        #expect(try counts(Self.kinds) == standard)
+        for number in 0..<20 { try world.send("\(number)", to: "general", as: "ann") }
+        #expect(try counts(Self.kinds) == standard)
+        try put("star", on: 2, in: world)
+        #expect(try counts(.standard) == standard)
+        #expect(try counts(Self.kinds) == standard.map { $0 + 1 })
+        try put("moon", on: 3, in: world)
+        #expect(try counts(Self.kinds) == standard.map { $0 + 1 })
     }
 
     @Test("I2 promise 4 events, changes, resuming and missed events bring its rows, and each client ends as a fresh one begins")
@@ -149,5 +182,30 @@ struct RowKindTests {
         #expect(try await new.stickers().map(\.picture) == ["star"])
         let again = try await StickerClient(user: "bob", Self.kinds, at: file.url)
         #expect(try await again.stickers().map(\.picture) == ["star"])
+    }
+}
+
+/// A transaction that counts its statements.
+private final class CountingTransaction: Transaction {
+    private let transaction: any Transaction
+    private(set) var statementCount = 0
+
+    init(_ transaction: any Transaction) { self.transaction = transaction }
+
+    var dialect: Dialect { transaction.dialect }
+
+    func execute(_ sql: SQL) throws -> Int {
+        statementCount += 1
+        return try transaction.execute(sql)
+    }
+
+    func perform(_ sql: SQL) throws {
+        statementCount += 1
+        try transaction.perform(sql)
+    }
+
+    func each(_ sql: SQL, _ body: (inout RowReader) throws -> Void) throws {
+        statementCount += 1
+        try transaction.each(sql, body)
     }
 }

@@ -30,6 +30,9 @@ struct Sticker: StreamRow {
 }
 
 extension Sticker: StoredRow {
+    /// The highest one: the kinds of Roost take theirs from the lowest on.
+    static let headBit: Int64? = 1 << 62
+
     static let table: SQL = """
         CREATE TABLE stickers (
             channel_id TEXT NOT NULL, message_seq BIGINT NOT NULL, user_id TEXT NOT NULL, picture TEXT NOT NULL, change_seq BIGINT NOT NULL,
@@ -97,6 +100,7 @@ struct PutSticker: Handled {
             VALUES (\(channel), \(message), \(sticker.userId), \(picture), \(seq))
             ON CONFLICT (channel_id, message_seq, user_id) DO UPDATE SET picture = excluded.picture, change_seq = excluded.change_seq
             """)
+        try context.noteRows(of: Sticker.self, in: channel)
         try context.moveStream(of: channel, to: access.counters)
         try context.tell(.messageUpdated, in: access, seq: seq, Rows(counters: access.counters, [sticker]))
         return sticker

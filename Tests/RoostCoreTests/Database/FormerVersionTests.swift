@@ -50,10 +50,31 @@ struct FormerVersionTests {
         #expect(clerk?.permissions == [.channelSetRateLimit, .invitationSend, .messageSend])
     }
 
+    @Test("I5 invitations that a channel's members got before the step of kinds of rows are among its changes after it")
+    func rowKinds() throws {
+        let world = try CoreWorld()
+        for user in ["bob", "cid"] as [UserID] { try world.user(user) }
+        try world.perform(UpdatePreferences(autoAcceptInvitations: false), as: "cid")
+        try world.channel("team", type: .group, owner: "ann", members: ["bob"])
+        try world.perform(InviteMembers(channel: "team", users: ["cid"]), as: "ann")
+        func invited() throws -> [UserID] {
+            let rows = try world.perform(GetChannelChanges(channel: "team", after: 0), as: "bob").rows
+            return (rows.invitations ?? []).filter { $0.state == .pending }.map(\.userId)
+        }
+        #expect(try invited() == ["cid"])
+        try world.execute("ALTER TABLE channel_heads DROP COLUMN row_kinds")
+        try world.execute("DELETE FROM migrations WHERE name = '0013 kinds of rows'")
+        try world.restart()
+        #expect(try invited() == ["cid"])
+    }
+
     #if Cluster
     @Test(
         "A migration that ends in any of its steps leaves a PostgreSQL database as it was, and the next start does all of it",
-        arguments: ["0012 one version at a time", "0009 what counts", "0010 purged messages", "0011 names of permissions"])
+        arguments: [
+            "0012 one version at a time", "0009 what counts", "0010 purged messages", "0011 names of permissions",
+            "0013 kinds of rows",
+        ])
     func brokenOff(step: String) throws {
         let server = try PostgreSQLServer.shared
         let dump = try String(contentsOf: Self.fixtures.appending(path: "2026-11/postgresql.sql"), encoding: .utf8)

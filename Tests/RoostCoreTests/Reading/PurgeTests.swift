@@ -196,4 +196,37 @@ struct PurgeTests {
         let after = try world.rows("SELECT user_id, user_seq FROM members ORDER BY 1") { [$0.string(), "\($0.int64())"] }
         #expect(before[1] == after[1] && before[0] != after[0])
     }
+
+    /// The tables whose rows name a message, and how many rows each has about the one at a seq. A new table's kind deletes them; nil for the
+    /// places, which stay.
+    private static func counts(about seq: Seq) -> [String: SQL?] {
+        [
+            "messages": "SELECT COUNT(*) FROM messages WHERE channel_id = 'general' AND seq = \(seq)",
+            "purged_messages": nil,
+        ]
+    }
+
+    @Test("SB-59 no table keeps a row about a message that is deleted for good, and a new table can't be left out of this")
+    func everyTable() throws {
+        let (world, messages) = try world()
+        let naming: SQL =
+            switch TestDatabase.Engine.chosen {
+            case .sqlite:
+                """
+                SELECT DISTINCT t.name FROM sqlite_master t JOIN pragma_table_info(t.name) c
+                WHERE t.type = 'table' AND c.name IN ('message_seq', 'message_id')
+                """
+            case .postgresql:
+                """
+                SELECT DISTINCT table_name FROM information_schema.columns
+                WHERE table_schema = current_schema() AND column_name IN ('message_seq', 'message_id')
+                """
+            }
+        let tables = try world.rows(naming) { $0.string() }
+        #expect(Set(tables) == Set(Self.counts(about: 0).keys))
+        try purge(messages[0], in: world)
+        for case (let table, let count?) in Self.counts(about: messages[0].seq) {
+            #expect(try world.rows(count) { $0.int() } == [0], "\(table)")
+        }
+    }
 }

@@ -50,6 +50,7 @@ struct StreamTests {
                 OR purged_seq <> (SELECT COALESCE(MAX(seq), 0) FROM purged_messages p WHERE p.channel_id = h.channel_id)
                 OR seq < (SELECT COALESCE(MAX(change_seq), 0) FROM (\(sent)) AS s WHERE s.channel_id = h.channel_id))
                 OR c.is_ephemeral = 1 AND EXISTS (SELECT 1 FROM messages s WHERE s.channel_id = h.channel_id)
+                OR (row_kinds & 1) = 0 AND EXISTS (SELECT 1 FROM invitations i WHERE i.channel_id = h.channel_id AND i.channel_seq > 0)
             """
         ) { $0.string() }
         #expect(wrong == [], "seed \(seed)")

@@ -117,7 +117,7 @@ struct OutboxTests {
         try await before.send("hi", clientId: "c1")
         let stored = message(4, "hi", by: "ann", clientId: "c1")
         try await before.store.write([
-            .messages([stored], of: stored.channelId), .count(stored.channelId, [stored]),
+            .messages([stored], of: stored.channelId), .count(stored.channelId, Rows([stored])),
             .position(Harness.channel, Position(cursor: 4, windowStart: 0, messageCount: 3)),
         ])
 

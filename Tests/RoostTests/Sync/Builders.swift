@@ -1,5 +1,7 @@
 import RoostAPI
 
+@testable import Roost
+
 // Rows and events that read like sentences. All of them are about one channel, `general`, and one user, `ann`.
 
 func message(
@@ -77,4 +79,11 @@ func mine(_ seq: Seq, _ kind: Event.Kind, _ membership: Membership, channel: Cha
     Event(
         kind: kind, stream: .user(Harness.user), seq: seq, actor: Harness.user,
         rows: Rows(channel: channel, [membership]))
+}
+
+extension StoreWrite {
+    /// Puts messages of a channel in the place of older ones.
+    static func messages(_ messages: [Message], of channel: ChannelID) -> StoreWrite {
+        .rows(Rows(messages), of: .channel(channel))
+    }
 }

@@ -89,6 +89,10 @@ extension Checker {
         if store.users[store.user] != fresh.users[store.user] {
             differ("its profile", store.users[store.user], fresh.users[store.user])
         }
+        if store.preferences != fresh.preferences { differ("its preferences", store.preferences, fresh.preferences) }
+        if store.ownInvitations != fresh.ownInvitations {
+            differ("its invitations", store.ownInvitations, fresh.ownInvitations)
+        }
         if store.joined != fresh.joined { differ("its channels", store.joined, fresh.joined) }
         for channel in fresh.joined where store.joined.contains(channel) {
             let (ours, theirs) = (store.channels[channel], fresh.channels[channel])

@@ -94,6 +94,9 @@ struct Checker {
         for message in event.rows.messages ?? [] { committed(message, with: event) }
         for member in event.rows.members ?? [] {
             if member.state == .member {
+                // Members whose role changes have a period already.
+                let isMember = periods[channel]?[member.userId]?.last.map { $0.upTo == nil } ?? false
+                if isMember { continue }
                 periods[channel, default: [:]][member.userId, default: []].append(MembershipPeriod(from: event.seq))
             } else if let last = periods[channel]?[member.userId]?.indices.last {
                 periods[channel]?[member.userId]?[last].upTo = event.seq

@@ -11,35 +11,35 @@ import Testing
 struct SubscriptionsTests {
     private typealias Action = Subscriptions<String>.Action
 
-    /// The subscriptions of a test, with what they said to do.
-    private struct Hub {
-        var subscriptions = Subscriptions<String>()
+    /// A connection with the number of its place among the tests' names.
+    private static func id(_ socket: String) -> ConnectionID { ConnectionID(rawValue: Int64(socket.utf8.first ?? 0)) }
 
-        /// A connection with the number of its place among the tests' names.
-        static func id(_ socket: String) -> ConnectionID { ConnectionID(rawValue: Int64(socket.utf8.first ?? 0)) }
+    /// The value under test, whose actions are returned.
+    private struct Recorder {
+        var value = Subscriptions<String>()
 
         mutating func connect(_ socket: String, _ user: UserID, _ streams: UserStreams) -> [Action] {
-            subscriptions.add(socket, as: Self.id(socket))
-            return deliver([.connected(Self.id(socket), user, streams)])
+            value.add(socket, as: SubscriptionsTests.id(socket))
+            return deliver([.connected(SubscriptionsTests.id(socket), user, streams)])
         }
 
         mutating func deliver(_ notices: [Notice]) -> [Action] {
             var actions: [Action] = []
             for step in EventFrames.steps(for: [Committed(notices: notices, answer: .waiting {})]) {
-                subscriptions.deliver(step) { actions.append($0) }
+                value.deliver(step) { actions.append($0) }
             }
             return actions
         }
 
         mutating func deliver(_ step: EventFrames.Step) -> [Action] {
             var actions: [Action] = []
-            subscriptions.deliver(step) { actions.append($0) }
+            value.deliver(step) { actions.append($0) }
             return actions
         }
 
         mutating func remove(_ socket: String) -> [Action] {
             var actions: [Action] = []
-            subscriptions.remove(Self.id(socket)) { actions.append($0) }
+            value.remove(SubscriptionsTests.id(socket)) { actions.append($0) }
             return actions
         }
     }
@@ -81,118 +81,120 @@ struct SubscriptionsTests {
 
     @Test("§4 a member gets a channel's events as a notification, and live while they watch")
     func watching() {
-        var hub = Hub()
+        var subscriptions = Recorder()
         let event = Self.message(2)
         #expect(
-            hub.connect("a", "ann", UserStreams(user: 0, channels: ["general": 1])) == [.cameOnline("ann", ["general"])])
-        #expect(hub.deliver([Self.notice(event)]) == [Self.notification(event, to: "a")])
+            subscriptions.connect("a", "ann", UserStreams(user: 0, channels: ["general": 1])) == [.cameOnline("ann", ["general"])])
+        #expect(subscriptions.deliver([Self.notice(event)]) == [Self.notification(event, to: "a")])
         #expect(
-            hub.deliver([.watching(Hub.id("a"), "ann", "general", at: 2), Self.notice(event)])
+            subscriptions.deliver([.watching(Self.id("a"), "ann", "general", at: 2), Self.notice(event)])
                 == [.startedWatching("ann", "general"), Self.live(event, to: "a")])
         #expect(
-            hub.deliver([.stoppedWatching(Hub.id("a"), "ann", "general"), Self.notice(event)])
+            subscriptions.deliver([.stoppedWatching(Self.id("a"), "ann", "general"), Self.notice(event)])
                 == [.stoppedWatching("ann", ["general"]), Self.notification(event, to: "a")])
     }
 
     @Test("I9 a new member gets what comes after, on every device; a former one gets nothing more, watching or not")
     func membership() {
-        var hub = Hub()
+        var subscriptions = Recorder()
         let event = Self.message(2)
-        _ = hub.connect("a", "ann", UserStreams(user: 0))
-        #expect(hub.deliver([Self.notice(event)]) == [])
+        _ = subscriptions.connect("a", "ann", UserStreams(user: 0))
+        #expect(subscriptions.deliver([Self.notice(event)]) == [])
         #expect(
-            hub.deliver([.joined("ann", "general", at: 1), Self.notice(event)])
+            subscriptions.deliver([.joined("ann", "general", at: 1), Self.notice(event)])
                 == [.cameOnline("ann", ["general"]), Self.notification(event, to: "a")])
-        #expect(hub.deliver([.joined("ann", "general", at: 1)]) == [], "joined twice")
-        _ = hub.deliver([.watching(Hub.id("a"), "ann", "general", at: 2)])
+        #expect(subscriptions.deliver([.joined("ann", "general", at: 1)]) == [], "joined twice")
+        _ = subscriptions.deliver([.watching(Self.id("a"), "ann", "general", at: 2)])
         #expect(
-            hub.deliver([.left("ann", "general", at: 3), Self.notice(event)]) == [
+            subscriptions.deliver([.left("ann", "general", at: 3), Self.notice(event)]) == [
                 .wentOffline("ann", ["general"]), .stoppedWatching("ann", ["general"]), .emptied(.channel("general")),
             ])
-        #expect(hub.deliver([.left("ann", "general", at: 3)]) == [], "left twice")
+        #expect(subscriptions.deliver([.left("ann", "general", at: 3)]) == [], "left twice")
     }
 
     @Test("AM-17 ST-06 a right to read that has ended ends the watch before the next event, which goes to nobody without the right")
     func readers() {
-        var hub = Hub()
+        var subscriptions = Recorder()
         let event = Self.message(2)
         let membersOnly = Readers(others: .nobody)
-        _ = hub.connect("a", "ann", UserStreams(user: 0))
-        _ = hub.deliver([.watching(Hub.id("a"), "ann", "general", at: 1)])
-        #expect(hub.deliver([Self.notice(event)]) == [Self.live(event, to: "a")])
+        _ = subscriptions.connect("a", "ann", UserStreams(user: 0))
+        _ = subscriptions.deliver([.watching(Self.id("a"), "ann", "general", at: 1)])
+        #expect(subscriptions.deliver([Self.notice(event)]) == [Self.live(event, to: "a")])
         #expect(
-            hub.deliver([Self.notice(event, membersOnly)])
+            subscriptions.deliver([Self.notice(event, membersOnly)])
                 == [.stoppedWatching("ann", ["general"]), Self.unwatched("a"), .emptied(.channel("general"))])
     }
 
     @Test("I10 a member who may not read gets the position without the message, and all of the next one once they read")
     func membersWhoMayNotRead() {
-        var hub = Hub()
+        var subscriptions = Recorder()
         let (hidden, shown) = (Self.message(2), Self.message(3))
         let operators = Readers(members: .moderator, roles: [.operator])
-        _ = hub.connect("a", "ann", UserStreams(user: 0, channels: ["general": 1]))
+        _ = subscriptions.connect("a", "ann", UserStreams(user: 0, channels: ["general": 1]))
         #expect(
-            hub.deliver([Self.notice(hidden, operators)])
+            subscriptions.deliver([Self.notice(hidden, operators)])
                 == [Self.notification(hidden.concealing(messagesUpTo: .max), to: "a")])
         // Changes of a role on two streams come in no order: an older one changes nothing.
-        _ = hub.deliver([.role("ann", "general", .operator, at: 3)])
-        _ = hub.deliver([.role("ann", "general", .member, at: 1)])
-        #expect(hub.deliver([Self.notice(shown, operators)]) == [Self.notification(shown, to: "a")])
+        _ = subscriptions.deliver([.role("ann", "general", .operator, at: 3)])
+        _ = subscriptions.deliver([.role("ann", "general", .member, at: 1)])
+        #expect(subscriptions.deliver([Self.notice(shown, operators)]) == [Self.notification(shown, to: "a")])
     }
 
     @Test("SB-14 SB-26 a change of a message from before the floor comes without it, and a floor never goes down")
     func floors() {
-        var hub = Hub()
+        var subscriptions = Recorder()
         let edited = Self.message(2, changed: 5)
-        _ = hub.connect("a", "ann", UserStreams(user: 0, channels: ["general": 1]))
-        #expect(hub.deliver([Self.notice(edited)]) == [Self.notification(edited, to: "a")])
-        _ = hub.deliver([.floor("ann", "general", 3)])
-        _ = hub.deliver([.floor("ann", "general", 1)])
-        #expect(hub.deliver([Self.notice(edited)]) == [Self.notification(edited.concealing(messagesUpTo: 3), to: "a")])
+        _ = subscriptions.connect("a", "ann", UserStreams(user: 0, channels: ["general": 1]))
+        #expect(subscriptions.deliver([Self.notice(edited)]) == [Self.notification(edited, to: "a")])
+        _ = subscriptions.deliver([.floor("ann", "general", 3)])
+        _ = subscriptions.deliver([.floor("ann", "general", 1)])
+        #expect(subscriptions.deliver([Self.notice(edited)]) == [Self.notification(edited.concealing(messagesUpTo: 3), to: "a")])
     }
 
     @Test("A connection that ends needs nothing any more, and one that ended before it was connected stays away")
     func removal() {
-        var hub = Hub()
-        _ = hub.connect("a", "ann", UserStreams(user: 0, channels: ["general": 1]))
-        _ = hub.deliver([.watching(Hub.id("a"), "ann", "general", at: 1)])
+        var subscriptions = Recorder()
+        _ = subscriptions.connect("a", "ann", UserStreams(user: 0, channels: ["general": 1]))
+        _ = subscriptions.deliver([.watching(Self.id("a"), "ann", "general", at: 1)])
         #expect(
-            hub.subscriptions.used(among: [.channel("general"), .user("ann"), .user("bob")]) == [.channel("general"), .user("ann")])
+            subscriptions.value.used(among: [.channel("general"), .user("ann"), .user("bob")]) == [
+                .channel("general"), .user("ann"),
+            ])
         #expect(
-            hub.remove("a") == [
+            subscriptions.remove("a") == [
                 .emptied(.user("ann")), .emptied(.channel("general")), .wentOffline("ann", ["general"]),
                 .stoppedWatching("ann", ["general"]),
             ])
-        #expect(hub.remove("a") == [])
-        #expect(hub.deliver([.connected(Hub.id("a"), "ann", UserStreams(user: 0, channels: ["general": 1]))]) == [])
-        #expect(hub.deliver([Self.notice(Self.message(2))]) == [])
-        #expect(hub.subscriptions.used(among: [.channel("general"), .user("ann")]) == [])
+        #expect(subscriptions.remove("a") == [])
+        #expect(subscriptions.deliver([.connected(Self.id("a"), "ann", UserStreams(user: 0, channels: ["general": 1]))]) == [])
+        #expect(subscriptions.deliver([Self.notice(Self.message(2))]) == [])
+        #expect(subscriptions.value.used(among: [.channel("general"), .user("ann")]) == [])
     }
 
     @Test("I6 a user who begins to get a channel is told of its past once, and only as long as they don't get it live")
     func pastEvents() {
-        var hub = Hub()
+        var subscriptions = Recorder()
         let event = Self.message(2)
-        _ = hub.connect("a", "ann", UserStreams(user: 0))
+        _ = subscriptions.connect("a", "ann", UserStreams(user: 0))
         let past = EventFrames.Step.catchUp(.member("ann"), "general", Self.everybody, Self.frames(event))
-        #expect(hub.deliver(past) == [Self.notification(event, to: "a")])
-        _ = hub.deliver(.attach(Hub.id("a"), "general"))
-        #expect(hub.deliver(past) == [])
+        #expect(subscriptions.deliver(past) == [Self.notification(event, to: "a")])
+        _ = subscriptions.deliver(.attach(Self.id("a"), "general"))
+        #expect(subscriptions.deliver(past) == [])
         // Past events of a channel are only sent to non-members who may read it.
-        let closed = EventFrames.Step.catchUp(.watcher(Hub.id("b")), "general", Readers(others: .nobody), Self.frames(event))
-        _ = hub.connect("b", "bob", UserStreams(user: 0))
-        #expect(hub.deliver(closed) == [])
+        let closed = EventFrames.Step.catchUp(.watcher(Self.id("b")), "general", Readers(others: .nobody), Self.frames(event))
+        _ = subscriptions.connect("b", "bob", UserStreams(user: 0))
+        #expect(subscriptions.deliver(closed) == [])
     }
 
     @Test("A reply goes to its connection alone, before the welcome too; changes of access are shown to every connection")
     func repliesAndAccess() {
-        var hub = Hub()
-        hub.subscriptions.add("a", as: Hub.id("a"))
-        let socket = SocketID(shard: 0, connection: Hub.id("a"))
-        #expect(hub.deliver(.reply(socket, [1])) == [.reply([1], to: "a")])
-        #expect(hub.deliver(.reply(SocketID(shard: 0, connection: Hub.id("b")), [1])) == [])
+        var subscriptions = Recorder()
+        subscriptions.value.add("a", as: Self.id("a"))
+        let socket = SocketID(shard: 0, connection: Self.id("a"))
+        #expect(subscriptions.deliver(.reply(socket, [1])) == [.reply([1], to: "a")])
+        #expect(subscriptions.deliver(.reply(SocketID(shard: 0, connection: Self.id("b")), [1])) == [])
         let change = AccessChange.user("ann", isDeactivated: true, validFrom: nil)
-        #expect(hub.deliver([.accessChanged([change])]) == [.checkAccess([.user("ann"): change], of: "a")])
+        #expect(subscriptions.deliver([.accessChanged([change])]) == [.checkAccess([.user("ann"): change], of: "a")])
     }
 
     // MARK: Signals
@@ -207,25 +209,27 @@ struct SubscriptionsTests {
     }
 
     /// ann owns `general`, oda is an operator, bob and cid are members; cid, and wes who isn't a member, watch. dan is a stranger.
-    private func audience() -> Hub {
-        var hub = Hub()
+    private func audience() -> Recorder {
+        var subscriptions = Recorder()
         for (socket, user, role) in [
             ("a", "ann", ChannelRole.owner), ("o", "oda", .operator), ("b", "bob", .member), ("c", "cid", .member),
         ] {
             let roles: [ChannelID: ChannelRole] = role == .member ? [:] : ["general": role]
-            _ = hub.connect(socket, UserID(user), UserStreams(user: 0, channels: ["general": 1], roles: roles))
+            _ = subscriptions.connect(socket, UserID(user), UserStreams(user: 0, channels: ["general": 1], roles: roles))
         }
-        for (socket, user) in [("w", "wes"), ("d", "dan")] { _ = hub.connect(socket, UserID(user), UserStreams(user: 0)) }
+        for (socket, user) in [("w", "wes"), ("d", "dan")] { _ = subscriptions.connect(socket, UserID(user), UserStreams(user: 0)) }
         for (socket, user) in [("c", "cid"), ("w", "wes")] {
-            _ = hub.deliver([.watching(Hub.id(socket), UserID(user), "general", at: 1)])
+            _ = subscriptions.deliver([.watching(Self.id(socket), UserID(user), "general", at: 1)])
         }
-        return hub
+        return subscriptions
     }
 
     @Test("§4 ST-13 a signal reaches its audience and nobody else: a channel, those who watch it, its moderators, or a user")
     func signals() {
-        var hub = audience()
-        func reached(_ audience: Audience) -> Set<String> { Self.reached(hub.deliver([.signal(Self.typing(), audience)])) }
+        var subscriptions = audience()
+        func reached(_ audience: Audience) -> Set<String> {
+            Self.reached(subscriptions.deliver([.signal(Self.typing(), audience)]))
+        }
         #expect(reached(.channel("general", Self.everybody)) == ["a", "o", "b", "c", "w"])
         #expect(reached(.watchers("general", Self.everybody)) == ["c", "w"])
         #expect(reached(.moderators("general")) == ["a", "o"])
@@ -233,36 +237,40 @@ struct SubscriptionsTests {
         #expect(reached(.user("bob")) == ["b"])
         #expect(reached(.watchers("elsewhere")) == [])
         // Roles and watches as they change.
-        _ = hub.deliver([
+        _ = subscriptions.deliver([
             .role("oda", "general", .member, at: 5), .role("bob", "general", .operator, at: 6),
-            .stoppedWatching(Hub.id("c"), "cid", "general"),
+            .stoppedWatching(Self.id("c"), "cid", "general"),
         ])
         #expect(reached(.moderators("general")) == ["a", "b"])
         #expect(reached(.watchers("general", Self.everybody)) == ["w"])
-        _ = hub.deliver([.left("bob", "general", at: 3)])
-        _ = hub.remove("w")
+        _ = subscriptions.deliver([.left("bob", "general", at: 3)])
+        _ = subscriptions.remove("w")
         #expect(reached(.moderators("general")) == ["a"])
         #expect(reached(.watchers("general", Self.everybody)) == [])
     }
 
     @Test("I9 I10 a signal goes to nobody who may not read, by the last event or by what it says itself, and ends no watch")
     func signalsAndReaders() {
-        var hub = audience()
+        var subscriptions = audience()
         let membersOnly = Readers(others: .nobody)
         // The right of those who aren't members has ended without an event.
-        #expect(Self.reached(hub.deliver([.signal(Self.typing(), .watchers("general", membersOnly))])) == ["c"])
-        #expect(Self.reached(hub.deliver([.signal(Self.typing(), .channel("general", membersOnly))])) == ["a", "o", "b", "c"])
-        #expect(Self.reached(hub.deliver([.signal(Self.typing(), .watchers("general", Self.everybody))])) == ["c", "w"])
+        #expect(Self.reached(subscriptions.deliver([.signal(Self.typing(), .watchers("general", membersOnly))])) == ["c"])
+        #expect(
+            Self.reached(subscriptions.deliver([.signal(Self.typing(), .channel("general", membersOnly))])) == ["a", "o", "b", "c"])
+        #expect(Self.reached(subscriptions.deliver([.signal(Self.typing(), .watchers("general", Self.everybody))])) == ["c", "w"])
         // An event took the right from ordinary members: an older signal doesn't give it back.
-        _ = hub.deliver([Self.notice(Self.message(2), Readers(members: .moderator, others: .user, roles: [.owner, .operator]))])
-        #expect(Self.reached(hub.deliver([.signal(Self.typing(), .channel("general", Self.everybody))])) == ["a", "o", "w"])
+        _ = subscriptions.deliver([
+            Self.notice(Self.message(2), Readers(members: .moderator, others: .user, roles: [.owner, .operator]))
+        ])
+        #expect(
+            Self.reached(subscriptions.deliver([.signal(Self.typing(), .channel("general", Self.everybody))])) == ["a", "o", "w"])
     }
 
     @Test("Of several signals of one kind and sender that are delivered together only the newest goes out; events keep their order")
     func mergedSignals() {
-        var hub = audience()
+        var subscriptions = audience()
         let event = Self.message(2)
-        let actions = hub.deliver([
+        let actions = subscriptions.deliver([
             .signal(Self.typing(1), .user("dan")), Self.notice(event), .signal(Self.typing(2), .user("dan")),
             .signal(Self.typing(3, by: "cid"), .user("dan")), .signal(Self.typing(4), .user("dan")),
         ])

@@ -23,7 +23,7 @@ extension Simulation {
             return client.call(JoinChannel(channel: scheduler.random.pick(channels)))
         }
         let channel = joined.isEmpty || scheduler.random.once(in: 12) ? scheduler.random.pick(channels) : favourite(of: joined)
-        switch scheduler.random.number(1...100) {
+        switch scheduler.random.number(1...116) {
         case 1...42: send(by: client, in: channel)
         case 43...55: change(by: client, in: channel)
         case 56...67:
@@ -44,9 +44,41 @@ extension Simulation {
         case 97: client.call(WatchChannel(channel: channel))
         case 98: client.call(UnwatchChannel(channel: channel))
         case 99: client.cancelCall()
-        default:
+        case 100:
             client.disconnect()
             scheduler.after(scheduler.random.number(0...20_000)) { client.connect() }
+        default: changeMembership(by: client, of: channel)
+        }
+    }
+
+    /// Invitations and roles, and what a user decides for themselves. Much of it is refused, which is no fault.
+    ///
+    /// Nobody hides the messages of before: the checker holds every client to all of them.
+    private func changeMembership(by client: SimulatedClient, of channel: ChannelID) {
+        let other = scheduler.random.pick(Set(clients.map(\.user)).sorted())
+        switch scheduler.random.number(1...16) {
+        case 1...3: client.call(InviteMembers(channel: channel, users: [other]))
+        case 4...5: answerInvitation(by: client)
+        case 6: client.call(WithdrawInvitations(channel: channel, users: [other]))
+        case 7...8: client.call(AddMembers(channel: channel, users: [other]))
+        case 9: client.call(RemoveMembers(channel: channel, users: [other]))
+        case 10...11:
+            let role = scheduler.random.pick([ChannelRole.operator, .member, .owner])
+            client.call(SetMemberRole(channel: channel, users: [other], role: role))
+        case 12...13: client.call(HideChannel(channel: channel, allowAutoUnhide: scheduler.random.once(in: 2)))
+        case 14: client.call(UnhideChannel(channel: channel))
+        default: client.call(UpdatePreferences(autoAcceptInvitations: scheduler.random.once(in: 2)))
+        }
+    }
+
+    /// Answers an invitation that is there, or none that is.
+    private func answerInvitation(by client: SimulatedClient) {
+        let pending = client.store.ownInvitations.values.filter { $0.userId == client.user && $0.state == .pending }
+        let channel = scheduler.random.pick(pending.isEmpty ? channels : pending.map(\.channelId).sorted())
+        if scheduler.random.once(in: 3) {
+            client.call(DeclineInvitation(channel: channel))
+        } else {
+            client.call(AcceptInvitation(channel: channel))
         }
     }
 

@@ -49,6 +49,8 @@ final class Simulation {
     var lastClientId = 0
     var actionsLeft = 0
     var isHealed = false
+    /// The kinds of events that the run has had.
+    private(set) var eventKinds: Set<Event.Kind> = []
     /// Every transaction of the first client, for the test that holds the store's model to the store.
     private(set) var firstClientWrites: [[StoreWrite]] = []
     private var lastConnection: Int64 = 0
@@ -58,7 +60,12 @@ final class Simulation {
         self.profile = profile ?? Profile(seed: seed)
         scheduler = Scheduler(seed: seed)
         server = try SimulatedServer(scheduler: scheduler)
-        server.committed = { [unowned self] events in for event in events { checker.committed(event) } }
+        server.committed = { [unowned self] events in
+            for event in events {
+                eventKinds.insert(event.kind)
+                checker.committed(event)
+            }
+        }
         server.failed = { [unowned self] error in checker.fail("I21", "the server failed: \(error)") }
         server.delivered = { [unowned self] stream, seq, user in checker.delivered(stream, seq, to: user) }
         // Ann has two devices.

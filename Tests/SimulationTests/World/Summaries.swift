@@ -15,7 +15,7 @@ extension StoreWrite {
         case .channel(let channel): "channel(\(channel.channelId)@\(channel.counters.seq))"
         case .counters(let channel, let counters): "counters(\(channel)@\(counters.seq) \(counters.messageCount))"
         case .rows(let rows, let stream): "rows of \(stream): \(rows.summary)"
-        case .count(let channel, let messages, let purged): "count(\(channel) \(messages.map(\.seq)) \(purged.map(\.seq)))"
+        case .count(let channel, let rows): "count(\(channel): \(rows.summary))"
         case .capabilities(let channel, let own): "capabilities(\(channel)@\(own.channelSeq) \(own.permissions.count))"
         case .roleCapabilities(let channel, let byRole): "capabilities(\(channel)@\(byRole.channelSeq) by role)"
         }
@@ -29,6 +29,7 @@ extension Rows {
         }
         if let members { parts.append("members(\(members.map { "\($0.userId):\($0.state.rawValue)" }))") }
         if let messages { parts.append("messages(\(messages.map { "\($0.seq)/\($0.changeSeq)" }.joined(separator: ",")))") }
+        if let purged { parts.append("purged(\(purged.map(\.seq)))") }
         if let users { parts.append("users(\(users.map(\.userId.rawValue)))") }
         parts += (invitations ?? []).map { "invitation(\($0.channelId) \($0.userId) by \($0.inviter) \($0.state.rawValue))" }
         if let preferences { parts.append("preferences(\(preferences.autoAcceptInvitations))") }
