@@ -26,7 +26,7 @@ struct Line {
         self.now = now
         token = VerifiedToken(
             user: user, role: .user, displayName: nil, expiresAt: Timestamp(milliseconds: now.milliseconds + 86_400_000),
-            identity: TokenIdentity(user: user))
+            identity: TokenIdentity(user: user, issuedAt: now))
         session = SocketSession(connection, limits: .init(), at: .uptimeNanoseconds(0))
     }
 

@@ -85,6 +85,28 @@ struct CheckerTests {
         #expect(invariants(checker) == ["I1"])
     }
 
+    @Test("I1 a changed message is acknowledged with another text only to who has been out of the channel, and with one they sent")
+    func sentAgain() {
+        for hasLeft in [false, true] {
+            var checker = checker()
+            var edited = message(3, "b")
+            (edited.changeSeq, edited.content.text) = (4, "edited")
+            checker.committed(
+                Event(kind: .messageUpdated, stream: .channel(general), seq: 4, actor: "ann", rows: Rows([edited])))
+            if hasLeft {
+                let left = Member(
+                    userId: "ann", role: .owner, state: .none, joinedAt: Timestamp(milliseconds: 1), joinedSeq: 1, changeSeq: 5)
+                checker.committed(Event(kind: .memberLeft, stream: .channel(general), seq: 5, actor: "ann", rows: Rows([left])))
+            }
+            checker.acknowledged(edited)
+            checker.sent(edited.name, "again")
+            checker.acknowledged(message(3, "b", text: "again"))
+            #expect(invariants(checker) == (hasLeft ? [] : ["I1"]))
+            checker.acknowledged(message(3, "b", text: "nobody's"))
+            #expect(invariants(checker) == (hasLeft ? ["I1"] : ["I1", "I1"]))
+        }
+    }
+
     @Test("I1 a message that is nowhere any more is found")
     func vanished() {
         var checker = checker()

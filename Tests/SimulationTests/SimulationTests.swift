@@ -26,7 +26,7 @@ struct SimulationTests {
     @Test("The histories have invitations, roles, hidden channels and preferences in them")
     func memberships() throws {
         var kinds: Set<Event.Kind> = []
-        for seed in 1...12 as ClosedRange<UInt64> {
+        for seed in 1...40 as ClosedRange<UInt64> {
             let simulation = try Simulation(seed: seed)
             _ = try simulation.run()
             kinds.formUnion(simulation.eventKinds)
