@@ -69,6 +69,21 @@ struct AcceptedLossTests {
         }
     }
 
+    @Test("I1 a token secret without a database is refused until the loss is accepted, once")
+    func ownSecret() throws {
+        let directory = TemporaryPlace.make()
+        defer { try? FileManager.default.removeItem(at: directory) }
+        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+        try Data("secret".utf8).write(to: directory.appending(path: "token-secret"))
+        for _ in 0..<2 {
+            #expect(throws: DamagedFiles.self) { try SQLiteDatabase(directory: directory) }
+        }
+        for acceptsDataLoss in [true, false] {
+            try SQLiteDatabase(directory: directory, acceptsDataLoss: acceptsDataLoss).close()
+            TemporaryPlace.waitUntilFree(directory)
+        }
+    }
+
     @Test("I1 a state file of zeros alone is a first start that a power cut ended")
     func zeros() throws {
         let directory = TemporaryPlace.make()

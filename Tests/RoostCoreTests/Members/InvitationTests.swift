@@ -40,6 +40,19 @@ import Testing
         #expect(try world.perform(GetTotalUnread(), as: "cid").unreadCount == 0)
     }
 
+    @Test("R14 an inviter who was removed from the channel still learns what becomes of the invitation, and nothing else of it")
+    func removedInviter() throws {
+        let world = try world()
+        _ = try invite(["cid"], in: world)
+        try world.perform(RemoveMembers(channel: "group", users: ["bob"]), as: "ann")
+        let notices = try world.notices { try world.perform(AcceptInvitation(channel: "group"), as: "cid") }
+        let rows = notices.compactMap { if case .event(let event, .user("bob")) = $0 { event.rows } else { nil } }
+        #expect(rows.count == 1)
+        let invitation = try #require(rows.first?[Invitation.self]?.first)
+        #expect(invitation.state == .accepted)
+        #expect(rows == [Rows([invitation])])
+    }
+
     @Test("R14 R33 where non-members may follow a channel, its stream has no invitations, nor those from before")
     func publicGroup() throws {
         let world = try world()
