@@ -103,6 +103,53 @@ extension RealClusterTests {
             postgres.giveBack(database)
         }
 
+        @Test("I9 R23 a change of types or roles waits for what another node has under way, which may have gone by the old ones")
+        func rulesWait() async throws {
+            let postgres = try PostgreSQLServer.shared
+            let database = try postgres.makeDatabase()
+            let server = try await TestServer { $0.database = database }
+            let setup = try await server.socket("root", role: .admin)
+            try await setup.call(PutChannelType(type: "old"))
+            try await setup.call(PutRole(role: "old", rank: 1, permissions: [.historyRead]))
+            let writing = Task.detached {
+                try postgres.run(
+                    sql: [
+                        "BEGIN",
+                        "SELECT pg_advisory_xact_lock_shared(\(AdvisoryLock.kind), \(AdvisoryLock.access)), pg_sleep(2)", "COMMIT",
+                    ], in: database)
+            }
+            @Sendable func isWriting() throws -> Bool {
+                try !postgres.run(
+                    sql: [
+                        """
+                        SELECT 1 FROM pg_stat_activity WHERE query LIKE 'SELECT pg_advisory%pg_sleep%' AND state = 'active' AND pid <> pg_backend_pid()
+                        AND datname = current_database()
+                        """
+                    ], in: database
+                ).isEmpty
+            }
+            try await eventually("the other node writes") { try isWriting() }
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                func change(_ operation: some RoostAPI.Operation) {
+                    group.addTask {
+                        let root = try await server.socket("root", role: .admin)
+                        try await root.call(operation)
+                        #expect(try !isWriting(), "\(type(of: operation).name)")
+                        await root.close()
+                    }
+                }
+                change(PutChannelType(type: "new"))
+                change(DeleteChannelType(type: "old"))
+                change(PutRole(role: "new", rank: 1, permissions: []))
+                change(DeleteRole(role: "old"))
+                try await group.waitForAll()
+            }
+            _ = try await writing.value
+            await setup.close()
+            try await server.stop()
+            postgres.giveBack(database)
+        }
+
         @Test(
             "I23 a lock on one channel's row holds up that channel only, not longer than a second the others, and its order stays")
         func holdsOneChannel() async throws {

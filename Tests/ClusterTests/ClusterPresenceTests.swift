@@ -62,6 +62,21 @@ struct ClusterPresenceTests {
         }
     }
 
+    @Test("I21 ST-05 numbers that no node can send are ignored", arguments: [-1, Int(Int32.max) + 1, .max])
+    func impossibleNumbers(beyond: Int) {
+        let pair = Pair()
+        pair.pass(100)
+        pair.boards[0].cameOnline("ann", in: ["c"])
+        _ = pair.ask("c", on: 0)
+        for node in [NodeID("forged"), NodeID("another")] {
+            pair[0].receive(.present("c", .init(node: node, online: ["bob"], onlineBeyond: beyond, watchers: [])), at: 10_100)
+        }
+        #expect(pair[0].onlineMemberCount(of: "c") == 1)
+        let users = (0...1000).map { UserID("u\($0)") }
+        pair[0].receive(.present("c", .init(node: NodeID("forged"), online: users, onlineBeyond: 0, watchers: [])), at: 10_100)
+        #expect(pair[0].onlineMemberCount(of: "c") == 1)
+    }
+
     @Test("I13 ST-05 a node that asks learns who is online and who watches on the others, each user once")
     func asks() {
         let pair = Pair()

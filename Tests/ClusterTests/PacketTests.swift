@@ -51,6 +51,20 @@ struct PacketTests {
         }
     }
 
+    @Test("I21 a packet with a position that no stream can have is nothing", arguments: [-1, Limits.seqMax + 1, .max] as [Seq])
+    func positions(seq: Seq) {
+        let stream = StreamID.channel("c")
+        func isTaken(_ item: StreamItem) -> Bool { Packet.decode(Packet.encode([item])[0].bytes, of: stream) != nil }
+        #expect(isTaken(StreamItem(stream: stream, after: 0, seq: Limits.seqMax, json: [])))
+        #expect(!isTaken(StreamItem(stream: stream, after: 0, seq: seq, json: [])))
+        #expect(!isTaken(StreamItem(stream: stream, after: seq, seq: .max, json: [])))
+        #expect(!isTaken(StreamItem(stream: stream, after: 0, seq: 1, joined: [.init(channel: "c", seq: seq)], json: [])))
+        #expect(!isTaken(StreamItem(stream: stream, after: 0, seq: 1, floors: [.init(channel: "c", seq: seq)], json: [])))
+        #expect(
+            !isTaken(StreamItem(stream: stream, after: 0, seq: 1, roles: [.init(user: "ann", role: .owner, seq: seq)], json: [])))
+        #expect(!isTaken(StreamItem(stream: stream, after: 0, seq: 1, oldestMessage: seq, json: [])))
+    }
+
     @Test("I21 what isn't a packet is nothing: cut, longer, of another version, on another stream, or random")
     func damaged() throws {
         let packet = try #require(Packet.encode(items).first)

@@ -8,6 +8,8 @@ extension ListChannelTypes: Handled {
 }
 
 extension PutChannelType: Handled {
+    public func scope(for caller: Caller) -> Scope { .rules }
+
     public func handle(in context: inout Context) throws -> ChannelPolicy {
         try context.require(.configManage)
         guard ChannelPolicy.preset(type) == nil else {
@@ -33,6 +35,8 @@ extension PutChannelType: Handled {
 }
 
 extension DeleteChannelType: Handled {
+    public func scope(for caller: Caller) -> Scope { .rules }
+
     public func handle(in context: inout Context) throws -> Done {
         try context.require(.configManage)
         guard ChannelPolicy.preset(type) == nil else {

@@ -16,13 +16,27 @@ public struct Scope: Hashable, Sendable {
     /// The subjects whose access the operation changes: none of their operations commits beside it, on any node.
     public var access: Set<AccessSubject> = []
 
+    /// Whether the operation changes what the rules of any channel may go by, an app's own type or role: no other operation commits beside it, on
+    /// any node.
+    public var changesRules: Bool = false
+
     // derived: init
-    public init(channels: Set<ChannelID> = [], users: Set<UserID> = [], findsUsers: Bool = false, access: Set<AccessSubject> = []) {
+    public init(
+        channels: Set<ChannelID> = [], users: Set<UserID> = [], findsUsers: Bool = false, access: Set<AccessSubject> = [],
+        changesRules: Bool = false
+    ) {
         self.channels = channels
         self.users = users
         self.findsUsers = findsUsers
         self.access = access
+        self.changesRules = changesRules
     }
+
+    /// The scope of an operation that changes an app's own types or roles.
+    public static let rules = Scope(changesRules: true)
+
+    /// Whether the transaction of the operation runs alone.
+    public var isExclusive: Bool { changesRules || !access.isEmpty }
 
     /// Returns the scope of a channel named by its id or as `type:id`.
     public static func channel(_ channel: ChannelID, users: Set<UserID> = []) -> Scope {
@@ -50,6 +64,7 @@ public struct Scope: Hashable, Sendable {
         channels.formUnion(other.channels)
         users.formUnion(other.users)
         access.formUnion(other.access)
+        changesRules = changesRules || other.changesRules
     }
 
     /// Locks the heads until the transaction ends. Does nothing if there is one writer. A head that doesn't exist yet isn't locked: of two

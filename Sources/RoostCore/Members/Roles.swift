@@ -8,6 +8,8 @@ extension ListRoles: Handled {
 }
 
 extension PutRole: Handled {
+    public func scope(for caller: Caller) -> Scope { .rules }
+
     public func handle(in context: inout Context) throws -> RoleDefinition {
         try context.require(.configManage)
         try refuseBuiltIn(role)
@@ -27,6 +29,8 @@ extension PutRole: Handled {
 }
 
 extension DeleteRole: Handled {
+    public func scope(for caller: Caller) -> Scope { .rules }
+
     public func handle(in context: inout Context) throws -> Done {
         try context.require(.configManage)
         try refuseBuiltIn(role)

@@ -38,6 +38,11 @@ final class ClusterPresence: Presence, Sendable {
         var online: [UserID]
         var onlineBeyond: Int
         var watchers: [UserID]
+
+        /// Whether a node can have sent this: what comes over the bus isn't signed, and is added up.
+        fileprivate var isPossible: Bool {
+            0...Int(Int32.max) ~= onlineBeyond && online.count <= ClusterPresence.namesMax && watchers.count <= ClusterPresence.namesMax
+        }
     }
 
     fileprivate struct State {
@@ -151,6 +156,7 @@ final class ClusterPresence: Presence, Sendable {
             state.withLock { $0.interested[channel, default: [:]][other] = now + Self.interestMilliseconds }
             send(.node(other), .present(channel, present(in: channel)))
         case .present(let channel, let present):
+            guard present.isPossible else { return }
             let ready = state.withLock { state in
                 // Only channels that this node asked about are kept.
                 if state.asked[channel] != nil { state.remote[channel, default: [:]][present.node] = present }

@@ -111,11 +111,16 @@ extension ByteBuffer {
         return readString(length: Int(length))
     }
 
+    /// A position that a stream can have: the node calculates with it.
+    fileprivate mutating func readSeq() -> Seq? {
+        readInteger(as: Seq.self).flatMap { 0...Limits.seqMax ~= $0 ? $0 : nil }
+    }
+
     fileprivate mutating func readPlaces() -> [StreamItem.Place]? {
         guard let count = readInteger(as: UInt16.self) else { return nil }
         var places: [StreamItem.Place] = []
         for _ in 0..<count {
-            guard let channel = readText(), let seq = readInteger(as: Seq.self) else { return nil }
+            guard let channel = readText(), let seq = readSeq() else { return nil }
             places.append(.init(channel: ChannelID(channel), seq: seq))
         }
         return places
@@ -134,7 +139,7 @@ extension ByteBuffer {
         guard let count = readInteger(as: UInt16.self) else { return nil }
         var changes: [StreamItem.RoleChange] = []
         for _ in 0..<count {
-            guard let user = readText(), let role = readText(), let seq = readInteger(as: Seq.self) else { return nil }
+            guard let user = readText(), let role = readText(), let seq = readSeq() else { return nil }
             changes.append(.init(user: UserID(user), role: ChannelRole(rawValue: role), seq: seq))
         }
         return changes
@@ -161,8 +166,8 @@ extension ByteBuffer {
     }
 
     fileprivate mutating func readItem(of stream: StreamID) -> StreamItem? {
-        guard let after = readInteger(as: Seq.self), let seq = readInteger(as: Seq.self), after >= 0, seq > after,
-            let isDestroyed = readInteger(as: UInt8.self), let oldestMessage = readInteger(as: Seq.self),
+        guard let after = readSeq(), let seq = readSeq(), seq > after,
+            let isDestroyed = readInteger(as: UInt8.self), let oldestMessage = readSeq(),
             var joined = readPlaces()
         else { return nil }
         for index in joined.indices {

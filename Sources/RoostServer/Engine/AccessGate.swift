@@ -48,7 +48,7 @@ final class AccessGate: Sendable {
         if let scope { expect(scope.access) }
         guard let lock = transaction.dialect.accessLock else { return [] }
         if let scope {
-            for statement in scope.access.isEmpty ? lock.shared : lock.exclusive { try transaction.perform(statement) }
+            for statement in scope.isExclusive ? lock.exclusive : lock.shared { try transaction.perform(statement) }
         }
         let known = state.withLock { $0.revision }
         let revision = try transaction.accessRevision()

@@ -65,9 +65,9 @@ struct Lane {
             var orders: Set<Job.Order>
             switch obstacle {
             case .access:
-                // Changes of access wait for all writers; without them the others needn't wait. If the batch has none, all wait for another
-                // node's change.
-                orders = Set(remaining.lazy.filter { !$0.scope.access.isEmpty }.map(\.order))
+                // Changes of access and of rules wait for all writers; without them the others needn't wait. If the batch has none, all wait for
+                // another node's change.
+                orders = Set(remaining.lazy.filter(\.scope.isExclusive).map(\.order))
                 if orders.isEmpty { orders = Set(remaining.map(\.order)) }
             case .row(let failed):
                 // One or several channels: those whose head is locked, or else the one whose rule reached a locked row.

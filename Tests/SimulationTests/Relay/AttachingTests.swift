@@ -89,6 +89,13 @@ struct AttachingTests {
                     .init(items: [item], seq: item.seq, hasMore: hasMore)))
         }
 
+        /// The database has nothing newer than a seq for the receiver catching up.
+        mutating func fetchNothing(after seq: Seq) -> (steps: [Relay.Step], requests: [Relay.Request]) {
+            let token = relay.feeds[stream]?.catchUps.keys.first ?? 0
+            return hand(
+                .fetched(.init(stream: stream, after: seq, purpose: .catchUp(token)), .init(items: [], seq: seq, hasMore: false)))
+        }
+
         func item(_ after: Seq, _ seq: Seq, left: [StreamItem.Leaving] = []) -> StreamItem {
             StreamItem(stream: stream, after: after, seq: seq, left: left, json: [])
         }
@@ -180,6 +187,22 @@ struct AttachingTests {
         }
         #expect(leaving != nil)
         #expect(watchesOn == (leftSeq == 123))
+    }
+
+    @Test("ST-01 I21 a watch of a stream that the database doesn't have so far is made after three reads in vain")
+    func positionAheadOfTheDatabase() {
+        var node = Node(at: 10)
+        node.connect(2, "ann", UserStreams(user: 5))
+        // The highest position that a packet can have, which nobody has committed.
+        node.hand(.received([node.item(10, Limits.seqMax)]))
+        let connection = ConnectionID(rawValue: 2)
+        let watch = Notice.watching(connection, "ann", node.channel, at: 12)
+        _ = node.commit([], [watch], by: "ann", 2, callerSeq: 5)
+        #expect(fetches(node.fetchNothing(after: 12).requests) == [12])
+        #expect(fetches(node.fetchNothing(after: 12).requests) == [12])
+        let last = node.fetchNothing(after: 12)
+        #expect(fetches(last.requests) == [])
+        #expect(last.steps.contains { if case .change(.watching(connection, "ann", _, at: 12)) = $0 { true } else { false } })
     }
 
     @Test("I6 a connection that waits behind its user's joining goes on after what that has brought it, once the user has left")

@@ -105,4 +105,6 @@ struct CatchUp {
     /// The receiver has events up to here.
     var position: Seq
     var recorded: [StreamItem] = []
+    /// How often in a row the database had nothing newer, though the feed is further.
+    var emptyFetches = 0
 }

@@ -109,7 +109,8 @@ extension Relay {
         catchUp(attachment)
     }
 
-    private mutating func complete(_ attachment: Attachment) {
+    /// Attaches the receiver from here on.
+    mutating func complete(_ attachment: Attachment) {
         emit(attachment.step)
         finish(attachment)
     }

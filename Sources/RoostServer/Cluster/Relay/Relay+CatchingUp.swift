@@ -41,6 +41,15 @@ extension Relay {
                 return place(catchUp.attachment)
             }
         }
+        let isEmpty = !fetched.hasMore && catchUp.position == after
+        catchUp.emptyFetches = isEmpty ? catchUp.emptyFetches + 1 : 0
+        if catchUp.emptyFetches >= settings.emptyFetchesMax {
+            // The feed is at a position that the database doesn't know, which honest nodes never publish. What comes next doesn't follow on what
+            // the receiver has, and makes its client resume.
+            feeds[fetch.stream]?.catchUps[token] = nil
+            catchUp.attachment.seq = catchUp.position
+            return complete(catchUp.attachment)
+        }
         feeds[fetch.stream]?.catchUps[token] = catchUp
         giveAnswers(waitingFor: fetch.stream)
         // If the database has nothing newer, though the feed is further, it is asked again as if it had more.
