@@ -88,9 +88,13 @@ public protocol WriteTransaction: Transaction {
 
 extension WriteTransaction {
     /// Brings the tables up to date. Tables that a newer version has made are a fatal failure: nothing but that version can use them.
-    func migrate() throws {
+    func migrate() throws { try DatabaseFailure.ofNewerTables { try Migrations.apply(in: self) } }
+}
+
+extension DatabaseFailure {
+    static func ofNewerTables(_ body: () throws -> Void) throws {
         do {
-            try Migrations.apply(in: self)
+            try body()
         } catch let newer as Migrations.NewerDatabase {
             throw DatabaseFailure(message: newer.description, kind: .fatal)
         }

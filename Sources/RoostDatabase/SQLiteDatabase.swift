@@ -75,11 +75,11 @@ public final class SQLiteDatabase: Database {
         files = DataFiles(directory: directory)
         try files.requireUsable()
         lock = try DirectoryLock(directory: directory)
-        var start = try SQLiteStart(
+        let start = try SQLiteStart(
             files: files, acceptsDataLoss: acceptsDataLoss, lock: lock, pageCacheBytes: pageCacheBytes, base: base)
         do {
             writer = try start.open()
-            try start.identify()
+            try start.syncDirectory()
         } catch {
             throw SQLiteStart.explained(error, files)
         }
@@ -101,6 +101,7 @@ public final class SQLiteDatabase: Database {
     /// Makes the tables, has all of the log in the database, and opens the readers.
     private func finishStart(_ start: SQLiteStart, base: String?) throws {
         let state = start.state
+        try requireKnownTables()
         // Before the first change, and again after a start that was killed in between: the next one has no losses to accept any more.
         if state.nextLineage != nil { try requireIntegrity() }
         try marks.begin()
@@ -136,6 +137,15 @@ public final class SQLiteDatabase: Database {
             try watch.add(files.log)
             try watch.add(files.lock)
             try watch.add(files.state)
+        }
+    }
+
+    /// Leaves the files of a newer version as they are.
+    private func requireKnownTables() throws {
+        try writer.writeWithoutTransaction { database in
+            let isThere = try Int.fetchOne(database, sql: "SELECT 1 FROM sqlite_schema WHERE name = 'migrations'") != nil
+            guard isThere else { return }
+            try DatabaseFailure.ofNewerTables { try Migrations.made(in: SQLiteTransaction(database, clock: clock)) }
         }
     }
 

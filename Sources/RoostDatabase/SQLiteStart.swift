@@ -31,8 +31,19 @@ struct SQLiteStart {
         notes = try files.close()
         examination = try StorageExamination(files: files, acceptsDataLoss: acceptsDataLoss)
         state = examination.state
-        if examination.setsLogAside { try Self.setAside(files.log, &notes) }
         stateFile = try StateFile(path: files.state)
+        if !losses.isEmpty {
+            state.nextLineage = state.nextLineage ?? UUID().uuidString.lowercased()
+            // Before the log is set aside or made anew, with which the loss might be found no more: what was known stays, and whatever ends this
+            // start, the next one is refused too or takes a new epoch. A state that is missing or damaged stays so till then.
+            if var known = examination.known {
+                known.nextLineage = state.nextLineage
+                known.sequence += 1
+                try stateFile.write(known)
+                state.sequence = known.sequence
+            }
+        }
+        if examination.setsLogAside { try Self.setAside(files.log, &notes) }
         if state.phase == .new, !examination.isKnown, losses.isEmpty {
             // Before the database: a kill between the two must not look like a database without its state. Where there was one, a start that
             // fails from here on leaves what was found, so that the next one finds it too.
@@ -120,12 +131,8 @@ struct SQLiteStart {
         return writer
     }
 
-    /// Chooses a new lineage after accepted losses, once the database is open and before its first commit.
-    mutating func identify() throws {
-        state.nextLineage = losses.isEmpty ? state.nextLineage : UUID().uuidString.lowercased()
-        // The log's name in the directory is on disk before anything that relies on it.
-        try lock.syncDirectory()
-    }
+    /// Has the log's name in the directory on disk before anything that relies on it.
+    func syncDirectory() throws { try lock.syncDirectory() }
 
     /// Returns a failure of the start as sentences that say what to do, if that is known.
     static func explained(_ error: any Error, _ files: DataFiles) -> any Error {

@@ -13,6 +13,8 @@ struct StorageExamination {
     /// The log can't be applied to the database that is there.
     private(set) var setsLogAside = false
     private(set) var state: StorageState
+    /// The state as it was found; nil if it is missing or damaged.
+    private(set) var known: StorageState?
     /// The database was there before.
     private(set) var isKnown = false
 
@@ -25,6 +27,7 @@ struct StorageExamination {
         let log = try Self.log(files.log)
         switch StateFile.read(path: files.state) {
         case .state(let known):
+            self.known = known
             state = known
             try examine(hasDatabase: hasDatabase, log)
         case .damaged:
@@ -60,11 +63,17 @@ struct StorageExamination {
             guard let header = DatabaseHeader(path: files.database), header.applicationID != 0 else { return }
             try refuse(
                 "\(files.state) is missing beside a database, so that nobody can tell whether the database is the newest one.")
-        } else if FileManager.default.fileExists(atPath: files.secret) || log.state > 1 {
-            let rest = log.state > 1 ? files.log : files.secret
-            try refuse("\(files.database) is missing or empty beside \(rest): a server has been here before.")
-            setsLogAside = log.state != 0
+        } else {
+            try examineMissingDatabase(log)
         }
+    }
+
+    /// A server makes its secret once it has its database.
+    private mutating func examineMissingDatabase(_ log: roost_log_report) throws {
+        guard FileManager.default.fileExists(atPath: files.secret) || log.state > 1 else { return }
+        let rest = log.state > 1 ? files.log : files.secret
+        try refuse("\(files.database) is missing or empty beside \(rest): a server has been here before.")
+        setsLogAside = log.state != 0
     }
 
     /// The file looks like a database of Roost.
@@ -85,11 +94,9 @@ struct StorageExamination {
     }
 
     private mutating func examine(hasDatabase: Bool, _ log: roost_log_report) throws {
-        // Killed during its first start: it made all files that are there, and nothing was acknowledged yet.
-        if state.phase == .new {
-            if hasDatabase { try examineHeader() }
-            return
-        }
+        // Killed during its first start: it made all files that are there, and nothing was acknowledged yet; or what is there is from before
+        // such files, or from before a loss that was accepted.
+        if state.phase == .new { return try hasDatabase ? examineHeader() : examineMissingDatabase(log) }
         guard hasDatabase else {
             try refuse("\(files.database) is missing or empty, and \(files.state) says that a server has been here before.")
             (isKnown, setsLogAside) = (false, log.state != 0)

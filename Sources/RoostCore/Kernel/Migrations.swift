@@ -35,14 +35,23 @@ public enum Migrations {
     /// - Throws: ``NewerDatabase`` if a newer version of Roost has used the database.
     public static func apply(in transaction: any Transaction) throws {
         try transaction.execute("CREATE TABLE IF NOT EXISTS migrations (name TEXT NOT NULL PRIMARY KEY)")
-        let done = Set(try transaction.rows("SELECT name FROM migrations") { $0.string() })
-        let unknown = done.subtracting(steps.map(\.name)).sorted()
-        guard unknown.isEmpty else { throw NewerDatabase(steps: unknown) }
+        let done = try made(in: transaction)
         for step in steps where !done.contains(step.name) {
             for statement in step.statements(transaction.dialect) { try transaction.execute(statement) }
             try step.fill(transaction)
             try transaction.execute("INSERT INTO migrations (name) VALUES (\(step.name))")
         }
+    }
+
+    /// Returns the steps that were made in a database that has a table of them.
+    ///
+    /// - Throws: ``NewerDatabase`` if a newer version of Roost has used the database.
+    @discardableResult
+    public static func made(in transaction: any Transaction) throws -> Set<String> {
+        let done = Set(try transaction.rows("SELECT name FROM migrations") { $0.string() })
+        let unknown = done.subtracting(steps.map(\.name)).sorted()
+        guard unknown.isEmpty else { throw NewerDatabase(steps: unknown) }
+        return done
     }
 
     /// The database has tables that this version doesn't know.

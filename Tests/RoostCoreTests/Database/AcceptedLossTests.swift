@@ -1,9 +1,10 @@
 import CFaultVFS
 import Foundation
 import RoostCore
-import RoostDatabase
 import RoostTestSupport
 import Testing
+
+@testable import RoostDatabase
 
 /// Starts that accept a loss, and don't reach their end.
 @Suite("Accepted losses")
@@ -67,6 +68,87 @@ struct AcceptedLossTests {
         } catch {
             #expect(error is DamagedFiles)
         }
+    }
+
+    /// A directory as a server leaves it that is killed when it has just started, and one as it leaves it when it stops, but with the log of before.
+    private func left(stopped: Bool) throws -> URL {
+        let (directory, _) = try used()
+        let names = ["roost.sqlite", "roost.sqlite-wal", "roost.state"]
+        let copy = TemporaryPlace.make()
+        try FileManager.default.createDirectory(at: copy, withIntermediateDirectories: true)
+        func take(_ names: [String]) throws {
+            for name in names {
+                try Data(contentsOf: directory.appending(path: name)).write(to: copy.appending(path: name))
+            }
+        }
+        let database = try SQLiteDatabase(directory: directory)
+        if stopped {
+            try database.write(lane: 0) { transaction in
+                _ = try transaction.execute("INSERT INTO settings (name, value) VALUES ('more', 'more')")
+            }
+        }
+        try take(names)
+        try database.close()
+        if stopped { try take(["roost.sqlite", "roost.state"]) }
+        try FileManager.default.removeItem(at: directory)
+        return copy
+    }
+
+    @Test(
+        "I1 a start that has set a log aside, or made one, and is refused then leaves a new epoch to the next",
+        arguments: [true, false])
+    func afterTheLog(stopped: Bool) throws {
+        let directory = try left(stopped: stopped)
+        defer { try? FileManager.default.removeItem(at: directory) }
+        if !stopped { try FileManager.default.removeItem(at: directory.appending(path: "roost.sqlite-wal")) }
+        let file = directory.appending(path: "roost.sqlite")
+        let whole = try Data(contentsOf: file)
+        #expect(throws: DamagedFiles.self) { try SQLiteDatabase(directory: directory) }
+        // What ends the accepting start, before its first change, is a page whose checksum doesn't match.
+        var damaged = whole
+        damaged[8192 + 100] ^= 1
+        try damaged.write(to: file)
+        #expect(throws: DamagedFiles.self) { try SQLiteDatabase(directory: directory, acceptsDataLoss: true) }
+        TemporaryPlace.waitUntilFree(directory)
+        try whole.write(to: file)
+        do {
+            let database = try SQLiteDatabase(directory: directory)
+            #expect(try database.read { try $0.setting("epoch") } != Self.epoch)
+            try database.close()
+        } catch {
+            #expect(error is DamagedFiles)
+        }
+    }
+
+    @Test("I1 a first start on an older version's files that was killed doesn't take an absent database for its own")
+    func upgradeWithoutItsDatabase() throws {
+        let directory = TemporaryPlace.make()
+        defer { try? FileManager.default.removeItem(at: directory) }
+        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+        try StateFile(path: directory.appending(path: "roost.state").path).write(
+            StorageState(server: "s", lineage: "l", sequence: 1))
+        try Data("secret".utf8).write(to: directory.appending(path: "token-secret"))
+        for _ in 0..<2 {
+            #expect(throws: DamagedFiles.self) { try SQLiteDatabase(directory: directory) }
+        }
+        #expect(throws: Never.self) { try SQLiteDatabase(directory: directory, acceptsDataLoss: true).close() }
+    }
+
+    @Test("I1 a start that is refused since a newer version has used the database changes no file")
+    func newer() throws {
+        let (directory, _) = try used()
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let database = try SQLiteDatabase(directory: directory)
+        try database.write(lane: 0) { transaction in
+            _ = try transaction.execute("INSERT INTO migrations (name) VALUES ('9999 of the future')")
+        }
+        try database.close()
+        TemporaryPlace.waitUntilFree(directory)
+        let state = directory.appending(path: "roost.state")
+        let before = try Data(contentsOf: state)
+        let refusal = #expect(throws: DatabaseFailure.self) { try SQLiteDatabase(directory: directory) }
+        #expect(refusal?.message.contains("9999 of the future") == true)
+        #expect(try Data(contentsOf: state) == before)
     }
 
     @Test("I1 a token secret without a database is refused until the loss is accepted, once")
