@@ -65,6 +65,19 @@ extension RealClusterTests {
             try postgres.run(sql: ["DROP DATABASE \(name)_restored"])
             postgres.giveBack(database)
         }
+
+        @Test("I20 a node that the change of the epoch has missed ends with status 74 within seconds, without a call")
+        func missed() async throws {
+            let postgres = try PostgreSQLServer.shared
+            let database = try postgres.makeDatabase()
+            let node = try await ServerProcess.start(
+                directory: TemporaryDirectory.make(), arguments: ["--database", database, "--drain-window", "0"])
+            // As if its connections were gone when the command looked for them.
+            try postgres.run(sql: ["UPDATE settings SET value = 'another' WHERE name = 'epoch'"], in: database)
+            #expect(await node.end(within: .seconds(30)) == 74)
+            await node.killNow()
+            postgres.giveBack(database)
+        }
     }
 }
 #endif

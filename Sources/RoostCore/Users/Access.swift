@@ -73,9 +73,12 @@ extension Transaction {
         return nil
     }
 
-    /// Returns the number of the newest change of anybody's access.
-    public func accessRevision() throws -> Int64 {
-        try first("SELECT revision FROM access_revisions WHERE id = 1") { $0.int64() } ?? 0
+    /// Returns the number of the newest change of anybody's access, and the epoch, by one statement.
+    public func accessRevisionAndEpoch() throws -> (revision: Int64, epoch: String?) {
+        let sql: SQL = """
+            SELECT (SELECT revision FROM access_revisions WHERE id = 1), (SELECT value FROM settings WHERE name = 'epoch')
+            """
+        return try first(sql) { ($0.optionalInt64() ?? 0, $0.optionalString()) } ?? (0, nil)
     }
 
     /// Calls the body with the changes after a number, each subject with its current access.

@@ -41,7 +41,8 @@ final class ClusterPresence: Presence, Sendable {
 
         /// Whether a node can have sent this: what comes over the bus isn't signed, and is added up.
         fileprivate var isPossible: Bool {
-            0...Int(Int32.max) ~= onlineBeyond && online.count <= ClusterPresence.namesMax && watchers.count <= ClusterPresence.namesMax
+            0...Int(Int32.max) ~= onlineBeyond && online.count <= ClusterPresence.namesMax
+                && watchers.count <= ClusterPresence.namesMax
         }
     }
 

@@ -26,24 +26,32 @@ final class AccessGate: Sendable {
     }
 
     private let state: Mutex<State>
+    private let epoch: String?
+
+    /// The database's epoch was renewed under a server, which holds positions of the old one.
+    struct EpochRenewed: Error, CustomStringConvertible {
+        var description: String { "The database has got a new epoch: positions that this server holds are of the old one." }
+    }
 
     /// Loads all changes so far.
     ///
     /// - Parameter tokensKeptMin: How many revoked tokens are kept before expired ones are searched for.
     init(_ database: any Database, tokensKeptMin: Int = 1024) throws {
-        state = Mutex(
-            try database.read { transaction in
-                var state = State(
-                    revision: try transaction.accessRevision(), tokensPrunedAbove: tokensKeptMin, now: { database.now() },
-                    tokensKeptMin: tokensKeptMin)
-                try transaction.eachAccessChange(after: 0) { state.insert($0) }
-                return state
-            })
+        let loaded = try database.read { transaction in
+            let (revision, epoch) = try transaction.accessRevisionAndEpoch()
+            var state = State(
+                revision: revision, tokensPrunedAbove: tokensKeptMin, now: { database.now() }, tokensKeptMin: tokensKeptMin)
+            try transaction.eachAccessChange(after: 0) { state.insert($0) }
+            return (state: state, epoch: epoch)
+        }
+        state = Mutex(loaded.state)
+        epoch = loaded.epoch
     }
 
     /// Begins a transaction: takes its lock if it writes, and learns the changes of other nodes.
     ///
     /// - Returns: The changes that this server didn't know of, for the sockets that they concern.
+    /// - Throws: ``EpochRenewed``, which ends the server.
     func begin(_ transaction: any Transaction, writing scope: Scope?) throws -> [AccessChange] {
         if let scope { expect(scope.access) }
         guard let lock = transaction.dialect.accessLock else { return [] }
@@ -51,7 +59,8 @@ final class AccessGate: Sendable {
             for statement in scope.isExclusive ? lock.exclusive : lock.shared { try transaction.perform(statement) }
         }
         let known = state.withLock { $0.revision }
-        let revision = try transaction.accessRevision()
+        let (revision, epoch) = try transaction.accessRevisionAndEpoch()
+        guard epoch == self.epoch else { throw EpochRenewed() }
         guard revision > known else { return [] }
         var changes: [AccessChange] = []
         try transaction.eachAccessChange(after: known) { changes.append($0) }

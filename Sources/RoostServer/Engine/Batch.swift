@@ -43,7 +43,7 @@ enum BatchAction {
     case failed(Job, any Error)
     /// The lane has answered what it could: time for the database's maintenance.
     case maintain
-    /// The state of the disk is unknown. The process ends.
+    /// The state of the disk is unknown, or the database has another epoch. The process ends.
     case end(any Error)
 }
 
@@ -155,6 +155,7 @@ enum WriteBatch {
 
     /// Refuses operations that the database couldn't store, unless its failure is the end.
     static func refuse(_ batch: [Job], after error: any Error, _ perform: (BatchAction) -> Void) {
+        if error is AccessGate.EpochRenewed { return perform(.end(error)) }
         switch (error as? DatabaseFailure)?.kind {
         case .fatal: perform(.end(error))
         case .damage: perform(.lost(batch, error, .damaged))
@@ -189,6 +190,8 @@ enum ReadBatch {
             perform(.lost([batch[answered]], failure, .damaged))
             let rest = Array(batch.dropFirst(answered + 1))
             if !rest.isEmpty { run(rest, in: database, settings, perform) }
+        } catch let renewed as AccessGate.EpochRenewed {
+            perform(.end(renewed))
         } catch {
             // Errors of a rule are answered above: here the database failed, and may be back soon.
             perform(.lost(Array(batch.dropFirst(answered)), error, .notRead))

@@ -266,10 +266,13 @@ final class Engine: Sendable {
     private static let logFramesMax = 16_000
 
     /// Ends the process: after a failed fsync the state of the disk is unknown, and files that were replaced or removed aren't those that a
-    /// restart reads. Nothing that isn't on disk was acknowledged; a new process reads what is there.
+    /// restart reads; and positions of an old epoch don't exist any more. Nothing that isn't on disk was acknowledged; a new process reads what is
+    /// there.
     private func end(_ error: any Error) -> Never {
         logger.critical(
-            "The database failed. The server ends now, so that nothing is acknowledged that isn't stored.",
+            error is AccessGate.EpochRenewed
+                ? "The server ends now. Start it again: it begins with the new epoch."
+                : "The database failed. The server ends now, so that nothing is acknowledged that isn't stored.",
             metadata: ["error": "\(error)"])
         exit(74)
     }
@@ -314,6 +317,7 @@ final class Engine: Sendable {
                     metrics.refused(job.operation, refusal)
                     answer(job, .failure(refusal))
                 }
+            case .end(let error): end(error)
             default: perform(action)
             }
         }

@@ -208,7 +208,7 @@ import Testing
         }
         try world.perform(DeactivateUser(user: "bob"), as: "root", role: .admin)
         try world.perform(RevokeToken(tokenId: "t1"), as: "root", role: .admin)
-        #expect(try world.database.read { try $0.accessRevision() } == 2)
+        #expect(try world.database.read { try $0.accessRevisionAndEpoch().revision } == 2)
         #expect(try changes(after: 1).map(\.subject) == [.token("t1")])
         try world.perform(ReactivateUser(user: "bob"), as: "root", role: .admin)
         #expect(try changes(after: 2) == [.user("bob", isDeactivated: false, validFrom: nil)])
