@@ -68,6 +68,30 @@ extension RealClusterTests {
             }
         }
 
+        @Test("R21 a node without the database refuses a deactivated user's calls, and closes their sockets once it has it again")
+        func withoutDatabase() async throws {
+            let nats = try await NATSServer.start()
+            let nodes = try await NodeProcesses.start(2, on: .shared, nats, hasWays: true)
+            let ann = try await nodes.socket("ann", at: 0)
+            let admin = try await nodes.socket("root", role: .admin, at: 0)
+            let bob = try await nodes.socket("bob", at: 1)
+            try await ann.call(CreateChannel(channel: "general", users: ["bob"]))
+            try await bob.call(GetChannel(channel: "general"))
+            let way = nodes.ways[1].databaseProxy
+            way.setMode(.refuse)
+            way.cutAll()
+            try await admin.call(DeactivateUser(user: "bob"))
+            // What the bus brings still reaches him.
+            let message = try await ann.send("general", "hello")
+            #expect(try await bob.messages(1, of: "general") == [message])
+            await #expect(throws: RoostError.self) { try await bob.send("general", "stored?") }
+            way.setMode(.pass)
+            #expect(try await Self.code(of: bob) == CloseCode.userDeactivated.rawValue)
+            for socket in [ann, admin] { await socket.close() }
+            await nodes.end()
+            await nats.stop()
+        }
+
         @Test("R21 of operations on three nodes and a deactivation that race, none is stored after it")
         func race() async throws {
             try await TestCluster.run(3) { cluster in

@@ -147,6 +147,11 @@ public struct DamagedDatabase: Error, CustomStringConvertible {
     public var description: String { "The database holds a value that Roost never writes: \(what)." }
 }
 
+extension SQL {
+    /// Selects the epoch, beside other values.
+    static let epochSelection: SQL = "SELECT value FROM settings WHERE name = 'epoch'"
+}
+
 extension Transaction {
     /// Returns the name of this state of the database. It changes when a backup is restored, so that clients don't continue from positions
     /// that no longer exist.

@@ -75,9 +75,7 @@ extension Transaction {
 
     /// Returns the number of the newest change of anybody's access, and the epoch, by one statement.
     public func accessRevisionAndEpoch() throws -> (revision: Int64, epoch: String?) {
-        let sql: SQL = """
-            SELECT (SELECT revision FROM access_revisions WHERE id = 1), (SELECT value FROM settings WHERE name = 'epoch')
-            """
+        let sql: SQL = "SELECT (SELECT revision FROM access_revisions WHERE id = 1), (\(SQL.epochSelection))"
         return try first(sql) { ($0.optionalInt64() ?? 0, $0.optionalString()) } ?? (0, nil)
     }
 

@@ -17,14 +17,16 @@ final class ClusterNode: Delivery {
     private let readiness: Readiness
     private let logger: Logger
     private let clusterPresence: ClusterPresence
-    private let inbox = Inbox<Relay.Input>(sizeMax: ClusterNode.inboxSizeMax)
-    private let questions = Inbox<Relay.Request>(sizeMax: .max)
+    private let inbox = Inbox<Relay.Input>(
+        room: .init(count: ClusterNode.inboxCountMax, sizeBytes: ClusterNode.inboxSizeBytesMax, overflow: .recheckAll))
+    private let questions = Inbox<Relay.Request>()
     private let threads = Threads()
     private let unreadable = LogPace()
     private let counts = Mutex((relay: Relay.Counts(), feeds: 0, published: Int64(0)))
 
-    /// Packets from the bus that may wait; one more is dropped, and repaired when its stream continues.
-    private static let inboxSizeMax = 100_000
+    /// Packets from the bus that may wait, and their bytes. Another one is dropped, and the streams are compared with the database.
+    private static let inboxCountMax = 100_000
+    private static let inboxSizeBytesMax = 64 << 20
 
     var presence: any Presence & Sendable { clusterPresence }
 
@@ -44,7 +46,7 @@ final class ClusterNode: Delivery {
             if let payload = try? JSONEncoder().encode(message) { bus.publish(Array(payload), to: topic) }
         }
         let (inbox, clusterPresence) = (inbox, clusterPresence)
-        hub.onEmptied { _ = inbox.offer(.emptied([$0])) }
+        hub.onEmptied { inbox.put(.emptied([$0])) }
         hub.board.onChange { clusterPresence.changed($0) }
         try bus.start { [weak self] in self?.receive($0) }
         bus.subscribe(to: .nodes)
@@ -110,7 +112,7 @@ final class ClusterNode: Delivery {
                 }
                 return
             }
-            if !inbox.offer(.received(items)) { inbox.put(.recheckAll) }
+            inbox.offer(.received(items), sizeBytes: payload.count)
         case .received(_, let payload):
             guard let message = try? JSONDecoder().decode(ClusterPresence.Message.self, from: Data(payload)) else { return }
             clusterPresence.receive(message, at: Self.now)

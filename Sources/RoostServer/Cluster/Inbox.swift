@@ -3,37 +3,49 @@ import Synchronization
 
 /// A queue for one thread: many threads put elements, one takes them all.
 final class Inbox<Element: Sendable>: Sendable {
+    /// How much of what is offered may wait.
+    struct Room: Sendable {
+        var count: Int
+        var sizeBytes: Int
+        /// Is put once where something had no room, until all elements are taken.
+        var overflow: Element
+    }
+
     private struct State {
         var elements: [Element] = []
+        /// What the offered elements among them take.
+        var sizeBytes = 0
+        var hasOverflowed = false
         var isClosed = false
     }
     // A condition and not a mutex, since the thread that takes waits with a time limit.
     private let condition = NSCondition()
-    private let state: Mutex<State>
-    private let sizeMax: Int
+    private let state = Mutex(State())
+    private let room: Room?
 
-    init(sizeMax: Int) {
-        self.sizeMax = sizeMax
-        state = Mutex(State())
+    init(room: Room? = nil) { self.room = room }
+
+    /// Adds an element if there is room for it; otherwise the room's overflow stands for it.
+    func offer(_ element: Element, sizeBytes: Int) {
+        condition.withLock {
+            state.withLock { state in
+                if let room, state.elements.count >= room.count || state.sizeBytes >= room.sizeBytes {
+                    if !state.hasOverflowed { state.elements.append(room.overflow) }
+                    state.hasOverflowed = true
+                } else {
+                    state.elements.append(element)
+                    state.sizeBytes += sizeBytes
+                }
+            }
+            condition.signal()
+        }
     }
 
-    /// Adds an element unless the inbox is full.
-    ///
-    /// - Returns: Whether there was room.
-    func offer(_ element: Element) -> Bool { add(element, sizeMax: sizeMax) }
-
     /// Adds an element even to a full inbox: one that others wait for, or of a kind that is rare.
-    func put(_ element: Element) { _ = add(element, sizeMax: .max) }
-
-    private func add(_ element: Element, sizeMax: Int) -> Bool {
+    func put(_ element: Element) {
         condition.withLock {
-            let hasRoom = state.withLock { state in
-                guard state.elements.count < sizeMax else { return false }
-                state.elements.append(element)
-                return true
-            }
-            if hasRoom { condition.signal() }
-            return hasRoom
+            state.withLock { $0.elements.append(element) }
+            condition.signal()
         }
     }
 
@@ -45,7 +57,7 @@ final class Inbox<Element: Sendable>: Sendable {
             }
             return state.withLock { state in
                 let taken = state.elements
-                state.elements = []
+                (state.elements, state.sizeBytes, state.hasOverflowed) = ([], 0, false)
                 return taken.isEmpty && state.isClosed ? nil : taken
             }
         }
