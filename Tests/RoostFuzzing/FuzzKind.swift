@@ -10,6 +10,8 @@ public enum FuzzKind: String, CaseIterable, Sendable {
     case message
     /// Packets of the bus between nodes.
     case packet
+    /// What nodes say to each other of those present.
+    case presence
     /// Operations, with their fields changed, performed on a database.
     case operation
     /// Requests over HTTP to a real server, and sockets, with a token and without.

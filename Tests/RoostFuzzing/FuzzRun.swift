@@ -25,6 +25,7 @@ public struct FuzzRun: Sendable {
             case .json: try JSONFuzz.check(bytes)
             case .message, .operation: try MessageFuzz.check(bytes)
             case .packet: PacketFuzz.check(bytes)
+            case .presence: try PresenceFuzz.check(bytes)
             case .connection, .wire: for _ in 0..<8 { try ConnectionFuzz.check(bytes, &random) }
             }
         }
@@ -62,6 +63,7 @@ public struct FuzzRun: Sendable {
             case .json: try JSONFuzz.check(JSONFuzz.input(&random))
             case .message: try MessageFuzz.check(MessageFuzz.input(&random))
             case .packet: PacketFuzz.check(PacketFuzz.input(&random))
+            case .presence: try PresenceFuzz.check(PresenceFuzz.input(&random))
             case .operation: try world?.check(&random)
             case .wire: preconditionFailure("This kind needs a server: runWire.")
             }

@@ -35,15 +35,45 @@ package enum UntrustedBytes {
         }
     }
 
-    /// Returns whether bytes are a packet of the bus for a channel.
-    package static func isPacket(_ bytes: [UInt8], of channel: ChannelID) -> Bool {
-        Packet.decode(bytes, of: .channel(channel)) != nil
+    /// Has a node that follows a channel take bytes as a packet of the bus, twice.
+    ///
+    /// - Returns: Whether they are one.
+    package static func deliver(_ bytes: [UInt8], of channel: ChannelID) -> Bool {
+        guard let items = Packet.decode(bytes, of: .channel(channel)) else { return false }
+        var relay = Relay()
+        relay.follow(.channel(channel))
+        relay.handle(.opened([.channel(channel): 3]), at: 0)
+        for time in [0, 20, 40] as [Relay.Time] {
+            relay.handle(.received(items), at: time)
+            relay.handle(.tick, at: time)
+        }
+        return true
     }
 
     /// Makes a packet of the bus, as a node does.
     package static func packet(of channel: ChannelID, json: [UInt8]) -> [UInt8] {
         Packet.encode([StreamItem(stream: .channel(channel), after: 3, seq: 4, left: [.init(user: "ann", seq: 4)], json: json)])
             .first?.bytes ?? []
+    }
+
+    /// Has a node take bytes as what another says of those present in a channel, once for each of two nodes.
+    ///
+    /// - Returns: How many members are online then; nil if no node can have sent the bytes.
+    package static func onlineCount(_ bytes: [UInt8], in channel: ChannelID) -> Int? {
+        guard let message = try? JSONDecoder().decode(ClusterPresence.Message.self, from: Data(bytes)) else { return nil }
+        let presence = ClusterPresence(node: NodeID("own"), board: PresenceBoard()) { _, _ in }
+        presence.receive(.heartbeat(NodeID("other"), isNew: true), at: 0)
+        presence.prepare(channel, at: 0) {}
+        presence.receive(message, at: 1)
+        presence.receive(.present(channel, .init(node: NodeID("other"), online: ["ann"], onlineBeyond: 1, watchers: [])), at: 2)
+        _ = presence.tick(at: 1000)
+        return presence.onlineMemberCount(of: channel)
+    }
+
+    /// Makes what a node says of those present in a channel.
+    package static func presence(in channel: ChannelID, node: String) -> [UInt8] {
+        let present = ClusterPresence.Present(node: NodeID(node), online: ["ann", "bob"], onlineBeyond: 3, watchers: ["cat"])
+        return (try? JSONEncoder().encode(ClusterPresence.Message.present(channel, present))).map(Array.init) ?? []
     }
 
     /// Makes a channel read bytes as a connection of the server does, up to the decoding of frames, without serving them: each request is
