@@ -217,8 +217,8 @@ extension RawSocket {
             case .text(let text):
                 let data = Data(text.utf8)
                 if text.hasPrefix(#"{"watching""#) {
-                    let event = try JSONDecoder().decode(Event.self, from: data)
-                    answers.frames.append(.event(event, isWatching: text.hasPrefix(#"{"watching":true"#)))
+                    let frame = try JSONDecoder().decode(EventFrame.self, from: data)
+                    answers.frames.append(.event(frame.event, isWatching: frame.watching))
                 } else {
                     let reply = try JSONDecoder().decode(AnyReply.self, from: data)
                     answers.frames.append(.reply(reply.reply, reply.error, reply.result?.message))

@@ -67,7 +67,7 @@ import Testing
         #expect(state.config == ChannelPolicy.preset(.community))
         _ = try await ann.post(SendMessage(channel: "general", clientId: "1", text: "hi"))
         guard case .text(let toWatcher) = await bob.next() else { throw Missed("an event") }
-        #expect(toWatcher.hasPrefix(#"{"watching":true,"event":"message.new""#))
+        #expect(toWatcher.hasPrefix(#"{"watching":true,"message":{"#))
         try await bob.call(UnwatchChannel(channel: "general"))
         _ = try await ann.post(SendMessage(channel: "general", clientId: "2", text: "hi"))
         guard case .text(let toMember) = await bob.next() else { throw Missed("an event") }

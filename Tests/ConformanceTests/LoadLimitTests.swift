@@ -24,7 +24,7 @@ import Testing
         while replies < 10_000, case .text(let text) = await socket.next() {
             if text.hasPrefix(#"{"reply""#) {
                 replies += 1
-            } else if let event = try? JSONDecoder().decode(Event.self, from: Data(text.utf8)) {
+            } else if let event = try? JSONDecoder().decode(EventFrame.self, from: Data(text.utf8)).event {
                 texts += event.rows.messages?.map(\.text) ?? []
             }
         }

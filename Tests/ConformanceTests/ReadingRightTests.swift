@@ -256,7 +256,7 @@ extension RawSocket {
         let number = text == nil ? try await post(GetMe()) : 0
         var frames = events.map { event in
             var json = JSONBytes()
-            event.writeMembers(to: &json)
+            EventFrame(watching: false, event: event).write(to: &json)
             return String(decoding: json.bytes, as: UTF8.self)
         }
         while !events.isEmpty { _ = try await nextEvent() }

@@ -77,6 +77,8 @@ struct ReferenceClient: Sendable {
             let position = held.seq
             held.seq = event.seq
             held.apply(event.rows, above: memberships[id]?.historyFloor ?? 0)
+            // A message that comes alone is added to counters that don't have it yet.
+            if event.kind == .messageNew, event.rows.counters == nil { held.channel.counters.add(event.rows) }
             channels[id] = held
             let born = (event.rows.messages ?? []).filter { $0.seq > position }
             memberships[id] = memberships[id].map { Unread.bringUp($0, as: user, with: born, event.rows.purged ?? []) }

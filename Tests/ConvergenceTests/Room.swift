@@ -112,7 +112,7 @@ final class Room {
         let texts = ServerFrame.texts(in: bytes).filter { $0.starts(with: #"{"watching":"#.utf8) }
         let events = texts.compactMap { text -> Arrival? in
             do {
-                return Arrival(event: try JSONDecoder().decode(Event.self, from: Data(text)), text: text)
+                return Arrival(event: try JSONDecoder().decode(EventFrame.self, from: Data(text)).event, text: text)
             } catch {
                 Issue.record("An event that can't be read: \(error) in \(String(decoding: text, as: UTF8.self))")
                 return nil
@@ -289,8 +289,9 @@ final class Room {
         _ event: Event, of channel: ChannelID, _ readers: Readers, by hub: inout Subscriptions<Int>, to index: Int
     ) {
         var frames = EventFrames()
+        let oldestMessage = event.oldestMessage(to: readers)
         frames.add(
-            event.encodedMembers, of: channel, oldestMessage: event.oldestMessage(to: readers), readers: readers,
+            event.members(isConcealable: oldestMessage != nil), of: channel, oldestMessage: oldestMessage, readers: readers,
             toNewcomers: .connection(Self.catchingUp))
         for step in frames.steps {
             hub.deliver(step) { action in

@@ -141,7 +141,7 @@ class FrameCheck:
         self.validators[name].validate(instance)
 
     def received(self, frame):
-        kind = next((kind for kind in ("event", "reply", "welcome", "closing", "error") if kind in frame), None)
+        kind = next((kind for kind in ("event", "message", "reply", "welcome", "closing", "error") if kind in frame), None)
         assert kind, f"a frame of no kind that is described: {frame}"
         self.validate(f"Frame.{kind}", frame)
 
@@ -232,8 +232,8 @@ class Connection:
         except Exception as error:
             # Told by the case that ends next.
             Connection.undescribed.append(f"{type(error).__name__}: {str(error)[:400]} in {str(frame)[:300]}")
-        if "event" in frame:
-            self.on_event(frame)
+        if "event" in frame or "message" in frame:
+            self.on_event(whole(frame))
         elif "reply" in frame:
             reply = self.pending.pop(frame["reply"])
             if reply.done():
@@ -295,6 +295,14 @@ class ChannelState:
         for member in rows.get("members") or []:
             newer(self.members, member["userId"], member)
 
+    def add(self, message):
+        """The counters after a new message that came alone, unless they are later ones already."""
+        if self.row["seq"] < message["seq"]:
+            time = message["createdAt"]
+            self.row.update(seq=message["seq"], lastActivity=time, lastMessageAt=time)
+            self.row["messageCount"] += 1
+            self.row["ordinal"] += 1
+
     def count_own(self, seq):
         """One's own message is never unread. The membership may have come later than the message, and then has it counted already."""
         if seq > self.membership["channelSeq"]:
@@ -312,6 +320,15 @@ class ChannelState:
         if not self.membership or self.membership["state"] != "member":
             return 0
         return max(0, self.row["ordinal"] - self.membership["readCount"])
+
+
+def whole(event):
+    """An event with all its members, whatever its form: of a new message alone they follow from the message."""
+    if "message" not in event:
+        return event
+    message = event["message"]
+    told = {"event": "message.new", "stream": "channel:" + message["channelId"], "seq": message["seq"], "actor": message["sender"]}
+    return {**event, **told, "rows": {"messages": [message]}}
 
 
 def newer(rows, key, row):
@@ -350,6 +367,8 @@ class Replica:
             return event["seq"] <= before
         state.position = event["seq"]
         state.take(rows)
+        if "message" in event:
+            state.add(event["message"])
         for message in rows.get("messages") or []:
             if message["seq"] > before and message["sender"] == self.user and state.membership:
                 state.count_own(message["seq"])

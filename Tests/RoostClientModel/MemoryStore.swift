@@ -79,6 +79,7 @@ struct MemoryStore {
             if let counters, counters.seq > channel.counters.seq { channels[channel.channelId]?.counters = counters }
         case .counters(let channel, let counters):
             if let held = channels[channel]?.counters, held.seq <= counters.seq { channels[channel]?.counters = counters }
+        case .add(let rows, let channel): channels[channel]?.counters.add(rows)
         case .rows(let rows, let stream): apply(rows, of: stream)
         case .count(let channel, let rows): memberships[channel] = memberships[channel].map { $0.counting(rows, as: user) }
         case .capabilities(let channel, let own):

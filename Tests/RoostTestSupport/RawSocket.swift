@@ -156,10 +156,10 @@ public actor RawSocket {
     }
 
     private func note(event text: String) -> Bool {
-        guard text.hasPrefix(#"{"watching""#), let event = try? JSONDecoder().decode(Event.self, from: Data(text.utf8)) else {
+        guard text.hasPrefix(#"{"watching""#), let frame = try? JSONDecoder().decode(EventFrame.self, from: Data(text.utf8)) else {
             return false
         }
-        events.append(event)
+        events.append(frame.event)
         return true
     }
 

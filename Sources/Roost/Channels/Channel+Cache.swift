@@ -23,6 +23,19 @@ extension Channel {
         """
 }
 
+extension ChannelCounters {
+    /// Their columns in `channels AS c`.
+    fileprivate static let cacheColumns = "c.seq, c.member_count, c.message_count, c.ordinal, c.last_activity, c.last_message_at"
+
+    /// Reads ``cacheColumns``, which begin at an index.
+    init(_ row: Row, from index: Int) {
+        self.init(
+            seq: row[index], memberCount: row[index + 1], messageCount: row[index + 2], ordinal: row[index + 3],
+            lastActivity: Timestamp(milliseconds: row[index + 4]),
+            lastMessageAt: (row[index + 5] as Int64?).map(Timestamp.init(milliseconds:)))
+    }
+}
+
 extension Database {
     /// A channel with all that the user has in it and its newest message; nil when it isn't cached.
     func channelView(_ channel: ChannelID) throws -> ChannelView? { try channelRow(channel)?.view }
@@ -35,7 +48,7 @@ extension Database {
     func channelRow(_ channel: ChannelID, known: ChannelRow? = nil, now: Timestamp? = nil) throws -> ChannelRow? {
         let sql = """
             SELECT a.revision, m.revision, k.revision, l.seq, l.change_seq,
-                   c.seq, c.member_count, c.message_count, c.ordinal, c.last_activity, c.last_message_at,
+                   \(ChannelCounters.cacheColumns),
                    a.json, m.json, k.json, l.json, (SELECT json FROM invitations WHERE channel_id = ?1 AND is_waiting)
             FROM channels c JOIN channel_attributes a ON a.channel_id = c.channel_id
             LEFT JOIN memberships m ON m.channel_id = c.channel_id
@@ -85,6 +98,11 @@ extension Database {
                 counters.seq, counters.memberCount, counters.messageCount, counters.ordinal, counters.lastActivity.milliseconds,
                 counters.lastMessageAt?.milliseconds, channel.rawValue,
             ])
+    }
+
+    func counters(of channel: ChannelID) throws -> ChannelCounters? {
+        let statement = try cachedStatement(sql: "SELECT \(ChannelCounters.cacheColumns) FROM channels c WHERE channel_id = ?")
+        return try Row.fetchOne(statement, arguments: [channel.rawValue]).map { ChannelCounters($0, from: 0) }
     }
 
     func changeCapabilities(in channel: ChannelID, _ change: (inout Capabilities) -> Void) throws {

@@ -48,9 +48,7 @@ final class ChannelRow: Hashable, Sendable {
         } else {
             channel = try StoredJSON.decode(Channel.self, from: row[11])
         }
-        channel.counters = ChannelCounters(
-            seq: row[5], memberCount: row[6], messageCount: row[7], ordinal: row[8], lastActivity: Timestamp(milliseconds: row[9]),
-            lastMessageAt: (row[10] as Int64?).map(Timestamp.init(milliseconds:)))
+        channel.counters = ChannelCounters(row, from: 5)
         if let now { channel.updateTimedStates(now) }
 
         let isSameMembership = before != nil && before?.membership == source.membership

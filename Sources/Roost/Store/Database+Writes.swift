@@ -24,6 +24,11 @@ extension Database {
             try run("DELETE FROM positions WHERE channel_id = ?", [channel.rawValue])
         case .channel(let channel): try save(channel)
         case .counters(let channel, let counters): try save(counters, of: channel)
+        case .add(let rows, let channel):
+            if var counters = try counters(of: channel) {
+                counters.add(rows)
+                try save(counters, of: channel)
+            }
         case .rows(let rows, let stream): try kinds.save(rows, of: stream, as: user, in: self)
         case .count(let channel, let rows):
             if let membership = try membership(of: channel) { try replace(membership.counting(rows, as: user)) }

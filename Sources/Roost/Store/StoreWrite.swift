@@ -13,6 +13,8 @@ enum StoreWrite: Hashable, Sendable {
     /// Replaces a channel; its counters only by newer ones.
     case channel(Channel)
     case counters(ChannelID, ChannelCounters)
+    /// Adds new messages to their channel's counters, unless these are those of that moment or later.
+    case add(Rows, to: ChannelID)
     /// Puts rows of features in the place of older ones, as each kind says (``CachedRow``).
     case rows(Rows, of: StreamID)
     /// Counts as read what rows bring that isn't unread for the user (``Membership/counting(_:as:)``).
@@ -28,7 +30,7 @@ enum StoreWrite: Hashable, Sendable {
         case .erase, .userPosition, .rows(_, of: .user): nil
         case .position(let channel, _), .forget(let channel), .leave(let channel), .counters(let channel, _),
             .rows(_, of: .channel(let channel)), .capabilities(let channel, _), .roleCapabilities(let channel, _),
-            .count(let channel, _):
+            .count(let channel, _), .add(_, let channel):
             channel
         case .channel(let channel): channel.channelId
         }

@@ -32,7 +32,7 @@ struct IncomingFrame: Decodable {
         }
     }
 
-    private enum CodingKeys: String, CodingKey { case reply, error, welcome, closing, unwatched, event }
+    private enum CodingKeys: String, CodingKey { case reply, error, welcome, closing, unwatched, event, message }
 
     init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: CodingKeys.self)
@@ -41,7 +41,7 @@ struct IncomingFrame: Decodable {
         welcome = try container.decodeIfPresent(Welcome.self, forKey: .welcome)
         closing = try container.decodeIfPresent(ClosingFrame.Closing.self, forKey: .closing)
         unwatched = try container.decodeIfPresent(UnwatchedFrame.Unwatched.self, forKey: .unwatched)
-        event = container.contains(.event) ? try IncomingEvent(from: decoder) : nil
+        event = container.contains(.event) || container.contains(.message) ? try IncomingEvent(from: decoder) : nil
     }
 
     init(_ bytes: [UInt8], _ kinds: RowKinds = .standard) throws {
@@ -56,6 +56,24 @@ struct IncomingEvent: Decodable {
     /// The position that it follows, if that isn't the one before `seq`.
     var after: Seq?
     var rows: LenientRows
+    /// Whether it came as a new message alone, from which the channel's counters follow (``EventFrame``).
+    var isMessageAlone: Bool
+
+    private enum CodingKeys: String, CodingKey { case stream, seq, after, rows, message }
+
+    init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: CodingKeys.self)
+        isMessageAlone = container.contains(.message)
+        guard isMessageAlone else {
+            stream = try container.decode(StreamID.self, forKey: .stream)
+            seq = try container.decode(Seq.self, forKey: .seq)
+            after = try container.decodeIfPresent(Seq.self, forKey: .after)
+            rows = try container.decode(LenientRows.self, forKey: .rows)
+            return
+        }
+        let message = try container.decode(IncomingMessage.self, forKey: .message)
+        (stream, seq, rows) = (message.stream, message.seq, message.rows)
+    }
 }
 
 /// An answer to `stream.resume`.

@@ -6,6 +6,11 @@ struct LenientRows: Decodable {
     /// The problem of each row that was left out.
     var problems: [String] = []
 
+    init(rows: Rows = Rows(), problems: [String] = []) {
+        self.rows = rows
+        self.problems = problems
+    }
+
     init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: RowKey.self)
         rows.channel = one(Channel.self, .channel, in: container)

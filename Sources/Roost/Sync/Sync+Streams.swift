@@ -45,7 +45,9 @@ extension Sync {
             }
         case .channel(let channel):
             let born = rows.messageCount(after: position)
-            guard !mustRefresh(channel, rows, born: born) else {
+            // A message that can't be read can't be counted either.
+            let isUncounted = event.isMessageAlone && born == 0
+            guard !isUncounted, !mustRefresh(channel, rows, born: born) else {
                 refreshing.insert(channel)
                 held.append(event)
                 return catchUp()
@@ -53,6 +55,7 @@ extension Sync {
             saved.channels[channel]?.advance(
                 to: event.seq, rows.counters ?? rows.channel?.counters, born: born, purged: rows.purgedCount(upTo: position))
             var writes = channelWrites(rows, of: channel)
+            if event.isMessageAlone { writes.append(.add(rows, to: channel)) }
             // Only the event that a message was born with counts it, and only once: the position has just moved past it.
             writes += rows.countWrite(in: channel, as: user, after: position)
             store(writes + positionWrite(of: channel), bringing: [rows])

@@ -44,7 +44,8 @@ extension StreamID: WireWritable {
     public func write(to json: inout JSONBytes) { json.string(description) }
 }
 
-/// A committed change, as clients see it: its stream, its position there, and the rows after the change.
+/// A committed change, as clients see it: its stream, its position there, and the rows after the change. On a socket it comes as an
+/// ``EventFrame``.
 ///
 /// Applying an event is an upsert of its rows, so applying one twice changes nothing. On a stream an event follows the one before it
 /// without a hole; a client that finds one missing asks for the changes after its own position. There is no order between two streams.

@@ -33,7 +33,6 @@ extension SendMessage: Handled {
         let seq = access.counters.advance(at: context.now)
         // Times don't fall within a channel, whatever the clock does.
         let createdAt = access.counters.lastActivity
-        access.counters.lastMessageAt = createdAt
         let message = Message(
             messageId: context.ids.next(at: context.now), channelId: channel, seq: seq, changeSeq: seq, sender: context.caller.user,
             clientId: clientId, content: content, createdAt: createdAt)
@@ -72,14 +71,6 @@ extension SendMessage: Handled {
             VALUES (\(row: message), \(ordinal), \(Unread.counts(message)))
             ON CONFLICT (channel_id, sender_id, client_id) DO NOTHING
             """) == 1
-    }
-}
-
-extension ChannelCounters {
-    /// Counts a new message: as one of the channel's, and as a counting one if it is.
-    fileprivate mutating func add(_ message: Message) {
-        messageCount += 1
-        if Unread.counts(message) { ordinal += 1 }
     }
 }
 

@@ -106,6 +106,9 @@ enum AsyncAPI {
                 schema: reply),
             Frame(name: "event", sender: .server, summary: "A committed change.", schema: watched),
             Frame(
+                name: "message", sender: .server, summary: "The event of a new message: all of it follows from the message.",
+                schema: described(EventFrame.NewMessage.self, &schemas)),
+            Frame(
                 name: "error", sender: .server, summary: "What went wrong with a frame that can't have a reply.",
                 schema: ["type": "object", "required": ["error"], "properties": ["error": error], "not": ["required": ["reply"]]]),
             Frame(

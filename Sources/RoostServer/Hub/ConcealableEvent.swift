@@ -48,14 +48,14 @@ struct ConcealableEventForms {
         let hiddenCount = whole.rows.count(aboutMessagesUpTo: floor)
         if let frames = concealed[hiddenCount] { return frames }
         var frames = EventFrames.Frames()
-        frames.append(whole.concealing(messagesUpTo: floor).encodedMembers)
+        frames.append(whole.concealing(messagesUpTo: floor).members(isConcealable: true))
         concealed[hiddenCount] = frames
         return frames
     }
 }
 
 extension Event {
-    /// Reads what ``encodedMembers`` wrote.
+    /// Reads what ``members(isConcealable:)`` wrote of a concealable event.
     fileprivate init?(members: [UInt8]) {
         let json = Data("{".utf8) + members + Data("}".utf8)
         guard let event = try? JSONDecoder().decode(Event.self, from: json) else { return nil }

@@ -137,8 +137,9 @@ struct EventFrames {
             for notice in operation.notices {
                 switch notice {
                 case .event(let event, let audience):
+                    let oldestMessage = event.oldestMessage(to: audience.readers)
                     frames.add(
-                        event.encodedMembers, of: event.stream, oldestMessage: event.oldestMessage(to: audience.readers),
+                        event.members(isConcealable: oldestMessage != nil), of: event.stream, oldestMessage: oldestMessage,
                         readers: audience.readers, to: audience)
                 case .signal(let signal, let audience): frames.add(signal, to: audience)
                 default: frames.change(notice)
@@ -165,10 +166,13 @@ extension Event {
         readers.areAllMembers ? oldestMessage : rows.oldestMessage
     }
 
-    /// The members of the event as JSON, without the braces: encoded once for all receivers.
-    var encodedMembers: [UInt8] {
+    /// Returns the members of the event as JSON, without the braces: encoded once for all receivers.
+    ///
+    /// - Parameter isConcealable: Whether a message may be hidden from a receiver. What that one gets is made of all the members; otherwise
+    ///   they have their smallest form (``EventFrame``).
+    func members(isConcealable: Bool) -> [UInt8] {
         var json = JSONBytes(capacity: 512)
-        writeMembers(to: &json)
+        if isConcealable { writeMembers(to: &json) } else { writeSmallestMembers(to: &json) }
         return json.bytes
     }
 }

@@ -149,7 +149,7 @@ actor ChaosClient {
     private func receive(_ text: String) async throws {
         let data = Data(text.utf8)
         if text.hasPrefix(#"{"watching""#) {
-            let event = try decoder.decode(Event.self, from: data)
+            let event = try decoder.decode(EventFrame.self, from: data).event
             view.note(event)
             if isLive { view.apply(event) } else { held.append(event) }
         } else if text.hasPrefix(#"{"reply""#) {

@@ -79,6 +79,7 @@ struct StrictView: Sendable {
                 fault(.twice, "\(id): \(message.seq)")
             }
             take(event.rows, into: &held, of: id)
+            if event.kind == .messageNew, event.rows.counters == nil { held.counters.add(event.rows) }
             held.position = event.seq
             for message in event.rows.messages ?? [] where message.seq > before {
                 Unread.receive(message, as: user, in: &held.membership)

@@ -95,7 +95,7 @@ final class AudienceWorld {
     /// Notes the events in what a device gets. One that lacks messages which others have says so.
     private func hear(_ bytes: ByteBuffer, on device: String, of notices: [Notice]) {
         for text in ServerFrame.texts(in: bytes) where text.starts(with: #"{"watching":"#.utf8) {
-            guard let event = try? JSONDecoder().decode(Event.self, from: Data(text)) else {
+            guard let event = try? JSONDecoder().decode(EventFrame.self, from: Data(text)).event else {
                 Issue.record("An event that can't be read: \(String(decoding: text, as: UTF8.self))")
                 continue
             }

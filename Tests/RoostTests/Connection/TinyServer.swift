@@ -53,10 +53,10 @@ actor TinyServer: Transport {
         case "stream.resume": return [try JSONWriter.bytes(of: Reply(reply: call, result: resumption))]
         case "message.send":
             let message = store(frame.with?.text ?? "", frame.with?.clientId ?? "")
-            let event = Event(
-                kind: .messageNew, stream: .channel("general"), seq: message.seq, actor: "ann",
-                rows: Rows(counters: counters, [message]))
-            return [try JSONWriter.bytes(of: event), try JSONWriter.bytes(of: Reply(reply: call, result: message))]
+            return [
+                try JSONWriter.bytes(of: EventFrame(watching: false, event: Event(of: message))),
+                try JSONWriter.bytes(of: Reply(reply: call, result: message)),
+            ]
         default: return []
         }
     }

@@ -69,6 +69,9 @@ func sent(_ message: Message, messages count: Int) -> Event {
         rows: Rows(counters: counters(message.seq, messages: count), [message]))
 }
 
+/// The event of a new message as members who may read get it.
+func alone(_ message: Message) -> EventFrame { EventFrame(watching: false, event: Event(of: message)) }
+
 func edited(_ message: Message, messages count: Int) -> Event {
     Event(
         kind: .messageUpdated, stream: .channel(Harness.channel), seq: message.changeSeq, actor: message.sender,

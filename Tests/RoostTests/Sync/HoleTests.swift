@@ -139,7 +139,7 @@ struct HoleTests {
 
 extension Harness {
     /// The positions of channels that each resume named since the last ``take()``.
-    fileprivate var resumes: [[String: Seq]] {
+    var resumes: [[String: Seq]] {
         outputs.compactMap { output in
             guard case .send(let bytes) = output, let call = try? JSONDecoder().decode(ResumeCall.self, from: Data(bytes)) else {
                 return nil

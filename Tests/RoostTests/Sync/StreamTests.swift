@@ -26,6 +26,48 @@ struct StreamTests {
             try await client.store.savedState().channels == [Harness.channel: Position(cursor: 4, windowStart: 0, messageCount: 3)])
     }
 
+    @Test("A message that comes alone is stored and counted once (I4, I7)")
+    func messageAlone() async throws {
+        var client = try await Harness()
+        try await client.connectWithChannel()
+        for _ in 0..<2 { try await client.receive(alone(message(4, "three"))) }
+        try await client.receive(alone(message(5, "mine", by: "ann")))
+        #expect(try await client.texts() == ["one", "two", "three", "mine"])
+        #expect(try await client.unread() == 3)
+        var counted = counters(5, messages: 4)
+        counted.lastMessageAt = Timestamp(milliseconds: 5)
+        #expect(try await client.view()?.channel.counters == counted)
+        #expect(
+            try await client.store.savedState().channels == [Harness.channel: Position(cursor: 5, windowStart: 0, messageCount: 4)])
+    }
+
+    @Test("A message that comes alone isn't added to counters that have it")
+    func messageAloneBehindCounters() async throws {
+        var client = try await Harness()
+        try await client.connectWithChannel()
+        try await client.store.write([.counters(Harness.channel, counters(5, messages: 4))])
+        for seq: Seq in [4, 5] { try await client.receive(alone(message(seq, "m\(seq)"))) }
+        #expect(try await client.view()?.channel.counters == counters(5, messages: 4))
+        try await client.receive(alone(message(6, "m6")))
+        #expect(try await client.view()?.channel.counters.messageCount == 5)
+    }
+
+    @Test("A message that comes alone and can't be read has its channel fetched afresh, so that unread counts stay exact (R12)")
+    func unreadableMessage() async throws {
+        var client = try await Harness()
+        try await client.connectWithChannel()
+        _ = client.take()
+        try await client.receive(
+            text: #"{"watching":false,"message":{"channelId":"general","seq":4,"sender":"bob","text":7}}"#)
+        #expect(client.resumes == [[:]])
+        let page = fresh(counters: counters(4, messages: 3))
+        try await client.answer("stream.resume", with: Resumption(user: changes(user: 1), channels: [page], hasMore: false))
+        #expect(try await client.unread() == 3)
+        #expect(client.sync.phase == .online)
+        try await client.receive(alone(message(5, "five")))
+        #expect(try await client.unread() == 4)
+    }
+
     @Test("An own message is never unread, and counts once however often it comes (I7)")
     func ownMessage() async throws {
         var client = try await Harness()

@@ -20,7 +20,7 @@ struct ConcealableEventTests {
 
     private static func frames(_ events: [Event]) -> EventFrames.Frames {
         var frames = EventFrames.Frames()
-        for event in events { frames.append(event.encodedMembers) }
+        for event in events { frames.append(event.members(isConcealable: event.oldestMessage != nil)) }
         return frames
     }
 
@@ -53,7 +53,7 @@ struct ConcealableEventTests {
     @Test("I10 SB-26 a receiver gets an old event without what is at or below the floor, as if it had been written so")
     func forms() {
         let event = Self.event(.changes, 9, messages: [4, 6, 9])
-        let old = ConcealableEvent(event.encodedMembers, of: "general", oldestMessage: 4)
+        let old = ConcealableEvent(event.members(isConcealable: true), of: "general", oldestMessage: 4)
         var forms = ConcealableEventForms(of: old)
         // Floors that hide the same share a form.
         for floor: Seq in [0, 3, 4, 5, 6, 8, 9, 100, 4] {
@@ -82,11 +82,11 @@ struct ConcealableEventTests {
         ]).items
         #expect(
             items == [
-                StreamItem(stream: edit.stream, after: 3, seq: 4, oldestMessage: 2, json: edit.encodedMembers),
-                StreamItem(stream: new.stream, after: 4, seq: 5, json: new.encodedMembers),
+                StreamItem(stream: edit.stream, after: 3, seq: 4, oldestMessage: 2, json: edit.members(isConcealable: true)),
+                StreamItem(stream: new.stream, after: 4, seq: 5, json: new.members(isConcealable: false)),
                 StreamItem(
                     stream: hidden.stream, after: 6, seq: 7, floors: [.init(channel: "general", seq: 5)],
-                    json: hidden.encodedMembers),
+                    json: hidden.members(isConcealable: true)),
             ])
     }
 }

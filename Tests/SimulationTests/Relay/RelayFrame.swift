@@ -44,7 +44,8 @@ struct RelayFrame {
                 messageId: MessageID(rawValue: message), channelId: channel, seq: message, changeSeq: seq, sender: "ann",
                 clientId: "c", text: "", createdAt: Timestamp(milliseconds: 0))
         }
-        return Event(kind: .changes, stream: stream, seq: seq, after: after, actor: nil, rows: Rows(rows)).encodedMembers
+        return Event(kind: .changes, stream: stream, seq: seq, after: after, actor: nil, rows: Rows(rows)).members(
+            isConcealable: true)
     }
 
     /// Looks for members one after another.

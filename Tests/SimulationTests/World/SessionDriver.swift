@@ -134,10 +134,15 @@ final class SessionDriver {
         }
     }
 
-    /// The stream and seq of an event, which stand near its beginning.
+    /// The stream and seq of an event, which stand near its beginning: its own, or those of the message that it is.
     private static func position(of frame: [UInt8]) -> (StreamID, Seq)? {
         guard frame.starts(with: #"{"watching""#.utf8) else { return nil }
         let head = String(decoding: frame.prefix(400), as: UTF8.self)
+        if let match = head.firstMatch(of: #/"message":{"messageId":"\d+","channelId":"([^"]*)","seq":(\d+)/#),
+            let seq = Seq(match.2)
+        {
+            return (.channel(ChannelID(String(match.1))), seq)
+        }
         guard let match = head.firstMatch(of: #/"stream":"([^"]*)","seq":(\d+)/#), let stream = StreamID(String(match.1)),
             let seq = Seq(match.2)
         else { preconditionFailure("An event without a position: \(head)") }

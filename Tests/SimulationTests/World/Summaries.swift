@@ -14,6 +14,7 @@ extension StoreWrite {
         case .leave(let channel): "leave(\(channel))"
         case .channel(let channel): "channel(\(channel.channelId)@\(channel.counters.seq))"
         case .counters(let channel, let counters): "counters(\(channel)@\(counters.seq) \(counters.messageCount))"
+        case .add(let rows, let channel): "add(\(channel): \(rows.summary))"
         case .rows(let rows, let stream): "rows of \(stream): \(rows.summary)"
         case .count(let channel, let rows): "count(\(channel): \(rows.summary))"
         case .capabilities(let channel, let own): "capabilities(\(channel)@\(own.channelSeq) \(own.permissions.count))"

@@ -70,14 +70,16 @@ extension StreamItem {
             // These go to the hub directly, past the relay: they concern sockets, whatever their streams.
             case .accessChanged, .signal: break
             case .event(let event, let audience):
+                let oldestMessage = event.oldestMessage(to: audience.readers)
                 var item = StreamItem(
-                    stream: event.stream, after: event.after ?? event.seq - 1, seq: event.seq, json: event.encodedMembers)
+                    stream: event.stream, after: event.after ?? event.seq - 1, seq: event.seq,
+                    json: event.members(isConcealable: oldestMessage != nil))
                 switch event.stream {
                 case .channel(let channel):
                     item.left = left.removeValue(forKey: channel) ?? []
                     item.roles = roles.removeValue(forKey: channel) ?? []
                     item.readers = audience.readers
-                    item.oldestMessage = event.oldestMessage(to: audience.readers)
+                    item.oldestMessage = oldestMessage
                 case .user(let user):
                     item.joined = joined.removeValue(forKey: user) ?? []
                     item.floors = floors.removeValue(forKey: user) ?? []
