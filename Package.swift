@@ -55,6 +55,7 @@ let package = Package(
     targets: [
         .systemLibrary(name: "CPostgres", pkgConfig: "libpq", providers: [.apt(["libpq-dev"]), .brew(["libpq"])]),
         .systemLibrary(name: "CNATS", pkgConfig: "libnats", providers: [.apt(["libnats-dev"]), .brew(["cnats"])]),
+        .systemLibrary(name: "CEpoll"),
         .target(name: "RoostAPI", swiftSettings: optimised),
         .target(
             name: "RoostCore", dependencies: ["RoostAPI", server("Crypto", "swift-crypto")], swiftSettings: optimised),
@@ -105,6 +106,7 @@ let package = Package(
             name: "RoostBench",
             dependencies: [
                 "RoostAPI", "RoostCore", "RoostDatabase", "RoostServer", "Roost",
+                .target(name: "CEpoll", condition: .when(platforms: [.linux])),
                 server("CoreMetrics", "swift-metrics"),
                 .product(name: "GRDBSQLite", package: "GRDB.swift"),
                 .product(name: "Logging", package: "swift-log"),

@@ -16,10 +16,15 @@ package struct BenchPart {
         package static let clusterSockets = 1000
     }
 
-    package static func fanout(sockets: Int = Standard.fanoutSockets) -> BenchPart { .init(FanoutBenchmark(socketCount: sockets)) }
+    /// - Parameter hasPeers: Whether the same load runs on Redis, NATS and mosquitto too, those of them that are installed.
+    package static func fanout(sockets: Int = Standard.fanoutSockets, hasPeers: Bool = false) -> BenchPart {
+        .init(FanoutBenchmark(socketCount: sockets, hasPeers: hasPeers))
+    }
     package static var send: BenchPart { .init(SendBenchmark()) }
     package static var latency: BenchPart { .init(LatencyBenchmark()) }
     package static var spread: BenchPart { .init(SpreadBenchmark()) }
+    package static var mixed: BenchPart { .init(MixedBenchmark()) }
+    package static func storm(clients: Int = Standard.idleSockets) -> BenchPart { .init(StormBenchmark(clientCount: clients)) }
     package static func idle(sockets: Int = Standard.idleSockets) -> BenchPart { .init(IdleBenchmark(socketCount: sockets)) }
     package static func start(messages: Int = Standard.startMessages) -> BenchPart { .init(StartBenchmark(messageCount: messages)) }
     package static var history: BenchPart { .init(HistoryBenchmark()) }

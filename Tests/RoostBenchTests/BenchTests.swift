@@ -35,7 +35,8 @@ import Testing
     @Test(
         "each part of the benchmark runs to its end and tells its figures",
         arguments: [
-            ("fanout", 11, 3), ("send", 9, 2), ("latency", 7, 0), ("spread", 6, 4), ("idle", 6, 0), ("start", 3, 0),
+            ("fanout", 11, 3), ("send", 9, 2), ("latency", 7, 0), ("spread", 6, 4), ("mixed", 12, 0), ("storm", 5, 0),
+            ("idle", 6, 0), ("start", 3, 0),
             ("history", 8, 2), ("resume", 5, 0),
             ("channels", 11, 4), ("sdk", 7, 0), ("effects", 10, 3), ("hostile", 36, 0), ("backup", 7, 2),
         ])
@@ -44,6 +45,45 @@ import Testing
         #expect(figures.count == count && figures.compactMap(\.floor).count == floors)
         #expect(figures.filter { !$0.value.isFinite || $0.floor?.isFinite == false }.map(\.name) == [])
         #expect(Set(figures.map(\.name)).count == count)
+    }
+
+    @Test("other servers deliver the same messages beside it, those that are installed")
+    func peers() async throws {
+        let names = Set(try await figures("fanout --peers").map(\.name))
+        let servers = ["Redis": "redis-server", "NATS": "nats-server", "mosquitto": "mosquitto"]
+        for (name, program) in servers {
+            let isInstalled = ["/usr/bin", "/usr/sbin", "/usr/local/bin"].contains {
+                FileManager.default.isExecutableFile(atPath: "\($0)/\(program)")
+            }
+            let told = ["saturated", "16 under way", "single"].map { names.contains("\(name): CPU per delivery, \($0)") }
+            #expect(told == Array(repeating: isInstalled, count: 3), "\(name)")
+        }
+    }
+
+    @Test("make bench writes the medians of its runs into the page, and keeps the rows of parts that weren't measured")
+    func table() async throws {
+        let script = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+            .appending(path: "scripts/bench-table").path
+        let examples = try await CommandRun.program(script, arguments: ["--check"])
+        #expect(examples.status == 0, "\(examples.output)")
+        let directory = TemporaryDirectory.make()
+        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let page = directory.appending(path: "page.md")
+        let marks = ("<!-- make bench writes from here -->", "<!-- to here -->")
+        try "# Page\n\n\(marks.0)\n| **resume**: old | 1 |\n| **idle**: kept | 2 |\n\(marks.1)\n\nend\n"
+            .write(to: page, atomically: true, encoding: .utf8)
+        let arguments = [
+            "resume", "--smoke", "--runs", "2", "--program", ServerProcess.binary.path, "--on", directory.path, "--file", page.path,
+        ]
+        let run = try await CommandRun.program(script, arguments: arguments)
+        #expect(run.status == 0, "\(run.errors)")
+        let text = try String(contentsOf: page, encoding: .utf8)
+        let rows = text.split(separator: "\n").filter { $0.hasPrefix("| **") }
+        #expect(
+            rows.count == 6 && rows.dropLast().allSatisfy { $0.hasPrefix("| **resume**: ") }
+                && rows.last == "| **idle**: kept | 2 |")
+        #expect(text.contains("each figure the median of 2 runs") && !text.contains("old") && text.hasSuffix("\(marks.1)\n\nend\n"))
     }
 
     @Test("the benchmark compares costs with another build of roost, here with itself")

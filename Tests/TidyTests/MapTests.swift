@@ -20,7 +20,7 @@ struct MapTests {
         "Roost": ["RoostAPI", "Foundation", "Observation", "Synchronization", "Logging", "GRDB", "NIO", "AsyncHTTPClient"],
         // It fills data directories itself, and measures the rules and the driver beside the server.
         "RoostBench": [
-            "RoostAPI", "RoostCore", "RoostDatabase", "RoostServer", "Roost", "Foundation", "Synchronization", "Logging",
+            "RoostAPI", "RoostCore", "RoostDatabase", "RoostServer", "Roost", "CEpoll", "Foundation", "Synchronization", "Logging",
             "CoreMetrics", "NIO", "GRDBSQLite",
         ],
         "RoostCommand": [

@@ -11,17 +11,7 @@ struct IdleBenchmark: Benchmark {
         let socketCount = scale.pick(socketCount, quick: socketCount, smoke: 100)
         try OpenFiles.require(sockets: socketCount)
         let users = (0..<socketCount).map { UserID("user-\($0)") }
-        try Seed.fill(directory) { seed in
-            try seed.addUsers(users)
-            try seed.forEach(Array(users.enumerated())) { batch, entry in
-                let channel = ChannelID("channel-\(entry.offset / 100)")
-                if entry.offset % 100 == 0 {
-                    try batch.perform(CreateChannel(channel: channel), as: entry.element)
-                } else {
-                    try batch.perform(JoinChannel(channel: channel), as: entry.element)
-                }
-            }
-        }
+        try Seed.channelsOfHundred(users, in: directory)
         let tokens = try await BenchTokens(directory: directory).tokens(for: users)
         let server = try BenchServer(directory: directory)
         defer { server.end() }

@@ -8,11 +8,12 @@ enum ServerPrograms {
         let root = URL(filePath: "/usr/lib/postgresql")
         let versions = (try? FileManager.default.contentsOfDirectory(atPath: root.path)) ?? []
         var places = versions.sorted { (Int($0) ?? 0) > (Int($1) ?? 0) }.map { root.appending(path: "\($0)/bin") }
-        if let program = find("pg_config"), let directory = try? run(program, ["--bindir"]) {
+        if let program = Programs.find("pg_config"), let directory = try? run(program, ["--bindir"]) {
             places.insert(URL(filePath: directory.trimmingCharacters(in: .whitespacesAndNewlines)), at: 0)
         }
         let needed = ["initdb", "postgres", "pgbench"]
-        guard let place = places.first(where: { place in needed.allSatisfy { isProgram(place.appending(path: $0)) } }) else {
+        guard let place = places.first(where: { place in needed.allSatisfy { Programs.isProgram(place.appending(path: $0)) } })
+        else {
             throw BenchFailure(
                 "PostgreSQL's programs initdb, postgres and pgbench aren't here; Debian has them in the package postgresql")
         }
@@ -20,7 +21,7 @@ enum ServerPrograms {
     }
 
     static func nats() throws -> URL {
-        guard let program = find("nats-server") else {
+        guard let program = Programs.find("nats-server") else {
             throw BenchFailure("nats-server isn't here; Debian has it in the package nats-server")
         }
         return program
@@ -29,7 +30,7 @@ enum ServerPrograms {
     /// Returns a command that doesn't run as root, which PostgreSQL refuses.
     static func asOrdinaryUser(_ program: URL, _ arguments: [String]) throws -> (program: URL, arguments: [String]) {
         guard let account = ordinaryAccount else { return (program, arguments) }
-        guard let setpriv = find("setpriv") else {
+        guard let setpriv = Programs.find("setpriv") else {
             throw BenchFailure("setpriv isn't here; Debian has it in the package util-linux")
         }
         return (setpriv, ["--reuid=\(account)", "--regid=\(account)", "--init-groups", program.path] + arguments)
@@ -37,15 +38,6 @@ enum ServerPrograms {
 
     /// Nil where this process isn't root.
     static var ordinaryAccount: String? { getuid() == 0 ? "postgres" : nil }
-
-    private static func find(_ name: String) -> URL? {
-        let path = ProcessInfo.processInfo.environment["PATH"] ?? ""
-        // Servers often stand where an ordinary user's path doesn't look.
-        let places = path.split(separator: ":").map(String.init) + ["/usr/bin", "/usr/sbin", "/usr/local/bin", "/usr/local/sbin"]
-        return places.map { URL(filePath: $0).appending(path: name) }.first(where: isProgram)
-    }
-
-    private static func isProgram(_ url: URL) -> Bool { FileManager.default.isExecutableFile(atPath: url.path) }
 
     /// Runs a program that leaves nothing running to its end, and returns what it wrote.
     static func run(_ program: URL, _ arguments: [String], environment: [String: String] = [:]) throws -> String {

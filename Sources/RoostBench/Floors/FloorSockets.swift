@@ -32,7 +32,7 @@ package enum FloorSockets {
         defer { process.end(after: 0) }
         guard let port = UInt16(try process.firstLine()) else { throw BenchFailure("the floor told no port") }
         let loop = LoadLoop()
-        for number in 0..<count { loop.add(try LoadSocket.plain(port: port, number: number)) }
+        for number in 0..<count { try loop.add(try LoadSocket.plain(port: port, number: number)) }
 
         var rounds = 0
         let before = process.usage

@@ -1,12 +1,12 @@
 import Foundation
 
-/// Drives all sockets of the load generator on the calling thread, with poll(2).
+/// Drives all sockets of the load generator on the calling thread.
 ///
 /// One thread without locks or tasks: so that it takes as little as possible of the machine that it shares with the server, and so that a
 /// benchmark reads from top to bottom.
 final class LoadLoop {
     private(set) var sockets: [LoadSocket] = []
-    private var polled: [pollfd] = []
+    private var readiness = Readiness()
     private let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 18, alignment: 16)
 
     /// Called with every frame that came. ``now`` is the time at which it was read.
@@ -20,35 +20,33 @@ final class LoadLoop {
     init() { signal(SIGPIPE, SIG_IGN) }
     deinit { buffer.deallocate() }
 
-    func add(_ socket: LoadSocket) {
+    func add(_ socket: LoadSocket) throws {
+        try readiness.add(socket.descriptor, number: sockets.count)
         sockets.append(socket)
-        polled.append(pollfd(fd: socket.descriptor, events: Int16(POLLIN), revents: 0))
     }
 
     /// Connects and authenticates one socket for each token, some at a time.
-    func connect(port: UInt16, tokens: [String]) throws {
-        for chunk in stride(from: 0, to: tokens.count, by: 100) {
+    func connect(port: UInt16, tokens: [String], atOnce: Int = 100) throws {
+        for chunk in stride(from: 0, to: tokens.count, by: atOnce) {
             let first = sockets.count
-            for token in tokens[chunk..<min(chunk + 100, tokens.count)] {
-                add(try LoadSocket.webSocket(port: port, number: sockets.count, token: token))
+            for token in tokens[chunk..<min(chunk + atOnce, tokens.count)] {
+                try add(try LoadSocket.webSocket(port: port, number: sockets.count, token: token))
             }
-            try run(from: first, timeout: 30) { [self] in sockets[first...].allSatisfy(\.isWelcome) }
+            try run(timeout: 30) { [self] in sockets[first...].allSatisfy(\.isWelcome) }
         }
     }
 
     func closeAll() {
         sockets = []
-        polled = []
+        readiness = Readiness()
     }
 
     /// Serves the sockets until the condition holds. Throws when that takes too long, or a socket fails.
-    ///
-    /// - Parameter first: The first socket to look at; the ones before it must be silent.
-    func run(from first: Int = 0, timeout seconds: Double, until isDone: () -> Bool) throws {
+    func run(timeout seconds: Double, until isDone: () -> Bool) throws {
         let deadline = Clock.now() + UInt64(seconds * 1e9)
         while !isDone() {
             guard now < deadline else { throw BenchFailure("the server didn't answer within \(seconds) s") }
-            try turn(from: first, waitMilliseconds: 20)
+            try turn(waitMilliseconds: 20)
         }
     }
 
@@ -60,29 +58,26 @@ final class LoadLoop {
         while true {
             let now = Clock.now()
             guard now < end else { return }
-            try turn(from: 0, waitMilliseconds: Int32(clamping: min(20, (end - now) / 1_000_000 + 1)))
+            try turn(waitMilliseconds: Int32(clamping: min(20, (end - now) / 1_000_000 + 1)))
         }
     }
 
-    private func turn(from first: Int, waitMilliseconds: Int32) throws {
-        for index in first..<sockets.count where !sockets[index].unsent.isEmpty { polled[index].events |= Int16(POLLOUT) }
-        let ready = polled.withUnsafeMutableBufferPointer { all in
-            all.baseAddress.map { poll($0 + first, nfds_t(all.count - first), waitMilliseconds) } ?? 0
-        }
+    private func turn(waitMilliseconds: Int32) throws {
+        let ready = readiness.wait(milliseconds: waitMilliseconds)
         now = Clock.now()
-        guard ready > 0 else { return }
-        for index in first..<polled.count where polled[index].revents != 0 {
-            let socket = sockets[index]
-            if polled[index].revents & Int16(POLLOUT) != 0 { socket.flush() }
-            if polled[index].revents & ~Int16(POLLOUT) != 0 { try receive(socket) }
-            polled[index].events = Int16(POLLIN)
+        for number in ready where number < sockets.count {
+            let socket = sockets[number]
+            if !socket.unsent.isEmpty { socket.flush() }
+            // What is there is told once, so all of it is read.
+            while try receive(socket) == buffer.count {}
         }
     }
 
-    private func receive(_ socket: LoadSocket) throws {
+    /// Reads from a socket once. Returns how many bytes came.
+    private func receive(_ socket: LoadSocket) throws -> Int {
         let count = read(socket.descriptor, buffer.baseAddress, buffer.count)
         guard count > 0 else {
-            if count < 0, errno == EAGAIN || errno == EINTR { return }
+            if count < 0, errno == EAGAIN || errno == EINTR { return 0 }
             throw BenchFailure("the server closed socket \(socket.number)")
         }
         now = Clock.now()
@@ -93,5 +88,6 @@ final class LoadLoop {
             }
             try onFrame(socket, frame, payload)
         }
+        return count
     }
 }

@@ -31,6 +31,15 @@ enum LoadFrame {
         }
     }
 
+    /// Whether an event is a new message: `{"watching":false,"message":…`, or as versions before had it,
+    /// `{"watching":false,"event":"message.new"…`.
+    static func isNewMessage(_ payload: UnsafeRawBufferPointer) -> Bool {
+        let key = payload[12] == UInt8(ascii: "t") ? 18 : 19
+        guard payload.count > key + 17, payload[key] != UInt8(ascii: "m") else { return true }
+        return payload[key + 8] == UInt8(ascii: "m") && payload[key + 9] == UInt8(ascii: "e")
+            && payload[key + 16] == UInt8(ascii: "n")
+    }
+
     private static func number(at index: inout Int, in payload: UnsafeRawBufferPointer) -> Int {
         var number = 0
         while index < payload.count, case let digit = payload[index], digit >= 48, digit <= 57 {
@@ -88,8 +97,10 @@ final class LoadSocket {
     deinit { close(descriptor) }
 
     /// Plain TCP: received bytes are counted and thrown away.
-    static func plain(port: UInt16, number: Int) throws -> LoadSocket {
-        try LoadSocket(descriptor: connected(port), number: number, stage: .plain)
+    static func plain(port: UInt16, number: Int) throws -> LoadSocket { plain(try connected(port), number: number) }
+
+    static func plain(_ descriptor: Int32, number: Int) -> LoadSocket {
+        LoadSocket(descriptor: descriptor, number: number, stage: .plain)
     }
 
     /// Asks for a WebSocket, with the token in the header.

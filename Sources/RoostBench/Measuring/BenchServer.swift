@@ -45,6 +45,9 @@ final class BenchServer {
     func metric(_ name: String) -> Double? { ServerMetrics.value(of: name, port: port) }
 
     func end() { process.end() }
+
+    /// Ends the server as a crash does.
+    func kill() { process.end(by: SIGKILL) }
 }
 
 /// A server's own metrics.

@@ -33,6 +33,21 @@ struct Seed {
         return users
     }
 
+    /// Makes the channels `channel-0` and so on, each with a hundred of the users.
+    static func channelsOfHundred(_ users: [UserID], in directory: URL) throws {
+        try fill(directory) { seed in
+            try seed.addUsers(users)
+            try seed.forEach(Array(users.enumerated())) { batch, entry in
+                let channel = ChannelID("channel-\(entry.offset / 100)")
+                if entry.offset % 100 == 0 {
+                    try batch.perform(CreateChannel(channel: channel), as: entry.element)
+                } else {
+                    try batch.perform(JoinChannel(channel: channel), as: entry.element)
+                }
+            }
+        }
+    }
+
     private init(database: any Database) { self.database = database }
 
     /// Runs the rules for each element in turn, a few thousand in one transaction.
@@ -84,9 +99,10 @@ struct Seed {
 
 /// The text of the benchmarks' messages.
 enum SampleText {
-    /// 100 bytes, about as long as people's messages are.
+    /// 200 bytes, about as long as people's longer messages are.
     static let message = String(
-        "The quick brown fox jumps over the lazy dog, and then both of them go home to have their dinner again".prefix(100))
+        String(repeating: "The quick brown fox jumps over the lazy dog, and then both of them go home to have dinner. ", count: 3)
+            .prefix(200))
 
     /// An effect's payload: the message it is about.
     static let effect = #"{"channel":"channel-17","message":"7254210384203776123"}"#

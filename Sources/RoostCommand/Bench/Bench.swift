@@ -11,10 +11,9 @@ struct Bench: AsyncParsableCommand {
             directory. docs/performance.md says how each figure is measured.
             """,
         subcommands: [
-            BenchFanout.self, BenchSend.self, BenchLatency.self, BenchSpread.self, BenchIdle.self, BenchStart.self,
-            BenchHistory.self, BenchResume.self, BenchChannels.self, BenchSDK.self, BenchEffects.self, BenchHostile.self,
-            BenchBackup.self, BenchCluster.self, BenchAll.self,
-            FloorSocketsCommand.self,
+            BenchFanout.self, BenchSend.self, BenchLatency.self, BenchSpread.self, BenchMixed.self, BenchStorm.self, BenchIdle.self,
+            BenchStart.self, BenchHistory.self, BenchResume.self, BenchChannels.self, BenchSDK.self, BenchEffects.self,
+            BenchHostile.self, BenchBackup.self, BenchCluster.self, BenchAll.self, FloorSocketsCommand.self,
         ],
         defaultSubcommand: BenchAll.self)
 }

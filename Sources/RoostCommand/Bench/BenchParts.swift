@@ -13,9 +13,14 @@ struct BenchFanout: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "fanout", abstract: "One channel whose messages go to many sockets.")
     @Option(help: "Sockets of members of the channel.") var sockets = BenchPart.Standard.fanoutSockets
+    @Flag(
+        help:
+            "The same load on Redis, NATS and mosquitto too, with as many bytes: those of them that are installed, as Debian has them."
+    )
+    var peers = false
     @OptionGroup var options: BenchOptions
 
-    func run() async throws { try await options.report(.fanout(sockets: sockets)) }
+    func run() async throws { try await options.report(.fanout(sockets: sockets, hasPeers: peers)) }
 }
 
 struct BenchSend: AsyncParsableCommand {
@@ -39,6 +44,24 @@ struct BenchSpread: AsyncParsableCommand {
     @OptionGroup var options: BenchOptions
 
     func run() async throws { try await options.report(.spread) }
+}
+
+struct BenchMixed: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "mixed", abstract: "2,000 users who send, mark as read and open channels, all connected.")
+    @OptionGroup var options: BenchOptions
+
+    func run() async throws { try await options.report(.mixed) }
+}
+
+struct BenchStorm: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "storm", abstract: "A server is killed, and all of its clients come back at once.")
+    @Option(help: "Clients. This process and the server need as many descriptors each.")
+    var clients = BenchPart.Standard.idleSockets
+    @OptionGroup var options: BenchOptions
+
+    func run() async throws { try await options.report(.storm(clients: clients)) }
 }
 
 struct BenchIdle: AsyncParsableCommand {

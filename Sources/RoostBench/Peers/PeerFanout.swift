@@ -1,0 +1,52 @@
+import Foundation
+
+/// The load of ``FanoutLoad`` on a peer: as many subscribers, as many messages under way, and as many bytes for each delivery.
+enum PeerFanout {
+    struct Measurement {
+        var cpuMicroseconds: Double
+        var messagesPerWrite: Double
+    }
+
+    /// - Parameter bytes: Of one delivery, the peer's own framing included.
+    static func measure(
+        _ peer: Peer, in directory: URL, sockets count: Int, bytes: Int, windows: [Int], seconds: Double
+    ) throws -> [Measurement]? {
+        guard let server = try PeerServer(peer, in: directory) else { return nil }
+        defer { server.end() }
+        let loop = LoadLoop()
+        defer { loop.closeAll() }
+        for number in 0..<count { try loop.add(try server.subscriber(number: number)) }
+        let publisher = try server.publisher()
+        defer { close(publisher) }
+        let payloadCount = bytes - peer.overhead(bytes - peer.overhead(bytes))
+        let publication = peer.publication([UInt8](repeating: 97, count: max(1, payloadCount)))
+        let delivery = max(1, payloadCount) + peer.overhead(max(1, payloadCount))
+        var answers = [UInt8](repeating: 0, count: 4096)
+
+        return try windows.map { window in
+            loop.receivedBytes = 0
+            var published = 0
+            var delivered: Int { loop.receivedBytes / (count * delivery) }
+            let before = server.usage
+            let end = Clock.now() + UInt64(seconds * 1e9)
+            while Clock.now() < end {
+                while published - delivered < window {
+                    guard write(publisher, publication, publication.count) == publication.count else {
+                        throw BenchFailure("\(peer.name) takes no message")
+                    }
+                    published += 1
+                }
+                // A peer may answer a publisher, who needn't know.
+                _ = recv(publisher, &answers, answers.count, Int32(MSG_DONTWAIT))
+                let least = delivered + 1
+                try loop.run(timeout: 30) { delivered >= least }
+            }
+            try loop.run(timeout: 30) { delivered == published }
+            let after = server.usage
+            let deliveries = Double(published * count)
+            return Measurement(
+                cpuMicroseconds: after.cpuMicroseconds(since: before) / deliveries,
+                messagesPerWrite: deliveries / max(1, after.writeCalls - before.writeCalls))
+        }
+    }
+}
