@@ -19,11 +19,13 @@ lint:
 format:
 	swift format --in-place -r Sources Tests Package.swift
 
-# Each figure stands beside the floor that this machine sets. docs/performance.md says how they are measured.
+# Each figure stands beside the floor that this machine sets. docs/performance.md says how they are measured, and gets the table.
+# PARTS="send fanout" measures these only; RUNS=1 takes a third of the time.
+RUNS ?= 3
 bench:
 	scripts/install-dependencies
 	swift build -c release --product roost
-	.build/release/roost bench
+	scripts/bench-table --runs $(RUNS) $(PARTS)
 
 # Millions of inputs that break every rule, for so many minutes. The seed that it prints repeats a run: ROOST_SEED=… make fuzz
 MINUTES ?= 10
