@@ -25,9 +25,10 @@ public protocol Database: Sendable {
 
     /// Work that a lane owes its engine between two transactions: with SQLite, a checkpoint if one is due.
     ///
+    /// - Parameter isIdle: Whether nobody has waited for the lane for a while, so that work is better done now than later.
     /// - Returns: The work done; nil if none was due.
     /// - Throws: ``DatabaseFailure`` of the kind `fatal` if it is no longer known what is on disk.
-    func maintain(lane: Int) throws -> Maintenance?
+    func maintain(lane: Int, isIdle: Bool) throws -> Maintenance?
 
     /// Ends it in good order, once nobody uses it any more. With SQLite the one file is then everything.
     func close() throws
@@ -57,7 +58,7 @@ extension Timestamp {
 }
 
 extension Database {
-    public func maintain(lane: Int) throws -> Maintenance? { nil }
+    public func maintain(lane: Int, isIdle: Bool) throws -> Maintenance? { nil }
     public func close() throws {}
 }
 

@@ -11,7 +11,7 @@ import Synchronization
 /// - One process: locks keep a second one away. One writer connection; checkpoints happen only there, for the others are read-only.
 /// - `journal_mode = WAL` and `synchronous = FULL`: a commit returns after fsync. ``durability()`` reads both back.
 /// - Every page carries a checksum (`CPageVFS`): a damaged one is an error of the operation that needs it, and never an answer.
-/// - Checkpoints are run by ``maintain(lane:)`` and not by SQLite, which would pass over their failures.
+/// - Checkpoints are run by ``maintain(lane:isIdle:)`` and not by SQLite, which would pass over their failures.
 /// - The file, its log and `roost.state` are held against each other at each start ([0031](docs/decisions/0031-files-that-know-each-other.md)).
 /// - Readers are connections of their own and not GRDB's pool, which checks the schema's version before each read.
 public final class SQLiteDatabase: Database {
@@ -263,10 +263,10 @@ public final class SQLiteDatabase: Database {
 
     // MARK: Checkpoints
 
-    public func maintain(lane: Int) throws -> Maintenance? {
+    public func maintain(lane: Int, isIdle: Bool) throws -> Maintenance? {
         if let failure = marks.failure { throw failure }
         let frames = logFrames.value
-        guard checkpoints.withLock({ $0.isDue(frames: frames) }) else { return nil }
+        guard checkpoints.withLock({ $0.isDue(frames: frames, isIdle: isIdle) }) else { return nil }
         return try writer.writeWithoutTransaction { database in
             try checkpoint(database, SQLITE_CHECKPOINT_PASSIVE)
         }
@@ -326,7 +326,7 @@ public final class SQLiteDatabase: Database {
     /// Waits for what is being written down at this moment. Later marks aren't waited for.
     package func waitForMarks() { marks.wait() }
 
-    /// Runs a checkpoint now, as ``maintain(lane:)`` does if one is due.
+    /// Runs a checkpoint now, as ``maintain(lane:isIdle:)`` does if one is due.
     package func checkpointNow() throws {
         try writer.writeWithoutTransaction { _ = try checkpoint($0, SQLITE_CHECKPOINT_PASSIVE) }
     }

@@ -116,11 +116,11 @@ import Testing
         let log = directory.appending(path: "roost.sqlite-wal")
         _ = FileManager.default.createFile(atPath: log.path, contents: nil, attributes: [.posixPermissions: 0o600])
         let file = try FileHandle(forWritingTo: log)
-        try file.truncate(atOffset: 150 << 20)
+        try file.truncate(atOffset: 300 << 20)
         try file.close()
         #expect(
             try await problems(directory).contains(
-                "fail write-ahead log: DATA/roost.sqlite-wal has 150 MiB: checkpoints don't complete"))
+                "fail write-ahead log: DATA/roost.sqlite-wal has 300 MiB: checkpoints don't complete"))
     }
 
     @Test(

@@ -16,7 +16,7 @@ struct FileChecks {
     private var secret: String { SecretFile(directory: directory).url.path }
 
     /// Past this the log is larger than a checkpoint leaves it, whatever was written meanwhile.
-    private static let logSizeBytesMax: Int64 = 128 << 20
+    private static let logSizeBytesMax: Int64 = 256 << 20
 
     func findings() -> [Finding] {
         guard isDatabaseHere else { return [] }

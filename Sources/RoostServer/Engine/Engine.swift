@@ -197,8 +197,16 @@ final class Engine: Sendable {
         var lane = lane
         let number = lane.number
         var started = DispatchTime.now()
-        while let batch = queue.next(within: lane.isWaiting ? .milliseconds(50) : nil) {
-            lane.run(batch, in: database, settings) { perform($0, lane: number, &started) }
+        // After a pause the lane does what it would else have to do before somebody's batch, once.
+        var isSettled = false
+        while let batch = queue.next(within: lane.isWaiting ? .milliseconds(50) : isSettled ? nil : Self.pauseBeforeIdleWork) {
+            if batch.isEmpty, !lane.isWaiting {
+                maintain(lane: number, isIdle: true)
+                isSettled = true
+            } else {
+                lane.run(batch, in: database, settings) { perform($0, lane: number, &started) }
+                isSettled = false
+            }
         }
         lane.end { perform($0, lane: number, &started) }
     }
@@ -220,7 +228,7 @@ final class Engine: Sendable {
             metrics.lost(jobs.count)
             note(error, "Operations were refused, since they couldn't be stored.")
             refuse(jobs, refusal)
-        case .maintain: maintain(lane: lane)
+        case .maintain: maintain(lane: lane, isIdle: false)
         case .end(let error): end(error)
         case .answered, .accessChanged, .hadNoRoom, .failed: perform(action)
         }
@@ -246,9 +254,9 @@ final class Engine: Sendable {
     }
 
     /// Maintains the database between two batches, after the commits are answered.
-    private func maintain(lane: Int) {
+    private func maintain(lane: Int, isIdle: Bool) {
         do {
-            guard let done = try database.maintain(lane: lane) else { return }
+            guard let done = try database.maintain(lane: lane, isIdle: isIdle) else { return }
             metrics.checkpointed(done)
             if !done.isComplete, done.logFrames > Self.logFramesMax, losses.shouldLog() {
                 logger.warning(
@@ -262,8 +270,10 @@ final class Engine: Sendable {
         }
     }
 
-    /// Pages of the log above which its growth is logged: 64 MB.
-    private static let logFramesMax = 16_000
+    /// Pages of the log above which its growth is logged: 128 MB.
+    private static let logFramesMax = 32_000
+    /// How long nobody waits before the lane does work that can wait.
+    private static let pauseBeforeIdleWork = DispatchTimeInterval.seconds(1)
 
     /// Ends the process: after a failed fsync the state of the disk is unknown, and files that were replaced or removed aren't those that a
     /// restart reads; and positions of an old epoch don't exist any more. Nothing that isn't on disk was acknowledged; a new process reads what is

@@ -15,10 +15,10 @@ struct CheckpointTests {
     @Test("after a complete checkpoint the next one waits for the log to restart, or to grow")
     func afterComplete() {
         var checkpoints = Checkpoints(generation: 7)
-        let before = [3999, 4000].map { checkpoints.isDue(frames: $0) }
-        let numbers = run(&checkpoints, isComplete: true, frames: 4000)
+        let before = [15_999, 16_000].map { checkpoints.isDue(frames: $0, isIdle: false) }
+        let numbers = run(&checkpoints, isComplete: true, frames: 16_000)
         // The log is in the database, and goes on if somebody still reads it. Then it restarts.
-        let after = [4000, 4999, 5000, 12, 4000].map { checkpoints.isDue(frames: $0) }
+        let after = [16_000, 19_999, 20_000, 12, 16_000].map { checkpoints.isDue(frames: $0, isIdle: false) }
         #expect(before == [false, true])
         #expect(numbers == [8, 8, 8])
         #expect(after == [false, false, true, false, true])
@@ -27,13 +27,25 @@ struct CheckpointTests {
     @Test("a log that readers hold up is tried again after some more frames, under a new number")
     func heldUp() {
         var checkpoints = Checkpoints(generation: 7)
-        let before = checkpoints.isDue(frames: 4500)
-        let held = run(&checkpoints, isComplete: false, frames: 4500)
-        let after = [5499, 5500].map { checkpoints.isDue(frames: $0) }
-        let again = run(&checkpoints, isComplete: true, frames: 5500)
+        let before = checkpoints.isDue(frames: 16_500, isIdle: false)
+        let held = run(&checkpoints, isComplete: false, frames: 16_500)
+        let after = [20_499, 20_500].map { checkpoints.isDue(frames: $0, isIdle: false) }
+        let again = run(&checkpoints, isComplete: true, frames: 20_500)
         #expect(before)
         #expect(held == [8, 0, 7])
         #expect(after == [false, true])
         #expect(again == [9, 9, 9])
+    }
+
+    @Test("while nobody waits a small log is due, and once it is in the database the next frames are, not those")
+    func idle() {
+        var checkpoints = Checkpoints(generation: 7)
+        let before = [255, 256].map { checkpoints.isDue(frames: $0, isIdle: true) }
+        let whoWaits = checkpoints.isDue(frames: 256, isIdle: false)
+        let numbers = run(&checkpoints, isComplete: true, frames: 256)
+        // The log restarts behind 300 frames.
+        let after = [256, 300, 511, 512, 12, 256].map { checkpoints.isDue(frames: $0, isIdle: true) }
+        #expect(before == [false, true] && !whoWaits && numbers == [8, 8, 8])
+        #expect(after == [false, false, false, true, false, true])
     }
 }

@@ -16,8 +16,8 @@ struct DiskFaultTests {
             try insert("before", into: database)
             let fault = fault_begin("\(directory.lastPathComponent)/roost.sqlite", Int32(fault_sync.rawValue), 10 | 4 << 8, 0, 0)
             // Past the size at which the log is due.
-            for number in 0..<20 { try insert("big \(number)", String(repeating: "x", count: 1_000_000), into: database) }
-            #expect(kind { _ = try database.maintain(lane: 0) } == .fatal)
+            for number in 0..<70 { try insert("big \(number)", String(repeating: "x", count: 1_000_000), into: database) }
+            #expect(kind { _ = try database.maintain(lane: 0, isIdle: false) } == .fatal)
             #expect(fault_end(fault) > 0)
         }
     }
@@ -44,7 +44,7 @@ struct DiskFaultTests {
             let path = "\(server.directory.lastPathComponent)/\(name)"
             guard fault_begin(path, Int32(fault_sync.rawValue), 10 | 4 << 8, 0, 0) >= 0 else { exit(1) }
             // Past the size at which the log is due.
-            for number in 0..<40 {
+            for number in 0..<100 {
                 let (row, value) = ("big \(number)", String(repeating: "x", count: 1_000_000))
                 try await server.perform { context in
                     _ = try context.transaction.execute("INSERT INTO settings (name, value) VALUES (\(row), \(value))")
@@ -83,12 +83,12 @@ struct DiskFaultTests {
     func fullDiskAtCheckpoint() throws {
         try inDirectory { directory in
             let database = try open(directory)
-            for number in 0..<20 { try insert("big \(number)", String(repeating: "x", count: 1_000_000), into: database) }
+            for number in 0..<70 { try insert("big \(number)", String(repeating: "x", count: 1_000_000), into: database) }
             let fault = fault_begin("\(directory.lastPathComponent)/roost.sqlite", Int32(fault_write.rawValue), 13, 0, 0)
-            #expect(try database.maintain(lane: 0)?.isComplete == false)
+            #expect(try database.maintain(lane: 0, isIdle: false)?.isComplete == false)
             #expect(fault_end(fault) > 0)
-            for number in 20..<30 { try insert("big \(number)", String(repeating: "x", count: 1_000_000), into: database) }
-            #expect(try database.maintain(lane: 0)?.isComplete == true)
+            for number in 70..<90 { try insert("big \(number)", String(repeating: "x", count: 1_000_000), into: database) }
+            #expect(try database.maintain(lane: 0, isIdle: false)?.isComplete == true)
         }
     }
 
