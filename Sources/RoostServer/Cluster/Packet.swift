@@ -12,7 +12,7 @@ import RoostCore
 ///     the role, a text; floors: as joined without a role; left: 16 bits, each a text; roles: 16 bits, each two texts and 64 bits; readers:
 ///     members and others, 1 byte each, 16 bits of roles, each a text; JSON
 enum Packet {
-    static let version: UInt8 = 3
+    static let version: UInt8 = 4
     /// Bytes of events after which a new packet begins. A bus takes at most 1 MB in one.
     static let sizeBytesMax = 256 * 1024
 
