@@ -97,7 +97,7 @@ final class ClusterNode: Delivery {
     }
 
     func preparePresence(of channel: ChannelID, then run: @escaping @Sendable () -> Void) {
-        clusterPresence.prepare(channel, at: Self.now, then: run)
+        clusterPresence.prepare(channel, at: Self.now) { [hub] in hub.preparePresence(of: channel, then: run) }
     }
 
     // MARK: In

@@ -12,7 +12,8 @@ protocol Delivery: Sendable {
     /// A socket sees a stream in the order of its seq, and an answer after the events of its operation.
     func deliver(_ committed: [Committed])
 
-    /// Collects a channel's presence over all nodes before a rule asks for it. Nodes that don't answer in time are left out.
+    /// Collects a channel's presence over all nodes and event loops before a rule asks for it: a caller who knows of a change from a reply
+    /// or an event finds it counted. Nodes that don't answer in time are left out.
     func preparePresence(of channel: ChannelID, then run: @escaping @Sendable () -> Void)
 }
 

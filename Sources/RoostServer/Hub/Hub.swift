@@ -13,6 +13,8 @@ final class Hub: Delivery {
     var presence: any Presence & Sendable { board }
     private let loops: [any EventLoop]
     private let shards: [NIOLoopBound<HubShard>]
+    /// For each loop, how many deliveries it has been handed and not finished.
+    private let backlogs: [Backlog]
     private let lastConnection = Atomic<Int64>(0)
 
     /// How often sockets are checked for pings and timeouts.
@@ -32,6 +34,7 @@ final class Hub: Delivery {
         }
         self.loops = loops
         self.shards = shards
+        backlogs = loops.map { _ in Backlog() }
         for (loop, shard) in zip(loops, shards) {
             loop.scheduleRepeatedTask(initialDelay: Self.tickInterval, delay: Self.tickInterval) { _ in
                 shard.value.tick(.now())
@@ -61,11 +64,22 @@ final class Hub: Delivery {
     /// Hands steps to every loop, in the order of the calls of this function.
     func deliver(_ steps: [EventFrames.Step]) {
         guard !steps.isEmpty else { return }
-        for (loop, shard) in zip(loops, shards) { loop.execute { shard.value.deliver(steps) } }
+        for (loop, (shard, backlog)) in zip(loops, zip(shards, backlogs)) {
+            backlog.count.add(1, ordering: .relaxed)
+            loop.execute {
+                shard.value.deliver(steps)
+                backlog.count.subtract(1, ordering: .releasing)
+            }
+        }
     }
 
-    /// This node sees everyone who is present.
-    func preparePresence(of channel: ChannelID, then run: @escaping @Sendable () -> Void) { run() }
+    /// Waits for every loop that has still to deliver what others have seen already: who became a member in it isn't on the board yet.
+    func preparePresence(of channel: ChannelID, then run: @escaping @Sendable () -> Void) {
+        let behind = zip(loops, backlogs).filter { $1.count.load(ordering: .acquiring) > 0 }.map(\.0)
+        guard let first = behind.first else { return run() }
+        // A loop takes its tasks in their order, so an empty one comes after every delivery handed over before.
+        EventLoopFuture.andAllComplete(behind.map { $0.submit {} }, on: first).whenComplete { _ in run() }
+    }
 
     /// Finds the streams that no socket of any shard needs any more.
     func findUnused(among streams: [StreamID], then report: @escaping @Sendable ([StreamID]) -> Void) {
@@ -99,6 +113,10 @@ final class Hub: Delivery {
         while ContinuousClock.now < deadline, let counts = try? await counts(), counts.sockets > 0 {
             try? await Task.sleep(for: .milliseconds(20))
         }
+    }
+
+    private final class Backlog: Sendable {
+        let count = Atomic<Int>(0)
     }
 
     /// The sums of the shards' counts.

@@ -1,0 +1,40 @@
+import Dispatch
+import NIOCore
+import NIOPosix
+import RoostAPI
+import RoostCore
+import Synchronization
+import Testing
+
+@testable import RoostServer
+
+/// Who is present, for somebody who already knows of a change.
+@Suite("Presence over event loops")
+struct PresenceOrderTests {
+    @Test("ST-05 presence waits for an event loop that has yet to deliver what others have seen, and for no other")
+    func laggingLoop() async throws {
+        let group = MultiThreadedEventLoopGroup(numberOfThreads: 2)
+        let hub = try await Hub(group: group)
+        let loops = Array(group.makeIterator())
+        let isFree = DispatchSemaphore(value: 0)
+        try #require(loops.last).execute { isFree.wait() }
+
+        let steps = Mutex<[String]>([])
+        hub.preparePresence(of: "general") { steps.withLock { $0.append("prepared before anything was delivered") } }
+        steps.withLock { $0.append("delivered") }
+        hub.deliver([.change(.joined("bob", "general", at: 1))])
+        await withCheckedContinuation { continuation in
+            hub.preparePresence(of: "general") {
+                steps.withLock { $0.append("prepared") }
+                continuation.resume()
+            }
+            steps.withLock { $0.append("the second loop goes on") }
+            isFree.signal()
+        }
+        #expect(
+            steps.withLock { $0 } == [
+                "prepared before anything was delivered", "delivered", "the second loop goes on", "prepared",
+            ])
+        try await group.shutdownGracefully()
+    }
+}
