@@ -109,6 +109,10 @@ final class PostgreSQLConnection: @unchecked Sendable {  // One thread at a time
         try noticing { try pipeline.ask(sql, isInOperation: isInOperation) }
     }
 
+    func ask(_ statements: [SQL], isInOperation: Bool) throws -> [PostgreSQLResult] {
+        try noticing { try pipeline.ask(statements, isInOperation: isInOperation) }
+    }
+
     func settle() throws { try noticing { _ = try pipeline.settle() } }
 
     func flush() throws { try noticing { try pipeline.flush() } }
@@ -128,7 +132,8 @@ final class PostgreSQLConnection: @unchecked Sendable {  // One thread at a time
         } catch let failure as PostgreSQLFailure {
             if failure.kind == .connection { isLost = true }
             throw PostgreSQLFailure(
-                kind: failure.kind, message: address.redacted(failure.message), isInOperation: failure.isInOperation)
+                kind: failure.kind, message: address.redacted(failure.message), isInOperation: failure.isInOperation,
+                isKeyTaken: failure.isKeyTaken)
         }
     }
 }

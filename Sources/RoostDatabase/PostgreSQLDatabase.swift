@@ -19,6 +19,12 @@ public final class PostgreSQLDatabase: Database {
     private let readers: [PostgreSQLSlot]
     private let readerPool = ReaderPool<PostgreSQLSlot>()
     private let clock = PostgreSQLClock()
+    /// When a lane last found a key taken that it had assumed to be free.
+    private let keysTaken = Mutex<[Int: ContinuousClock.Instant]>([:])
+
+    /// For how long a lane asks whether keys are free after one was taken. A client that sends everything twice then costs the others round
+    /// trips, and not every transaction twice.
+    private static let doubtAfterTakenKey = Duration.seconds(1)
 
     /// How often, and for how long, a transaction is run that others are in the way of.
     private enum Attempts {
@@ -95,8 +101,9 @@ public final class PostgreSQLDatabase: Database {
         let started = ContinuousClock.now
         var conflicts = 0
         var isCareful = false
+        var assumesFreeKeys = keysTaken.withLock { $0[lane].map { started - $0 > Self.doubtAfterTakenKey } ?? true }
         while true {
-            let transaction = PostgreSQLTransaction(connection, clock, isCareful: isCareful)
+            let transaction = PostgreSQLTransaction(connection, clock, isCareful: isCareful, assumesFreeKeys: assumesFreeKeys)
             do {
                 try transaction.begin()
                 let result = try body(transaction)
@@ -108,6 +115,9 @@ public final class PostgreSQLDatabase: Database {
                 case nil: throw error
                 case .failed(let failure): throw failure
                 case .needsCare: isCareful = true
+                case .keyTaken:
+                    assumesFreeKeys = false
+                    keysTaken.withLock { $0[lane] = started }
                 case .conflict(let failure):
                     conflicts += 1
                     guard conflicts < Attempts.countMax, ContinuousClock.now - started < Attempts.durationMax else {

@@ -20,6 +20,8 @@ struct PostgreSQLFailure: Error {
     let message: String
     /// Whether the statement was part of an operation, which has a savepoint or can get one.
     let isInOperation: Bool
+    /// Whether a row with the key of an inserted one is there.
+    var isKeyTaken = false
 
     /// As the users of a database know it.
     var failure: DatabaseFailure {
@@ -42,6 +44,7 @@ extension PostgreSQLFailure {
         let state = sqlState.isEmpty ? "" : " \(sqlState)"
         self.message = "PostgreSQL error\(state): \(message)"
         self.isInOperation = isInOperation
+        isKeyTaken = sqlState == "23505"
     }
 
     private static func kind(sqlState: String, severity: String) -> Kind {

@@ -30,6 +30,8 @@ final class PostgreSQLPipeline {
     private enum Limit {
         /// Statements that are sent off unanswered. Without a bound, client and server could hold any amount for one another.
         static let waiting = 256
+        /// Statements that are asked together: with those that prepare them they are fewer than may wait.
+        static let together = 100
         /// Statements that stay prepared. There are some dozens; this bounds what nobody foresaw.
         static let prepared = 1024
     }
@@ -83,11 +85,26 @@ final class PostgreSQLPipeline {
         return result
     }
 
+    /// Runs statements, and all that is queued before them, and returns the answer of each. So many at a time are sent together that nothing
+    /// waits for them unanswered.
+    func ask(_ statements: [SQL], isInOperation: Bool) throws -> [PostgreSQLResult] {
+        var results: [PostgreSQLResult] = []
+        results.reserveCapacity(statements.count)
+        try settle()
+        for start in stride(from: 0, to: statements.count, by: Limit.together) {
+            let part = statements[start..<min(start + Limit.together, statements.count)]
+            for sql in part { try send(sql, isInOperation: isInOperation) }
+            try settle { results.append($0) }
+        }
+        return results
+    }
+
     /// Waits for all answers. The last statement's is returned.
     ///
+    /// - Parameter receive: Gets the answer of each statement.
     /// - Throws: ``PostgreSQLFailure``, the first, once all have come.
     @discardableResult
-    func settle() throws -> PostgreSQLResult? {
+    func settle(_ receive: ((PostgreSQLResult) -> Void)? = nil) throws -> PostgreSQLResult? {
         guard !waiting.isEmpty else { return nil }
         if case .sync = waiting.last {} else { try flush() }
         var last: PostgreSQLResult?
@@ -106,6 +123,7 @@ final class PostgreSQLPipeline {
                 failure = failure ?? self.failure(of: result, isInOperation: isInOperation)
             case .statement(let isInOperation):
                 last = result
+                receive?(result)
                 failure = failure ?? self.failure(of: result, isInOperation: isInOperation)
             }
             // After each statement's result comes the news that it has no other.

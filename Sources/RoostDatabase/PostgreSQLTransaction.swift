@@ -5,11 +5,12 @@ import RoostCore
 /// One run of a transaction that can write, on one connection.
 ///
 /// A statement that fails dooms a transaction in PostgreSQL, up to its last savepoint. Savepoints cost as much as a statement each, and
-/// hardly any operation needs one; so a transaction runs up to three ways:
+/// hardly any operation needs one; so a transaction runs up to four ways:
 /// 1. Without savepoints. An operation that throws before it has written anything leaves nothing to undo.
 /// 2. When one throws after it has written, or a statement fails, this run can't continue. It is rolled back, and the body run again,
 ///    carefully: each operation has a savepoint before its first statement, and its answers are awaited before the next begins.
-/// 3. When another transaction was in the way, the run is taken back and the body run again as it was.
+/// 3. When a key is taken that was assumed to be free, the run is taken back and the body run again without assuming that.
+/// 4. When another transaction was in the way, the run is taken back and the body run again as it was.
 ///
 /// ``ending`` says that a run can't be committed. Every statement after that fails, so that the body ends.
 final class PostgreSQLTransaction: WriteTransaction {
@@ -17,6 +18,8 @@ final class PostgreSQLTransaction: WriteTransaction {
     enum Ending {
         /// An operation is to be undone, and has no savepoint.
         case needsCare
+        /// A key that was assumed to be free is taken.
+        case keyTaken
         /// Another transaction was in the way.
         case conflict(DatabaseFailure)
         case failed(DatabaseFailure)
@@ -24,6 +27,8 @@ final class PostgreSQLTransaction: WriteTransaction {
         var failure: DatabaseFailure {
             switch self {
             case .needsCare: DatabaseFailure(message: "The transaction is run again, carefully.", kind: .transaction)
+            case .keyTaken:
+                DatabaseFailure(message: "The transaction is run again, and asks whether keys are free.", kind: .transaction)
             case .conflict(let failure), .failed(let failure): failure
             }
         }
@@ -39,15 +44,23 @@ final class PostgreSQLTransaction: WriteTransaction {
 
     private let connection: PostgreSQLConnection
     private let isCareful: Bool
+    /// Whether keys of new rows are assumed to be free, so that nothing waits for the answer.
+    private let assumesFreeKeys: Bool
     private let clock: PostgreSQLClock
+    private let held = BatchMemory(readsAhead: true)
     private var operation: Operation?
+    /// Whether a key was assumed to be free.
+    private var hasAssumed = false
     private(set) var ending: Ending?
 
-    init(_ connection: PostgreSQLConnection, _ clock: PostgreSQLClock, isCareful: Bool) {
+    init(_ connection: PostgreSQLConnection, _ clock: PostgreSQLClock, isCareful: Bool, assumesFreeKeys: Bool) {
         self.connection = connection
         self.clock = clock
         self.isCareful = isCareful
+        self.assumesFreeKeys = assumesFreeKeys && !isCareful
     }
+
+    var batchMemory: BatchMemory? { held }
 
     let dialect = Dialect.postgreSQL
     var idGenerator: Int64 { connection.generatorNumber }
@@ -57,35 +70,61 @@ final class PostgreSQLTransaction: WriteTransaction {
     // MARK: Statements
 
     func each(_ sql: SQL, _ body: (inout RowReader) throws -> Void) throws {
-        let result = try run { try connection.ask(sql, isInOperation: $0) }
         // A statement that returns rows may also write them (RETURNING).
-        if !sql.text.hasPrefix("SELECT") { operation?.hasWritten = true }
+        let isWriting = !sql.text.hasPrefix("SELECT")
+        let result = try run(isWriting: isWriting) { try connection.ask(sql, isInOperation: $0) }
+        if isWriting { operation?.hasWritten = true }
         try result.each(body)
+    }
+
+    func each(_ statements: [SQL], _ body: (Int, inout RowReader) throws -> Void) throws {
+        let results = try run(isWriting: false) { try connection.ask(statements, isInOperation: $0) }
+        for (index, result) in results.enumerated() { try result.each { try body(index, &$0) } }
     }
 
     @discardableResult
     func execute(_ sql: SQL) throws -> Int {
-        let result = try run { try connection.ask(sql, isInOperation: $0) }
+        let result = try run(isWriting: true) { try connection.ask(sql, isInOperation: $0) }
         let count = result.changedRowCount
         if count != 0 { operation?.hasWritten = true }
         return count ?? 0
     }
 
     func perform(_ sql: SQL) throws {
-        try run { try connection.send(sql, isInOperation: $0) }
+        try run(isWriting: true) { try connection.send(sql, isInOperation: $0) }
         // Nobody knows yet whether it changes anything.
         operation?.hasWritten = true
     }
 
-    private func run<T>(_ body: (_ isInOperation: Bool) throws -> T) throws -> T {
+    func insert(_ sql: SQL, unlessTaken key: SQL) throws -> Bool {
+        guard assumesFreeKeys else { return try execute(sql.unlessTaken(key)) == 1 }
+        // A taken key fails the statement, and with it the transaction: nothing is committed that was built on the assumption.
+        hasAssumed = true
+        try perform(sql)
+        return true
+    }
+
+    private func run<T>(isWriting: Bool, _ body: (_ isInOperation: Bool) throws -> T) throws -> T {
         if let failure = ending?.failure ?? operation?.failure { throw failure }
         return try noting {
             if isCareful, let operation, !operation.hasSavepoint {
                 try connection.send("SAVEPOINT operation", isInOperation: false)
                 self.operation?.hasSavepoint = true
             }
+            if !held.isBypassed {
+                try sendDue()
+                if isWriting { held.forget() }
+            }
             return try body(operation != nil)
         }
+    }
+
+    /// Sends what is due. It belongs to operations that are done, too: a failure takes the whole transaction.
+    private func sendDue() throws {
+        let due = try held.takeDue(isInside: operation?.hasSavepoint == true)
+        guard !due.isEmpty else { return }
+        if held.hasOperationWritten { operation?.hasWritten = true }
+        for sql in due { try connection.send(sql) }
     }
 
     /// Decides what a failure of the server means for this run.
@@ -97,6 +136,7 @@ final class PostgreSQLTransaction: WriteTransaction {
             case .connection, .transaction, .locked: ending = .failed(failure.failure)
             case .conflict: ending = .conflict(failure.failure)
             case .statement where !failure.isInOperation: ending = .failed(failure.failure)
+            case .statement where hasAssumed && failure.isKeyTaken: ending = .keyTaken
             case .statement where !isCareful: ending = .needsCare
             case .statement: operation?.failure = failure.failure
             }
@@ -108,6 +148,7 @@ final class PostgreSQLTransaction: WriteTransaction {
 
     func attempt<T>(_ body: () throws -> T) throws -> T {
         operation = Operation()
+        held.beginOperation()
         defer { operation = nil }
         do {
             let result = try body()
@@ -123,8 +164,8 @@ final class PostgreSQLTransaction: WriteTransaction {
     private func keep() throws {
         if let failure = ending?.failure ?? operation?.failure { throw failure }
         guard operation?.hasSavepoint == true else { return }
-        try run { isInOperation in
-            try connection.send("RELEASE operation", isInOperation: isInOperation)
+        try noting {
+            try connection.send("RELEASE operation", isInOperation: true)
             try connection.settle()
         }
     }
@@ -134,7 +175,7 @@ final class PostgreSQLTransaction: WriteTransaction {
         if let ending { throw ending.failure }
         guard let operation else { return }
         guard operation.hasSavepoint else {
-            guard operation.hasWritten else { return }
+            guard operation.hasWritten else { return held.undoOperation(isRolledBack: false) }
             ending = .needsCare
             throw Ending.needsCare.failure
         }
@@ -149,6 +190,7 @@ final class PostgreSQLTransaction: WriteTransaction {
             try connection.send("ROLLBACK TO operation")
             try connection.send("RELEASE operation")
         }
+        held.undoOperation(isRolledBack: true)
     }
 
     // MARK: Beginning and end
@@ -159,7 +201,10 @@ final class PostgreSQLTransaction: WriteTransaction {
     /// Commits, and waits until that is on disk.
     func commit() throws {
         if let ending { throw ending.failure }
-        let result = try noting { try connection.ask("COMMIT") }
+        let result = try noting {
+            try sendDue()
+            return try connection.ask("COMMIT")
+        }
         // The server answers the commit of a doomed transaction with its rollback, and calls that no failure.
         guard result.command == "COMMIT" else {
             let failure = DatabaseFailure(message: "PostgreSQL has rolled the transaction back.", kind: .transaction)

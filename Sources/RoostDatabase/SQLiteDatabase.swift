@@ -206,22 +206,22 @@ public final class SQLiteDatabase: Database {
             try DatabaseFailure.translating {
                 try requireLog()
                 let transaction = SQLiteTransaction(database, clock: clock)
-                try transaction.execute("BEGIN IMMEDIATE")
+                try transaction.begin()
                 let result: T
                 do {
                     result = try body(transaction)
                 } catch {
                     // After some errors SQLite has rolled back by itself, and then refuses to do it again.
-                    _ = try? transaction.execute("ROLLBACK")
+                    try? transaction.rollBack()
                     throw error
                 }
                 do {
                     memory.willCommit(transaction.changes)
                     // Also where it fails: reads then look at more than has changed.
                     defer { memory.didCommit() }
-                    try transaction.execute("COMMIT")
+                    try transaction.commit()
                 } catch {
-                    _ = try? transaction.execute("ROLLBACK")
+                    try? transaction.rollBack()
                     throw error
                 }
                 try watch.withLock { try $0.check() }

@@ -15,6 +15,8 @@ final class SQLiteTransaction: WriteTransaction {
 
     private enum Progress { case outside, clean, written }
 
+    /// Nil for a transaction that only reads.
+    let batchMemory: BatchMemory?
     /// Nil for a transaction that writes.
     let memory: (any ReadMemory)?
     /// What the operations so far have changed, those that were rolled back included.
@@ -23,6 +25,7 @@ final class SQLiteTransaction: WriteTransaction {
     init(_ database: GRDB.Database, memory: (any ReadMemory)? = nil, clock: @escaping @Sendable () -> Timestamp) {
         self.database = database
         self.memory = memory
+        batchMemory = memory == nil ? BatchMemory() : nil
         self.clock = clock
     }
 
@@ -35,8 +38,23 @@ final class SQLiteTransaction: WriteTransaction {
 
     func now() throws -> Timestamp { clock() }
 
+    // MARK: Beginning and end
+
+    func begin() throws { _ = try run("BEGIN IMMEDIATE") { _ in } }
+
+    /// Writes what is due, and commits.
+    func commit() throws {
+        try writeDue()
+        _ = try run("COMMIT") { _ in }
+    }
+
+    func rollBack() throws { _ = try run("ROLLBACK") { _ in } }
+
+    // MARK: Operations
+
     func attempt<T>(_ body: () throws -> T) throws -> T {
         progress = .clean
+        batchMemory?.beginOperation()
         defer { progress = .outside }
         do {
             let result = try body()
@@ -52,16 +70,16 @@ final class SQLiteTransaction: WriteTransaction {
                 _ = try run("ROLLBACK TO operation") { _ in }
                 _ = try run("RELEASE operation") { _ in }
             }
+            batchMemory?.undoOperation(isRolledBack: progress == .written)
             throw error
         }
     }
 
+    // MARK: Statements
+
     @discardableResult
     func execute(_ sql: RoostCore.SQL) throws -> Int {
-        if progress == .clean {
-            _ = try run("SAVEPOINT operation") { _ in }
-            progress = .written
-        }
+        try prepare(writing: true)
         return try run(sql) { _ in }
     }
 
@@ -69,11 +87,35 @@ final class SQLiteTransaction: WriteTransaction {
 
     func each(_ sql: RoostCore.SQL, _ body: (inout RowReader) throws -> Void) throws {
         // A statement that returns rows may also write (RETURNING), and then needs the savepoint as well.
-        if progress == .clean, !sql.text.hasPrefix("SELECT") {
+        try prepare(writing: !sql.text.hasPrefix("SELECT"))
+        _ = try run(sql, body)
+    }
+
+    /// Writes what is due before a statement, and begins the operation's savepoint if it is about to write.
+    private func prepare(writing isWriting: Bool) throws {
+        guard let batchMemory else { return }
+        // What earlier operations left stays whatever becomes of this one, and so comes before its savepoint, if this one has added nothing.
+        if !batchMemory.isBypassed, !batchMemory.hasOperationWritten { try writeDue() }
+        if progress == .clean, isWriting || batchMemory.hasOperationWritten {
             _ = try run("SAVEPOINT operation") { _ in }
             progress = .written
         }
-        _ = try run(sql, body)
+        guard !batchMemory.isBypassed else { return }
+        try writeDue()
+        if isWriting { batchMemory.forget() }
+    }
+
+    private func writeDue() throws {
+        guard let batchMemory else { return }
+        do {
+            for sql in try batchMemory.takeDue(isInside: progress == .written) { _ = try run(sql) { _ in } }
+        } catch {
+            // It belongs to operations that are done, so that it can't be undone with the one under way.
+            guard let failure = error as? DatabaseFailure, failure.kind != .statement else {
+                throw DatabaseFailure(message: "What a batch had put off can't be written: \(error)", kind: .transaction)
+            }
+            throw failure
+        }
     }
 
     /// Binds, steps through all rows, and leaves the statement ready for the next use.

@@ -26,6 +26,10 @@ public final class CoreWorld {
     /// The notices of all operations so far, in the order of their commits.
     public private(set) var notices: [Notice] = []
     private var lastClientID = 0
+    /// The transaction of ``batch(_:)``, while it runs.
+    package private(set) var batched: (any WriteTransaction)?
+    /// What the next operations do in their transaction once their rule has run, to be refused and undone; nil for those that stay.
+    package var fault: ((any Transaction) throws -> Void)?
 
     public init() throws {
         place = try TestDatabase()
@@ -63,20 +67,45 @@ public final class CoreWorld {
             defer { ids = context.ids }
             try context.requireAccess()
             let response = try operation.handle(in: &context)
+            if let fault, !O.isReadOnly {
+                try fault(transaction)
+                throw RoostError(.overloaded, "The test takes this back.")
+            }
             made = context.notices
             return response
         }
-        let response =
-            O.isReadOnly
-            ? try database.read { try run($0) }
-            : try write { transaction in
+        let response: O.Response
+        if let batched {
+            response = O.isReadOnly ? try run(batched) : try batched.attempt { try run(batched) }
+        } else if O.isReadOnly {
+            response = try database.read { try run($0) }
+        } else {
+            response = try write { transaction in
                 try scope.lock(in: transaction)
                 let response = try transaction.attempt { try run(transaction) }
                 try ids.save(in: transaction)
                 return response
             }
+        }
         notices += made
         return response
+    }
+
+    /// Performs all operations of the body in one transaction, as a lane does with those that wait for it.
+    ///
+    /// An engine can run the body again, after what it did was taken back.
+    ///
+    /// - Parameter callers: Whose memberships are read at the beginning, where that saves anything.
+    package func batch(readingAhead callers: Set<ChannelCaller> = [], _ body: () throws -> Void) throws {
+        let (noticesBefore, nowBefore) = (notices, now)
+        defer { batched = nil }
+        try write { transaction in
+            (notices, now, fault) = (noticesBefore, nowBefore, nil)
+            batched = transaction
+            try transaction.readAhead(callers)
+            try body()
+            try ids.save(in: transaction)
+        }
     }
 
     /// The refusal of an operation; nil when it was performed.

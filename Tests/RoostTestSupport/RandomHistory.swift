@@ -63,6 +63,17 @@ public struct RandomHistory {
         }
     }
 
+    /// Sends a message, mostly a new one.
+    public mutating func sendSomething(in world: CoreWorld) throws {
+        do {
+            if random.once(in: 12) {
+                _ = try sendAgain(in: world)
+            } else {
+                _ = try send(in: world, to: random.pick(channels), as: random.pick(users), role: .user)
+            }
+        } catch is RoostError {}
+    }
+
     /// Invitations, roles, states of the channel and of the own membership.
     private mutating func changeMembership(in world: CoreWorld, of channel: ChannelID, as user: UserID) throws -> String {
         let other = random.pick(users)

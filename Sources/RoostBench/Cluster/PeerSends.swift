@@ -5,9 +5,9 @@ import RoostDatabase
 
 /// Measures PostgreSQL without Roost: `pgbench` runs the statements of a send, batched like a node's.
 ///
-/// It makes the same round trips as a lane does. A transaction locks the heads of its channels. Each message then has two: one reads the
-/// channel as the sender sees it, after the last message's two updates, which are sent along; one inserts. Every statement is prepared, and
-/// planned once. As many connections as the node had lanes at work write at the same time, each into channels of its own.
+/// It treats a message at a time, as an application on a database does. A transaction locks the heads of its channels. Each message then has two
+/// round trips: one reads the channel as the sender sees it, after the last message's two updates, which are sent along; one inserts. Every
+/// statement is prepared, and planned once. As many connections as the node had lanes at work write at the same time, each into channels of its own.
 struct PeerSends {
     struct Result {
         let messagesPerSecond: Double

@@ -43,6 +43,14 @@ struct ChannelAccess {
         var definition: RoleDefinition
         /// The channel's seq at which the visible part of the row last changed.
         var changeSeq: Seq
+
+        /// Counts a message that the member has sent.
+        ///
+        /// - Parameter count: 1, or 0 for one that nobody counts as unread.
+        mutating func addMessage(at seq: Seq, count: Int) {
+            row.readCount += count
+            lastSentSeq = seq
+        }
     }
 
     var type: ChannelType { policy.type }
@@ -99,12 +107,35 @@ extension Transaction {
     }
 
     private func accessByID(_ channel: ChannelID, of user: UserID) throws -> ChannelAccess? {
-        let found = try first("\(ChannelAccess.selection) \(user) WHERE c.channel_id = \(channel)") { row in
+        try remembered(channel, of: user) { try readAccess(to: channel, of: user) }
+    }
+
+    private func readAccess(to channel: ChannelID, of user: UserID) throws -> ChannelAccess? {
+        let found = try first(ChannelAccess.selection(of: channel, for: user)) { row in
             let found = try ChannelAccess.Row(reading: &row)
             return (found, try ChannelAccess.StoredMember(of: channel, at: found.counters.seq, readingIfThere: &row))
         }
         guard let (row, own) = found else { return nil }
         return try access(to: channel, row, of: user, own)
+    }
+
+    /// Reads channels as their members see them, for operations that are about to ask. Does nothing where that saves nothing.
+    public func readAhead(_ callers: Set<ChannelCaller>) throws {
+        guard callers.count > 1, let batchMemory, batchMemory.readsAhead else { return }
+        let callers = Array(callers)
+        try besideBatchMemory {
+            var found: [(channel: ChannelID, user: UserID, row: ChannelAccess.Row, own: ChannelAccess.StoredMember)] = []
+            try each(callers.map { ChannelAccess.selection(of: $0.channel, for: $0.user) }) { index, row in
+                let (channel, user) = (callers[index].channel, callers[index].user)
+                let read = try ChannelAccess.Row(reading: &row)
+                if let own = try ChannelAccess.StoredMember(of: channel, at: read.counters.seq, readingIfThere: &row) {
+                    found.append((channel, user, read, own))
+                }
+            }
+            for (channel, user, row, own) in found where own.row.state == .member {
+                batchMemory.learn(try access(to: channel, row, of: user, own), of: user)
+            }
+        }
     }
 
     /// Returns a channel as a user sees it, and with its attributes: one statement for both, for lists. Nil if there is no such channel.
@@ -164,8 +195,13 @@ extension OwnPolicy {
 }
 
 extension ChannelAccess {
-    /// The statement that every operation in a channel begins with, up to the user. Its text is built once.
-    fileprivate static let selection: SQL = "SELECT \(Row.columns), \(StoredMember.columns) \(source)"
+    /// The statement that every operation in a channel begins with.
+    fileprivate static func selection(of channel: ChannelID, for user: UserID) -> SQL {
+        "\(selection) \(user) WHERE c.channel_id = \(channel)"
+    }
+
+    /// That statement up to the user. Its text is built once.
+    private static let selection: SQL = "SELECT \(Row.columns), \(StoredMember.columns) \(source)"
 
     /// The same with the channel's attributes.
     fileprivate static let selectionWithAttributes: SQL = """

@@ -22,6 +22,13 @@ public struct SQL: ExpressibleByStringInterpolation, Sendable {
         values = interpolation.values
     }
 
+    /// The same `INSERT`, which does nothing where a row with the key is there.
+    public func unlessTaken(_ key: SQL) -> SQL {
+        var sql = self
+        sql.text += " ON CONFLICT (\(key.text)) DO NOTHING"
+        return sql
+    }
+
     public struct Interpolation: StringInterpolationProtocol {
         fileprivate var text = ""
         fileprivate var values: [SQLValue] = []

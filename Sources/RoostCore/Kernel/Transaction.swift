@@ -11,6 +11,10 @@ public protocol Transaction: AnyObject {
     /// Runs a statement and hands each row to the body, in the order of the result.
     func each(_ sql: SQL, _ body: (inout RowReader) throws -> Void) throws
 
+    /// Runs several statements that only read, and hands each row to the body with its statement's index. An engine across a network asks them
+    /// all at once.
+    func each(_ statements: [SQL], _ body: (Int, inout RowReader) throws -> Void) throws
+
     /// Runs a statement that returns no rows, and returns how many rows it changed.
     @discardableResult
     func execute(_ sql: SQL) throws -> Int
@@ -21,6 +25,17 @@ public protocol Transaction: AnyObject {
     /// operation at the latest.
     func perform(_ sql: SQL) throws
 
+    /// Inserts one row, unless one with its key is there.
+    ///
+    /// An engine across a network may assume that there is none, and run the transaction again if it was wrong.
+    ///
+    /// - Parameter key: The columns of a unique index.
+    /// - Returns: Whether the row was inserted.
+    func insert(_ sql: SQL, unlessTaken key: SQL) throws -> Bool
+
+    /// What the transaction knows of channels, and has still to write of them; nil for one that only reads.
+    var batchMemory: BatchMemory? { get }
+
     /// What the engine keeps between reads; nil for an engine, or a transaction, that keeps nothing.
     var memory: (any ReadMemory)? { get }
 
@@ -29,6 +44,13 @@ public protocol Transaction: AnyObject {
 }
 
 extension Transaction {
+    public func insert(_ sql: SQL, unlessTaken key: SQL) throws -> Bool {
+        try execute(sql.unlessTaken(key)) == 1
+    }
+    public func each(_ statements: [SQL], _ body: (Int, inout RowReader) throws -> Void) throws {
+        for (index, sql) in statements.enumerated() { try each(sql) { try body(index, &$0) } }
+    }
+    public var batchMemory: BatchMemory? { nil }
     public var memory: (any ReadMemory)? { nil }
     public func noteChange(of channel: ChannelID) {}
 

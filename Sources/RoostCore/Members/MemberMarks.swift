@@ -4,39 +4,44 @@ import RoostAPI
 extension Transaction {
     /// Writes the position in the user's own stream at which a membership was told again.
     func stampMember(_ user: UserID, in channel: ChannelID, _ userSeq: Seq) throws {
-        try perform("UPDATE members SET user_seq = \(userSeq) WHERE channel_id = \(channel) AND user_id = \(user)")
-    }
-
-    /// Writes that a member has sent the newest message, which is never unread for them.
-    func writeSent(_ seq: Seq, counts: Bool, by user: UserID, in channel: ChannelID) throws {
-        try perform(
-            """
-            UPDATE members SET read_count = read_count + \(counts ? 1 : 0), last_sent_seq = \(seq)
-            WHERE channel_id = \(channel) AND user_id = \(user)
-            """)
+        try write(
+            "UPDATE members SET user_seq = \(userSeq) WHERE channel_id = \(channel) AND user_id = \(user)", toMember: user,
+            of: channel)
     }
 
     /// Writes how far a member has read.
     ///
     /// - Parameter count: The column `read_count`, which isn't the count in the row where messages were deleted for good.
     func writeReading(_ row: Membership, count: Int, of user: UserID, in channel: ChannelID) throws {
-        try perform(
+        try write(
             """
             UPDATE members
             SET read_seq = \(row.readSeq), read_count = \(count), last_read_at = \(row.lastReadAt), user_seq = \(row.userSeq)
             WHERE channel_id = \(channel) AND user_id = \(user)
-            """)
+            """, toMember: user, of: channel)
     }
 
     /// Writes whether a member has hidden the channel, and up to where its history is.
     func writeHiding(_ row: Membership, of user: UserID, in channel: ChannelID, userSeq: Seq) throws {
-        try perform(
+        try write(
             """
             UPDATE members
             SET hidden = \(row.hiddenState), hidden_count = \(row.hiddenOrdinal), history_floor = \(row.historyFloor),
                 read_count = CASE WHEN read_seq < \(row.readSeq) THEN \(row.readCount) ELSE read_count END,
                 read_seq = \(row.readSeq), user_seq = \(userSeq)
             WHERE channel_id = \(channel) AND user_id = \(user)
-            """)
+            """, toMember: user, of: channel)
+    }
+}
+
+extension SQL {
+    /// Writes that a member has sent messages, which are never unread for them.
+    ///
+    /// - Parameter count: How many of them count.
+    static func sent(upTo seq: Seq, count: Int, by user: UserID, in channel: ChannelID) -> SQL {
+        """
+        UPDATE members SET read_count = read_count + \(count), last_sent_seq = \(seq)
+        WHERE channel_id = \(channel) AND user_id = \(user)
+        """
     }
 }

@@ -17,7 +17,8 @@ extension SendMessage: Handled {
         }
         let channel = access.channelId
         if let parentId = content.parentId {
-            let parent = try context.transaction.message(parentId, in: channel)
+            let transaction = context.transaction
+            let parent = try transaction.besideBatchMemory { try transaction.message(parentId, in: channel) }
             guard let parent, parent.seq > context.readingFloor(in: access) else {
                 throw RoostError(.notFound, "There is no such message.", field: "parentId")
             }
@@ -44,11 +45,7 @@ extension SendMessage: Handled {
                 return try context.acknowledged(stored, sentAs: self)
             }
         }
-        try context.moveStream(of: channel, to: access.counters)
-        if access.isMember {
-            // One's own message is never unread.
-            try context.transaction.writeSent(seq, counts: Unread.counts(message), by: context.caller.user, in: channel)
-        }
+        try context.moveStream(to: access, byMessageThatCounts: Unread.counts(message))
         try context.tell(.messageNew, in: access, seq: seq, Rows(counters: access.counters, [message]))
         try context.tellOwnMessage(message, in: access)
         return message
@@ -65,12 +62,13 @@ extension SendMessage: Handled {
 
     /// Stores the message. Returns false if one with the sender's client id exists.
     private func insert(_ message: Message, ordinal: Int, in transaction: any Transaction) throws -> Bool {
-        try transaction.execute(
-            """
-            INSERT INTO messages (\(Message.columns), ordinal, counts)
-            VALUES (\(row: message), \(ordinal), \(Unread.counts(message)))
-            ON CONFLICT (channel_id, sender_id, client_id) DO NOTHING
-            """) == 1
+        try transaction.besideBatchMemory {
+            try transaction.insert(
+                """
+                INSERT INTO messages (\(Message.columns), ordinal, counts)
+                VALUES (\(row: message), \(ordinal), \(Unread.counts(message)))
+                """, unlessTaken: "channel_id, sender_id, client_id")
+        }
     }
 }
 
@@ -78,8 +76,7 @@ extension Context {
     /// Tells a sender who may not read, and so gets no event with the message, that it isn't unread.
     fileprivate mutating func tellOwnMessage(_ message: Message, in access: ChannelAccess) throws {
         guard access.isMember, readingFloor(in: access) == .max, var own = access.own else { return }
-        if Unread.counts(message) { own.row.readCount += 1 }
-        own.lastSentSeq = message.seq
+        own.addMessage(at: message.seq, count: Unread.counts(message) ? 1 : 0)
         own.row.userSeq = try advanceStream(of: caller.user)
         try transaction.stampMember(caller.user, in: access.channelId, own.row.userSeq)
         var updated = access

@@ -13,7 +13,7 @@ extension Context {
             INSERT INTO user_heads (user_id, seq) VALUES (\(user), 1)
             ON CONFLICT (user_id) DO UPDATE SET seq = user_heads.seq + 1 RETURNING seq
             """
-        guard let seq = try transaction.first(sql, { $0.int64() }) else {
+        guard let seq = try transaction.besideBatchMemory({ try transaction.first(sql) { $0.int64() } }) else {
             throw DamagedDatabase(what: "a user's stream without a seq")
         }
         return seq
@@ -35,12 +35,15 @@ extension Context {
     /// Writes the position and counters of a channel's stream after a change.
     package func moveStream(of channel: ChannelID, to counters: ChannelCounters) throws {
         try beginChange(of: channel)
-        try transaction.perform(
-            """
-            UPDATE channel_heads
-            SET (\(ChannelCounters.boundColumns)) = (\(row: counters)), list_at = COALESCE(\(counters.lastMessageAt), list_at)
-            WHERE channel_id = \(channel)
-            """)
+        try transaction.perform(.movingStream(of: channel, to: counters))
+    }
+
+    /// Moves a channel's stream by a new message of the caller. Written at the end of the batch, or before anything reads it.
+    ///
+    /// - Parameter access: The channel with the message.
+    func moveStream(to access: ChannelAccess, byMessageThatCounts counts: Bool) throws {
+        try beginChange(of: access.channelId)
+        try transaction.addMessage(of: caller.user, count: counts ? 1 : 0, in: access)
     }
 
     /// Records that a message was deleted for good.
@@ -78,6 +81,17 @@ extension Context {
             throw OutsideScope(stream: .channel(channel))
         }
         transaction.noteChange(of: channel)
+    }
+}
+
+extension SQL {
+    /// Writes the position and counters of a channel's stream.
+    static func movingStream(of channel: ChannelID, to counters: ChannelCounters) throws -> SQL {
+        try """
+        UPDATE channel_heads
+        SET (\(ChannelCounters.boundColumns)) = (\(row: counters)), list_at = COALESCE(\(counters.lastMessageAt), list_at)
+        WHERE channel_id = \(channel)
+        """
     }
 }
 

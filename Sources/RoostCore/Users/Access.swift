@@ -193,7 +193,7 @@ extension Scope {
 extension Context {
     /// Throws if the caller is shut out. Checked in the operation's transaction, so that no change of access comes between.
     public func requireAccess() throws {
-        if let refusal = try transaction.accessRefusal(of: caller) { throw refusal }
+        if let refusal = try transaction.besideBatchMemory({ try transaction.accessRefusal(of: caller) }) { throw refusal }
     }
 
     /// Deactivates or reactivates a user. Repeating it changes nothing.

@@ -119,6 +119,7 @@ enum WriteBatch {
                 hasBegun = true
                 try scope.lock(in: transaction)
                 let now = try transaction.now()
+                try transaction.readAhead(callers(of: batch))
                 var answerBytes = 0
                 let outcomes = try batch.map { job in
                     running = job
@@ -151,6 +152,15 @@ enum WriteBatch {
             refuse(batch, after: error, perform)
         }
         return nil
+    }
+
+    /// The callers of a batch in channels, whose memberships nearly every operation begins with. What a channel's `type:id` means isn't known yet.
+    private static func callers(of batch: [Job]) -> Set<ChannelCaller> {
+        var callers: Set<ChannelCaller> = []
+        for job in batch where job.scope.channels.count == 1 {
+            if let channel = job.scope.channels.first { callers.insert(ChannelCaller(user: job.caller.user, channel: channel)) }
+        }
+        return callers
     }
 
     /// Refuses operations that the database couldn't store, unless its failure is the end.

@@ -1,0 +1,217 @@
+public import RoostAPI
+
+/// A caller of an operation in a channel.
+public struct ChannelCaller: Hashable, Sendable {
+    public let user: UserID
+    public let channel: ChannelID
+    // derived: init
+    public init(user: UserID, channel: ChannelID) {
+        self.user = user
+        self.channel = channel
+    }
+}
+
+/// What one writing transaction knows of channels and their members without reading them again, and what new messages have changed of them and is
+/// still to be written.
+///
+/// A transaction runs a batch of operations, and most of them are messages to the same few channels. Each needs the channel's head and its
+/// sender's membership, and moves both; read once and written once in a batch, they cost a message nothing. It is exact:
+/// 1. Only a new message adds to it (``Context/moveStream(to:byMessageThatCounts:)``), and only to a channel that the transaction has locked.
+/// 2. Before any other statement reads or writes, what is due is written. One that writes has everything read anew.
+/// 3. Statements that touch neither heads nor memberships say so (``Transaction/besideBatchMemory(_:)``), and so do those that write one
+///    member's row (``Transaction/write(_:toMember:of:)``).
+/// 4. When an operation is undone, what was due before it is due again.
+///
+/// The engines' transactions have one each, and call it. It is used by one thread at a time, and ends with the transaction.
+public final class BatchMemory {
+    /// A channel as its members have it in common, and those that were looked up.
+    private struct Known {
+        var access: ChannelAccess
+        var members: [UserID: ChannelAccess.OwnMember] = [:]
+
+        mutating func addMessage(of sender: UserID, count: Int, _ counters: ChannelCounters) {
+            access.counters = counters
+            members[sender]?.addMessage(at: counters.seq, count: count)
+        }
+    }
+
+    /// What has to be written of a channel.
+    private struct Due {
+        var counters: ChannelCounters
+        var senders: [UserID: Sent] = [:]
+
+        /// Adds a member's message, and returns what the member had sent before.
+        mutating func addMessage(of sender: UserID, count: Int) -> Sent? {
+            let before = senders[sender]
+            senders[sender] = Sent(count: (before?.count ?? 0) + count, lastSeq: counters.seq)
+            return before
+        }
+    }
+
+    /// The messages of one sender: how many of them count, and the last one.
+    private struct Sent {
+        var count = 0
+        var lastSeq: Seq = 0
+    }
+
+    /// What was due before a message was added: nothing without counters.
+    private struct Before {
+        let channel: ChannelID
+        let counters: ChannelCounters?
+        let sender: UserID
+        let sent: Sent?
+
+        /// What is due without the message.
+        func takenBack(from due: Due?) -> Due? {
+            guard let counters, var due else { return nil }
+            due.counters = counters
+            due.senders[sender] = sent
+            return due
+        }
+    }
+
+    private var known: [ChannelID: Known] = [:]
+    private var due: [ChannelID: Due] = [:]
+    /// The messages that the operation under way has added.
+    private var added: [Before] = []
+    /// What was due before the operation and was written during it, inside of its savepoint.
+    private var writtenInside: [ChannelID: Due] = [:]
+    fileprivate var isBeside = false
+    fileprivate var isKeeping = false
+    let readsAhead: Bool
+
+    /// - Parameter readsAhead: Whether a batch's channels are read at its beginning. That is for an engine across a network: all those statements
+    ///   are one round trip.
+    public init(readsAhead: Bool = false) { self.readsAhead = readsAhead }
+
+    // MARK: For engines
+
+    /// Whether statements are under way that touch neither heads nor memberships.
+    public var isBypassed: Bool { isBeside }
+
+    /// Whether the operation under way has changed something here.
+    public var hasOperationWritten: Bool { !added.isEmpty }
+
+    /// Begins an operation, after which ``undoOperation(isRolledBack:)`` takes back what it did.
+    public func beginOperation() {
+        if !added.isEmpty { added.removeAll(keepingCapacity: true) }
+        if !writtenInside.isEmpty { writtenInside.removeAll(keepingCapacity: true) }
+    }
+
+    /// Takes back what the operation did.
+    ///
+    /// - Parameter isRolledBack: Whether the database took back what the operation wrote, up to its savepoint.
+    public func undoOperation(isRolledBack: Bool) {
+        guard isRolledBack || !added.isEmpty else { return }
+        known.removeAll(keepingCapacity: true)
+        for before in added.reversed() { due[before.channel] = before.takenBack(from: due[before.channel]) }
+        if isRolledBack { due.merge(writtenInside) { $1 } }
+        beginOperation()
+    }
+
+    /// Returns the statements that write what is due, in the order of the channels' ids.
+    ///
+    /// - Parameter isInside: Whether they are undone with the operation under way.
+    public func takeDue(isInside: Bool) throws -> [SQL] {
+        guard !due.isEmpty else { return [] }
+        var statements: [SQL] = []
+        statements.reserveCapacity(due.count * 2)
+        for (channel, due) in due.sorted(by: { $0.key.rawValue.utf8.lexicographicallyPrecedes($1.key.rawValue.utf8) }) {
+            if isInside, writtenInside[channel] == nil {
+                writtenInside[channel] = added.reversed().reduce(due) { $1.channel == channel ? $1.takenBack(from: $0) : $0 }
+            }
+            statements.append(try .movingStream(of: channel, to: due.counters))
+            for (sender, sent) in due.senders {
+                statements.append(.sent(upTo: sent.lastSeq, count: sent.count, by: sender, in: channel))
+            }
+        }
+        due.removeAll(keepingCapacity: true)
+        return statements
+    }
+
+    /// Has everything read anew, since something was written that may have changed it.
+    public func forget() { if !isKeeping { known.removeAll(keepingCapacity: true) } }
+
+    // MARK: For rules
+
+    /// Whether the rows of a channel aren't as the database has them.
+    fileprivate func isDue(_ channel: ChannelID) -> Bool { due[channel] != nil }
+
+    /// A member's channel as it is now; nil if it has to be read.
+    fileprivate func access(to channel: ChannelID, of user: UserID) -> ChannelAccess? {
+        guard let known = known[channel], let own = known.members[user] else { return nil }
+        var access = known.access
+        access.own = own
+        access.own?.row.channelSeq = access.counters.seq
+        return access
+    }
+
+    fileprivate func forget(_ user: UserID, in channel: ChannelID) { known[channel]?.members[user] = nil }
+
+    /// Keeps what was read of a channel. Only of members: of others it matters whether they are invited, too.
+    func learn(_ access: ChannelAccess, of user: UserID) {
+        guard access.isMember, let own = access.own else { return }
+        if known[access.channelId] == nil {
+            var common = access
+            common.own = nil
+            known[access.channelId] = Known(access: common)
+        }
+        known[access.channelId]?.members[user] = own
+    }
+
+    fileprivate func addMessage(of sender: UserID, count: Int, in access: ChannelAccess) {
+        let channel = access.channelId
+        let counters = due[channel]?.counters
+        due[channel, default: Due(counters: access.counters)].counters = access.counters
+        let sent =
+            access.isMember
+            ? due[channel]?.addMessage(of: sender, count: count) ?? nil
+            : due[channel]?.senders[sender]
+        added.append(Before(channel: channel, counters: counters, sender: sender, sent: sent))
+        known[channel]?.addMessage(of: sender, count: count, access.counters)
+    }
+}
+
+extension Transaction {
+    /// Runs statements that neither read nor write heads of channels and memberships.
+    func besideBatchMemory<T>(_ body: () throws -> T) rethrows -> T {
+        guard let batchMemory, !batchMemory.isBeside else { return try body() }
+        batchMemory.isBeside = true
+        defer { batchMemory.isBeside = false }
+        return try body()
+    }
+
+    /// Returns a channel as a member sees it, or reads it by a body that reads nothing else that a new message changes.
+    func remembered(
+        _ channel: ChannelID, of user: UserID, reading read: () throws -> ChannelAccess?
+    ) rethrows -> ChannelAccess? {
+        guard let batchMemory else { return try read() }
+        if let access = batchMemory.access(to: channel, of: user) { return access }
+        let access = batchMemory.isDue(channel) ? try read() : try besideBatchMemory(read)
+        if let access { batchMemory.learn(access, of: user) }
+        return access
+    }
+
+    /// Writes a member's own row, which is read anew when it is needed again.
+    func write(_ sql: SQL, toMember user: UserID, of channel: ChannelID) throws {
+        guard let batchMemory else { return try perform(sql) }
+        if batchMemory.isDue(channel) {
+            batchMemory.isKeeping = true
+            defer { batchMemory.isKeeping = false }
+            try perform(sql)
+        } else {
+            try besideBatchMemory { try perform(sql) }
+        }
+        batchMemory.forget(user, in: channel)
+    }
+
+    /// Counts a new message in its channel's head and its sender's membership, which are written once for all messages of the batch.
+    ///
+    /// - Parameters:
+    ///   - count: 1, or 0 for a message that nobody counts as unread. To its sender it never is.
+    ///   - access: The channel with the message.
+    func addMessage(of sender: UserID, count: Int, in access: ChannelAccess) throws {
+        guard let batchMemory else { throw ImpossibleState("A transaction that only reads was given a message.") }
+        batchMemory.addMessage(of: sender, count: count, in: access)
+    }
+}

@@ -1,0 +1,79 @@
+import RoostAPI
+import RoostCore
+import RoostTestSupport
+import Testing
+
+/// Messages of one batch read their channel once and write it once. Nobody may notice.
+@Suite("Batch memory")
+struct BatchMemoryTests {
+    /// What an operation does before it fails: nothing, a look at what was put off, or a change beside it.
+    private static let faults: [@Sendable (any Transaction) throws -> Void] = [
+        { _ in },
+        { transaction in _ = try transaction.rows("SELECT seq FROM channel_heads") { $0.int64() } },
+        { transaction in try transaction.perform("UPDATE members SET last_sent_seq = 0, read_count = 0") },
+    ]
+
+    @Test(
+        "I5 D-13 operations leave the same rows and tell the same whether each has a transaction of its own or many share one",
+        arguments: 0..<24 as Range<UInt64>)
+    func sameAsAlone(seed: UInt64) throws {
+        let (alone, together) = (try CoreWorld(), try CoreWorld())
+        var history = try RandomHistory(seed: seed, in: alone)
+        var historyTogether = try RandomHistory(seed: seed, in: together)
+        for _ in 0..<25 {
+            try Self.performBatch(of: &history, in: alone)
+            var after = historyTogether
+            let callers = historyTogether.channels.flatMap { channel in
+                historyTogether.users.map { ChannelCaller(user: $0, channel: channel) }
+            }
+            try together.batch(readingAhead: Set(callers)) {
+                after = historyTogether
+                try Self.performBatch(of: &after, in: together)
+            }
+            historyTogether = after
+            try Self.requireSame(together.notices, alone.notices)
+            try Self.requireSame(try together.dump(), try alone.dump())
+        }
+    }
+
+    /// Shows the first that differs: all of them would fill pages.
+    private static func requireSame<Element: Equatable>(_ together: [Element], _ alone: [Element]) throws {
+        let first = zip(together, alone).first { $0 != $1 }
+        try #require(first.map { "\($0)" } == first.map { "\($1)" })
+        try #require(together.count == alone.count)
+    }
+
+    private static func performBatch(of history: inout RandomHistory, in world: CoreWorld) throws {
+        for _ in 0..<history.random.number(1...20) {
+            if history.random.once(in: 12) {
+                world.fault = history.random.pick(faults)
+                try history.sendSomething(in: world)
+                world.fault = nil
+            } else if history.random.once(in: 6) {
+                try history.step(in: world)
+            } else {
+                try history.sendSomething(in: world)
+            }
+        }
+    }
+
+    @Test("messages of one batch write their channel's head and their sender's membership once")
+    func writtenOnce() throws {
+        let world = try CoreWorld()
+        try world.channel("general", owner: "ann", members: ["bob"])
+        try world.batch {
+            for number in 0..<20 {
+                let sender: UserID = number.isMultiple(of: 2) ? "ann" : "bob"
+                try world.perform(SendMessage(channel: "general", clientId: ClientID("\(number)"), text: "hi"), as: sender)
+            }
+            let memory = try #require(world.batched?.batchMemory)
+            let due = try memory.takeDue(isInside: false)
+            let tables = due.compactMap { sql in
+                ["channel_heads", "members"].first { sql.text.hasPrefix("UPDATE \($0)") }
+            }
+            #expect(tables == ["channel_heads", "members", "members"])
+            for sql in due { try world.batched?.perform(sql) }
+        }
+        #expect(try world.perform(GetChannel(channel: "general"), as: "bob").unreadCount == 10)
+    }
+}
