@@ -127,15 +127,22 @@ extension Transaction {
             var found: [(channel: ChannelID, user: UserID, row: ChannelAccess.Row, own: ChannelAccess.StoredMember)] = []
             try each(callers.map { ChannelAccess.selection(of: $0.channel, for: $0.user) }) { index, row in
                 let (channel, user) = (callers[index].channel, callers[index].user)
-                let read = try ChannelAccess.Row(reading: &row)
-                if let own = try ChannelAccess.StoredMember(of: channel, at: read.counters.seq, readingIfThere: &row) {
-                    found.append((channel, user, read, own))
+                try leavingDamage {
+                    let read = try ChannelAccess.Row(reading: &row)
+                    if let own = try ChannelAccess.StoredMember(of: channel, at: read.counters.seq, readingIfThere: &row) {
+                        found.append((channel, user, read, own))
+                    }
                 }
             }
             for (channel, user, row, own) in found where own.row.state == .member {
-                batchMemory.learn(try access(to: channel, row, of: user, own), of: user)
+                try leavingDamage { batchMemory.learn(try access(to: channel, row, of: user, own), of: user) }
             }
         }
+    }
+
+    /// Leaves a damaged row to the operation that needs it: others of the batch don't.
+    private func leavingDamage(_ body: () throws -> Void) throws {
+        do { try body() } catch is DamagedDatabase {}
     }
 
     /// Returns a channel as a user sees it, and with its attributes: one statement for both, for lists. Nil if there is no such channel.

@@ -83,12 +83,12 @@ extension Context {
         guard key.count <= Effect.keyLengthMax, payload.utf8.count <= Effect.payloadBytesMax else {
             throw RoostError(.internalError, "An effect of the kind \(kind) is larger than effects may be.")
         }
-        try transaction.perform(
-            """
+        let sql: SQL = """
             INSERT INTO effects (kind, effect_key, payload, due_at, revision, attempts)
             VALUES (\(kind.rawValue), \(key), \(payload), \(time), \(ids.next(at: now).rawValue), 0)
             ON CONFLICT (kind, effect_key) \(orElse)
-            """)
+            """
+        try transaction.besideBatchMemory { try transaction.perform(sql) }
         noteEffect(dueAt: time)
     }
 }

@@ -76,4 +76,17 @@ struct BatchMemoryTests {
         }
         #expect(try world.perform(GetChannel(channel: "general"), as: "bob").unreadCount == 10)
     }
+
+    @Test("a damaged row is the trouble of the operation that needs it, and not of its batch")
+    func damagedRow() throws {
+        let world = try CoreWorld()
+        for channel in ["whole", "damaged"] as [ChannelID] { try world.channel(channel, owner: "ann") }
+        try world.execute("UPDATE members SET state = 'rubbish' WHERE channel_id = 'damaged'")
+        let callers = (["whole", "damaged"] as [ChannelID]).map { ChannelCaller(user: "ann", channel: $0) }
+        try world.batch(readingAhead: Set(callers)) {
+            #expect(throws: DamagedDatabase.self) { try world.send("hi", to: "damaged", as: "ann") }
+            let message = try world.send("hi", to: "whole", as: "ann")
+            #expect(message.seq == 2)
+        }
+    }
 }
