@@ -15,6 +15,8 @@ final class Hub: Delivery {
     private let shards: [NIOLoopBound<HubShard>]
     /// For each loop, how many deliveries it has been handed and not finished.
     private let backlogs: [Backlog]
+    /// Held while a delivery is handed to the loops; none begins it before all have it.
+    private let handing = Mutex(())
     private let lastConnection = Atomic<Int64>(0)
 
     /// How often sockets are checked for pings and timeouts.
@@ -62,13 +64,19 @@ final class Hub: Delivery {
     }
 
     /// Hands steps to every loop, in the order of the calls of this function.
+    ///
+    /// A client that has seen a reply or an event can make a call over another socket at once: its answer comes after the same delivery
+    /// there, since no loop begins it before all have it. Else a thread that is interrupted between two loops would let it overtake.
     func deliver(_ steps: [EventFrames.Step]) {
         guard !steps.isEmpty else { return }
-        for (loop, (shard, backlog)) in zip(loops, zip(shards, backlogs)) {
-            backlog.count.add(1, ordering: .relaxed)
-            loop.execute {
-                shard.value.deliver(steps)
-                backlog.count.subtract(1, ordering: .releasing)
+        handing.withLock { _ in
+            for (loop, (shard, backlog)) in zip(loops, zip(shards, backlogs)) {
+                backlog.count.add(1, ordering: .relaxed)
+                loop.execute { [self] in
+                    handing.withLock { _ in }
+                    shard.value.deliver(steps)
+                    backlog.count.subtract(1, ordering: .releasing)
+                }
             }
         }
     }
