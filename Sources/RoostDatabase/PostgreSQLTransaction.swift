@@ -48,6 +48,7 @@ final class PostgreSQLTransaction: WriteTransaction {
     private let assumesFreeKeys: Bool
     private let clock: PostgreSQLClock
     private let held = BatchMemory(readsAhead: true)
+    private var collected = PostgreSQLNewRows()
     private var operation: Operation?
     /// Whether a key was assumed to be free.
     private var hasAssumed = false
@@ -96,17 +97,29 @@ final class PostgreSQLTransaction: WriteTransaction {
         operation?.hasWritten = true
     }
 
-    func insert(_ sql: SQL, unlessTaken key: SQL) throws -> Bool {
-        guard assumesFreeKeys else { return try execute(sql.unlessTaken(key)) == 1 }
+    func insert(_ row: NewRow, unlessTaken key: SQL) throws -> Bool {
+        guard assumesFreeKeys else { return try execute(NewRow.inserting([row], "ON CONFLICT (\(key)) DO NOTHING")) == 1 }
         // A taken key fails the statement, and with it the transaction: nothing is committed that was built on the assumption.
         hasAssumed = true
-        try perform(sql)
+        try collect(row, named: nil, "")
         return true
+    }
+
+    func insert(_ row: NewRow, named name: String, _ ending: SQL) throws {
+        guard !isCareful else { return try perform(NewRow.inserting([row], ending)) }
+        try collect(row, named: name, ending)
+    }
+
+    private func collect(_ row: NewRow, named name: String?, _ ending: SQL) throws {
+        if let failure = self.ending?.failure ?? operation?.failure { throw failure }
+        if collected.haveToGo(before: row, named: name, ending) { try noting(sendCollected) }
+        collected.add(row, named: name, ending)
     }
 
     private func run<T>(isWriting: Bool, _ body: (_ isInOperation: Bool) throws -> T) throws -> T {
         if let failure = ending?.failure ?? operation?.failure { throw failure }
         return try noting {
+            try sendCollected()
             if isCareful, let operation, !operation.hasSavepoint {
                 try connection.send("SAVEPOINT operation", isInOperation: false)
                 self.operation?.hasSavepoint = true
@@ -125,6 +138,14 @@ final class PostgreSQLTransaction: WriteTransaction {
         guard !due.isEmpty else { return }
         if held.hasOperationWritten { operation?.hasWritten = true }
         for sql in due { try connection.send(sql) }
+    }
+
+    /// Sends rows that were collected, of which a statement may want to know. As part of an operation: a run that collects rows has no
+    /// savepoints, and is taken back as a whole when they fail.
+    private func sendCollected() throws {
+        guard !collected.isEmpty else { return }
+        if collected.hasRowsOfOperation { operation?.hasWritten = true }
+        for sql in collected.take() { try connection.send(sql, isInOperation: true) }
     }
 
     /// Decides what a failure of the server means for this run.
@@ -149,6 +170,7 @@ final class PostgreSQLTransaction: WriteTransaction {
     func attempt<T>(_ body: () throws -> T) throws -> T {
         operation = Operation()
         held.beginOperation()
+        collected.beginOperation()
         defer { operation = nil }
         do {
             let result = try body()
@@ -175,7 +197,10 @@ final class PostgreSQLTransaction: WriteTransaction {
         if let ending { throw ending.failure }
         guard let operation else { return }
         guard operation.hasSavepoint else {
-            guard operation.hasWritten else { return held.undoOperation(isRolledBack: false) }
+            guard operation.hasWritten else {
+                collected.undoOperation()
+                return held.undoOperation(isRolledBack: false)
+            }
             ending = .needsCare
             throw Ending.needsCare.failure
         }
@@ -202,6 +227,7 @@ final class PostgreSQLTransaction: WriteTransaction {
     func commit() throws {
         if let ending { throw ending.failure }
         let result = try noting {
+            try sendCollected()
             try sendDue()
             return try connection.ask("COMMIT")
         }

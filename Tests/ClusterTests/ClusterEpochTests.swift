@@ -30,8 +30,7 @@ extension RealClusterTests {
                 try await CommandRun.roost(arguments: ["epoch", "renew", "--database", url])
             }
 
-            var configuration = Chat.Configuration()
-            configuration.directory = TemporaryDirectory.make()
+            var configuration = Chat.Configuration(storage: .directory(TemporaryDirectory.make()))
             configuration.backoff = .milliseconds(10)...(.milliseconds(100))
             let token = try await server.token("ann")
             let ann = Chat(url: server.url, user: "ann", configuration: configuration) { token }

@@ -67,14 +67,14 @@ extension Context {
         try insertEffect(
             kind, key, payload, at: time,
             orElse: """
-                DO UPDATE SET payload = excluded.payload, due_at = excluded.due_at, revision = excluded.revision, attempts = 0,
+                ON CONFLICT (kind, effect_key) DO UPDATE SET payload = excluded.payload, due_at = excluded.due_at, revision = excluded.revision, attempts = 0,
                 failure = NULL, dead_at = NULL
                 """)
     }
 
     /// Schedules an effect unless one of the kind and key already waits, which stays unchanged.
     public mutating func laterUnlessWaiting(_ kind: EffectKind.Name, key: String, payload: String = "", at time: Timestamp) throws {
-        try insertEffect(kind, key, payload, at: time, orElse: "DO NOTHING")
+        try insertEffect(kind, key, payload, at: time, orElse: "ON CONFLICT (kind, effect_key) DO NOTHING")
     }
 
     private mutating func insertEffect(
@@ -83,12 +83,10 @@ extension Context {
         guard key.count <= Effect.keyLengthMax, payload.utf8.count <= Effect.payloadBytesMax else {
             throw RoostError(.internalError, "An effect of the kind \(kind) is larger than effects may be.")
         }
-        let sql: SQL = """
-            INSERT INTO effects (kind, effect_key, payload, due_at, revision, attempts)
-            VALUES (\(kind.rawValue), \(key), \(payload), \(time), \(ids.next(at: now).rawValue), 0)
-            ON CONFLICT (kind, effect_key) \(orElse)
-            """
-        try transaction.besideBatchMemory { try transaction.perform(sql) }
+        let row = NewRow(
+            into: "effects (kind, effect_key, payload, due_at, revision, attempts)",
+            "\(kind.rawValue), \(key), \(payload), \(time), \(ids.next(at: now).rawValue), 0")
+        try transaction.besideBatchMemory { try transaction.insert(row, named: "\(kind.rawValue)\n\(key)", orElse) }
         noteEffect(dueAt: time)
     }
 }

@@ -22,13 +22,6 @@ public struct SQL: ExpressibleByStringInterpolation, Sendable {
         values = interpolation.values
     }
 
-    /// The same `INSERT`, which does nothing where a row with the key is there.
-    public func unlessTaken(_ key: SQL) -> SQL {
-        var sql = self
-        sql.text += " ON CONFLICT (\(key.text)) DO NOTHING"
-        return sql
-    }
-
     public struct Interpolation: StringInterpolationProtocol {
         fileprivate var text = ""
         fileprivate var values: [SQLValue] = []
@@ -70,6 +63,15 @@ public struct SQL: ExpressibleByStringInterpolation, Sendable {
                 last = iterator.next() ?? last
                 if index > 0 { text += ", " }
                 append(last.map(SQLValue.text))
+            }
+        }
+
+        /// The values of several rows, each in parentheses.
+        mutating func appendInterpolation(rows: some Collection<NewRow>) {
+            for (index, row) in rows.enumerated() {
+                text += index == 0 ? "(" : ", ("
+                appendInterpolation(row.values)
+                text += ")"
             }
         }
 

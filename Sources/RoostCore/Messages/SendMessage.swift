@@ -63,11 +63,9 @@ extension SendMessage: Handled {
     /// Stores the message. Returns false if one with the sender's client id exists.
     private func insert(_ message: Message, ordinal: Int, in transaction: any Transaction) throws -> Bool {
         try transaction.besideBatchMemory {
-            try transaction.insert(
-                """
-                INSERT INTO messages (\(Message.columns), ordinal, counts)
-                VALUES (\(row: message), \(ordinal), \(Unread.counts(message)))
-                """, unlessTaken: "channel_id, sender_id, client_id")
+            let row = try NewRow(
+                into: "messages (\(Message.columns), ordinal, counts)", "\(row: message), \(ordinal), \(Unread.counts(message))")
+            return try transaction.insert(row, unlessTaken: "channel_id, sender_id, client_id")
         }
     }
 }

@@ -56,7 +56,7 @@ struct PostgreSQLConflictTests {
             try database.write(lane: 0) { transaction in
                 let isInserted = try transaction.attempt {
                     try transaction.perform("INSERT INTO settings (name, value) VALUES (\("beside \(name)"), '')")
-                    return try transaction.insert("INSERT INTO settings (name, value) VALUES (\(name), '')", unlessTaken: "name")
+                    return try transaction.insert(NewRow(into: "settings (name, value)", "\(name), ''"), unlessTaken: "name")
                 }
                 runs.append(isInserted)
             }
@@ -67,6 +67,24 @@ struct PostgreSQLConflictTests {
         #expect(try runs(inserting: "c") == [true])
         try database.write(lane: 0) { try $0.perform("DELETE FROM settings WHERE name LIKE 'beside%'") }
         #expect(try runs(inserting: "a") == [false])
+    }
+
+    @Test("a row that is replaced in the transaction that inserts it costs no second run, nor do more rows than one statement has")
+    func replacedRow() throws {
+        let database = try PostgreSQLDatabase(url: url)
+        var runs = 0
+        try database.write(lane: 0) { transaction in
+            runs += 1
+            for number in 0..<400 {
+                let row = NewRow(into: "settings (name, value)", "\("row \(number % 300)"), \("\(number)")")
+                try transaction.insert(row, named: "\(number % 300)", "ON CONFLICT (name) DO UPDATE SET value = excluded.value")
+            }
+        }
+        #expect(runs == 1)
+        let values = try database.read { transaction in
+            try transaction.rows("SELECT value FROM settings WHERE name LIKE 'row %'") { Int($0.string()) ?? 0 }
+        }
+        #expect(values.sorted() == Array(100..<400))
     }
 
     @Test("I23 a transaction that can't be serialized is run again from its beginning")

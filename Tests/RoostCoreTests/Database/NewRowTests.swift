@@ -1,0 +1,107 @@
+import RoostCore
+import RoostDatabase
+import RoostTestSupport
+import Testing
+
+/// Rows that are inserted, on one engine as on the other: what an engine puts off, nobody may notice.
+@Suite("New rows")
+struct NewRowTests {
+    private struct Refused: Error {}
+    /// One step of an operation.
+    private enum Step {
+        /// Unless the name is taken.
+        case insert(String, String)
+        case insertOrReplace(String, String)
+        case insertOrLeave(String, String)
+        /// Waits for what was inserted to be there.
+        case read
+        case fail
+    }
+
+    @Test(
+        "I5 I23 rows of operations that share a transaction, and can fail, are those of a dictionary",
+        arguments: 0..<24 as Range<UInt64>)
+    func sameAsDictionary(seed: UInt64) throws {
+        var random = SeededGenerator(seed: seed)
+        let place = try TestDatabase()
+        defer { withExtendedLifetime(place) {} }
+        let database = try place.open()
+        try database.write(lane: 0) { try $0.perform("DELETE FROM settings") }
+        var model: [String: String] = [:]
+        for _ in 0..<12 {
+            let operations = Self.operations(&random)
+            let replies = try database.write(lane: 0) { transaction in
+                operations.map { steps in try? transaction.attempt { try Self.perform(steps, in: transaction) } }
+            }
+            #expect(replies == operations.map { Self.perform($0, on: &model) })
+            let rows = try database.read(Self.rows)
+            try #require(Dictionary(uniqueKeysWithValues: rows) == model)
+        }
+    }
+
+    private static func operations(_ random: inout SeededGenerator) -> [[Step]] {
+        // Now and then more rows than are put off.
+        let names = random.once(in: 6) ? 400 : random.number(2...30)
+        return (0..<random.number(1...(names > 30 ? 300 : 40))).map { _ in
+            (0..<random.number(1...3)).map { _ in
+                let name = "\(random.number(1...names))"
+                let value = "\(random.number(1...1000))"
+                switch random.number(1...40) {
+                case 1...10: return .insertOrReplace(name, value)
+                case 11...20: return .insertOrLeave(name, value)
+                // A name of its own, mostly: a taken one has the whole transaction run again.
+                case 21...36: return .insert(random.once(in: 60) ? name : "new \(value) \(random.number(1...1_000_000))", value)
+                case 37, 38: return .read
+                default: return .fail
+                }
+            }
+        }
+    }
+
+    /// Returns for each insertion and look whether the row was new, and how many rows there were.
+    private static func perform(_ steps: [Step], in transaction: any Transaction) throws -> [Int] {
+        try steps.map { step in
+            switch step {
+            case .insert(let name, let value):
+                return try transaction.insert(row(name, value), unlessTaken: "name") ? 1 : 0
+            case .insertOrReplace(let name, let value):
+                try transaction.insert(row(name, value), named: name, "ON CONFLICT (name) DO UPDATE SET value = excluded.value")
+                return 0
+            case .insertOrLeave(let name, let value):
+                try transaction.insert(row(name, value), named: name, "ON CONFLICT (name) DO NOTHING")
+                return 0
+            case .read: return try rows(in: transaction).count
+            case .fail: throw Refused()
+            }
+        }
+    }
+
+    private static func perform(_ steps: [Step], on model: inout [String: String]) -> [Int]? {
+        var after = model
+        var replies: [Int] = []
+        for step in steps {
+            switch step {
+            case .insert(let name, let value):
+                replies.append(after[name] == nil ? 1 : 0)
+                after[name] = after[name] ?? value
+            case .insertOrReplace(let name, let value):
+                replies.append(0)
+                after[name] = value
+            case .insertOrLeave(let name, let value):
+                replies.append(0)
+                after[name] = after[name] ?? value
+            case .read: replies.append(after.count)
+            case .fail: return nil
+            }
+        }
+        model = after
+        return replies
+    }
+
+    private static func row(_ name: String, _ value: String) -> NewRow {
+        NewRow(into: "settings (name, value)", "\(name), \(value)")
+    }
+    private static func rows(in transaction: any Transaction) throws -> [(String, String)] {
+        try transaction.rows("SELECT name, value FROM settings") { ($0.string(), $0.string()) }
+    }
+}
