@@ -14,7 +14,8 @@ import Roost
 /// The tokens come from the app's own backend, which here is the environment.
 func chat(as user: UserID, at url: URL) -> Chat {
     let name = "\(user.rawValue.uppercased())_TOKEN"
-    return Chat(url: url, user: user) {
+    // This program has nothing to keep for its next run. An app leaves the storage as it is.
+    return Chat(url: url, user: user, configuration: .init(storage: .inMemory)) {
         guard let token = ProcessInfo.processInfo.environment[name] else {
             throw RoostError(.unauthenticated, "\(name) is missing.")
         }

@@ -3,11 +3,40 @@ public import Logging
 import RoostAPI
 
 extension Chat {
+    /// Where a client keeps its files: a folder for each user and server, with what it knows, and the messages on their way.
+    public enum Storage: Hashable, Sendable {
+        /// The app's own folder where the system has such files: in `Application Support` on Apple's systems, in `$XDG_DATA_HOME` or
+        /// `~/.local/share` on Linux. The app's name there is its bundle identifier, or the name of the program if it has none.
+        case standard
+        /// This directory, which is made if it isn't there. One process at a time has a user's files in it: an app's extension needs a
+        /// directory of its own.
+        case directory(URL)
+        /// Nothing is written: messages on their way are lost with the process, and each start fetches everything.
+        case inMemory
+
+        /// Nil where nothing is written.
+        ///
+        /// - Throws: `CocoaError` when the system has no place for data.
+        var directory: URL? {
+            get throws {
+                switch self {
+                case .standard:
+                    try FileManager.default.url(
+                        for: .applicationSupportDirectory, in: .userDomainMask, appropriateFor: nil, create: true
+                    )
+                    .appending(component: Bundle.main.bundleIdentifier ?? ProcessInfo.processInfo.processName)
+                    .appending(component: "Roost", directoryHint: .isDirectory)
+                case .directory(let url): url
+                case .inMemory: nil
+                }
+            }
+        }
+    }
+
     /// An app's settings. Every field has a default.
     public struct Configuration: Sendable {
-        /// The directory of the client's files, with a folder for each user and server. Nil keeps everything in memory: messages on their
-        /// way are then lost with the process.
-        public var directory: URL?
+        /// Where the client's files are.
+        public var storage: Storage = .standard
         /// The size that the cache is brought under when it is opened. The oldest messages go, first those of channels whose messages
         /// weren't shown or weren't for longest; the newest 100 of each channel stay.
         public var cacheSizeBytesMax: Int = 256 << 20
@@ -26,11 +55,11 @@ extension Chat {
         // derived: init
         /// A configuration with the defaults for everything else.
         public init(
-            directory: URL? = nil, cacheSizeBytesMax: Int = 256 << 20, logger: Logger = Logger(label: "roost"),
+            storage: Storage = .standard, cacheSizeBytesMax: Int = 256 << 20, logger: Logger = Logger(label: "roost"),
             backoff: ClosedRange<Duration> = .milliseconds(500)...(.seconds(30)), callTimeout: Duration = .seconds(30),
             transport: any Transport = WebSocketTransport(), clock: any Clock<Duration> = ContinuousClock()
         ) {
-            self.directory = directory
+            self.storage = storage
             self.cacheSizeBytesMax = cacheSizeBytesMax
             self.logger = logger
             self.backoff = backoff
@@ -46,9 +75,9 @@ extension Chat {
             settings.backoff = backoff
             settings.callTimeout = callTimeout
             return SyncDriver.Environment(
-                url: url, user: user, directory: directory, settings: settings, cacheSizeBytesMax: cacheSizeBytesMax,
+                url: url, user: user, storage: storage, settings: settings, cacheSizeBytesMax: cacheSizeBytesMax,
                 transport: transport, clock: clock, random: SystemRandomNumberGenerator(),
-                now: { Timestamp(milliseconds: Int64(Date().timeIntervalSince1970 * 1000)) }, token: token, logger: logger)
+                now: { Timestamp(Date()) }, token: token, logger: logger)
         }
     }
 }

@@ -11,7 +11,7 @@ public import RoostAPI
 ///     try await chat.connect()
 ///     try await chat.channel("general").send("hi")
 ///
-/// Two processes must not use one directory at the same time.
+/// Two chats of one user in one process share their files. A second process is refused with `unavailable`.
 public final class Chat: Sendable {
     /// The user that the chat belongs to.
     public let user: UserID
@@ -56,14 +56,15 @@ public final class Chat: Sendable {
 
     /// Connects, and returns when the server has welcomed the user and everything that was missed is there.
     ///
-    /// While there is no network, or while the token provider throws, it keeps trying and doesn't return; an app that starts offline calls
-    /// ``start()`` instead.
-    /// - Throws: `RoostError` with `unauthenticated` or `token_expired` when the server refuses the token (the client keeps trying),
-    ///   `not_connected` when ``disconnect()`` is called meanwhile, `unavailable` when this device's files can't be opened;
-    ///   `CancellationError`.
-    public func connect() async throws { try await driver.connect() }
+    /// While there is no network, or while the token provider throws, it keeps trying; ``LiveConnection/status`` says why. An app that starts
+    /// offline calls ``start()`` instead.
+    /// - Parameter timeout: How long to wait; nil for ever. The client goes on trying after it.
+    /// - Throws: `RoostError` with `not_connected` after the timeout, with the reason, and when ``disconnect()`` is called meanwhile;
+    ///   `unauthenticated` or `token_expired` when the server refuses the token (the client keeps trying); at once `invalid_argument` for an
+    ///   address that isn't one, and `unavailable` when this device's files can't be opened; `CancellationError`.
+    public func connect(timeout: Duration? = nil) async throws { try await driver.connect(timeout: timeout) }
 
-    /// Starts connecting and returns at once. Live objects show the data on this device.
+    /// Starts connecting and returns at once. Live objects show the data on this device; ``LiveConnection/status`` says what goes wrong.
     public func start() {
         let driver = driver
         Task {
@@ -75,7 +76,7 @@ public final class Chat: Sendable {
         }
     }
 
-    /// Ends the connection and stays offline until ``connect()`` or ``start()``. The outbox is kept.
+    /// Ends the connection and stays offline until ``connect(timeout:)`` or ``start()``. The outbox is kept.
     public func disconnect() async { await driver.stop() }
 
     /// Calls any operation of the protocol.

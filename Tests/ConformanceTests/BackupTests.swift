@@ -93,8 +93,7 @@ import Testing
         let server = try await TestServer()
         let port = server.port
         let store = TemporaryDirectory.make()
-        var configuration = Chat.Configuration()
-        configuration.directory = store
+        var configuration = Chat.Configuration(storage: .directory(store))
         configuration.backoff = .milliseconds(10)...(.milliseconds(100))
         let tokens = Tokens(token: try await server.token("ann"))
         let ann = Chat(url: server.url, user: "ann", configuration: configuration) { tokens.token }

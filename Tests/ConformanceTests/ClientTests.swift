@@ -8,8 +8,7 @@ import Testing
 /// The SDK against the real server: what an app sees.
 @MainActor @Suite struct ClientTests {
     private func chat(_ user: UserID, at server: TestServer, directory: URL? = nil) -> Chat {
-        var configuration = Chat.Configuration()
-        configuration.directory = directory
+        var configuration = Chat.Configuration(storage: directory.map(Chat.Storage.directory) ?? .inMemory)
         configuration.backoff = .milliseconds(10)...(.milliseconds(100))
         return Chat(url: server.url, user: user, configuration: configuration) { try await server.token(user) }
     }
@@ -163,7 +162,7 @@ import Testing
     func renewal() async throws {
         let server = try await TestServer()
         let tokens = Mailbox<Void>()
-        let ann = Chat(url: server.url, user: "ann") {
+        let ann = Chat(url: server.url, user: "ann", configuration: .init(storage: .inMemory)) {
             tokens.put(())
             return try await server.token("ann", expiresIn: 1.2)
         }

@@ -193,7 +193,8 @@ import Testing
     @Test("a plain chat without a server says which address it tries")
     func plainChatWithoutServer() async throws {
         let isTold = try await CommandRun.hasError(
-            "No connection to http://127.0.0.1:1; trying again in 1 s.\n", from: "roost",
+            "No connection to http://127.0.0.1:1: nothing answers at 127.0.0.1, port 1: Connection refused; trying again in 1 s.\n",
+            from: "roost",
             ["chat", "team", "--as", "bob", "--plain", "--token", "t", "--url", "http://127.0.0.1:1"])
         #expect(isTold)
     }

@@ -116,7 +116,7 @@ private final class Crowd: Sendable {
         for number in 0..<40 { _ = try await deaf.post(SendMessage(channel: "heap", clientId: ClientID("\(number)"), text: text)) }
         for _ in 0..<200 { deafConnection.post(RawSocket.frame(opcode: 1, Array(Self.list.utf8))) }
         sockets = [try await RawSocket.open(port: port), try await server.socket("bob"), deaf]
-        client = Chat(url: server.url, user: "carol", configuration: .init()) { try await server.token("carol") }
+        client = Chat(url: server.url, user: "carol", configuration: .init(storage: .inMemory)) { try await server.token("carol") }
         try await client.connect()
         busy = Task {
             // Asks every 50 ms, on one connection for as long as it is kept, and notes each answer that it waited for in vain.

@@ -17,44 +17,74 @@ public final class ChannelList {
     public private(set) var totalUnreadCount = 0
     /// Whether ``loadMore()`` would add something.
     public private(set) var hasMore = false
-    /// Whether the device's store has answered, or the server for lists that need it: before that, an empty list means nothing.
-    public private(set) var isLoaded = false
-    /// Why the server, or a limit, refuses the query; nil once it is answered.
-    public private(set) var refusal: RoostError?
+    /// How far the list has come: before it is loaded, empty means nothing, and it is `refused` where the server, or a limit, refuses the
+    /// query.
+    public var phase: LivePhase { follower.phase }
 
-    /// The query of the list.
-    @ObservationIgnored public let query: ChannelQuery
+    /// Returns once the device's store, or the server for lists that need it, has answered.
+    ///
+    /// - Throws: The `RoostError` of ``phase``; `CancellationError`.
+    public func loaded() async throws { try await follower.loaded() }
+
+    /// The query of the list. After a change it shows the rows that it had, in the ``phase`` `loading`, until those of the new query are there;
+    /// observers get the difference. A query outside of its limits is refused: the rows stay as they are, and follow nothing until there is
+    /// another query.
+    @ObservationIgnored public var query: ChannelQuery { didSet { if query != oldValue { ask() } } }
+    @ObservationIgnored private let chat: Chat
+    @ObservationIgnored private let pageSize: Int
     @ObservationIgnored private var source: (any ChannelSource)?
-    /// The number of the rows that are shown.
+    /// The number of the source's rows that are shown.
     @ObservationIgnored private var shown = 0
     @ObservationIgnored private let follower: Follower
     @ObservationIgnored private let observers = ListObservers<ChannelItem>()
 
     init(_ query: ChannelQuery, pageSize: Int, in chat: Chat) {
         self.query = query
+        self.chat = chat
+        self.pageSize = max(1, pageSize)
         follower = Follower(chat.driver)
+        makeSource()
+        follower.follow(
+            .channels, connected: { [weak self] in await self?.work { try await $0.connected() } },
+            changed: { [weak self] change in
+                await self?.work(isQuestion: self?.query.isLocal ?? false) { try await $0.follow(change) }
+            })
+    }
+
+    /// Makes the source of the query's rows, unless a limit refuses it.
+    private func makeSource() {
+        source = nil
         do {
             try query.validate()
         } catch {
-            refusal = error
-            return
+            return follower.refused(error)
         }
         if query.isLocal {
-            source = StoredChannels(query, pageSize: max(1, pageSize), driver: chat.driver)
+            source = StoredChannels(query, pageSize: pageSize, driver: chat.driver)
         } else {
-            source = AskedChannels(query, pageSize: max(1, pageSize), chat: chat) { [weak self] in self?.askSoon() }
+            source = AskedChannels(query, pageSize: pageSize, chat: chat) { [weak self] in self?.askSoon() }
         }
-        follower.follow(
-            .channels, connected: { [weak self] in await self?.work { try await $0.connected() } },
-            changed: { [weak self] change in await self?.work { try await $0.follow(change) } })
+    }
+
+    /// Has another query answered.
+    private func ask() {
+        makeSource()
+        guard source != nil else { return }
+        shown = 0
+        follower.askedAnew()
+        Task { [weak self, isLocal = query.isLocal] in
+            await self?.work { source in
+                if isLocal { try await source.follow(.everything) } else { try await source.connected() }
+            }
+        }
     }
 
     /// The list after each change, with the difference to the one before; the first update inserts everything (AM-30).
-    public var updates: ListUpdates<ChannelItem> { observers.updates(of: self, startingWith: isLoaded ? items : nil) }
+    public var updates: ListUpdates<ChannelItem> { observers.updates(of: self, startingWith: follower.hasAnswer ? items : nil) }
 
     /// Calls back with the list and its difference after each change, until the token is invalidated or released (AM-29).
     public func observe(_ callback: @escaping @MainActor (ListUpdate<ChannelItem>) -> Void) -> ObservationToken {
-        observers.add(startingWith: isLoaded ? items : nil, callback)
+        observers.add(startingWith: follower.hasAnswer ? items : nil, callback)
     }
 
     /// Adds a page of rows. Does nothing when there are none (SB-23).
@@ -66,13 +96,11 @@ public final class ChannelList {
         show()
     }
 
-    private func work(_ step: @escaping @MainActor (any ChannelSource) async throws -> Void) async {
+    private func work(isQuestion: Bool = true, _ step: @escaping @MainActor (any ChannelSource) async throws -> Void) async {
         guard let source else { return }
-        switch await follower.work({ try await step(source) }) {
-        case .done: refusal = nil
-        case .refused(let error): refusal = error
-        case .failed: break
-        }
+        await follower.work(isQuestion: isQuestion) { try await step(source) }
+        // The app may have asked for something else meanwhile.
+        guard source === self.source else { return }
         show()
         if source.isPartial { await work { try await $0.complete() } }
     }
@@ -84,8 +112,8 @@ public final class ChannelList {
         // A difference is of use if the rows before it are those that are shown.
         let difference = source.number == shown + 1 ? source.difference : nil
         shown = source.number
-        guard !isLoaded || difference.map({ !$0.isEmpty }) ?? (items != self.items) else { return }
-        isLoaded = true
+        defer { follower.answered() }
+        guard !follower.hasAnswer || difference.map({ !$0.isEmpty }) ?? (items != self.items) else { return }
         let before = self.items
         self.items = items
         observers.notify(items, after: before, difference)

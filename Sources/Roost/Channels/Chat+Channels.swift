@@ -2,7 +2,8 @@ import Foundation
 public import RoostAPI
 
 extension Chat {
-    /// A channel as a live object. Each call makes a new one; keep it while it is shown.
+    /// A channel as a live object. Each call makes a new one; keep it while it is shown. What is known of it is there once
+    /// ``LiveChannel/loaded()`` returns.
     @MainActor public func channel(_ id: ChannelID) -> LiveChannel { LiveChannel(id, of: self) }
 
     /// The user's channels as a live collection, the one with the newest message first, hidden ones left out. All of them are rows
@@ -14,27 +15,29 @@ extension Chat {
     ///
     /// - Parameters:
     ///   - query: Filters and order; with none, the user's own channels by their newest message. A query outside its limits makes a
-    ///     list with a ``ChannelList/refusal``.
+    ///     list in the phase `refused`.
     ///   - pageSize: The rows that one page adds: any number of the user's own channels, up to 100 of those from the server.
     @MainActor public func channels(matching query: ChannelQuery, pageSize: Int = 50) -> ChannelList {
         ChannelList(query, pageSize: pageSize, in: self)
     }
 
-    /// Fetches a channel without joining it (AM-27, SB-25). A channel that the user isn't a member of is shown as last fetched.
+    /// Fetches a channel without joining it, as a live object that has it already (AM-27, SB-25). A channel that the user isn't a member of
+    /// is shown as last fetched.
     ///
     /// - Parameter id: The channel's id, or `type:id` (ST-03). The live object has the channel's own.
     /// - Throws: `RoostError` with `not_found` for a channel that isn't there, or that the user may not know of, and as
     ///   ``call(_:)`` does.
     @MainActor public func getChannel(_ id: ChannelID) async throws -> LiveChannel {
-        channel(try await call(GetChannel(channel: id)).channel.channelId)
+        await loadedChannel(try await call(GetChannel(channel: id)).channel.channelId)
     }
 
-    /// Joins a channel, and gives it as a live object. Joining again changes nothing, so that it serves for fetching too (AM-26).
+    /// Joins a channel, and gives it as a live object that has it already. Joining again changes nothing, so that it serves for fetching
+    /// too (AM-26).
     ///
     /// - Throws: `RoostError` with `not_found`, `invite_required` for a private channel, `banned`, `member_limit`, `channel_limit`,
     ///   `kind_forbids`, and as ``call(_:)`` does.
     @MainActor @discardableResult public func joinChannel(_ id: ChannelID) async throws -> LiveChannel {
-        channel(try await call(JoinChannel(channel: id)).channel.channelId)
+        await loadedChannel(try await call(JoinChannel(channel: id)).channel.channelId)
     }
 
     /// Creates a channel with all that one can have (AM-24, SB-08, SB-09). The user becomes its owner and first member (D-17).
@@ -46,7 +49,15 @@ extension Chat {
     @MainActor @discardableResult public func createChannel(_ draft: CreateChannel) async throws -> LiveChannel {
         var draft = draft
         draft.idempotencyKey = draft.idempotencyKey ?? UUID().uuidString.lowercased()
-        return channel(try await callRepeatedly(draft).channel.channelId)
+        return await loadedChannel(try await callRepeatedly(draft).channel.channelId)
+    }
+
+    /// A channel that a call has brought: its rows were stored before the answer came.
+    @MainActor func loadedChannel(_ id: ChannelID) async -> LiveChannel {
+        let channel = channel(id)
+        // The call has done its work, whatever becomes of reading it.
+        try? await channel.loaded()
+        return channel
     }
 
     /// Creates a channel. See ``createChannel(_:)`` for all that one can have.

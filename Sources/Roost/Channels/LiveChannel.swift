@@ -25,8 +25,13 @@ public final class LiveChannel: Identifiable {
     public private(set) var hiddenState = HiddenState.unhidden
     /// The user's permissions in the channel, as last received from the server (AM-48).
     public private(set) var ownCapabilities: [Permission] = []
-    /// Whether the device's store has been asked: before that, nil means nothing.
-    public private(set) var isLoaded = false
+    /// How far the channel has come: before it is loaded, nil means nothing.
+    public var phase: LivePhase { follower.phase }
+
+    /// Returns once the device's store was asked. ``channel`` is nil then where the channel isn't known here.
+    ///
+    /// - Throws: The `RoostError` of ``phase``; `CancellationError`.
+    public func loaded() async throws { try await follower.loaded() }
 
     @ObservationIgnored let chat: Chat
     @ObservationIgnored private let follower: Follower
@@ -66,11 +71,13 @@ public final class LiveChannel: Identifiable {
     public func hasPermission(_ permission: Permission) -> Bool { ownCapabilities.contains(permission) }
 
     /// Every state of the channel from now on, the current one first.
-    public var updates: AsyncStream<ChannelView?> { observers.values(of: self, startingWith: isLoaded ? .some(view) : nil) }
+    public var updates: AsyncStream<ChannelView?> {
+        observers.values(of: self, startingWith: follower.hasAnswer ? .some(view) : nil)
+    }
 
     /// Calls back with the channel, and again on every change, until the token is invalidated or released (AM-29).
     public func observe(_ callback: @escaping @MainActor (ChannelView?) -> Void) -> ObservationToken {
-        observers.add(startingWith: isLoaded ? .some(view) : nil, callback)
+        observers.add(startingWith: follower.hasAnswer ? .some(view) : nil, callback)
     }
 
     private func reload() async throws {
@@ -81,8 +88,8 @@ public final class LiveChannel: Identifiable {
         view?.channel.updateTimedStates(now)
         waitForExpiry(in: view, now: now)
         let ownMembership = ChannelMembership(view, now: now)
-        guard !isLoaded || view != self.view || ownMembership != currentUserMembership else { return }
-        isLoaded = true
+        defer { follower.answered() }
+        guard !follower.hasAnswer || view != self.view || ownMembership != currentUserMembership else { return }
         channel = view?.channel
         membership = view?.membership
         invitation = view?.invitation

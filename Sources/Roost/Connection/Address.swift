@@ -1,5 +1,6 @@
 import Foundation
 import NIOCore
+import RoostAPI
 
 /// The address of a server's socket, derived from the address that the app gave.
 struct Address: Hashable {
@@ -8,20 +9,16 @@ struct Address: Hashable {
     var port: Int
     var path: String
 
-    struct InvalidURL: Error, CustomStringConvertible {
-        var url: URL
-        var description: String { "\(url) isn't an address like https://chat.example.com" }
-    }
-
     /// - Parameter url: With the scheme `ws`, `wss`, `http` or `https`. Without a path, the server's usual one is meant.
-    init(_ url: URL) throws {
+    /// - Throws: `invalid_argument` for any other.
+    init(_ url: URL) throws(RoostError) {
         guard let scheme = url.scheme?.lowercased(), let host = url.host(percentEncoded: false), !host.isEmpty else {
-            throw InvalidURL(url: url)
+            throw .invalidArgument("url", "must be an address like https://chat.example.com")
         }
         switch scheme {
         case "ws", "http": isSecure = false
         case "wss", "https": isSecure = true
-        default: throw InvalidURL(url: url)
+        default: throw .invalidArgument("url", "must be an address like https://chat.example.com")
         }
         self.host = host
         port = url.port ?? (isSecure ? 443 : 80)

@@ -8,11 +8,53 @@ public enum ConnectionStatus: Hashable, Sendable {
     case connecting
     /// Connected, and everything that was missed is there.
     case online
-    /// The connection was lost or couldn't be made. The next attempt begins after this time, counted from when the status was set.
-    case waiting(Duration)
+    /// The connection was lost or couldn't be made. The next attempt begins at this time of the device's clock.
+    case waiting(until: Timestamp, because: WaitingReason)
     /// The server refused the token. The client keeps trying with new tokens; the app has to find out why its token provider returns bad
     /// ones.
     case refused(RoostError)
+    /// The client can't begin to connect: with `invalid_argument` the address can't be one of a server, with `unavailable` this device's files
+    /// can't be opened. Nothing is tried until the app calls ``Chat/connect(timeout:)`` or ``Chat/start()`` again.
+    case failed(RoostError)
+
+    /// Whether the client is connected or tries to be.
+    var isUnderWay: Bool {
+        switch self {
+        case .offline, .failed: false
+        case .connecting, .online, .waiting, .refused: true
+        }
+    }
+}
+
+/// Why the client waits before it connects again.
+public struct WaitingReason: Hashable, Sendable, CustomStringConvertible {
+    /// What kind of thing went wrong, and so where to look.
+    public enum Cause: Hashable, Sendable {
+        /// The app's token provider threw, or gave no answer in time.
+        case tokenProvider
+        /// There is no way to the server: no network, a host that isn't known, nothing that listens, or a connection that went dead.
+        case network
+        /// The server's certificate isn't accepted, or it speaks no TLS.
+        case certificate
+        /// Something answered that isn't a server's socket: a proxy's page, another program, a wrong path.
+        case upgrade
+        /// The server ended the connection, or takes none now: it is shutting down or overloaded.
+        case server
+        /// This device's store couldn't be written.
+        case storage
+    }
+
+    public let cause: Cause
+    /// A sentence for logs and developers. It may change.
+    public let message: String
+
+    // derived: init (_ cause, _ message)
+    public init(_ cause: Cause, _ message: String) {
+        self.cause = cause
+        self.message = message
+    }
+
+    public var description: String { message }
 }
 
 /// The connection as a live object.

@@ -1,7 +1,13 @@
 public import Foundation
+public import RoostAPI
 
 /// Carries frames between the client and the server. ``WebSocketTransport`` is the one for apps; tests and simulations have their own.
 public protocol Transport: Sendable {
+    /// Checks an address before the first connection to it.
+    ///
+    /// - Throws: `RoostError` with `invalid_argument` for one that no attempt can succeed with.
+    func validate(_ url: URL) throws(RoostError)
+
     /// Runs one connection, from its opening to its end.
     ///
     /// - Parameters:
@@ -13,6 +19,11 @@ public protocol Transport: Sendable {
     /// Cancelling the task ends the connection.
     func run(
         url: URL, outgoing: AsyncStream<TransportCommand>, receive: @escaping @Sendable (TransportEvent) async -> Void) async
+}
+
+extension Transport {
+    /// Takes any address.
+    public func validate(_ url: URL) throws(RoostError) {}
 }
 
 /// A command to send something.
@@ -29,6 +40,6 @@ public enum TransportEvent: Hashable, Sendable {
     case message([UInt8])
     /// A sign of life without content: a ping or a pong.
     case heard
-    /// The end, with the WebSocket's close code if there was one, and a reason for logs.
-    case closed(code: UInt16?, reason: String)
+    /// The end, with the WebSocket's close code if there was one, and a reason for logs. The cause says where to look if there was no code.
+    case closed(code: UInt16?, reason: String, cause: WaitingReason.Cause = .network)
 }

@@ -40,7 +40,33 @@ public struct WebSocketTransport: Transport {
             }
             await receive(end)
         } catch {
-            await receive(.closed(code: nil, reason: "\(error)"))
+            let reason = Self.reason(of: error, url)
+            await receive(.closed(code: nil, reason: reason.message, cause: reason.cause))
+        }
+    }
+
+    public func validate(_ url: URL) throws(RoostError) { _ = try Address(url) }
+
+    /// Says what went wrong, and where to look.
+    static func reason(of error: any Error, _ url: URL) -> WaitingReason {
+        let host = url.host(percentEncoded: false) ?? ""
+        switch error {
+        case let error as NIOConnectionError:
+            if error.connectionErrors.isEmpty, error.dnsAError != nil || error.dnsAAAAError != nil {
+                return WaitingReason(.network, "the host \(error.host) isn't known, or there is no network")
+            }
+            let first = error.connectionErrors.first?.error
+            let problem = (first as? IOError).map { String(cString: strerror($0.errnoCode)) } ?? first.map { "\($0)" }
+            return WaitingReason(
+                .network, "nothing answers at \(error.host), port \(error.port): \(problem ?? "it has no address")")
+        case ChannelError.connectTimeout:
+            return WaitingReason(.network, "\(host) didn't answer in time")
+        case is UpgradeRefused:
+            return WaitingReason(.upgrade, "\(error)")
+        case is NIOSSLError, is BoringSSLError:
+            return WaitingReason(.certificate, "no secure connection to \(host) can be made: \(error)")
+        default:
+            return WaitingReason(.network, "\(error)")
         }
     }
 

@@ -1,11 +1,12 @@
+import Observation
 import RoostAPI
 
 /// Keeps a live object up to date: it has the object's work done when something changes, one piece after another, as long as the object
-/// exists.
+/// exists, and knows how far it has come.
 ///
 /// Work that begins later sees a later state, and its result is shown later. An object that can't read the store goes on showing what it
-/// has, and the log says why.
-@MainActor
+/// has; its phase and the log say why.
+@MainActor @Observable
 final class Follower {
     /// How a piece of work ended.
     enum Outcome {
@@ -16,10 +17,16 @@ final class Follower {
         case failed
     }
 
-    private let driver: SyncDriver
-    private var following: ObservationToken?
-    private var delayed: Task<Void, Never>?
-    private let turns = Turns()
+    /// How far the object has come.
+    private(set) var phase = LivePhase.loading
+    /// Whether the object has something to show, however far it has come since.
+    @ObservationIgnored private(set) var hasAnswer = false
+    @ObservationIgnored private var waiting: [Int: CheckedContinuation<Void, any Error>] = [:]
+    @ObservationIgnored private var lastWaiting = 0
+    @ObservationIgnored private let driver: SyncDriver
+    @ObservationIgnored private var following: ObservationToken?
+    @ObservationIgnored private var delayed: Task<Void, Never>?
+    @ObservationIgnored private let turns = Turns()
 
     init(_ driver: SyncDriver) { self.driver = driver }
 
@@ -32,7 +39,8 @@ final class Follower {
         _ topic: ChangeSignals.Topic, connected: (@MainActor () async -> Void)? = nil,
         changed: @escaping @MainActor (StoreChange) async -> Void
     ) {
-        following = driver.follow(topic, connected: connected, changed: changed)
+        following = driver.follow(
+            topic, connected: connected, failed: { [weak self] error in self?.enter(.unavailable(error)) }, changed: changed)
     }
 
     /// Follows a topic, and has a step take its turn for everything at once and then for each change.
@@ -44,15 +52,26 @@ final class Follower {
     }
 
     /// Has a step take its turn.
+    ///
+    /// - Parameter isQuestion: Whether it asks for what the object shows, so that its success ends an earlier refusal.
     @discardableResult
-    func work(_ step: @escaping @MainActor () async throws -> Void) async -> Outcome {
+    func work(isQuestion: Bool = true, _ step: @escaping @MainActor () async throws -> Void) async -> Outcome {
         do {
             try await turns.take(step)
+            switch phase {
+            case .refused where isQuestion, .unavailable: enter(hasAnswer ? .loaded : .loading)
+            case .refused, .loading, .loaded: break
+            }
             return .done
         } catch let error as RoostError {
-            return error.isRetryable ? .failed : .refused(error)
+            guard !error.isRetryable else { return .failed }
+            enter(.refused(error))
+            return .refused(error)
+        } catch is CancellationError {
+            return .failed
         } catch {
             driver.logReadFailure(error)
+            enter(.unavailable(RoostError(.unavailable, "The store of this device can't be read: \(error)")))
             return .failed
         }
     }
@@ -69,5 +88,43 @@ final class Follower {
             self?.delayed = nil
             await work()
         }
+    }
+
+    // MARK: Phases
+
+    /// Says that the object shows an answer now. A refusal, or a failure, that came after it is ended by the next work that succeeds.
+    func answered() {
+        hasAnswer = true
+        if phase == .loading { enter(.loaded) }
+    }
+
+    /// Says that the object was asked for something else. What it shows stays until there is an answer.
+    func askedAnew() { enter(.loading) }
+
+    /// Says that the object won't be asked for.
+    func refused(_ error: RoostError) { enter(.refused(error)) }
+
+    /// Returns once there is an answer.
+    ///
+    /// - Throws: The error of the phase; `CancellationError`.
+    func loaded() async throws {
+        while phase == .loading {
+            lastWaiting += 1
+            let number = lastWaiting
+            try await withTaskCancellationHandler {
+                try await withCheckedThrowingContinuation { waiting[number] = $0 }
+            } onCancel: {
+                Task { @MainActor in waiting.removeValue(forKey: number)?.resume(throwing: CancellationError()) }
+            }
+        }
+        if let error = phase.error { throw error }
+    }
+
+    private func enter(_ new: LivePhase) {
+        guard new != phase else { return }
+        phase = new
+        guard new != .loading else { return }
+        for continuation in waiting.values { continuation.resume() }
+        waiting = [:]
     }
 }

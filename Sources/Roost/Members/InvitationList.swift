@@ -27,8 +27,13 @@ public struct InvitationItem: Identifiable, Hashable, Sendable {
 public final class InvitationList {
     /// The invitations, the newest first.
     public private(set) var items: [InvitationItem] = []
-    /// Whether the device's store has been asked: before that, empty means nothing.
-    public private(set) var isLoaded = false
+    /// How far the list has come: before it is loaded, empty means nothing.
+    public var phase: LivePhase { follower.phase }
+
+    /// Returns once the device's store was asked.
+    ///
+    /// - Throws: The `RoostError` of ``phase``; `CancellationError`.
+    public func loaded() async throws { try await follower.loaded() }
 
     @ObservationIgnored private let chat: Chat
     @ObservationIgnored private let follower: Follower
@@ -44,11 +49,11 @@ public final class InvitationList {
     }
 
     /// The list after each change, with the difference to the one before; the first update inserts everything (AM-30).
-    public var updates: ListUpdates<InvitationItem> { observers.updates(of: self, startingWith: isLoaded ? items : nil) }
+    public var updates: ListUpdates<InvitationItem> { observers.updates(of: self, startingWith: follower.hasAnswer ? items : nil) }
 
     /// Calls back with the list and its difference after each change, until the token is invalidated or released (AM-29).
     public func observe(_ callback: @escaping @MainActor (ListUpdate<InvitationItem>) -> Void) -> ObservationToken {
-        observers.add(startingWith: isLoaded ? items : nil, callback)
+        observers.add(startingWith: follower.hasAnswer ? items : nil, callback)
     }
 
     /// Accepts an invitation, and gives the channel that the user is a member of now (SB-15).
@@ -56,7 +61,7 @@ public final class InvitationList {
     /// - Throws: As ``LiveChannel/acceptInvitation()``.
     @discardableResult
     public func accept(_ invitation: InvitationItem) async throws -> LiveChannel {
-        chat.channel(try await chat.call(AcceptInvitation(channel: invitation.invitation.channelId)).channel.channelId)
+        await chat.loadedChannel(try await chat.call(AcceptInvitation(channel: invitation.invitation.channelId)).channel.channelId)
     }
 
     /// Declines an invitation: it takes another to come in (SB-16).
@@ -70,21 +75,19 @@ public final class InvitationList {
         let items = try await chat.driver.files().store.read { database in
             try database.waitingInvitations().map { InvitationItem(invitation: $0.invitation, channel: $0.channel) }
         }
-        if !isLoaded || items != self.items {
-            isLoaded = true
+        if !follower.hasAnswer || items != self.items {
             let before = self.items
             self.items = items
             observers.notify(items, after: before)
         }
+        follower.answered()
         Task { [weak self] in await self?.fetchChannels() }
     }
 
     /// Of an invitation that came while this device was away, the channel has to be fetched. The answer is stored, and read from
     /// there.
     private func fetchChannels() async {
-        guard isLoaded, !isAsking, chat.driver.statuses.current == .online, items.contains(where: { $0.channel == nil }) else {
-            return
-        }
+        guard !isAsking, chat.driver.statuses.current == .online, items.contains(where: { $0.channel == nil }) else { return }
         isAsking = true
         var page = ListMyInvitations(limit: Limits.memberPage.max)
         repeat {

@@ -18,10 +18,13 @@ public final class MemberList {
     public private(set) var items: [MemberEntry] = []
     /// Whether ``loadMore()`` would add something.
     public private(set) var hasMore = false
-    /// Whether the server has answered: before that, empty means nothing.
-    public private(set) var isLoaded = false
-    /// Why the server, or a limit, refuses the list; nil once it is answered.
-    public private(set) var refusal: RoostError?
+    /// How far the list has come: before it is loaded, empty means nothing, and it is `refused` where the server, or a limit, refuses it.
+    public var phase: LivePhase { follower.phase }
+
+    /// Returns once the server has answered, which takes a connection.
+    ///
+    /// - Throws: The `RoostError` of ``phase``; `CancellationError`.
+    public func loaded() async throws { try await follower.loaded() }
 
     @ObservationIgnored private let chat: Chat
     @ObservationIgnored private let question: Question
@@ -46,16 +49,16 @@ public final class MemberList {
         follower.follow(
             .channel(channel), connected: { [weak self] in await self?.work { try await $0.refresh() } },
             changed: { [weak self] change in
-                if !change.members.isEmpty { await self?.work { try await $0.follow() } }
+                if !change.members.isEmpty { await self?.work(isQuestion: false) { try await $0.follow() } }
             })
     }
 
     /// The list after each change, with the difference to the one before; the first update inserts everything (AM-30).
-    public var updates: ListUpdates<MemberEntry> { observers.updates(of: self, startingWith: isLoaded ? items : nil) }
+    public var updates: ListUpdates<MemberEntry> { observers.updates(of: self, startingWith: follower.hasAnswer ? items : nil) }
 
     /// Calls back with the list and its difference after each change, until the token is invalidated or released (AM-29).
     public func observe(_ callback: @escaping @MainActor (ListUpdate<MemberEntry>) -> Void) -> ObservationToken {
-        observers.add(startingWith: isLoaded ? items : nil, callback)
+        observers.add(startingWith: follower.hasAnswer ? items : nil, callback)
     }
 
     /// Adds a page of members. Does nothing when there are none.
@@ -83,12 +86,8 @@ public final class MemberList {
         return false
     }
 
-    private func work(_ step: @escaping @MainActor (MemberList) async throws -> Void) async {
-        switch await follower.work({ try await step(self) }) {
-        case .done: refusal = nil
-        case .refused(let error): refusal = error
-        case .failed: break
-        }
+    private func work(isQuestion: Bool = true, _ step: @escaping @MainActor (MemberList) async throws -> Void) async {
+        await follower.work(isQuestion: isQuestion) { try await step(self) }
         show()
     }
 
@@ -145,8 +144,8 @@ public final class MemberList {
         guard isAnswered else { return }
         if hasMore != (roster.nextCursor != nil) { hasMore = roster.nextCursor != nil }
         let sorted = roster.sorted
-        guard !isLoaded || sorted != items else { return }
-        isLoaded = true
+        defer { follower.answered() }
+        guard !follower.hasAnswer || sorted != items else { return }
         let before = items
         items = sorted
         observers.notify(sorted, after: before)

@@ -19,8 +19,13 @@ public final class MessageList {
     public private(set) var hasOlder = false
     /// Whether ``loadNewer()`` would add something: the list ends before the channel's newest message.
     public private(set) var hasNewer = false
-    /// Whether the device's store has been asked: before that, empty means nothing.
-    public private(set) var isLoaded = false
+    /// How far the list has come: before it is loaded, empty means nothing.
+    public var phase: LivePhase { follower.phase }
+
+    /// Returns once the device's store was asked.
+    ///
+    /// - Throws: The `RoostError` of ``phase``; `CancellationError`.
+    public func loaded() async throws { try await follower.loaded() }
 
     /// The channel whose messages these are.
     @ObservationIgnored public nonisolated let channelId: ChannelID
@@ -50,11 +55,11 @@ public final class MessageList {
     }
 
     /// The list after each change, with the difference to the one before; the first update inserts everything.
-    public var updates: ListUpdates<MessageItem> { observers.updates(of: self, startingWith: isLoaded ? items : nil) }
+    public var updates: ListUpdates<MessageItem> { observers.updates(of: self, startingWith: follower.hasAnswer ? items : nil) }
 
     /// Calls back with the list and its difference after each change, until the token is invalidated or released.
     public func observe(_ callback: @escaping @MainActor (ListUpdate<MessageItem>) -> Void) -> ObservationToken {
-        observers.add(startingWith: isLoaded ? items : nil, callback)
+        observers.add(startingWith: follower.hasAnswer ? items : nil, callback)
     }
 
     /// Adds a page of older messages, from this device where they are cached, else from the server. Does nothing when there are
@@ -116,8 +121,8 @@ public final class MessageList {
     private func show(_ items: [MessageItem]) {
         if hasOlder != window.hasOlder { hasOlder = window.hasOlder }
         if hasNewer != window.hasNewer { hasNewer = window.hasNewer }
-        guard !isLoaded || items != self.items else { return }
-        isLoaded = true
+        defer { follower.answered() }
+        guard !follower.hasAnswer || items != self.items else { return }
         let before = self.items
         self.items = items
         observers.notify(items, after: before)
@@ -125,7 +130,7 @@ public final class MessageList {
 
     private func fillFirstPage() async {
         let isShort = window.rows.count < pageSize && !window.hasOlderCached
-        guard isLoaded, hasOlder, isShort, !isFilling, driver.statuses.current == .online else { return }
+        guard follower.hasAnswer, hasOlder, isShort, !isFilling, driver.statuses.current == .online else { return }
         isFilling = true
         // Without a connection there will be another occasion.
         try? await driver.loadOlder(in: channelId, limit: pageSize)

@@ -51,7 +51,7 @@ extension Sync {
         isFetchingToken = false
         emit(.cancelTimer(.token))
         log(.warning, "The token provider failed: \(reason)")
-        if phase == .fetchingToken { wait() }
+        if phase == .fetchingToken { wait(because: WaitingReason(.tokenProvider, "the token provider failed: \(reason)")) }
     }
 
     mutating func tokenTimedOut() {
@@ -70,7 +70,7 @@ extension Sync {
         case .opened: authenticate()
         case .heard: break
         case .message(let bytes): receive(bytes)
-        case .closed(let code, let reason): closed(code, reason)
+        case .closed(let code, let reason, let cause): closed(code, WaitingReason(cause, reason))
         }
     }
 
@@ -80,7 +80,7 @@ extension Sync {
             emit(.send(try JSONWriter.bytes(of: AuthenticateFrame(token: token, client: client))))
             phase = .authenticating
         } catch {
-            lose("the token can't be written: \(error)")
+            lose(.tokenProvider, "the token can't be written: \(error)")
         }
     }
 
@@ -135,16 +135,21 @@ extension Sync {
         }
         retryAfter = error.retryAfterMilliseconds.map(Self.wait) ?? retryAfter
         endConnection(error)
-        wait(refusal: error.isRetryable ? nil : error)
+        wait(
+            because: WaitingReason(.server, "the server takes no connection: \(error.message)"),
+            refusal: error.isRetryable ? nil : error)
     }
 
-    private mutating func closed(_ code: UInt16?, _ reason: String) {
+    private mutating func closed(_ code: UInt16?, _ reason: WaitingReason) {
         switch code.flatMap(CloseCode.init(rawValue:)) {
         case .tokenExpired: renewToken(RoostError(.tokenExpired, "The token has expired."))
         case .tokenRevoked: renewToken(RoostError(.tokenRevoked, "The token was revoked."))
         case .userDeactivated: shutOut(RoostError(.userDeactivated, "The user is deactivated."))
-        case .unauthenticated: refused(RoostError(.unauthenticated, reason.isEmpty ? "The token was refused." : reason))
-        default: lose("the connection was closed: \(code.map(String.init) ?? "no code") \(reason)")
+        case .unauthenticated:
+            refused(RoostError(.unauthenticated, reason.message.isEmpty ? "The token was refused." : reason.message))
+        default:
+            guard let code else { return lose(reason.cause, reason.message.isEmpty ? "the connection ended" : reason.message) }
+            lose(.server, "the server closed the connection: \(code) \(reason.message)")
         }
     }
 
@@ -153,7 +158,9 @@ extension Sync {
         token = nil
         let wasWelcomed = isAuthenticated
         endConnection(error)
-        guard wasWelcomed, attempts == 0 else { return wait(refusal: wasWelcomed ? nil : error) }
+        guard wasWelcomed, attempts == 0 else {
+            return wait(because: WaitingReason(.server, error.message), refusal: wasWelcomed ? nil : error)
+        }
         attempts += 1
         beginConnecting()
     }
@@ -170,7 +177,7 @@ extension Sync {
     }
 
     mutating func handshakeTimedOut() {
-        if phase == .opening || phase == .authenticating { lose("no welcome within \(settings.handshakeTimeout)") }
+        if phase == .opening || phase == .authenticating { lose(.server, "no welcome within \(settings.handshakeTimeout)") }
     }
 
     /// Two of the server's ping intervals without a sign of life mean that the connection is dead, whatever the operating system
@@ -178,7 +185,7 @@ extension Sync {
     mutating func livenessTick() {
         guard isAuthenticated else { return }
         silentTicks += 1
-        guard silentTicks <= 4 else { return lose("nothing was heard for \(pingInterval * 2)") }
+        guard silentTicks <= 4 else { return lose(.network, "nothing was heard for \(pingInterval * 2)") }
         if silentTicks == 1 {
             // A connection that has lived this long earns a fresh start of the backoff.
             attempts = 0
@@ -188,10 +195,10 @@ extension Sync {
         emit(.startTimer(.liveness, pingInterval / 2))
     }
 
-    mutating func lose(_ reason: String) {
+    mutating func lose(_ cause: WaitingReason.Cause, _ reason: String) {
         log(.info, "Connection lost: \(reason)")
         endConnection(RoostError(.notConnected, "The connection was lost before the answer."))
-        wait()
+        wait(because: WaitingReason(cause, reason))
     }
 
     mutating func storeFailed(_ saved: SavedState, _ reason: String) {
@@ -200,7 +207,7 @@ extension Sync {
         guard phase != .idle else { return }
         endConnection(RoostError(.notConnected, "The connection was given up because the cache couldn't be written."))
         emit(.cancelTimer(.reconnect))
-        wait()
+        wait(because: WaitingReason(.storage, "this device's store couldn't be written: \(reason)"))
     }
 
     /// Ends what depends on the connection. The outbox is kept.
@@ -220,7 +227,7 @@ extension Sync {
     }
 
     /// Full jitter: each client waits for a time of its own, so that a restarted server isn't met by all of them at once.
-    private mutating func wait(refusal: RoostError? = nil) {
+    private mutating func wait(because reason: WaitingReason, refusal: RoostError? = nil) {
         phase = .waiting
         let doubled = settings.backoff.lowerBound * (1 << min(attempts, 16))
         let bound = min(settings.backoff.upperBound, max(doubled, settings.backoff.lowerBound))
@@ -229,14 +236,14 @@ extension Sync {
         let delay = (retryAfter ?? .zero) + bound * fraction
         attempts += 1
         retryAfter = nil
-        set(refusal.map(ConnectionStatus.refused) ?? .waiting(delay))
+        set(refusal.map(Status.refused) ?? .waiting(delay, reason))
         emit(.startTimer(.reconnect, delay))
     }
 
     /// A wait requested by the server, limited to an hour.
     static func wait(milliseconds: Int64) -> Duration { .milliseconds(min(max(0, milliseconds), 3_600_000)) }
 
-    mutating func set(_ new: ConnectionStatus) {
+    mutating func set(_ new: Status) {
         // The same refusal again is news to a caller that began to connect in between.
         if case .refused = new {} else if status == new { return }
         status = new

@@ -91,7 +91,7 @@ extension Sync {
         phase = .catchingUp
         catchUpsInARow += 1
         guard catchUpsInARow <= 5 else {
-            return lose("the streams still have gaps after \(catchUpsInARow - 1) attempts to catch up")
+            return lose(.server, "the streams still have gaps after \(catchUpsInARow - 1) attempts to catch up")
         }
         resume()
     }
@@ -107,7 +107,7 @@ extension Sync {
         do {
             page = try ReplyResult<IncomingResumption>.decode(bytes, settings.rowKinds)
         } catch {
-            return lose("the answer to a resume couldn't be read: \(error)")
+            return lose(.server, "the answer to a resume couldn't be read: \(error)")
         }
         let before = saved
         var writes = userWrites(page.user.rows.rows)
@@ -122,14 +122,14 @@ extension Sync {
         }
         store(writes, bringing: page.channels.map(\.rows.rows))
         guard page.hasMore || !refreshing.isEmpty else { return caughtUp() }
-        guard saved != before || !refreshing.isEmpty else { return lose("a resume promised more and brought nothing") }
+        guard saved != before || !refreshing.isEmpty else { return lose(.server, "a resume promised more and brought nothing") }
         resume()
     }
 
     mutating func resumeFailed(_ error: RoostError) {
         guard error.code == .resyncRequired, saved.userCursor > 0, let epoch = saved.epoch else {
             retryAfter = error.retryAfterMilliseconds.map(Self.wait)
-            return lose("the server refused to resume: \(error.code.rawValue): \(error.message)")
+            return lose(.server, "the server refused to resume: \(error.code.rawValue): \(error.message)")
         }
         log(.notice, "The server knows nothing of this client's positions: starting afresh.")
         startAfresh(epoch: epoch)

@@ -37,6 +37,13 @@ struct Sync: Sendable {
         case idle, fetchingToken, opening, authenticating, catchingUp, online, waiting
     }
 
+    /// What the app is told of the connection. Times are counted from when it is told.
+    enum Status: Hashable, Sendable {
+        case offline, connecting, online
+        case waiting(Duration, WaitingReason)
+        case refused(RoostError)
+    }
+
     let user: UserID
     /// The user's role in the app, from the server's welcome.
     var role: AppRole?
@@ -46,7 +53,7 @@ struct Sync: Sendable {
 
     // Connection.
     var phase = Phase.idle
-    var status = ConnectionStatus.offline
+    var status = Status.offline
     var connection: Int64 = 0
     var token: String?
     var isFetchingToken = false

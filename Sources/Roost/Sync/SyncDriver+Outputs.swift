@@ -106,13 +106,20 @@ extension SyncDriver {
         files.store.signals.signal(StoreChange(outbox: [write.key.channel]))
     }
 
-    private func set(_ status: ConnectionStatus) {
-        statuses.send(status)
+    private func set(_ status: Sync.Status) {
         switch status {
-        case .online: finishConnecting(.success(()))
-        case .refused(let error): finishConnecting(.failure(error))
-        case .offline: finishConnecting(.failure(RoostError(.notConnected, "The client was disconnected.")))
-        case .connecting, .waiting: break
+        case .online:
+            statuses.send(.online)
+            finishConnecting(.success(()))
+        case .refused(let error):
+            statuses.send(.refused(error))
+            finishConnecting(.failure(error))
+        case .offline:
+            statuses.send(.offline)
+            finishConnecting(.failure(RoostError(.notConnected, "The client was disconnected.")))
+        case .connecting: statuses.send(.connecting)
+        case .waiting(let delay, let reason):
+            statuses.send(.waiting(until: environment.now().adding(delay), because: reason))
         }
     }
 

@@ -4,10 +4,20 @@ import RoostAPI
 /// The app's requests.
 extension SyncDriver {
     /// Begins to connect, and returns when everything that was missed is there.
-    func connect() async throws {
-        _ = try await prepare()
+    ///
+    /// - Parameter timeout: How long to wait for that; nil for ever. The client goes on connecting after it.
+    func connect(timeout: Duration? = nil) async throws {
+        try await prepareToConnect()
         guard statuses.current != .online else { return }
         let token = nextToken()
+        let clock = environment.clock
+        let alarm = timeout.map { timeout in
+            Task {
+                try await clock.sleep(for: timeout)
+                giveUpConnecting(token, after: timeout)
+            }
+        }
+        defer { alarm?.cancel() }
         try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { continuation in
                 connecting[token] = continuation
@@ -20,11 +30,31 @@ extension SyncDriver {
 
     /// Begins to connect.
     func start() async throws {
-        _ = try await prepare()
+        try await prepareToConnect()
         await post(.start)
     }
 
-    func stop() async { await post(.stop) }
+    func stop() async {
+        guard machine != nil else { return statuses.send(.offline) }
+        await post(.stop)
+    }
+
+    /// Opens the files and checks the address. What is wrong with them is the status, until the app tries again.
+    private func prepareToConnect() async throws {
+        do {
+            try environment.transport.validate(environment.url)
+            _ = try await prepare()
+        } catch let error as RoostError {
+            statuses.send(.failed(error))
+            throw error
+        }
+    }
+
+    private func giveUpConnecting(_ token: CallToken, after timeout: Duration) {
+        var message = "There was no connection within \(timeout)."
+        if case .waiting(_, let reason) = statuses.current { message = "There was no connection within \(timeout): \(reason)." }
+        connecting.removeValue(forKey: token)?.resume(throwing: RoostError(.notConnected, message))
+    }
 
     /// Calls an operation that is within its limits. Returns the frame of the reply.
     func call(_ operation: any RoostAPI.Operation) async throws -> [UInt8] {
@@ -108,14 +138,11 @@ extension SyncDriver {
         if let key { confirmations[key]?.removeValue(forKey: token)?.resume(throwing: CancellationError()) }
     }
 
-    /// Returns the changes for a live object: everything at once, then each change. Nil if this device's files can't be opened.
-    func changes(of topic: ChangeSignals.Topic) async -> StoreChanges? {
-        do {
-            return try await files().store.signals.changes(of: topic)
-        } catch {
-            environment.logger.error("Live objects stay empty.", metadata: ["error": "\(error)"])
-            return nil
-        }
+    /// Returns the changes for a live object: everything at once, then each change.
+    ///
+    /// - Throws: `RoostError` with `unavailable` if this device's files can't be opened.
+    func changes(of topic: ChangeSignals.Topic) async throws -> StoreChanges {
+        try await files().store.signals.changes(of: topic)
     }
 }
 
@@ -131,14 +158,16 @@ extension SyncDriver {
     ///
     /// Changes are followed before the first connection is told of. So a change that comes right after the server's answer isn't missed.
     ///
-    /// - Parameter connected: Called when there is a connection, and everything that was missed is stored.
-    /// - Parameter changed: Called with everything at once, then with each change.
+    /// - Parameters:
+    ///   - connected: Called when there is a connection, and everything that was missed is stored.
+    ///   - failed: Called when this device's files can't be opened. That is tried again each time the app connects.
+    ///   - changed: Called with everything at once, then with each change.
     nonisolated func follow(
         _ topic: ChangeSignals.Topic, connected: (@MainActor () async -> Void)? = nil,
-        changed: @escaping @MainActor (StoreChange) async -> Void
+        failed: @escaping @MainActor (RoostError) -> Void, changed: @escaping @MainActor (StoreChange) async -> Void
     ) -> ObservationToken {
         let task = Task {
-            guard let changes = await changes(of: topic) else { return }
+            guard let changes = await changes(of: topic, failed) else { return }
             await withTaskGroup(of: Void.self) { group in
                 if let connected {
                     group.addTask { for await status in self.statuses.values() where status == .online { await connected() } }
@@ -148,6 +177,26 @@ extension SyncDriver {
             }
         }
         return ObservationToken(task: task)
+    }
+
+    /// Returns the changes of a topic once this device's files could be opened; nil when the task is cancelled before.
+    private nonisolated func changes(
+        of topic: ChangeSignals.Topic, _ failed: @MainActor (RoostError) -> Void
+    ) async -> StoreChanges? {
+        let statuses = statuses.values()
+        var attempts = statuses.makeAsyncIterator()
+        while !Task.isCancelled {
+            do {
+                return try await changes(of: topic)
+            } catch let error as RoostError {
+                environment.logger.error("Live objects wait for this device's files.", metadata: ["error": "\(error)"])
+                await failed(error)
+            } catch {
+                return nil
+            }
+            while let status = await attempts.next(), !status.isUnderWay {}
+        }
+        return nil
     }
 
     /// Waits until there is a connection and all that was missed is there. False when it takes longer than this.

@@ -11,7 +11,7 @@ actor SyncDriver {
     struct Environment: Sendable {
         var url: URL
         var user: UserID
-        var directory: URL?
+        var storage: Chat.Storage
         var settings: Sync.Settings
         var cacheSizeBytesMax: Int
         var transport: any Transport
@@ -65,6 +65,7 @@ actor SyncDriver {
             return try await task.value
         } catch {
             opening = nil
+            if let error = error as? RoostError { throw error }
             throw RoostError(.unavailable, "The files of this device can't be opened: \(error)")
         }
     }

@@ -2,19 +2,26 @@ import Foundation
 import Logging
 import RoostAPI
 
-/// The two files of one user on one server.
+/// The two files of one user on one server, which no other process has open.
 struct SyncFiles: Sendable {
     let store: Store
     let outbox: Outbox
+    private let lock: FolderLock?
 
     /// Opens both, off any actor.
     ///
-    /// - Throws: When the outbox can't be opened. A cache that can't be is replaced by one in memory: it only has to be fetched
-    ///   again.
+    /// - Throws: When the outbox can't be opened, or another process has them. A cache that can't be is replaced by one in memory: it only
+    ///   has to be fetched again.
     @concurrent
     static func open(_ environment: SyncDriver.Environment) async throws -> SyncFiles {
-        let folder = environment.directory?.appending(
+        let folder = try environment.storage.directory?.appending(
             component: folderName(of: environment.user, at: environment.url), directoryHint: .isDirectory)
+        if let folder {
+            // Nobody else on this machine may read what is in it.
+            try FileManager.default.createDirectory(
+                at: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+        }
+        let lock = try folder.map(FolderLock.init)
         let logger = environment.logger
         let outbox = try Outbox(url: folder?.appending(component: "outbox.sqlite"), logger: logger)
         let store: Store
@@ -26,7 +33,7 @@ struct SyncFiles: Sendable {
             logger.error("The cache can't be opened; continuing without one.", metadata: ["error": "\(error)"])
             store = try Store(url: nil, user: environment.user, logger: logger)
         }
-        return SyncFiles(store: store, outbox: outbox)
+        return SyncFiles(store: store, outbox: outbox, lock: lock)
     }
 
     /// A folder for each user and server, so that no account sees another's messages or sends them.

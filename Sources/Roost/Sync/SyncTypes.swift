@@ -112,7 +112,7 @@ extension Sync {
         case reply(CallToken, Result<[UInt8], RoostError>)
         /// The outcome of a message of the outbox.
         case settled(MessageKey, Result<Message, RoostError>)
-        case status(ConnectionStatus)
+        case status(Status)
         case startTimer(Timer, Duration)
         case cancelTimer(Timer)
         case log(Logger.Level, String)

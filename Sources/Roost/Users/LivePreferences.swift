@@ -6,8 +6,13 @@ public import RoostAPI
 public final class LivePreferences {
     /// Whether invitations make the user a member at once, without asking (SB-18). True until the user says otherwise.
     public private(set) var autoAcceptInvitations = true
-    /// Whether the device's store has been asked.
-    public private(set) var isLoaded = false
+    /// How far the preferences have come.
+    public var phase: LivePhase { follower.phase }
+
+    /// Returns once the device's store was asked.
+    ///
+    /// - Throws: The `RoostError` of ``phase``; `CancellationError`.
+    public func loaded() async throws { try await follower.loaded() }
 
     @ObservationIgnored private let driver: SyncDriver
     @ObservationIgnored private let follower: Follower
@@ -23,17 +28,19 @@ public final class LivePreferences {
     public var preferences: Preferences { Preferences(autoAcceptInvitations: autoAcceptInvitations) }
 
     /// Every state from now on, the current one first.
-    public var updates: AsyncStream<Preferences> { observers.values(of: self, startingWith: isLoaded ? preferences : nil) }
+    public var updates: AsyncStream<Preferences> {
+        observers.values(of: self, startingWith: follower.hasAnswer ? preferences : nil)
+    }
 
     /// Calls back with the preferences, and again on every change, until the token is invalidated or released (AM-29).
     public func observe(_ callback: @escaping @MainActor (Preferences) -> Void) -> ObservationToken {
-        observers.add(startingWith: isLoaded ? preferences : nil, callback)
+        observers.add(startingWith: follower.hasAnswer ? preferences : nil, callback)
     }
 
     private func reload() async throws {
         let preferences = try await driver.files().store.read { try $0.preferences() }
-        guard !isLoaded || preferences != self.preferences else { return }
-        isLoaded = true
+        defer { follower.answered() }
+        guard !follower.hasAnswer || preferences != self.preferences else { return }
         autoAcceptInvitations = preferences.autoAcceptInvitations
         observers.notify(preferences)
     }

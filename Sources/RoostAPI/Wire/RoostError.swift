@@ -1,3 +1,5 @@
+public import Foundation
+
 /// A refusal: what was refused, its code, and what would have been allowed.
 ///
 /// Over HTTP it is an `application/problem+json` document (RFC 9457), on a socket the `error` of a reply. Codes are stable; messages are
@@ -106,4 +108,12 @@ public struct RoostError: Error, Codable, Hashable, Sendable {
         case .internalError: 500
         }
     }
+}
+
+extension RoostError: CustomStringConvertible, LocalizedError {
+    /// The code and the message: `not_found: There is no such channel.`
+    public var description: String { "\(code.rawValue): \(message)" }
+
+    /// ``message``, which `localizedDescription` gives for it.
+    public var errorDescription: String? { message }
 }

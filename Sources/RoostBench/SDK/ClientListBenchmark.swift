@@ -21,7 +21,7 @@ struct ClientListBenchmark: Benchmark {
         guard let url = URL(string: "http://127.0.0.1:\(server.port)") else { throw BenchFailure("the port makes no address") }
         let store = directory.appending(path: "client")
         func chat() -> Chat {
-            Chat(url: url, user: user, configuration: Chat.Configuration(directory: store)) { tokens[0] }
+            Chat(url: url, user: user, configuration: Chat.Configuration(storage: .directory(store))) { tokens[0] }
         }
 
         let start = Clock.now()

@@ -26,7 +26,7 @@ struct OpenChatBenchmark: Benchmark {
         let server = try BenchServer(directory: directory)
         defer { server.end() }
         guard let url = URL(string: "http://127.0.0.1:\(server.port)") else { throw BenchFailure("the port makes no address") }
-        let configuration = Chat.Configuration(directory: directory.appending(path: "client"))
+        let configuration = Chat.Configuration(storage: .directory(directory.appending(path: "client")))
         let chat = Chat(url: url, user: user, configuration: configuration) { tokens[0] }
         try await chat.connect()
         let list = await chat.channel(channel).messages()

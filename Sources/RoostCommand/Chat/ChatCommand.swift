@@ -42,7 +42,8 @@ struct ChatCommand: AsyncParsableCommand {
         var logger = Logger(label: "roost.chat", factory: StandardErrorLog.init(label:))
         logger.logLevel = isPlain ? .error : .critical
         let chat = Chat(
-            url: url, user: user, configuration: .init(directory: files.directory, logger: logger),
+            url: url, user: user,
+            configuration: .init(storage: files.directory.map(Chat.Storage.directory) ?? .inMemory, logger: logger),
             token: try tokenProvider(for: user))
         let room = await Room(channel, in: chat, createsChannel: !join)
         if isPlain { try await PlainChat(room, at: url).run() } else { try await ScreenChat(room).run() }

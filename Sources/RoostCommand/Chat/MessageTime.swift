@@ -25,7 +25,3 @@ enum MessageTime {
 
     private static func twoDigits(_ number: Int) -> String { (number < 10 ? "0" : "") + String(number) }
 }
-
-extension Timestamp {
-    var date: Date { Date(timeIntervalSince1970: Double(milliseconds) / 1000) }
-}

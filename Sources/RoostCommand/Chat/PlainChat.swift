@@ -178,9 +178,13 @@ final class PlainChat {
         switch status {
         case .offline, .connecting: nil
         case .online: "Online."
-        case .waiting(let delay):
-            "No connection to \(address.absoluteString.safe()); trying again in \(max(1, Int(delay.components.seconds))) s."
+        case .waiting(let until, let reason):
+            """
+            No connection to \(address.absoluteString.safe()): \(reason.message.safe()); trying again in \
+            \(max(1, Int(until.date.timeIntervalSinceNow))) s.
+            """
         case .refused(let error): "The server refuses the token: \(error.summaryLine)"
+        case .failed(let error): "The client can't connect: \(error.summaryLine)"
         }
     }
 }

@@ -30,7 +30,9 @@ struct DemoWorld {
         logger.logLevel = .error
         let mint = TokenMint(directory: directory)
         for (user, name) in Self.people {
-            let chat = Chat(url: address, user: user, configuration: .init(logger: logger)) { try await mint.token(for: user) }
+            let chat = Chat(url: address, user: user, configuration: .init(storage: .inMemory, logger: logger)) {
+                try await mint.token(for: user)
+            }
             try await chat.connect()
             if try await chat.me().displayName == nil { try await chat.updateMe(displayName: name) }
             for (id, name) in Self.channels {

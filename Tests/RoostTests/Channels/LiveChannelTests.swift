@@ -8,7 +8,8 @@ import Testing
 @MainActor @Suite("Channels: live", .timeLimit(.minutes(1)))
 struct LiveChannelTests {
     private func chat(_ server: any Transport = TinyServer()) -> Chat {
-        var configuration = Chat.Configuration(logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        var configuration = Chat.Configuration(
+            storage: .inMemory, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
         configuration.transport = server
         configuration.backoff = .milliseconds(1)...(.milliseconds(5))
         return Chat(url: URL(filePath: "/"), user: "ann", configuration: configuration) { "token" }

@@ -10,7 +10,8 @@ import Testing
 struct StoredChannelsTests {
     /// A client that was never started, whose store a test writes.
     private func chat() -> Chat {
-        var configuration = Chat.Configuration(logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        var configuration = Chat.Configuration(
+            storage: .inMemory, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
         configuration.transport = TinyServer()
         return Chat(url: URL(filePath: "/"), user: "ann", configuration: configuration) { "token" }
     }
@@ -176,7 +177,7 @@ struct StoredChannelsTests {
     func refused() {
         var query = ChannelQuery()
         query.nameContains = ""
-        #expect(chat().channels(matching: query).refusal == .invalidArgument("nameContains", "must not be empty"))
+        #expect(chat().channels(matching: query).phase == .refused(.invalidArgument("nameContains", "must not be empty")))
     }
 }
 

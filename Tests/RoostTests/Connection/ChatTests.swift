@@ -7,7 +7,8 @@ import Testing
 struct ChatTests {
     private func chat(_ server: TinyServer = TinyServer(), directory: URL? = nil) -> Chat {
         var configuration = Chat.Configuration(
-            directory: directory, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+            storage: directory.map(Chat.Storage.directory) ?? .inMemory,
+            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
         configuration.transport = server
         return Chat(url: URL(filePath: "/"), user: "ann", configuration: configuration) { "token" }
     }

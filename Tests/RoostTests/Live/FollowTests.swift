@@ -8,7 +8,8 @@ import Testing
 struct FollowTests {
     @Test("AM-29 R08 A change that comes right after the server's answer reaches the live object")
     func noGap() async throws {
-        var configuration = Chat.Configuration(logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        var configuration = Chat.Configuration(
+            storage: .inMemory, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
         configuration.transport = ScriptedServer { _ in .error(.notFound("operation")) }
         let chat = Chat(url: URL(filePath: "/"), user: "ann", configuration: configuration) { "token" }
         try await chat.connect()
@@ -20,7 +21,8 @@ struct FollowTests {
         while !work.isRunning { await Task.yield() }
         let (seen, continuation) = AsyncStream.makeStream(of: StoreChange.self)
         let token = chat.driver.follow(
-            .channels, connected: { signals.signal(StoreChange(channels: ["general"])) }, changed: { continuation.yield($0) })
+            .channels, connected: { signals.signal(StoreChange(channels: ["general"])) }, failed: { _ in },
+            changed: { continuation.yield($0) })
         for _ in 0..<1000 { await Task.yield() }
         work.end()
         await busy.value

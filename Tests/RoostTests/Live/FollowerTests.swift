@@ -7,7 +7,8 @@ import Testing
 @MainActor @Suite("Live objects: reloading", .timeLimit(.minutes(1)))
 struct FollowerTests {
     private func chat() -> Chat {
-        var configuration = Chat.Configuration(logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        var configuration = Chat.Configuration(
+            storage: .inMemory, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
         configuration.transport = TinyServer()
         return Chat(url: URL(filePath: "/"), user: "ann", configuration: configuration) { "token" }
     }

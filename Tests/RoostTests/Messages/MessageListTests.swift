@@ -9,7 +9,8 @@ import Testing
 struct MessageListTests {
     /// A client that was never started, whose store a test writes: 1,000 messages, all of them cached.
     private func chat() async throws -> (chat: Chat, store: Store) {
-        var configuration = Chat.Configuration(logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        var configuration = Chat.Configuration(
+            storage: .inMemory, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
         configuration.transport = TinyServer()
         let chat = Chat(url: URL(filePath: "/"), user: "ann", configuration: configuration) { "token" }
         let store = try await chat.driver.prepare().store
@@ -77,7 +78,7 @@ struct MessageListTests {
     func jumps() async throws {
         let (chat, store) = try await chat()
         let list = chat.channel(Harness.channel).messages(pageSize: 100)
-        await until { list.isLoaded }
+        try await list.loaded()
         try await list.loadOlder()
         #expect(list.items.count == 200 && !list.hasNewer)
         try await store.write(arrival(of: 1001...1200))
@@ -99,7 +100,7 @@ struct MessageListTests {
     func settled() async throws {
         let (chat, store) = try await chat()
         let list = chat.channel(Harness.channel).messages()
-        await until { list.isLoaded }
+        try await list.loaded()
         let clientId = try await chat.channel(Harness.channel).send("mine")
         await until { list.items.last?.state == .pending }
         // The message and 400 after it, before its row of the outbox is removed.
@@ -113,7 +114,7 @@ struct MessageListTests {
     func keepsRows() async throws {
         let (chat, store) = try await chat()
         let list = chat.channel(Harness.channel).messages()
-        await until { list.isLoaded }
+        try await list.loaded()
         let before = list.items
         let edit = StoreWrite.messages([message(990, "edited", changedAt: 1001)], of: Harness.channel)
         try await store.write(arrival(of: 1001...1001) + [edit])

@@ -13,7 +13,8 @@ struct TrimmingTests {
 
     private func chat(sizeBytesMax: Int) -> Chat {
         var configuration = Chat.Configuration(
-            directory: folder, cacheSizeBytesMax: sizeBytesMax, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+            storage: .directory(folder), cacheSizeBytesMax: sizeBytesMax,
+            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
         configuration.transport = TinyServer()
         return Chat(url: URL(filePath: "/"), user: "ann", configuration: configuration) { "token" }
     }
@@ -82,7 +83,7 @@ struct TrimmingTests {
         }
         let chat = chat(sizeBytesMax: 1)
         let list = chat.channel("b").messages(pageSize: 90)
-        while !list.isLoaded { await Task.yield() }
+        try await list.loaded()
         #expect(list.items.first?.message?.seq == 311 && list.hasOlder)
         try await list.loadOlder()
         #expect(list.items.first?.message?.seq == 301 && list.hasOlder)

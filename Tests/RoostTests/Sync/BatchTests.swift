@@ -12,7 +12,8 @@ struct BatchTests {
 
     /// An online client whose store is busy until the work ends.
     private func busyChat() async throws -> (chat: Chat, work: BusyWork) {
-        var configuration = Chat.Configuration(logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        var configuration = Chat.Configuration(
+            storage: .inMemory, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
         configuration.transport = server
         let chat = Chat(url: URL(filePath: "/"), user: "ann", configuration: configuration) { "token" }
         try await chat.connect()

@@ -54,13 +54,13 @@ extension OutboxWrite {
     }
 }
 
-extension ConnectionStatus {
+extension Sync.Status {
     var summary: String {
         switch self {
         case .offline: "offline"
         case .connecting: "connecting"
         case .online: "online"
-        case .waiting(let delay): "waiting \(delay.components.seconds) s"
+        case .waiting(let delay, _): "waiting \(delay.components.seconds) s"
         case .refused(let error): "refused: \(error.code.rawValue)"
         }
     }

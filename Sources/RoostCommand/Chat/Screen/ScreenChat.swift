@@ -154,7 +154,6 @@ final class ScreenChat {
             if state.isAtBottom { state.marker = nil }
         }
         state.status = status
-        if case .waiting(let delay) = status { state.nextAttempt = Date(timeIntervalSinceNow: delay / .seconds(1)) }
         if status == .online { enter() }
     }
 

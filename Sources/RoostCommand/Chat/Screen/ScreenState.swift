@@ -32,8 +32,6 @@ struct ScreenState {
     var scroll = 0
 
     var status = ConnectionStatus.offline
-    /// When the next attempt to connect begins.
-    var nextAttempt: Date?
     /// One line about the result of the last command.
     var notice: String?
     /// The output of a command, shown over the newest messages until the next key.
@@ -59,7 +57,7 @@ struct ScreenState {
     /// Returns the screen of another channel, with the same input and connection state.
     func moved(to channel: ChannelID) -> ScreenState {
         var state = ScreenState(channel: channel)
-        (state.status, state.nextAttempt, state.editor) = (status, nextAttempt, editor)
+        (state.status, state.editor) = (status, editor)
         return state
     }
 

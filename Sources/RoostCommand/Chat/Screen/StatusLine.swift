@@ -20,9 +20,10 @@ enum StatusLine {
         case .online: "● online"
         case .connecting: "○ connecting …"
         case .offline: "○ offline; your messages wait"
-        case .waiting:
-            "○ reconnecting in \(max(0, Int((state.nextAttempt?.timeIntervalSince(now) ?? 0).rounded(.up)))) s; your messages wait"
+        case .waiting(let until, let reason):
+            "○ reconnecting in \(max(0, Int(until.date.timeIntervalSince(now).rounded(.up)))) s; your messages wait (\(reason.message.safe()))"
         case .refused(let error): "✗ the server refuses the token: \(error.summaryLine)"
+        case .failed(let error): "✗ can't connect: \(error.summaryLine)"
         }
     }
 }

@@ -1,0 +1,156 @@
+import Foundation
+import Logging
+import RoostAPI
+import Synchronization
+import Testing
+
+@testable import Roost
+
+@MainActor @Suite("Live objects: phases", .timeLimit(.minutes(1)))
+struct LivePhaseTests {
+    private struct Unreadable: Error {}
+
+    private func chat(_ transport: any Transport = TinyServer(), directory: URL? = nil) -> Chat {
+        var configuration = Chat.Configuration(
+            storage: directory.map(Chat.Storage.directory) ?? .inMemory,
+            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        configuration.transport = transport
+        configuration.backoff = .milliseconds(1)...(.milliseconds(1))
+        return Chat(url: URL(filePath: "/"), user: "ann", configuration: configuration) { "token" }
+    }
+
+    @Test("A live object begins as loading, and is loaded once the store was asked: nil and empty mean something then")
+    func loaded() async throws {
+        let chat = chat()
+        let channel = chat.channel("general")
+        let (list, messages, invitations) = (chat.channels(), channel.messages(), chat.invitations())
+        #expect(
+            [channel.phase, list.phase, messages.phase, invitations.phase, chat.preferences.phase].allSatisfy { $0 == .loading })
+        try await channel.loaded()
+        try await list.loaded()
+        try await messages.loaded()
+        try await invitations.loaded()
+        try await chat.preferences.loaded()
+        #expect(
+            [channel.phase, list.phase, messages.phase, invitations.phase, chat.preferences.phase].allSatisfy { $0 == .loaded })
+        #expect(channel.channel == nil && list.items.isEmpty && messages.items.isEmpty)
+    }
+
+    @Test("AM-26 AM-27 A channel that was joined or fetched is there when the call returns")
+    func fullWhenHandedOver() async throws {
+        let at = Timestamp(milliseconds: 0)
+        let counters = ChannelCounters(seq: 3, memberCount: 2, messageCount: 0, lastActivity: at)
+        let view = ChannelView(
+            channel: Channel(
+                channelId: "general", type: .community, counters: counters, createdBy: "bob", createdAt: at, updatedAt: at),
+            membership: Membership(
+                channelId: "general", role: .member, state: .member, joinedAt: at, joinedSeq: 1, readSeq: 3, readCount: 0,
+                channelSeq: 3, userSeq: 1))
+        var seen = view
+        seen.membership = nil
+        let unjoined = seen
+        let chat = chat(ScriptedServer { call in .result(call.operation == "channel.get" ? unjoined : view) })
+        try await chat.connect()
+        #expect(try await chat.getChannel("general").channel == view.channel)
+        let joined = try await chat.joinChannel("general")
+        #expect(joined.phase == .loaded && joined.currentUserMembership == .member)
+        #expect(try await chat.createChannel(displayName: "General").channel?.channelId == "general")
+        await chat.disconnect()
+    }
+
+    @Test("Work that fails says how: a refusal is ended by the next answer, a store that can't be read by the next that can")
+    func outcomes() async throws {
+        let follower = Follower(chat().driver)
+        let refusal = RoostError(.notPermitted, "No.")
+        await follower.work { throw RoostError(.notConnected, "Later.") }
+        #expect(follower.phase == .loading)
+        await follower.work { throw refusal }
+        #expect(follower.phase == .refused(refusal) && follower.phase.error == refusal)
+        await follower.work(isQuestion: false) {}
+        #expect(follower.phase == .refused(refusal))
+        await follower.work {}
+        #expect(follower.phase == .loading)
+        follower.answered()
+        #expect(follower.phase == .loaded)
+        await follower.work { throw Unreadable() }
+        guard case .unavailable(let error) = follower.phase else { throw Missing() }
+        #expect(error.code == .unavailable)
+        follower.answered()
+        #expect(follower.phase == .unavailable(error))
+        await follower.work(isQuestion: false) {}
+        #expect(follower.phase == .loaded && follower.phase.error == nil)
+    }
+
+    private struct Missing: Error {}
+
+    @Test("Waiting for an answer ends when it is cancelled, before it began or after")
+    func cancelled() async throws {
+        let list = chat(ScriptedServer { _ in .error(.notFound("channel")) }).channels(matching: ChannelQuery(membership: .all))
+        let early = Task { try await list.loaded() }
+        early.cancel()
+        await #expect(throws: CancellationError.self) { try await early.value }
+        let late = Task { try await list.loaded() }
+        for _ in 0..<100 { await Task.yield() }
+        late.cancel()
+        await #expect(throws: CancellationError.self) { try await late.value }
+        #expect(list.phase == .loading)
+    }
+
+    @Test("Where this device's files can't be opened, live objects and the connection say so, and go on once they can")
+    func files() async throws {
+        let directory = URL.temporaryDirectory.appending(component: "roost-\(UUID().uuidString)")
+        defer { try? FileManager.default.removeItem(at: directory) }
+        // Where the directory is to be, there is a file.
+        try Data().write(to: directory)
+        let chat = chat(directory: directory)
+        let list = chat.channels()
+        let error = await #expect(throws: RoostError.self) { try await list.loaded() }
+        #expect(error?.code == .unavailable && list.phase.error == error)
+        chat.start()
+        for await status in chat.connection.updates { if case .failed = status { break } }
+        let refused = await #expect(throws: RoostError.self) { try await chat.connect() }
+        #expect(refused?.code == .unavailable)
+        await chat.disconnect()
+        for await status in chat.connection.updates where status == .offline { break }
+
+        try FileManager.default.removeItem(at: directory)
+        try await chat.connect()
+        for await update in list.updates where !update.items.isEmpty { break }
+        #expect(list.phase == .loaded)
+        await chat.disconnect()
+    }
+
+    @Test(
+        "SB-23 AM-33 A living list takes another query: its rows stay until the new ones are there, and observers get the difference"
+    )
+    func anotherQuery() async throws {
+        let chat = chat()
+        try await chat.connect()
+        let list = chat.channels()
+        try await list.loaded()
+        var updates: [ListUpdate<ChannelItem>] = []
+        let token = list.observe { updates.append($0) }
+        for await update in list.updates where !update.items.isEmpty { break }
+        let count = updates.count
+
+        list.query = ChannelQuery(hidden: .hiddenOnly)
+        #expect(list.phase == .loading && list.items.map(\.id) == ["general"])
+        try await list.loaded()
+        #expect(list.items.isEmpty)
+        #expect(updates.count == count + 1 && updates.last?.removed == [0])
+
+        var wrong = ChannelQuery()
+        wrong.nameContains = ""
+        list.query = wrong
+        #expect(list.phase.error?.field == "nameContains")
+
+        list.query = ChannelQuery()
+        try await list.loaded()
+        #expect(list.items.map(\.id) == ["general"] && updates.last?.inserted == [0])
+        // The same query isn't another.
+        list.query = ChannelQuery()
+        #expect(list.phase == .loaded)
+        token.invalidate()
+        await chat.disconnect()
+    }
+}

@@ -1,0 +1,85 @@
+import Foundation
+import Logging
+import RoostAPI
+import Testing
+
+@testable import Roost
+
+@MainActor @Suite("Store: where it is", .timeLimit(.minutes(1)))
+struct StorageTests {
+    private let directory = URL.temporaryDirectory.appending(component: "roost-\(UUID().uuidString)")
+    private let url = URL(filePath: "/")
+
+    private func chat() -> Chat {
+        var configuration = Chat.Configuration(
+            storage: .directory(directory), logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        configuration.transport = TinyServer()
+        return Chat(url: url, user: "ann", configuration: configuration) { "token" }
+    }
+
+    private var folder: URL { directory.appending(component: SyncFiles.folderName(of: "ann", at: url)) }
+
+    /// Opens the lock as another process would. Returns nil if it isn't free.
+    private func takeLock() throws -> Int32? {
+        let descriptor = open(folder.appending(component: "lock").path, O_CREAT | O_RDWR | O_CLOEXEC, 0o600)
+        try #require(descriptor >= 0)
+        if flock(descriptor, LOCK_EX | LOCK_NB) == 0 { return descriptor }
+        close(descriptor)
+        return nil
+    }
+
+    @Test("The standard place is one of the app's own; another has to be named, and so has none at all")
+    func places() throws {
+        let standard = try #require(try Chat.Storage.standard.directory)
+        #expect(standard.path.hasSuffix("/\(Bundle.main.bundleIdentifier ?? ProcessInfo.processInfo.processName)/Roost"))
+        #expect(try Chat.Storage.directory(directory).directory == directory)
+        #expect(try Chat.Storage.inMemory.directory == nil)
+        #expect(Chat.Configuration().storage == .standard)
+    }
+
+    @Test("Another process that has the files open is an error, and none as soon as it ends; others on the machine can't read them")
+    func locked() async throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        let other = try #require(try takeLock())
+        let chat = chat()
+        let error = await #expect(throws: RoostError.self) { try await chat.connect() }
+        #expect(error?.code == .unavailable && error?.message.contains("Another process") == true)
+        close(other)
+        try await chat.connect()
+        #expect(try takeLock() == nil)
+        await chat.disconnect()
+    }
+
+    @Test("A folder that the client makes is for its user alone")
+    func permissions() async throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let chat = chat()
+        try await chat.connect()
+        let mode = try FileManager.default.attributesOfItem(atPath: folder.path)[.posixPermissions] as? Int
+        #expect(mode == 0o700)
+        await chat.disconnect()
+    }
+
+    @Test("Two chats of one process share the files, and the last of them gives them back")
+    func shared() async throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        var first: Chat? = chat()
+        var second: Chat? = chat()
+        try await first?.connect()
+        try await second?.connect()
+        await first?.disconnect()
+        first = nil
+        try await second?.channel("general").sendConfirmed("hi")
+        #expect(try takeLock() == nil)
+        await second?.disconnect()
+        second = nil
+        // The last references go with tasks that are ending.
+        var free: Int32?
+        while free == nil {
+            free = try takeLock()
+            await Task.yield()
+        }
+        if let free { close(free) }
+    }
+}
