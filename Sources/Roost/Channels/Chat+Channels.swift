@@ -64,6 +64,10 @@ extension Chat {
     ///
     /// - Parameters:
     ///   - id: Unique for ever; the server makes one when it is nil (AM-13).
+    ///   - type: What kind of channel it is, for good (AM-14).
+    ///   - displayName: Its name, if it has one of its own.
+    ///   - tags: To find channels by (AM-33).
+    ///   - metadata: Whatever the app keeps with it: an object.
     ///   - users: Members from the start, beside the user; at most `Limits.membersPerCall` (AM-24).
     @MainActor @discardableResult
     public func createChannel(
@@ -77,7 +81,11 @@ extension Chat {
     /// Gives the conversation with some users, which is created when there is none: the same users always have the same one
     /// (AM-25).
     ///
-    /// - Parameter users: At least one, beside the user; at most `Limits.membersPerCall`.
+    /// - Parameters:
+    ///   - users: At least one, beside the user; at most `Limits.membersPerCall`.
+    ///   - displayName: Its name, if one is created that is to have one of its own.
+    ///   - tags: To find it by, if it is created (AM-33).
+    ///   - metadata: Whatever the app keeps with it, if it is created: an object.
     /// - Throws: `RoostError` with `invalid_argument` without users (AM-24), `not_found` for an unknown one, and as ``call(_:)``
     ///   does.
     @MainActor @discardableResult

@@ -4,8 +4,16 @@ extension LiveChannel {
     /// Replaces the given attributes of the channel. Absent ones stay unchanged; an empty text removes a value (AM-37, SB-11).
     ///
     /// - Parameters:
+    ///   - displayName: Its name.
+    ///   - avatarFileId: The id of a file of the app's own for its picture.
+    ///   - coverUrl: The address of its cover.
+    ///   - customType: The app's own word for what kind of channel it is.
+    ///   - data: A text of the app's.
+    ///   - tags: All of them, to find the channel by (AM-33).
     ///   - metadata: Replaces the whole object: the last writer wins (AM-36).
     ///   - ifMetadataVersion: Writes the metadata only if this is still its version.
+    ///   - isDistinct: Whether it is the only channel of just these members.
+    ///   - isPublic: Whether everybody may find and join it.
     ///   - policy: The given parts of the channel's differences from its type.
     /// - Throws: `RoostError` with `not_permitted` unless the caller may change the channel, `conflict_version`, `already_exists` when
     ///   another channel is the distinct one of the same members, `immutable_field` for something that the type has fixed, and as

@@ -34,8 +34,10 @@ extension LiveChannel {
     /// Case and diacritics don't count. The server is asked again, a moment later, when members come or go.
     /// - Parameters:
     ///   - text: 1 to 128 characters.
-    ///   - states: As for ``members(states:roles:sort:order:pageSize:)``; without the permission to search the banned, the list has a
-    ///     refusal (MN-18).
+    ///   - states: As for ``members(states:roles:sort:order:pageSize:)``; without the permission to search the banned, the list is
+    ///     refused (MN-18).
+    ///   - roles: Only members with one of these roles; at most 10. Nil for all.
+    ///   - pageSize: Members that one page adds, 1 to 100.
     public func searchMembers(
         _ text: String, states: [MemberFilter]? = nil, roles: [ChannelRole]? = nil, pageSize: Int = 30
     ) -> MemberList {

@@ -66,6 +66,7 @@ extension Sync {
         // Events of an abandoned connection are ignored.
         guard number == connection, phase != .idle, phase != .waiting, phase != .fetchingToken else { return }
         silentTicks = 0
+        isBeingProbed = false
         switch event {
         case .opened: authenticate()
         case .heard: break
@@ -184,6 +185,7 @@ extension Sync {
     /// believes. Ticks are half as long, so that the silence is noticed soon after.
     mutating func livenessTick() {
         guard isAuthenticated else { return }
+        guard !isBeingProbed else { return lose(.network, "nothing was heard for \(settings.nudgeTimeout) after a ping") }
         silentTicks += 1
         guard silentTicks <= 4 else { return lose(.network, "nothing was heard for \(pingInterval * 2)") }
         if silentTicks == 1 {
@@ -193,6 +195,22 @@ extension Sync {
             emit(.ping)
         }
         emit(.startTimer(.liveness, pingInterval / 2))
+    }
+
+    /// What was waited for may be there now, and the connection may be gone without a word. A server that asked for patience is given it.
+    mutating func nudge() {
+        switch phase {
+        case .waiting where !waitsAsAsked:
+            emit(.cancelTimer(.reconnect))
+            beginConnecting()
+        case .catchingUp, .online:
+            // Many nudges must not put off the end of a dead connection.
+            guard !isBeingProbed else { return }
+            isBeingProbed = true
+            emit(.ping)
+            emit(.startTimer(.liveness, settings.nudgeTimeout))
+        case .waiting, .idle, .fetchingToken, .opening, .authenticating: break
+        }
     }
 
     mutating func lose(_ cause: WaitingReason.Cause, _ reason: String) {
@@ -220,6 +238,7 @@ extension Sync {
             emit(.cancelTimer(.liveness))
         }
         phase = .waiting
+        isBeingProbed = false
         held = []
         hasDroppedEvents = false
         failCalls(RoostError(.notConnected, error.message))
@@ -235,6 +254,7 @@ extension Sync {
         let fraction = Double(random.next() >> 11) / Double(1 << 53)
         let delay = (retryAfter ?? .zero) + bound * fraction
         attempts += 1
+        waitsAsAsked = retryAfter != nil
         retryAfter = nil
         set(refusal.map(Status.refused) ?? .waiting(delay, reason))
         emit(.startTimer(.reconnect, delay))

@@ -25,6 +25,8 @@ struct Sync: Sendable {
         /// From the beginning of a connection to the server's welcome.
         var handshakeTimeout: Duration = .seconds(20)
         var tokenTimeout: Duration = .seconds(60)
+        /// How long a server that is asked for a sign of life, since the app was nudged, has for it.
+        var nudgeTimeout: Duration = .seconds(5)
         /// Events kept while catching up. More than that are dropped, and fetched by catching up once more.
         var heldEventsMax = 10_000
         /// Times that the server may answer a message with `internal_error` before it counts as refused.
@@ -60,7 +62,11 @@ struct Sync: Sendable {
     var attempts = 0
     var pingInterval = Duration.seconds(30)
     var silentTicks = 0
+    /// Whether a nudge has asked for a sign of life that hasn't come yet.
+    var isBeingProbed = false
     var retryAfter: Duration?
+    /// Whether the wait is one that the server asked for.
+    var waitsAsAsked = false
 
     // Streams.
     var saved: SavedState
@@ -111,6 +117,7 @@ struct Sync: Sendable {
         switch input {
         case .start: start()
         case .stop: stop()
+        case .nudge: nudge()
         case .token(let token): tokenArrived(token)
         case .tokenFailed(let reason): tokenFailed(reason)
         case .transport(let number, let event): transport(event, of: number)

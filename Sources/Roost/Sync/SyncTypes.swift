@@ -81,6 +81,8 @@ extension Sync {
     enum Input: Sendable {
         case start
         case stop
+        /// The app came to the foreground, or the network is another.
+        case nudge
         case token(String)
         case tokenFailed(String)
         /// An event of a connection; the number is that of the ``Output/open(_:)`` that began it.

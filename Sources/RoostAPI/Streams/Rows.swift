@@ -1,6 +1,6 @@
 /// Rows after a change, as an event or an answer to `changes` carries them.
 ///
-/// The channel's own rows and capabilities have properties. All others are stored by kind (``StreamRow``).
+/// The channel's own rows and capabilities have properties. All others are stored by kind.
 public struct Rows: Sendable {
     /// The whole channel, if one of its attributes changed.
     public var channel: Channel?

@@ -1,4 +1,4 @@
-/// Something that a caller may be allowed to do (ledger §8.4). The table decides who has it: ``row``. No handler decides by itself.
+/// Something that a caller may be allowed to do (ledger §8.4). One table decides who has it; no handler decides by itself.
 public enum Permission: String, Codable, CaseIterable, Sendable, WireEnumeration {
     case configRead = "config.read"
     case configManage = "config.manage"

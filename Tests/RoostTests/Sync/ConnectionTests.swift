@@ -126,6 +126,57 @@ struct ConnectionTests {
         #expect(client.sync.phase == .waiting)
     }
 
+    @Test("A nudge ends a wait, but not one that the server asked for, and not what the app ended")
+    func nudged() async throws {
+        var client = try await Harness()
+        try await client.feed(.nudge)
+        #expect(client.sync.phase == .idle && client.take() == [])
+        try await client.connectWithChannel()
+        for retryAfter in [nil, Duration.seconds(9)] {
+            client.sync.retryAfter = retryAfter
+            try await client.feed(.transport(client.sync.connection, .closed(code: nil, reason: "")))
+            #expect(client.sync.phase == .waiting)
+            _ = client.take()
+            try await client.feed(.nudge)
+            #expect(client.sync.phase == (retryAfter == nil ? .opening : .waiting))
+            guard retryAfter == nil else { break }
+            #expect(client.take().contains(.cancelTimer(.reconnect)))
+            // While it is connecting, a nudge begins nothing.
+            try await client.feed(.nudge)
+            #expect(client.take() == [])
+            try await client.connect()
+        }
+        try await client.feed(.timer(.reconnect))
+        #expect(client.sync.phase == .opening)
+        try await client.feed(.stop)
+        try await client.feed(.nudge)
+        #expect(client.sync.phase == .idle)
+    }
+
+    @Test("A nudge asks a connected server for a sign of life, once, and silence ends the connection")
+    func probed() async throws {
+        var client = try await Harness()
+        try await client.connectWithChannel()
+        _ = client.take()
+        try await client.feed(.nudge)
+        #expect(client.take() == [.ping, .startTimer(.liveness, .seconds(5))])
+        try await client.feed(.nudge)
+        #expect(client.take() == [])
+        try await client.feed(.transport(client.sync.connection, .heard))
+        try await client.feed(.timer(.liveness))
+        #expect(client.sync.phase == .online)
+        // The ordinary ticks go on.
+        #expect(client.take() == [.startTimer(.liveness, .seconds(15))])
+        try await client.feed(.nudge)
+        try await client.feed(.timer(.liveness))
+        #expect(client.sync.phase == .waiting)
+        guard case .waiting(_, let reason) = client.sync.status else {
+            Issue.record("\(client.sync.status)")
+            return
+        }
+        #expect(reason.message == "nothing was heard for 5.0 seconds after a ping")
+    }
+
     @Test("Calls fail while offline, when the connection is lost, and when no answer comes")
     func calls() async throws {
         var client = try await Harness()

@@ -103,6 +103,7 @@ final class SimulatedClient {
     func discard(_ key: MessageKey) { handle(.discard(key)) }
     func disconnect() { handle(.stop) }
     func connect() { handle(.start) }
+    func nudge() { handle(.nudge) }
 
     // MARK: The machine
 

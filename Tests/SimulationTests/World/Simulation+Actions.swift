@@ -23,7 +23,7 @@ extension Simulation {
             return client.call(JoinChannel(channel: scheduler.random.pick(channels)))
         }
         let channel = joined.isEmpty || scheduler.random.once(in: 12) ? scheduler.random.pick(channels) : favourite(of: joined)
-        switch scheduler.random.number(1...116) {
+        switch scheduler.random.number(1...118) {
         case 1...42: send(by: client, in: channel)
         case 43...55: change(by: client, in: channel)
         case 56...67:
@@ -47,6 +47,7 @@ extension Simulation {
         case 100:
             client.disconnect()
             scheduler.after(scheduler.random.number(0...20_000)) { client.connect() }
+        case 101...102: client.nudge()
         default: changeMembership(by: client, of: channel)
         }
     }
