@@ -40,6 +40,9 @@ extension Chat {
         /// The size that the cache is brought under when it is opened. The oldest messages go, first those of channels whose messages
         /// weren't shown or weren't for longest; the newest 100 of each channel stay.
         public var cacheSizeBytesMax: Int = 256 << 20
+        /// Called with what is wrong with this device's files while the client goes on, on any thread: an outbox that had to be set aside is
+        /// something that the user should know. Nil for nobody; the log has it too.
+        public var onStorageProblem: (@Sendable (StorageProblem) -> Void)?
         /// The log for failures. It never contains tokens or messages.
         public var logger: Logger = Logger(label: "roost")
         /// The bounds of the wait between two attempts to connect. Each wait is drawn evenly from 0 to a time that doubles between
@@ -55,12 +58,14 @@ extension Chat {
         // derived: init
         /// A configuration with the defaults for everything else.
         public init(
-            storage: Storage = .standard, cacheSizeBytesMax: Int = 256 << 20, logger: Logger = Logger(label: "roost"),
+            storage: Storage = .standard, cacheSizeBytesMax: Int = 256 << 20,
+            onStorageProblem: (@Sendable (StorageProblem) -> Void)? = nil, logger: Logger = Logger(label: "roost"),
             backoff: ClosedRange<Duration> = .milliseconds(500)...(.seconds(30)), callTimeout: Duration = .seconds(30),
             transport: any Transport = WebSocketTransport(), clock: any Clock<Duration> = ContinuousClock()
         ) {
             self.storage = storage
             self.cacheSizeBytesMax = cacheSizeBytesMax
+            self.onStorageProblem = onStorageProblem
             self.logger = logger
             self.backoff = backoff
             self.callTimeout = callTimeout
@@ -76,6 +81,7 @@ extension Chat {
             settings.callTimeout = callTimeout
             return SyncDriver.Environment(
                 url: url, user: user, storage: storage, settings: settings, cacheSizeBytesMax: cacheSizeBytesMax,
+                onStorageProblem: onStorageProblem ?? { _ in },
                 transport: transport, clock: clock, random: SystemRandomNumberGenerator(),
                 now: { Timestamp(Date()) }, token: token, logger: logger)
         }

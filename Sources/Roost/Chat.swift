@@ -79,9 +79,19 @@ public final class Chat: Sendable {
     /// Ends the connection and stays offline until ``connect(timeout:)`` or ``start()``. The outbox is kept.
     public func disconnect() async { await driver.stop() }
 
+    /// Tells the client that the app came to the foreground, or that the device has another network.
+    ///
+    /// A client that waits for its next attempt connects at once, unless the server asked it to wait; one that is connected asks the server
+    /// for a sign of life, and connects anew when there is none within 5 seconds. One that is disconnected stays so. Without nudges a dead
+    /// connection is noticed after two of the server's ping intervals.
+    public func nudge() {
+        let driver = driver
+        Task { await driver.nudge() }
+    }
+
     /// Calls any operation of the protocol.
     ///
-    /// Messages are better sent with ``LiveChannel/send(_:)``, which keeps them until they have arrived.
+    /// Messages are better sent with ``LiveChannel/send(_:)-(String)``, which keeps them until they have arrived.
     /// - Throws: `RoostError` with `not_connected` while offline or when the connection is lost before the answer, when the
     ///   operation may have been carried out or not; `unavailable` when no answer comes in time; the code of a limit, without
     ///   asking the server; and every code that the operation documents. `CancellationError` when the task is cancelled.

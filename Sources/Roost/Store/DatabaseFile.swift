@@ -12,6 +12,8 @@ struct DatabaseFile: Sendable {
     /// Called with the database once it has the migrator's schema.
     var prepare: @Sendable (Database) throws -> Void = { _ in }
     var logger: Logger
+    /// Called with the new name of a file that was set aside, and with the reason.
+    var wasSetAside: @Sendable (URL, any Error) -> Void = { _, _ in }
 
     /// Opens the file, creating it when there is none.
     ///
@@ -22,30 +24,34 @@ struct DatabaseFile: Sendable {
         do {
             return try migrated(DatabaseQueue(path: url.path, configuration: configuration))
         } catch let error as DatabaseError where Self.meansDamage(error) {
-            logger.error("A database can't be used and is set aside.", metadata: ["file": "\(url.path)", "error": "\(error)"])
-        } catch is NewerSchema {
-            logger.error("A database is from a newer version and is set aside.", metadata: ["file": "\(url.path)"])
+            try setAside(because: error)
+        } catch let error as NewerSchema {
+            try setAside(because: error)
         }
-        try setAside()
         return try migrated(DatabaseQueue(path: url.path, configuration: configuration))
     }
 
     /// Renames the file and what belongs to it: nothing is deleted, so that a message that was never sent can still be dug out.
-    func setAside() throws {
+    func setAside(because reason: any Error) throws {
         guard let url else { return }
+        logger.error("A database can't be used and is set aside.", metadata: ["file": "\(url.path)", "error": "\(reason)"])
         let files = FileManager.default
         var number = 1
         while files.fileExists(atPath: url.path + ".damaged-\(number)") { number += 1 }
+        let name = url.path + ".damaged-\(number)"
         for suffix in ["", "-wal", "-shm"] where files.fileExists(atPath: url.path + suffix) {
-            try files.moveItem(atPath: url.path + suffix, toPath: url.path + ".damaged-\(number)" + suffix)
+            try files.moveItem(atPath: url.path + suffix, toPath: name + suffix)
         }
+        wasSetAside(URL(filePath: name, directoryHint: .notDirectory), reason)
     }
 
     static func meansDamage(_ error: DatabaseError) -> Bool {
         error.resultCode == .SQLITE_CORRUPT || error.resultCode == .SQLITE_NOTADB
     }
 
-    private struct NewerSchema: Error {}
+    private struct NewerSchema: Error, CustomStringConvertible {
+        var description: String { "It was written by a newer version." }
+    }
 
     private func migrated(_ queue: DatabaseQueue) throws -> DatabaseQueue {
         if try queue.read(migrator.hasBeenSuperseded) { throw NewerSchema() }

@@ -12,6 +12,7 @@ final class FolderLock: Sendable {
 
     private static let held = Mutex<[String: Held]>([:])
     private let path: String
+    private let isGivenBack = Mutex(false)
 
     /// - Parameter folder: It has to be there.
     /// - Throws: `RoostError` with `unavailable` if another process has it; `POSIXError` if it can't be locked at all.
@@ -23,6 +24,12 @@ final class FolderLock: Sendable {
                 held[path] = Held(descriptor: known.descriptor, count: known.count + 1)
                 return
             }
+            held[path] = Held(descriptor: try Self.lock(path, of: folder))
+        }
+    }
+
+    private static func lock(_ path: String, of folder: URL) throws -> Int32 {
+        while true {
             let descriptor = open(path, O_CREAT | O_RDWR | O_CLOEXEC, 0o600)
             guard descriptor >= 0 else { throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO) }
             // The lock goes with the process, however that ends.
@@ -33,11 +40,36 @@ final class FolderLock: Sendable {
                 guard code == EWOULDBLOCK else { throw POSIXError(POSIXErrorCode(rawValue: code) ?? .EIO) }
                 throw RoostError(.unavailable, "Another process has this user's files open: \(folder.path).")
             }
-            held[path] = Held(descriptor: descriptor)
+            // Who had the folder may have deleted it between our opening and locking: the next process would lock another file.
+            var (own, current) = (stat(), stat())
+            if fstat(descriptor, &own) == 0, stat(path, &current) == 0, own.st_ino == current.st_ino { return descriptor }
+            close(descriptor)
+        }
+    }
+
+    /// Whether something else in this process has the folder too.
+    var isShared: Bool { Self.held.withLock { ($0[path]?.count ?? 0) > 1 } }
+
+    /// Deletes the folder while nothing else can begin to use it, and gives the lock back. Once that is done, it does nothing.
+    ///
+    /// - Parameter prepare: What comes before: letting go of the files.
+    /// - Throws: `RoostError` with `unavailable` if something else in this process has the folder; what `prepare` and the file system throw.
+    func deleteFolder(after prepare: () throws -> Void = {}) throws {
+        try Self.held.withLock { held in
+            guard !isGivenBack.withLock({ $0 }) else { return }
+            guard let own = held[path], own.count == 1 else {
+                throw RoostError(.unavailable, "Another chat of this process has this user's files open: \(path).")
+            }
+            try prepare()
+            try FileManager.default.removeItem(at: URL(filePath: path).deletingLastPathComponent())
+            close(own.descriptor)
+            held[path] = nil
+            isGivenBack.withLock { $0 = true }
         }
     }
 
     deinit {
+        guard !isGivenBack.withLock({ $0 }) else { return }
         Self.held.withLock { held in
             guard var own = held[path] else { return }
             own.count -= 1

@@ -2,19 +2,40 @@ import Foundation
 import GRDB
 import Logging
 import RoostAPI
+import Synchronization
 
 /// The messages that the server hasn't taken yet: a file of its own, because unlike the cache it can't be fetched again.
 ///
 /// A row is written before its message is shown or sent, and deleted after the message is in the cache. A crash in between leaves a
 /// message in both files, and lists show it once (``MessageList``).
 final class Outbox: Sendable {
-    let queue: DatabaseQueue
+    let url: URL?
+    private let opened: Mutex<DatabaseQueue>
+    private let logger: Logger
+    var queue: DatabaseQueue { opened.withLock { $0 } }
 
     /// Opens the outbox; one that is damaged is renamed and a new one begun, with a line in the log.
     ///
-    /// - Parameter url: The file; nil for an outbox in memory.
-    init(url: URL?, logger: Logger) throws {
-        queue = try DatabaseFile(url: url, isDurable: true, migrator: Self.migrator, logger: logger).open()
+    /// - Parameters:
+    ///   - url: The file; nil for an outbox in memory.
+    ///   - report: Called with what is wrong with the file.
+    init(url: URL?, logger: Logger, report: @escaping @Sendable (StorageProblem) -> Void = { _ in }) throws {
+        self.url = url
+        self.logger = logger
+        opened = Mutex(
+            try DatabaseFile(
+                url: url, isDurable: true, migrator: Self.migrator, logger: logger,
+                wasSetAside: { report(StorageProblem(.outboxSetAside, $0, $1)) }
+            ).open())
+    }
+
+    /// Lets go of the file. From here on the outbox is an empty one in memory.
+    func letGo() throws {
+        let empty = try DatabaseFile(url: nil, isDurable: true, migrator: Self.migrator, logger: logger).open()
+        try opened.withLock { queue in
+            try queue.close()
+            queue = empty
+        }
     }
 
     /// Stores a message. An existing one with the same channel and client id stays unchanged, and is returned.

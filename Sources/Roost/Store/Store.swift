@@ -24,11 +24,16 @@ final class Store: Sendable {
     ///   - url: The file; nil for a cache in memory.
     ///   - kinds: The rows that it keeps.
     ///   - sizeBytesMax: The size that it is brought under, unless another store has the file open.
-    init(url: URL?, user: UserID, kinds: CachedRowKinds = .standard, sizeBytesMax: Int = .max, logger: Logger) throws {
+    ///   - report: Called with what is wrong with the file.
+    init(
+        url: URL?, user: UserID, kinds: CachedRowKinds = .standard, sizeBytesMax: Int = .max, logger: Logger,
+        report: @escaping @Sendable (StorageProblem) -> Void = { _ in }
+    ) throws {
         self.user = user
         self.kinds = kinds
         file = DatabaseFile(
-            url: url, isDurable: false, migrator: Self.migrator, prepare: { try Self.prepare($0, kinds) }, logger: logger)
+            url: url, isDurable: false, migrator: Self.migrator, prepare: { try Self.prepare($0, kinds) }, logger: logger,
+            wasSetAside: { report(StorageProblem(.cacheSetAside, $0, $1)) })
         let file = file
         queue = Mutex(
             try Self.openFiles.withLock { openFiles in
@@ -82,8 +87,20 @@ final class Store: Sendable {
         guard let error = error as? DatabaseError, DatabaseFile.meansDamage(error) else { return }
         try queue.withLock { queue in
             try? queue.close()
-            try file.setAside()
+            try file.setAside(because: error)
             queue = try file.open()
+        }
+        signals.signal(.everything)
+    }
+
+    /// Lets go of the file. From here on the store is an empty one in memory, and live objects show that.
+    func letGo() throws {
+        var memory = file
+        memory.url = nil
+        let empty = try memory.open()
+        try queue.withLock { queue in
+            try queue.close()
+            queue = empty
         }
         signals.signal(.everything)
     }

@@ -16,7 +16,7 @@ extension SyncDriver {
 
     /// Returns whether the rows are stored. If writing fails, the machine gets the state that is.
     private func store(_ writes: [StoreWrite]) async -> Bool {
-        guard let files = try? await prepare() else { return false }
+        guard let files = try? await files() else { return false }
         do {
             try await files.store.write(writes)
             return true
@@ -96,12 +96,13 @@ extension SyncDriver {
     }
 
     private func apply(_ write: OutboxWrite) async {
-        guard let files = try? await prepare() else { return }
+        guard let files = try? await files() else { return }
         do {
             try await files.outbox.apply(write)
         } catch {
             // The row stays unchanged. After a restart it is sent once more with the same client id, which stores nothing twice.
             environment.logger.error("The outbox couldn't be written.", metadata: ["error": "\(error)"])
+            environment.onStorageProblem(StorageProblem(.outboxNotWritten, files.outbox.url, error))
         }
         files.store.signals.signal(StoreChange(outbox: [write.key.channel]))
     }
@@ -126,6 +127,15 @@ extension SyncDriver {
     private func finishConnecting(_ result: Result<Void, any Error>) {
         for waiting in connecting.values { waiting.resume(with: result) }
         connecting = [:]
+    }
+
+    /// Ends whatever still waits.
+    func failEverything(_ error: RoostError) {
+        finishConnecting(.failure(error))
+        for waiting in replies.values { waiting.resume(throwing: error) }
+        replies = [:]
+        for waiting in confirmations.values.flatMap(\.values) { waiting.resume(throwing: error) }
+        confirmations = [:]
     }
 
     private func settle(_ key: MessageKey, _ result: Result<Message, RoostError>) {

@@ -34,6 +34,11 @@ extension SyncDriver {
         await post(.start)
     }
 
+    /// Has the machine look at once whether there is a connection.
+    func nudge() {
+        if machine != nil { submit(.nudge) }
+    }
+
     func stop() async {
         guard machine != nil else { return statuses.send(.offline) }
         await post(.stop)
@@ -97,6 +102,7 @@ extension SyncDriver {
         let (previous, createdAt) = (lastInsert, environment.now())
         let insert = Task {
             _ = await previous?.result
+            try requireSession()
             let item = try await files.outbox.insert(operation, createdAt: createdAt)
             files.store.signals.signal(StoreChange(outbox: [operation.channel]))
             submit(.enqueued(item))
@@ -104,6 +110,8 @@ extension SyncDriver {
         lastInsert = insert
         do {
             try await insert.value
+        } catch let error as RoostError {
+            throw error
         } catch {
             throw RoostError(.unavailable, "The message can't be written to this device's outbox: \(error)")
         }

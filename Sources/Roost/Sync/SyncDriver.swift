@@ -14,6 +14,7 @@ actor SyncDriver {
         var storage: Chat.Storage
         var settings: Sync.Settings
         var cacheSizeBytesMax: Int
+        var onStorageProblem: @Sendable (StorageProblem) -> Void
         var transport: any Transport
         var clock: any Clock<Duration>
         var random: any RandomNumberGenerator & Sendable
@@ -35,6 +36,12 @@ actor SyncDriver {
     private var waitingTransports: [CheckedContinuation<Void, Never>] = []
     /// The most that inputs may be before a transport waits.
     private static let inputsMax = (count: 512, bytes: 4 << 20)
+    /// Those that wait until no batch is under way.
+    private var waitingForRest: [CheckedContinuation<Void, Never>] = []
+    /// Whether the user is logging out, or has: the app's requests are refused. Then, whether that is done: nothing is handled any more.
+    private var isLoggingOut = false
+    private var hasEnded = false
+    private var lastLogOut: Task<Void, any Error>?
 
     // Work under way: each entry is removed where it finishes.
     private var opening: Task<SyncFiles, any Error>?
@@ -72,6 +79,7 @@ actor SyncDriver {
 
     /// Opens the files and makes the machine, once.
     func prepare() async throws -> SyncFiles {
+        try requireSession()
         let task =
             preparation
             ?? Task { [environment] in
@@ -84,7 +92,9 @@ actor SyncDriver {
             }
         preparation = task
         do {
-            return try await task.value
+            let files = try await task.value
+            try requireSession()
+            return files
         } catch {
             preparation = nil
             if let error = error as? RoostError { throw error }
@@ -92,16 +102,23 @@ actor SyncDriver {
         }
     }
 
+    /// - Throws: `RoostError` with `unauthenticated` once the user logs out.
+    func requireSession() throws {
+        guard !isLoggingOut else { throw RoostError(.unauthenticated, "The user has logged out of this chat.") }
+    }
+
     // MARK: Inputs
 
     /// Takes in what happened, and returns when it is dealt with, or when someone else is at it.
     func post(_ input: Sync.Input) async {
+        guard !hasEnded else { return }
         inputs.append(input)
         await drain()
     }
 
     /// Takes in what happened without waiting.
     func submit(_ input: Sync.Input) {
+        guard !hasEnded else { return }
         inputs.append(input)
         Task { await drain() }
     }
@@ -109,10 +126,11 @@ actor SyncDriver {
     /// Takes in an event of a connection, and returns at once so that the transport reads on: what comes while a batch is performed is the
     /// next batch. The transport waits only when very much has come.
     func receive(_ event: TransportEvent, of connection: Int64) async {
+        guard !hasEnded else { return }
         inputs.append(.transport(connection, event))
         if case .message(let bytes) = event { inputBytes += bytes.count }
         if !isDraining { Task { await drain() } }
-        while inputs.count >= Self.inputsMax.count || inputBytes >= Self.inputsMax.bytes {
+        while !hasEnded && (inputs.count >= Self.inputsMax.count || inputBytes >= Self.inputsMax.bytes) {
             await withCheckedContinuation { waitingTransports.append($0) }
         }
     }
@@ -131,5 +149,55 @@ actor SyncDriver {
             await perform(outputs)
         }
         isDraining = false
+        for waiting in waitingForRest { waiting.resume() }
+        waitingForRest = []
+    }
+
+    // MARK: Logging out
+
+    /// Deletes the user's files. One such request comes after another.
+    func logOut(discardingUnsent: Bool) async throws {
+        let previous = lastLogOut
+        let task = Task {
+            _ = await previous?.result
+            try await erase(discardingUnsent: discardingUnsent)
+        }
+        lastLogOut = task
+        try await task.value
+    }
+
+    private func erase(discardingUnsent: Bool) async throws {
+        let files = try await files()
+        if !hasEnded {
+            isLoggingOut = true
+            do {
+                // What was written into the outbox before is in it; nothing comes after.
+                _ = await lastInsert?.result
+                let count = discardingUnsent ? 0 : try await files.outbox.items().count
+                guard count == 0 else { throw UnsentMessages(count: count) }
+                guard !files.isShared else {
+                    throw RoostError(.unavailable, "Another chat of this process has this user's files open.")
+                }
+            } catch {
+                isLoggingOut = false
+                throw error
+            }
+            await end()
+        }
+        try await files.erase()
+    }
+
+    /// Ends the connection and all that waits, for good.
+    private func end() async {
+        await post(.stop)
+        while isDraining { await withCheckedContinuation { waitingForRest.append($0) } }
+        hasEnded = true
+        machine = nil
+        inputs = []
+        for transport in waitingTransports { transport.resume() }
+        waitingTransports = []
+        tokenFetch?.cancel()
+        statuses.send(.offline)
+        failEverything(RoostError(.unauthenticated, "The user has logged out of this chat."))
     }
 }

@@ -14,8 +14,7 @@ struct SyncFiles: Sendable {
     ///   has to be fetched again.
     @concurrent
     static func open(_ environment: SyncDriver.Environment) async throws -> SyncFiles {
-        let folder = try environment.storage.directory?.appending(
-            component: folderName(of: environment.user, at: environment.url), directoryHint: .isDirectory)
+        let folder = try folder(of: environment.user, at: environment.url, in: environment.storage)
         if let folder {
             // Nobody else on this machine may read what is in it.
             try FileManager.default.createDirectory(
@@ -23,17 +22,63 @@ struct SyncFiles: Sendable {
         }
         let lock = try folder.map(FolderLock.init)
         let logger = environment.logger
-        let outbox = try Outbox(url: folder?.appending(component: "outbox.sqlite"), logger: logger)
+        let report = environment.onStorageProblem
+        let outbox = try Outbox(url: folder?.appending(component: "outbox.sqlite"), logger: logger, report: report)
+        let cache = folder?.appending(component: "cache.sqlite")
         let store: Store
         do {
             store = try Store(
-                url: folder?.appending(component: "cache.sqlite"), user: environment.user,
-                sizeBytesMax: environment.cacheSizeBytesMax, logger: logger)
+                url: cache, user: environment.user, sizeBytesMax: environment.cacheSizeBytesMax, logger: logger, report: report)
         } catch {
             logger.error("The cache can't be opened; continuing without one.", metadata: ["error": "\(error)"])
+            report(StorageProblem(.cacheNotKept, cache, error))
             store = try Store(url: nil, user: environment.user, logger: logger)
         }
         return SyncFiles(store: store, outbox: outbox, lock: lock)
+    }
+
+    /// Whether another chat of this process has the files too.
+    var isShared: Bool { lock?.isShared == true }
+
+    /// Deletes the files, off any actor. What is read of them afterwards is empty.
+    ///
+    /// - Throws: `RoostError` with `unavailable` if another chat of this process has them, or they can't be deleted.
+    @concurrent
+    func erase() async throws {
+        try Self.unavailable {
+            func letGo() throws {
+                try store.letGo()
+                try outbox.letGo()
+            }
+            guard let lock else { return try letGo() }
+            try lock.deleteFolder(after: letGo)
+        }
+    }
+
+    /// Deletes the files of a user whom no chat has open.
+    @concurrent
+    static func erase(_ user: UserID, at url: URL, in storage: Chat.Storage) async throws {
+        try unavailable {
+            guard let folder = try folder(of: user, at: url, in: storage), FileManager.default.fileExists(atPath: folder.path)
+            else {
+                return
+            }
+            try FolderLock(folder).deleteFolder()
+        }
+    }
+
+    private static func unavailable(_ erase: () throws -> Void) throws {
+        do {
+            try erase()
+        } catch let error as RoostError {
+            throw error
+        } catch {
+            throw RoostError(.unavailable, "The files of this device can't be deleted: \(error)")
+        }
+    }
+
+    private static func folder(of user: UserID, at url: URL, in storage: Chat.Storage) throws -> URL? {
+        try storage.directory?.appending(component: folderName(of: user, at: url), directoryHint: .isDirectory)
     }
 
     /// A folder for each user and server, so that no account sees another's messages or sends them.

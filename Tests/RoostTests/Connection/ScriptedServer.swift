@@ -15,6 +15,8 @@ actor ScriptedServer: Transport {
     enum Answer: Sendable {
         case result(any Encodable & Sendable)
         case error(RoostError)
+        /// None comes.
+        case nothing
         /// The connection breaks.
         case lost
     }
@@ -46,6 +48,7 @@ actor ScriptedServer: Transport {
             switch call.operation == "stream.resume" ? .result(Self.nothingMissed) : answer(call) {
             case .result(let result): await tell(Reply(reply: call.call, result: result))
             case .error(let error): await tell(Refusal(reply: call.call, error: error))
+            case .nothing: break
             case .lost: return await receive(.closed(code: 1006, reason: "lost"))
             }
         }

@@ -1,0 +1,25 @@
+public import Foundation
+public import RoostAPI
+
+extension Chat {
+    /// Ends the chat and deletes the user's files from this device.
+    ///
+    /// The chat is over then: live objects are empty, and calls throw `unauthenticated`. For another user, or for the same one again, make
+    /// another chat. The server isn't told, and the user's tokens stay valid until they expire.
+    /// - Parameter discardingUnsent: Whether messages that haven't reached the server, or that it refused, are deleted too.
+    /// - Throws: ``UnsentMessages`` if there are any that aren't to be discarded, and `RoostError` with `unavailable` if another chat of this
+    ///   process or another process has the files open, or they can't be opened: nothing has changed then. With `unavailable` also if the
+    ///   files can't be deleted: the chat is over, and calling this again tries that again.
+    public func logOut(discardingUnsent: Bool = false) async throws { try await driver.logOut(discardingUnsent: discardingUnsent) }
+
+    /// Deletes the files of a user who has no chat open, messages that haven't reached the server included. Without any it does nothing.
+    ///
+    /// - Parameters:
+    ///   - url: The server, as it was given to the chat.
+    ///   - storage: The same that the chat was configured with.
+    /// - Throws: `RoostError` with `unavailable` if a chat of this process, or another process, has the files open, or if they can't be
+    ///   deleted.
+    public static func erase(_ user: UserID, at url: URL, in storage: Storage = .standard) async throws {
+        try await SyncFiles.erase(user, at: url, in: storage)
+    }
+}

@@ -1,0 +1,31 @@
+public import Foundation
+
+/// Something that is wrong with this device's files, in spite of which the client goes on.
+///
+/// What the client can't go on with is an error of the call, or ``ConnectionStatus/failed(_:)``.
+public struct StorageProblem: Error, Hashable, Sendable, CustomStringConvertible {
+    /// What has happened, and so what is lost.
+    public enum Kind: Hashable, Sendable {
+        /// The outbox was damaged, or was written by a newer version. It was renamed, and a new one begun: messages that hadn't reached the
+        /// server are only in the renamed file. The user should be told.
+        case outboxSetAside
+        /// The same of the cache, which is fetched again.
+        case cacheSetAside
+        /// The cache can't be opened, and is in memory instead: the next start fetches everything again.
+        case cacheNotKept
+        /// What became of a message couldn't be written. After a restart it may be sent once more, which the server stores nothing of.
+        case outboxNotWritten
+    }
+
+    public let kind: Kind
+    /// The file, by its new name where it was renamed. Nil for an outbox in memory.
+    public let file: URL?
+    /// The system's or SQLite's reason, for logs and developers. It may change.
+    public let message: String
+
+    init(_ kind: Kind, _ file: URL?, _ reason: any Error) {
+        (self.kind, self.file, message) = (kind, file, "\(reason)")
+    }
+
+    public var description: String { "\(kind) (\(file?.path ?? "in memory")): \(message)" }
+}

@@ -1,0 +1,167 @@
+import Foundation
+import Logging
+import RoostAPI
+import Testing
+
+@testable import Roost
+
+@MainActor @Suite("Store: logging out", .timeLimit(.minutes(1)))
+struct LogOutTests {
+    private let directory = URL.temporaryDirectory.appending(component: "roost-\(UUID().uuidString)")
+    private let url = URL(filePath: "/")
+
+    private var folder: URL { directory.appending(component: SyncFiles.folderName(of: "ann", at: url)) }
+    private var isThere: Bool { FileManager.default.fileExists(atPath: folder.path) }
+
+    private func chat(_ storage: Chat.Storage? = nil, _ transport: any Transport = TinyServer()) -> Chat {
+        var configuration = Chat.Configuration(
+            storage: storage ?? .directory(directory), logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        configuration.transport = transport
+        return Chat(url: url, user: "ann", configuration: configuration) { "token" }
+    }
+
+    /// Opens the lock as another process would. Returns nil if it isn't free.
+    private func takeLock() throws -> Int32? {
+        let descriptor = open(folder.appending(component: "lock").path, O_CREAT | O_RDWR | O_CLOEXEC, 0o600)
+        try #require(descriptor >= 0)
+        if flock(descriptor, LOCK_EX | LOCK_NB) == 0 { return descriptor }
+        close(descriptor)
+        return nil
+    }
+
+    @Test(
+        "Logging out deletes the files and empties what is shown; the chat is over, and another begins with nothing",
+        arguments: [true, false])
+    func files(isInMemory: Bool) async throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let chat = chat(isInMemory ? .inMemory : nil)
+        try await chat.connect()
+        let (list, messages) = (chat.channels(), chat.channel("general").messages())
+        try await chat.channel("general").sendConfirmed("hi")
+        while list.items.isEmpty || messages.items.count != 2 { await Task.yield() }
+        #expect(isThere == !isInMemory)
+
+        try await chat.logOut()
+        #expect(!isThere)
+        while !list.items.isEmpty || !messages.items.isEmpty { await Task.yield() }
+        while chat.connection.status != .offline { await Task.yield() }
+        let refused: [() async throws -> Void] = [
+            { try await chat.connect() },
+            { _ = try await chat.call(GetMe()) },
+            { try await chat.channel("general").send("late") },
+            { try await chat.channel("general").sendConfirmed("later") },
+        ]
+        for call in refused {
+            let error = await #expect(throws: RoostError.self) { try await call() }
+            #expect(error?.code == .unauthenticated)
+        }
+        // Again, and what else an app may still do.
+        try await chat.logOut()
+        await chat.disconnect()
+        #expect(!isThere)
+
+        let next = self.chat(isInMemory ? .inMemory : nil)
+        #expect(try await next.driver.files().store.savedState() == SavedState())
+        try await next.connect()
+        #expect(isThere == !isInMemory)
+        await next.disconnect()
+    }
+
+    @Test(
+        "Messages that haven't arrived keep their user from logging out, who goes on, unless they are to be discarded",
+        arguments: [true, false])
+    func unsent(isDiscarding: Bool) async throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let chat = chat()
+        for text in ["one", "two"] { try await chat.channel("general").send(text) }
+        let error = await #expect(throws: UnsentMessages.self) { try await chat.logOut() }
+        #expect(error?.count == 2)
+        #expect(error?.localizedDescription == "2 messages haven't reached the server, and would be deleted.")
+        #expect(isThere)
+        if isDiscarding {
+            try await chat.logOut(discardingUnsent: true)
+        } else {
+            try await chat.connect()
+            try await chat.channel("general").sendConfirmed("three")
+            try await chat.logOut()
+        }
+        #expect(!isThere)
+    }
+
+    @Test("Whoever waits while the user logs out is told, and isn't left waiting")
+    func waiting() async throws {
+        let chat = chat(.inMemory, ScriptedServer { _ in .nothing })
+        try await chat.connect()
+        let call = Task { try await chat.call(GetMe()) }
+        let send = Task { try await chat.channel("general").sendConfirmed("hi") }
+        while await chat.driver.replies.isEmpty { await Task.yield() }
+        while try await chat.driver.files().outbox.items().isEmpty { await Task.yield() }
+        try await chat.logOut(discardingUnsent: true)
+        let ended = await #expect(throws: RoostError.self) { try await call.value }
+        #expect(ended?.code == .notConnected)
+        let unsent = await #expect(throws: RoostError.self) { try await send.value }
+        #expect(unsent?.code == .unauthenticated)
+    }
+
+    @Test("While another chat has the files, or another process, nobody logs out, and nothing changes")
+    func shared() async throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let chat = chat()
+        try await chat.connect()
+        var other: Chat? = self.chat()
+        try await other?.connect()
+        let error = await #expect(throws: RoostError.self) { try await chat.logOut() }
+        #expect(error?.code == .unavailable && error?.message.contains("Another chat of this process") == true)
+        try await chat.channel("general").sendConfirmed("still here")
+        await other?.disconnect()
+        other = nil
+        // The other's last references go with tasks that are ending.
+        while try await chat.driver.files().isShared { await Task.yield() }
+        try await chat.logOut()
+        #expect(!isThere)
+
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        let process = try #require(try takeLock())
+        for erase in [{ try await Chat.erase("ann", at: url, in: .directory(directory)) }, { try await self.chat().logOut() }] {
+            let error = await #expect(throws: RoostError.self) { try await erase() }
+            #expect(error?.code == .unavailable && error?.message.contains("Another process") == true)
+        }
+        #expect(isThere)
+        close(process)
+    }
+
+    @Test("The files of a user whose chat isn't open are deleted by name, and nobody else's")
+    func erase() async throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        var chat: Chat? = chat()
+        try await chat?.channel("general").send("unsent")
+        let storage = Chat.Storage.directory(directory)
+        let error = await #expect(throws: RoostError.self) { try await Chat.erase("ann", at: url, in: storage) }
+        #expect(error?.code == .unavailable && isThere)
+        chat = nil
+        try await Chat.erase("bob", at: url, in: storage)
+        try await Chat.erase("ann", at: URL(filePath: "/other"), in: .inMemory)
+        #expect(isThere)
+        while isThere {
+            // The chat's last references go with tasks that are ending.
+            try? await Chat.erase("ann", at: url, in: storage)
+            await Task.yield()
+        }
+        try await Chat.erase("ann", at: url, in: storage)
+    }
+
+    @Test("A folder that was deleted and made again is locked anew, and the former lock has nothing to do with it")
+    func madeAgain() throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        let first = try FolderLock(folder)
+        try first.deleteFolder()
+        #expect(!isThere)
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        let second = try FolderLock(folder)
+        #expect(try takeLock() == nil)
+        // What has gone already holds nothing.
+        try first.deleteFolder()
+        #expect(isThere && !second.isShared)
+    }
+}

@@ -1,0 +1,102 @@
+import Foundation
+import GRDB
+import Logging
+import RoostAPI
+import Testing
+
+@testable import Roost
+
+@Suite("Store: what an app is told of its files", .timeLimit(.minutes(1)))
+struct StorageProblemTests {
+    private let directory = URL.temporaryDirectory.appending(component: "roost-\(UUID().uuidString)")
+    private let url = URL(filePath: "/")
+    private let problems = AsyncStream.makeStream(of: StorageProblem.self)
+
+    private var folder: URL { directory.appending(component: SyncFiles.folderName(of: "ann", at: url)) }
+
+    private func chat() -> Chat {
+        var configuration = Chat.Configuration(
+            storage: .directory(directory), logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        configuration.transport = TinyServer()
+        let told = problems.continuation
+        configuration.onStorageProblem = { told.yield($0) }
+        return Chat(url: url, user: "ann", configuration: configuration) { "token" }
+    }
+
+    /// What the app is told, that many times.
+    private func told(_ count: Int) async -> [StorageProblem] {
+        var all: [StorageProblem] = []
+        for await problem in problems.stream {
+            all.append(problem)
+            if all.count == count { break }
+        }
+        return all
+    }
+
+    @Test("A damaged outbox and a damaged cache are told of, by the names that they now have")
+    func setAside() async throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        for name in ["outbox.sqlite", "cache.sqlite"] {
+            try Data(repeating: 7, count: 10_000).write(to: folder.appending(component: name))
+        }
+        let chat = chat()
+        try await chat.connect()
+        let told = await told(2)
+        #expect(told.map(\.kind) == [.outboxSetAside, .cacheSetAside])
+        #expect(told.map(\.file?.lastPathComponent) == ["outbox.sqlite.damaged-1", "cache.sqlite.damaged-1"])
+        #expect(told.allSatisfy { $0.message.contains("not a database") })
+        for problem in told { #expect(try Data(contentsOf: #require(problem.file)).count == 10_000) }
+        await chat.disconnect()
+    }
+
+    @Test("An outbox of a newer version is told of, and nothing in it is lost")
+    func newer() async throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        do {
+            let chat = chat()
+            try await chat.channel("general").send("unsent")
+            let queue = try DatabaseQueue(path: folder.appending(component: "outbox.sqlite").path)
+            try await queue.write { try $0.execute(sql: "INSERT INTO grdb_migrations (identifier) VALUES ('99')") }
+        }
+        let chat = chat()
+        try await chat.connect()
+        let told = await told(1)
+        #expect(told.map(\.kind) == [.outboxSetAside] && told[0].message == "It was written by a newer version.")
+        let kept = try DatabaseQueue(path: #require(told[0].file).path)
+        #expect(try await kept.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM outbox") } == 1)
+        await chat.disconnect()
+    }
+
+    @Test("A cache that can't be opened is told of, and the client goes on without")
+    func notKept() async throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let file = folder.appending(component: "cache.sqlite")
+        try FileManager.default.createDirectory(at: file, withIntermediateDirectories: true)
+        let chat = chat()
+        try await chat.connect()
+        try await chat.channel("general").sendConfirmed("hi")
+        let told = await told(1)
+        #expect(told.map(\.kind) == [.cacheNotKept] && told[0].file?.path == file.path)
+        await chat.disconnect()
+    }
+
+    @Test("A message whose fate can't be written is told of, and stays in the outbox")
+    func notWritten() async throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let chat = chat()
+        try await chat.connect()
+        let file = folder.appending(component: "outbox.sqlite")
+        let queue = try DatabaseQueue(path: file.path)
+        try await queue.write { database in
+            try database.execute(
+                sql: "CREATE TRIGGER full BEFORE DELETE ON outbox BEGIN SELECT RAISE(ABORT, 'the disk is full'); END")
+        }
+        try await chat.channel("general").sendConfirmed("hi")
+        let told = await told(1)
+        #expect(told.map(\.kind) == [.outboxNotWritten] && told[0].file?.path == file.path)
+        #expect(told[0].message.contains("the disk is full"))
+        #expect(try await queue.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM outbox") } == 1)
+        await chat.disconnect()
+    }
+}
