@@ -15,6 +15,7 @@ extension Chat {
     /// Deletes the files of a user who has no chat open, messages that haven't reached the server included. Without any it does nothing.
     ///
     /// - Parameters:
+    ///   - user: Whose files.
     ///   - url: The server, as it was given to the chat.
     ///   - storage: The same that the chat was configured with.
     /// - Throws: `RoostError` with `unavailable` if a chat of this process, or another process, has the files open, or if they can't be
