@@ -18,6 +18,7 @@ public final class Chat: Sendable {
     let driver: SyncDriver
     @MainActor private var liveConnection: LiveConnection?
     @MainActor private var livePreferences: LivePreferences?
+    @MainActor private var liveUnread: LiveUnread?
 
     /// - Parameters:
     ///   - url: The server, like `https://chat.example.com`; a path is only needed where a proxy puts the socket somewhere else.
@@ -52,6 +53,14 @@ public final class Chat: Sendable {
         let preferences = LivePreferences(driver)
         livePreferences = preferences
         return preferences
+    }
+
+    /// What the user hasn't read in all of their channels, as a live object (AM-44).
+    @MainActor public var unread: LiveUnread {
+        if let liveUnread { return liveUnread }
+        let unread = LiveUnread(driver)
+        liveUnread = unread
+        return unread
     }
 
     /// Connects, and returns when the server has welcomed the user and everything that was missed is there.

@@ -115,6 +115,51 @@ import Testing
         try await server.stop()
     }
 
+    @Test("AM-44 R25 what is unread in all channels is the server's total after every change, and is there offline")
+    func totalUnread() async throws {
+        let server = try await TestServer()
+        let store = TemporaryDirectory.make()
+        let bob = try await server.socket("bob")
+        for id in ["one", "two", "three"] as [ChannelID] { try await bob.call(CreateChannel(channel: id, users: ["ann"])) }
+        let ann = chat("ann", at: server, directory: store)
+        let unread = ann.unread
+        var heard: [TotalUnread] = []
+        let token = unread.observe { heard.append($0) }
+        try await ann.connect()
+        try await unread.loaded()
+        var number = 0
+        func send(_ channel: ChannelID) async throws {
+            number += 1
+            try await bob.call(SendMessage(channel: channel, clientId: ClientID("\(number)"), text: "\(number)"))
+        }
+        let steps: [(what: String, messages: Int, channels: Int, step: () async throws -> Void)] = [
+            ("a message", 1, 1, { try await send("one") }),
+            ("another", 2, 1, { try await send("one") }),
+            ("one elsewhere", 3, 2, { try await send("two") }),
+            ("one of her own, which marks nothing as read elsewhere", 1, 1, { try await ann.channel("one").sendConfirmed("mine") }),
+            ("a hidden channel", 1, 1, { try await ann.call(HideChannel(channel: "two")) }),
+            ("one in each", 4, 3, { for id in ["one", "two", "three"] as [ChannelID] { try await send(id) } }),
+            ("read", 3, 2, { try await ann.call(MarkRead(channel: "one")) }),
+            ("left", 2, 1, { try await ann.call(LeaveChannel(channel: "three")) }),
+            ("deleted", 0, 0, { try await bob.call(DeleteChannel(channel: "two")) }),
+            ("joined again", 0, 0, { try await ann.call(JoinChannel(channel: "three")) }),
+            ("one there", 1, 1, { try await send("three") }),
+        ]
+        for (what, messages, channels, step) in steps {
+            try await step()
+            let expected = TotalUnread(unreadCount: messages, unreadChannelCount: channels)
+            #expect(try await ann.call(GetTotalUnread()) == expected, "\(what)")
+            try await wait(what) { unread.total == expected }
+        }
+        #expect(heard.last == unread.total)
+        token.invalidate()
+        await ann.disconnect()
+        let offline = chat("ann", at: server, directory: store)
+        try await offline.unread.loaded()
+        #expect(offline.unread.total == unread.total)
+        try await server.stop()
+    }
+
     @Test("AM-30 R22 a client that starts offline shows what it had; older pages come when asked for")
     func offlineStart() async throws {
         let server = try await TestServer()

@@ -92,6 +92,36 @@ struct StoredChannelsTests {
         #expect(known > 50, "hardly any difference was known")
     }
 
+    @Test("AM-44 R25 What is unread in all channels is the sum over the user's channels, after every change", arguments: 0..<5)
+    func unread(seed: UInt64) async throws {
+        let chat = chat()
+        let store = try await chat.driver.prepare().store
+        var world = RandomChannels(seed: seed)
+        var totals = UnreadTotals()
+        var seen: Set<TotalUnread> = []
+        func follow(_ change: StoreChange) async throws {
+            totals = try await store.read { [totals] database in
+                var totals = totals
+                try totals.apply(change, in: database)
+                return totals
+            }
+        }
+        try await follow(.everything)
+        for step in 0..<150 {
+            let writes = world.change()
+            try await store.write(writes)
+            try await follow(StoreChange(writes, .standard))
+            let unread = try await store.read { database in
+                try RandomChannels.ids.compactMap { try database.channelView($0) }
+                    .filter { $0.membership?.state == .member && $0.channel.deletedAt == nil && $0.unreadCount > 0 }
+            }
+            let expected = TotalUnread(unreadCount: unread.reduce(0) { $0 + $1.unreadCount }, unreadChannelCount: unread.count)
+            #expect(totals.total == expected, "step \(step)")
+            seen.insert(totals.total)
+        }
+        #expect(seen.count > 20)
+    }
+
     @Test("AM-30 A list is there offline, follows what is written, and is complete page by page")
     func offline() async throws {
         let chat = chat()

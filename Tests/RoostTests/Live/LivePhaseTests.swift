@@ -24,15 +24,15 @@ struct LivePhaseTests {
         let chat = chat()
         let channel = chat.channel("general")
         let (list, messages, invitations) = (chat.channels(), channel.messages(), chat.invitations())
-        #expect(
-            [channel.phase, list.phase, messages.phase, invitations.phase, chat.preferences.phase].allSatisfy { $0 == .loading })
+        let phases = { [channel.phase, list.phase, messages.phase, invitations.phase, chat.preferences.phase, chat.unread.phase] }
+        #expect(phases().allSatisfy { $0 == .loading })
         try await channel.loaded()
         try await list.loaded()
         try await messages.loaded()
         try await invitations.loaded()
         try await chat.preferences.loaded()
-        #expect(
-            [channel.phase, list.phase, messages.phase, invitations.phase, chat.preferences.phase].allSatisfy { $0 == .loaded })
+        try await chat.unread.loaded()
+        #expect(phases().allSatisfy { $0 == .loaded })
         #expect(channel.channel == nil && list.items.isEmpty && messages.items.isEmpty)
     }
 

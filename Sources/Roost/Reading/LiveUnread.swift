@@ -1,0 +1,53 @@
+public import Observation
+public import RoostAPI
+import Synchronization
+
+/// What the user hasn't read, over all channels that they are a member of, as a live object: for the badge of an app (AM-44).
+///
+/// It comes from this device's store, and is right offline too: as of the last connection. Hidden channels count, as in the server's answer
+/// to `reading.total`.
+@MainActor @Observable
+public final class LiveUnread {
+    /// The unread messages of all channels, and how many channels have some. 0 until it is loaded.
+    public private(set) var total = TotalUnread(unreadCount: 0, unreadChannelCount: 0)
+    /// How far it has come.
+    public var phase: LivePhase { follower.phase }
+
+    /// Returns once the device's store was asked.
+    ///
+    /// - Throws: The `RoostError` of ``phase``; `CancellationError`.
+    public func loaded() async throws { try await follower.loaded() }
+
+    @ObservationIgnored private let driver: SyncDriver
+    @ObservationIgnored private let follower: Follower
+    @ObservationIgnored private let observers = Observers<TotalUnread>()
+    // Changed where the store is read, one change after another.
+    @ObservationIgnored private nonisolated let totals = Mutex(UnreadTotals())
+
+    init(_ driver: SyncDriver) {
+        self.driver = driver
+        follower = Follower(driver)
+        follower.follow(.channels, reload: { [weak self] change in try await self?.follow(change) })
+    }
+
+    /// Every total from now on, the current one first.
+    public var updates: AsyncStream<TotalUnread> { observers.values(of: self, startingWith: follower.hasAnswer ? total : nil) }
+
+    /// Calls back with the total, and again on every change, until the token is invalidated or released (AM-29).
+    public func observe(_ callback: @escaping @MainActor (TotalUnread) -> Void) -> ObservationToken {
+        observers.add(startingWith: follower.hasAnswer ? total : nil, callback)
+    }
+
+    private func follow(_ change: StoreChange) async throws {
+        let total = try await driver.files().store.read { database in
+            try self.totals.withLock { totals in
+                try totals.apply(change, in: database)
+                return totals.total
+            }
+        }
+        defer { follower.answered() }
+        guard !follower.hasAnswer || total != self.total else { return }
+        self.total = total
+        observers.notify(total)
+    }
+}

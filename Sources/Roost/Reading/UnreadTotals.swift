@@ -1,0 +1,34 @@
+import GRDB
+import RoostAPI
+
+/// The unread messages of each of the user's channels, and their sum. A change looks at the channels that it concerns, and at no others.
+struct UnreadTotals: Sendable {
+    /// Channels without unread messages are left out. Nil until all were read.
+    private var counts: [ChannelID: Int]?
+    private var sum = 0
+
+    /// Hidden channels count too, as in the server's total.
+    private static let query = ChannelQuery(hidden: .all)
+
+    var total: TotalUnread { TotalUnread(unreadCount: sum, unreadChannelCount: counts?.count ?? 0) }
+
+    mutating func apply(_ change: StoreChange, in database: Database) throws {
+        guard let known = counts, !change.isEverything else { return try readAll(in: database) }
+        // If this is broken off, everything is read again.
+        counts = nil
+        var updated = known
+        for id in change.channels {
+            let count = try Self.query.places(in: database, only: id).first?.unreadCount ?? 0
+            sum += count - (updated[id] ?? 0)
+            updated[id] = count > 0 ? count : nil
+        }
+        counts = updated
+    }
+
+    private mutating func readAll(in database: Database) throws {
+        counts = nil
+        let unread = try Self.query.places(in: database).filter { $0.unreadCount > 0 }
+        counts = Dictionary(unread.map { ($0.id, $0.unreadCount) }, uniquingKeysWith: { _, last in last })
+        sum = unread.reduce(0) { $0 + $1.unreadCount }
+    }
+}
