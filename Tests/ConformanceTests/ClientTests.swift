@@ -120,13 +120,13 @@ import Testing
         let server = try await TestServer()
         let store = TemporaryDirectory.make()
         let bob = try await server.socket("bob")
-        for id in ["one", "two", "three"] as [ChannelID] { try await bob.call(CreateChannel(channel: id, users: ["ann"])) }
         let ann = chat("ann", at: server, directory: store)
         let unread = ann.unread
         var heard: [TotalUnread] = []
         let token = unread.observe { heard.append($0) }
         try await ann.connect()
         try await unread.loaded()
+        for id in ["one", "two", "three"] as [ChannelID] { try await bob.call(CreateChannel(channel: id, users: ["ann"])) }
         var number = 0
         func send(_ channel: ChannelID) async throws {
             number += 1
@@ -136,13 +136,13 @@ import Testing
             ("a message", 1, 1, { try await send("one") }),
             ("another", 2, 1, { try await send("one") }),
             ("one elsewhere", 3, 2, { try await send("two") }),
-            ("one of her own, which marks nothing as read elsewhere", 1, 1, { try await ann.channel("one").sendConfirmed("mine") }),
-            ("a hidden channel", 1, 1, { try await ann.call(HideChannel(channel: "two")) }),
-            ("one in each", 4, 3, { for id in ["one", "two", "three"] as [ChannelID] { try await send(id) } }),
-            ("read", 3, 2, { try await ann.call(MarkRead(channel: "one")) }),
-            ("left", 2, 1, { try await ann.call(LeaveChannel(channel: "three")) }),
+            ("one of her own, which marks none as read", 3, 2, { try await ann.channel("one").sendConfirmed("mine") }),
+            ("a hidden channel", 3, 2, { _ = try await ann.call(HideChannel(channel: "two")) }),
+            ("one in each", 6, 3, { for id in ["one", "two", "three"] as [ChannelID] { try await send(id) } }),
+            ("read", 3, 2, { _ = try await ann.call(MarkRead(channel: "one")) }),
+            ("left", 2, 1, { _ = try await ann.call(LeaveChannel(channel: "three")) }),
             ("deleted", 0, 0, { try await bob.call(DeleteChannel(channel: "two")) }),
-            ("joined again", 0, 0, { try await ann.call(JoinChannel(channel: "three")) }),
+            ("joined again", 0, 0, { _ = try await ann.call(JoinChannel(channel: "three")) }),
             ("one there", 1, 1, { try await send("three") }),
         ]
         for (what, messages, channels, step) in steps {
