@@ -7,7 +7,8 @@ enum AnswerWeight {
     case small
     /// One row that can hold an app's data, or a few.
     case row
-    /// A page of rows, up to `Limits.pageContentBytes`. One at a time on a socket.
+    /// A page of rows, up to `Limits.pageContentBytes`. The first one of a socket is under way alone; after that, as many as probably fit,
+    /// eight at most.
     case page
 
     init(of operation: any Handled) { self.init(operation) }
@@ -25,12 +26,15 @@ enum AnswerWeight {
         }
     }
 
-    /// - Parameter asked: The bytes of the call.
-    func weightBytes(asked: Int, of limits: SocketBudget.Configuration) -> Int {
-        switch self {
+    /// - Parameters:
+    ///   - asked: The bytes of the call.
+    ///   - pageSizeBytes: The size of the largest of the socket's latest pages; nil if there was none.
+    func weightBytes(asked: Int, pageSizeBytes: Int?, of limits: SocketBudget.Configuration) -> Int {
+        let pageBytes = pageSizeBytes.map { max($0 * 2, limits.underWayBytesMax / 8) } ?? limits.underWayBytesMax
+        return switch self {
         case .small: max(asked, limits.underWayBytesMax / 256)
         case .row: max(asked, limits.underWayBytesMax / 8)
-        case .page: limits.underWayBytesMax
+        case .page: max(asked, min(pageBytes, limits.underWayBytesMax))
         }
     }
 }

@@ -24,7 +24,9 @@ struct SocketBudget {
     /// Small calls under way with small answers: most calls are like that, and are only counted.
     private var smallCalls = 0
     /// The other calls under way, by their numbers. A client may use one twice.
-    private var largeCalls: [Int64: [(asked: Int, weight: Int)]] = [:]
+    private var largeCalls: [Int64: [(asked: Int, weight: Int, isPage: Bool)]] = [:]
+    /// The size of the largest of this socket's latest pages, about; nil until one was answered.
+    private var pageSizeBytes: Int?
     private var largeWeightBytes = 0
     private var largeAskedBytes = 0
     /// Sent while the client wasn't reading.
@@ -62,8 +64,8 @@ struct SocketBudget {
             smallCalls += 1
             return
         }
-        let weight = answer.weightBytes(asked: asked, of: limits)
-        largeCalls[call, default: []].append((asked, weight))
+        let weight = answer.weightBytes(asked: asked, pageSizeBytes: pageSizeBytes, of: limits)
+        largeCalls[call, default: []].append((asked, weight, answer == .page))
         largeAskedBytes += asked
         largeWeightBytes += weight
     }
@@ -78,6 +80,7 @@ struct SocketBudget {
         if largeCalls[call]?.isEmpty == true { largeCalls[call] = nil }
         largeAskedBytes -= ended.asked
         largeWeightBytes -= ended.weight
+        if ended.isPage { pageSizeBytes = max(reply.count, (pageSizeBytes ?? 0) / 4 * 3) }
     }
 
     /// Counts bytes handed to the connection.

@@ -37,8 +37,8 @@ enum BatchAction {
     case refused([Job], RoostError)
     /// The database failed, and these jobs are refused.
     case lost([Job], any Error, RoostError)
-    /// An operation was refused because there is no room for its answer.
-    case hadNoRoom(Job)
+    /// An operation was refused because the budget of the server or of its user has no room for its answer.
+    case hadNoRoom(Job, isUsers: Bool)
     /// A rule failed in a way that isn't a refusal.
     case failed(Job, any Error)
     /// The lane has answered what it could: time for the database's maintenance.
@@ -81,9 +81,9 @@ extension Job {
     }
 
     /// Returns the refusal of an operation that there is no room for; it isn't run.
-    fileprivate func refusedForRoom(_ perform: (BatchAction) -> Void) -> JobOutcome {
-        perform(.hadNoRoom(self))
-        return JobOutcome(result: .failure(.overloadedMemory))
+    fileprivate func refusedForRoom(isUsers: Bool = false, _ perform: (BatchAction) -> Void) -> JobOutcome {
+        perform(.hadNoRoom(self, isUsers: isUsers))
+        return JobOutcome(result: .failure(isUsers ? .tooManyRequests : .overloadedMemory))
     }
 }
 
@@ -187,10 +187,16 @@ enum ReadBatch {
                 let changes = try settings.access.begin(transaction, writing: nil)
                 if !changes.isEmpty { perform(.accessChanged(changes)) }
                 for job in batch {
-                    let outcome =
-                        settings.memory?.isFull == true
-                        ? job.refusedForRoom(perform)
-                        : try job.outcome(ids: &ids, now: database.now(), settings, perform) { rule in try rule(transaction) }
+                    let outcome: JobOutcome
+                    if settings.memory?.isFull == true {
+                        outcome = job.refusedForRoom(perform)
+                    } else if job.callerMemory?.isFull == true {
+                        // Several calls of one socket may be under way, begun while there was room.
+                        outcome = job.refusedForRoom(isUsers: true, perform)
+                    } else {
+                        outcome = try job.outcome(ids: &ids, now: database.now(), settings, perform) { rule in try rule(transaction)
+                        }
+                    }
                     answered += 1
                     perform(.answered(job, outcome))
                 }

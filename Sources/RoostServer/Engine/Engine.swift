@@ -239,9 +239,9 @@ final class Engine: Sendable {
         switch action {
         // Other nodes have ended a user's access.
         case .accessChanged(let changes): hub.deliver([.change(.accessChanged(changes))])
-        case .hadNoRoom(let job):
-            metrics.overloaded(.server)
-            security.reached(.memory, user: job.caller.user)
+        case .hadNoRoom(let job, let isUsers):
+            metrics.overloaded(isUsers ? .user : .server)
+            security.reached(isUsers ? .memoryOfUser : .memory, user: job.caller.user)
         case .failed(let job, let error):
             logger.error("An operation failed.", metadata: ["operation": "\(job.operation)", "error": "\(error)"])
         case .began, .committed, .answered, .refused, .lost, .maintain, .end: break
@@ -339,7 +339,8 @@ final class Engine: Sendable {
             let payload = result.payload(call: call)
             // Counted here until the socket has it: readers are faster than the loops.
             settings.memory?.add(payload.count)
-            hub.reply(to: socket, payload, isLeaving: settings.memory)
+            job.callerMemory?.add(payload.count)
+            hub.reply(to: socket, payload, isLeaving: settings.memory, job.callerMemory)
         case .welcome(_, let refused):
             if case .failure(let error) = result { refused(error) }
         case .waiting(let resume): resume(result)

@@ -15,6 +15,8 @@ struct Job: Sendable {
     /// The rule. It returns the payload to answer with, encoded: for a socket the whole reply, for HTTP the body.
     let run: @Sendable (inout Context) throws -> [UInt8]
     let destination: Destination
+    /// The bytes held for the caller: while they are too many, reads are refused. Nil if they aren't limited.
+    var callerMemory: ByteLedger?
 
     /// Returns the lane that runs it: the same for all operations of a channel, whichever of its names they use, or else of the same first
     /// user.

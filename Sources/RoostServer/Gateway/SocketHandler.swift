@@ -197,7 +197,8 @@ final class SocketHandler: ChannelInboundHandler, QueuedOutput {
     }
 
     private func submit(_ operation: some Handled, _ call: Int64, _ caller: Caller) -> RoostError? {
-        let job = Job(operation, call: call, by: caller, at: socket)
+        var job = Job(operation, call: call, by: caller, at: socket)
+        if caller.role != .admin, caller.role != .service { job.callerMemory = account?.ledger }
         do {
             if type(of: operation).isReadOnly {
                 try services.engine.submit(read: job)

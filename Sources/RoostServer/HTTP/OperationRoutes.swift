@@ -52,7 +52,7 @@ struct OperationRoutes: Sendable {
             throw refusal
         }
         let body = try await engine.perform(operation, for: caller)
-        _ = asked
+        withExtendedLifetime(asked) {}
         return Response(
             status: .ok, headers: [.contentType: "application/json", .cacheControl: "no-store"],
             body: try Self.body(ByteBuffer(bytes: body), account, isRead: type(of: operation).isReadOnly))

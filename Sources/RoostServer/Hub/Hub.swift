@@ -106,12 +106,15 @@ final class Hub: Delivery {
 
     /// Delivers the answer of an operation that only read.
     ///
-    /// - Parameter memory: Where the answer is counted until the socket has it.
-    func reply(to socket: SocketID, _ payload: [UInt8], isLeaving memory: ByteLedger?) {
+    /// - Parameters:
+    ///   - memory: Where the answer is counted until the socket has it.
+    ///   - callerMemory: Where it is counted as well.
+    func reply(to socket: SocketID, _ payload: [UInt8], isLeaving memory: ByteLedger?, _ callerMemory: ByteLedger?) {
         let shard = shards[socket.shard]
         loops[socket.shard].execute {
             shard.value.deliver(payload, toReadOf: socket.connection)
             memory?.add(-payload.count)
+            callerMemory?.add(-payload.count)
         }
     }
 

@@ -10,7 +10,7 @@ import Testing
 @Suite struct BudgetStateTests {
     private static func reply(_ call: Int64) -> [UInt8] { Array(#"{"reply":\#(call),"result":{}}"#.utf8) }
 
-    @Test("I18 a page is under way alone, small calls 256 together, and an answer makes room for the next")
+    @Test("I18 the first page is under way alone, small calls 256 together, and an answer makes room for the next")
     func weights() {
         var budget = SocketBudget(limits: .init())
         budget.begin(call: 1, asked: 80, .page)
@@ -25,11 +25,47 @@ import Testing
         #expect(budget.mayDecode)
         // A page that begins beside many small calls goes past the window, and nothing follows it.
         budget.begin(call: 500, asked: 80, .page)
-        for call in 1...255 where call != 7 { budget.end(reply: Self.reply(Int64(call))) }
         #expect(!budget.mayDecode)
+        for call in 1...255 where call != 7 { budget.end(reply: Self.reply(Int64(call))) }
+        #expect(budget.mayDecode)
         budget.end(reply: Self.reply(500))
         budget.end(reply: Self.reply(256))
         #expect([budget.underWayBytes, budget.heldBytes] == [0, 0])
+    }
+
+    @Test("I18 eight small pages are under way together once one was answered, and one large page lets few begin for a while")
+    func pages() {
+        var budget = SocketBudget(limits: .init())
+        var number: Int64 = 0
+        /// Begins pages until no more may be decoded.
+        func began() -> Int {
+            var count = 0
+            while budget.mayDecode, count < 100 {
+                number += 1
+                count += 1
+                budget.begin(call: number, asked: 80, .page)
+            }
+            return count
+        }
+        func end(_ count: Int, sizeBytes: Int) {
+            for call in 0..<count {
+                let frame = Self.reply(number - Int64(call))
+                budget.end(reply: frame + [UInt8](repeating: 32, count: max(0, sizeBytes - frame.count)))
+            }
+        }
+        var counts = [began()]
+        end(1, sizeBytes: 18_000)
+        counts.append(began())
+        end(8, sizeBytes: 60_000)
+        counts.append(began())
+        end(5, sizeBytes: 1 << 20)
+        counts.append(began())
+        // The memory of a large page fades with those that follow it.
+        for _ in 0..<8 {
+            end(counts[counts.count - 1], sizeBytes: 1000)
+            counts.append(began())
+        }
+        #expect(counts == [1, 8, 5, 1, 1, 1, 1, 1, 2, 2, 4, 8])
     }
 
     @Test("I18 calls with one number twice are all counted, and all let go")

@@ -72,6 +72,34 @@ import Testing
         await server.stop()
     }
 
+    @Test(
+        "I18 a user whose sockets ask for small pages first, and then for hundreds of large ones, takes nothing of what others need"
+    )
+    func smallPagesFirst() async throws {
+        let server = try await WatchedServer.start(arguments: ["--memory-budget", "16"])
+        let owner = try await Self.fill(server)
+        var hostile: [RawSocket] = []
+        for _ in 0..<20 {
+            let socket = try await server.socket("mallory")
+            try await socket.call(JoinChannel(channel: "c"))
+            // From here on several pages may be under way on the socket.
+            for _ in 0..<3 { _ = try await socket.call(ListMessages(channel: "c", limit: 1)) }
+            try await socket.connection.setReading(false)
+            hostile.append(socket)
+        }
+        for socket in hostile { socket.connection.post(Self.calls) }
+        for _ in 0..<100 {
+            let page = try await owner.call(ListMessages(channel: "c", limit: 1))
+            #expect(page.messages.count == 1)
+            let held = try await server.metrics().value("roost_held_bytes") ?? .infinity
+            #expect(held < 12_000_000)
+        }
+        #expect(try await server.metrics().value("roost_overloaded_total", ["budget": "user"]) ?? 0 > 0)
+        for socket in hostile { await socket.close() }
+        await owner.close()
+        await server.stop()
+    }
+
     @Test("I18 answers over HTTP that a client leaves unread count until it reads them or goes, and end at the limit")
     func unreadAnswers() async throws {
         let server = try await WatchedServer.start(arguments: ["--memory-budget", "8"])
