@@ -17,6 +17,7 @@ extension Invitation: StreamRow {
     /// Identifiers hold no line breaks.
     package var key: String { "\(channelId)\n\(userId)\n\(inviter)" }
     package var stamp: Int64 { Int64(revision) }
+    package var contentSizeBytes: Int { (welcome.map(JSONBytes.sizeBytes) ?? 0) + 300 }
 }
 
 extension Rows {

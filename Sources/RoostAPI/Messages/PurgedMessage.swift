@@ -23,6 +23,7 @@ extension PurgedMessage: StreamRow {
     package var key: String { String(seq) }
     package var stamp: Int64 { changeSeq }
     package var purgedMessage: Seq? { seq }
+    package var contentSizeBytes: Int { 60 }
 }
 
 extension PurgedMessage: WireWritable {

@@ -38,17 +38,14 @@ public struct Rows: Sendable {
             return nil
         }
         set {
-            let list = newValue.flatMap { $0.isEmpty ? nil : RowsOfKind(rows: $0) }
-            guard let index = lists.firstIndex(where: { $0.kind >= Row.kind }) else {
-                if let list { lists.append(list) }
+            let index = lists.firstIndex { $0.kind >= Row.kind } ?? lists.endIndex
+            let isHeld = index < lists.endIndex && lists[index].kind == Row.kind
+            guard let newValue, !newValue.isEmpty else {
+                if isHeld { lists.remove(at: index) }
                 return
             }
-            let isHeld = lists[index].kind == Row.kind
-            if let list {
-                if isHeld { lists[index] = list } else { lists.insert(list, at: index) }
-            } else if isHeld {
-                lists.remove(at: index)
-            }
+            let list = RowsOfKind(rows: newValue)
+            if isHeld { lists[index] = list } else { lists.insert(list, at: index) }
         }
     }
 }
@@ -61,6 +58,9 @@ extension Rows {
 
     /// The number of rows of features.
     package var count: Int { lists.reduce(0) { $0 + $1.count } }
+
+    /// About how many bytes the rows of features take when written.
+    package var contentSizeBytes: Int { lists.reduce(0) { $0 + $1.contentSizeBytes } }
 
     /// The smallest seq of a message that one of the rows is about.
     package var oldestMessage: Seq? { lists.lazy.compactMap(\.oldestMessage).min() }
@@ -106,6 +106,7 @@ extension Rows {
 private protocol RowList: Sendable {
     var kind: String { get }
     var count: Int { get }
+    var contentSizeBytes: Int { get }
     var oldestMessage: Seq? { get }
     var purgedMessages: [Seq] { get }
     func count(aboutMessagesUpTo seq: Seq) -> Int
@@ -122,6 +123,7 @@ private struct RowsOfKind<Row: StreamRow>: RowList, Hashable {
 
     var kind: String { Row.kind }
     var count: Int { rows.count }
+    var contentSizeBytes: Int { rows.reduce(0) { $0 + $1.contentSizeBytes } }
     var oldestMessage: Seq? { rows.count == 1 ? rows[0].aboutMessage : rows.lazy.compactMap(\.aboutMessage).min() }
 
     var purgedMessages: [Seq] { rows.compactMap(\.purgedMessage) }

@@ -16,12 +16,15 @@ package protocol StreamRow: WireWritable, Decodable, Hashable, Sendable {
     var aboutMessage: Seq? { get }
     /// The seq of a message that the row reports as deleted for good; nil for most kinds. Rows about that message are deleted with it.
     var purgedMessage: Seq? { get }
+    /// About how many bytes the row takes when written, which bounds pages. 200 by default.
+    var contentSizeBytes: Int { get }
 }
 
 extension StreamRow {
     package static var isSingle: Bool { false }
     package var aboutMessage: Seq? { nil }
     package var purgedMessage: Seq? { nil }
+    package var contentSizeBytes: Int { 200 }
 }
 
 /// The kinds of rows that a program knows, as a value. Rows of other kinds are skipped when read.

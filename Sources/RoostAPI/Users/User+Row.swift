@@ -2,6 +2,7 @@ extension User: StreamRow {
     package static let kind = "users"
     package var key: String { userId.rawValue }
     package var stamp: Int64 { version }
+    package var contentSizeBytes: Int { (profile.metadata?.sizeBytes ?? 0) + 400 }
 }
 
 /// Only on the stream of that user. They have no version: the later one wins.

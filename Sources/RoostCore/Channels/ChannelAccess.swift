@@ -13,6 +13,8 @@ struct ChannelAccess {
     var isFrozen: Bool
     var silencedUntil: Timestamp?
     let deletedAt: Timestamp?
+    /// The seq at which one of the channel's attributes last changed.
+    let changeSeq: Seq
     /// The counters as they are now.
     var counters: ChannelCounters
     /// The last seq at which a message was deleted for good; 0 for none.
@@ -151,7 +153,8 @@ extension Transaction {
     ) throws -> (access: ChannelAccess, channel: Channel)? {
         let found = try first("\(ChannelAccess.selectionWithAttributes) \(user) WHERE c.channel_id = \(channel)") { row in
             let (whole, policy) = try Channel.withPolicy(reading: &row, now: now)
-            let found = ChannelAccess.Row(of: whole, policy: policy, purgedSeq: row.int64(), rowKindBits: row.int64())
+            let found = ChannelAccess.Row(
+                of: whole, policy: policy, changeSeq: row.int64(), purgedSeq: row.int64(), rowKindBits: row.int64())
             return (whole, found, try ChannelAccess.StoredMember(of: channel, at: found.counters.seq, readingIfThere: &row))
         }
         guard let (whole, row, own) = found else { return nil }
@@ -212,7 +215,7 @@ extension ChannelAccess {
 
     /// The same with the channel's attributes.
     fileprivate static let selectionWithAttributes: SQL = """
-        SELECT \(Channel.columnsWithEntry), h.purged_seq, h.row_kinds, \(StoredMember.columns) \(source)
+        SELECT \(Channel.columnsWithEntry), c.change_seq, h.purged_seq, h.row_kinds, \(StoredMember.columns) \(source)
         """
 
     private static let source: SQL = """
@@ -227,6 +230,7 @@ extension ChannelAccess {
         let policy: OwnPolicy  // inline
         let isDistinct, isEphemeral, isFrozen: Bool
         let silencedUntil, deletedAt: Timestamp?
+        let changeSeq: Seq
         let counters: ChannelCounters  // inline
         let purgedSeq: Seq
         let rowKindBits: Int64
@@ -235,23 +239,23 @@ extension ChannelAccess {
     fileprivate init(of channel: ChannelID, _ row: Row, policy: ChannelPolicy, _ own: OwnMember?) {
         self.init(
             channelId: channel, policy: policy, isDistinct: row.isDistinct, isEphemeral: row.isEphemeral, isFrozen: row.isFrozen,
-            silencedUntil: row.silencedUntil, deletedAt: row.deletedAt, counters: row.counters, purgedSeq: row.purgedSeq,
-            rowKinds: ChannelRowKinds(bits: row.rowKindBits), own: own)
+            silencedUntil: row.silencedUntil, deletedAt: row.deletedAt, changeSeq: row.changeSeq, counters: row.counters,
+            purgedSeq: row.purgedSeq, rowKinds: ChannelRowKinds(bits: row.rowKindBits), own: own)
     }
 }
 
 extension ChannelAccess.Row {
     /// What a whole channel says.
-    fileprivate init(of channel: Channel, policy: OwnPolicy, purgedSeq: Seq, rowKindBits: Int64) {
+    fileprivate init(of channel: Channel, policy: OwnPolicy, changeSeq: Seq, purgedSeq: Seq, rowKindBits: Int64) {
         self.init(
             type: channel.type, policy: policy, isDistinct: channel.isDistinct, isEphemeral: channel.isEphemeral,
-            isFrozen: channel.isFrozen, silencedUntil: channel.mutedUntil, deletedAt: channel.deletedAt, counters: channel.counters,
-            purgedSeq: purgedSeq, rowKindBits: rowKindBits)
+            isFrozen: channel.isFrozen, silencedUntil: channel.mutedUntil, deletedAt: channel.deletedAt, changeSeq: changeSeq,
+            counters: channel.counters, purgedSeq: purgedSeq, rowKindBits: rowKindBits)
     }
 
     // derived: columns of c, silencedUntil as muted_until, purgedSeq as h.purged_seq, rowKindBits as h.row_kinds
     static let columns: SQL = """
-        c.type, \(OwnPolicy.columns), c.is_distinct, c.is_ephemeral, c.is_frozen, c.muted_until, c.deleted_at,
+        c.type, \(OwnPolicy.columns), c.is_distinct, c.is_ephemeral, c.is_frozen, c.muted_until, c.deleted_at, c.change_seq,
         \(ChannelCounters.columns), h.purged_seq, h.row_kinds
         """
 
@@ -259,8 +263,8 @@ extension ChannelAccess.Row {
     init(reading row: inout RowReader) throws {
         try self.init(
             type: row.value(), policy: OwnPolicy(reading: &row), isDistinct: row.value(), isEphemeral: row.value(),
-            isFrozen: row.value(), silencedUntil: row.value(), deletedAt: row.value(), counters: ChannelCounters(reading: &row),
-            purgedSeq: row.value(), rowKindBits: row.value())
+            isFrozen: row.value(), silencedUntil: row.value(), deletedAt: row.value(), changeSeq: row.value(),
+            counters: ChannelCounters(reading: &row), purgedSeq: row.value(), rowKindBits: row.value())
     }
 }
 

@@ -108,16 +108,6 @@ extension Channel: BoundRow {
     }
 }
 
-extension Transaction {
-    /// Returns the seq of the newest change of a channel's own row.
-    func channelChangeSeq(_ channel: ChannelID) throws -> Seq {
-        guard let seq = try first("SELECT change_seq FROM channels WHERE channel_id = \(channel)", { $0.int64() }) else {
-            throw ImpossibleState("The channel \(channel) isn't there.")
-        }
-        return seq
-    }
-}
-
 extension Context {
     /// Returns a whole channel, which must exist.
     func channel(_ id: ChannelID) throws -> Channel {

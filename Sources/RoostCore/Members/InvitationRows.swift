@@ -229,9 +229,7 @@ extension Invitation: StoredRow {
     package static func purge(about message: Seq, in channel: ChannelID, _ transaction: any Transaction) throws {}
 }
 
-extension Invitation: ContentSized {
-    package var contentSizeBytes: Int { (welcome.map(JSONBytes.sizeBytes) ?? 0) + 300 }
-}
+extension Invitation: ContentSized {}
 
 extension InvitationEntry: ContentSized {
     var contentSizeBytes: Int { invitation.contentSizeBytes + channel.contentSizeBytes }

@@ -175,9 +175,4 @@ extension Message: StoredRow {
     package static func purge(about message: Seq, in channel: ChannelID, _ transaction: any Transaction) throws {}
 }
 
-extension Message: ContentSized {
-    package var contentSizeBytes: Int {
-        JSONBytes.sizeBytes(of: content.text) + (content.data.map(JSONBytes.sizeBytes) ?? 0) + (content.metadata?.sizeBytes ?? 0)
-            + 200
-    }
-}
+extension Message: ContentSized {}

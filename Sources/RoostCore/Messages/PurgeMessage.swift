@@ -93,6 +93,4 @@ extension PurgedMessage: StoredRow {
 
     // The place is what stays.
     package static func purge(about message: Seq, in channel: ChannelID, _ transaction: any Transaction) throws {}
-
-    package var contentSizeBytes: Int { 60 }
 }

@@ -37,7 +37,7 @@ extension Context {
             sizeBytesMax: Limits.pageContentBytes, hasPurges: access.purgedSeq > 0, kinds: access.rowKinds)
         let changed = try changedRows(in: stretch, for: access)
         let upTo = min(changed.upTo ?? .max, access.counters.seq)
-        let attributesChanged = try transaction.channelChangeSeq(channel) > after
+        let attributesChanged = access.changeSeq > after
         var rows = changed.rows(upTo: upTo)
         rows.counters = access.counters
         if attributesChanged { rows.channel = try self.channel(channel) }

@@ -17,7 +17,7 @@ extension Resume: Handled {
             guard let changes = try changes(of: channel, in: context) else { continue }
             // The caller's own membership counts as one with its channel: it comes with nearly every one of them.
             rowCount += 1 + changes.rows.count - (changes.rows.memberships?.count ?? 0)
-            sizeBytes += context.contentSizeBytes(of: changes.rows)
+            sizeBytes += changes.rows.contentSizeBytes + (changes.rows.channel?.contentSizeBytes ?? 0)
             guard channels.isEmpty || sizeBytes <= Limits.pageContentBytes else {
                 hasMore = true
                 break
@@ -31,6 +31,8 @@ extension Resume: Handled {
     /// Returns whether so many messages were missed that the newest are a better start.
     private func hasMissedTooMuch(after held: Seq, in access: ChannelAccess, _ transaction: any Transaction) throws -> Bool {
         let (limit, counters) = (Limits.resumeMessagesPerChannel, access.counters)
+        // Every message has a seq of its own.
+        guard counters.seq - held > limit else { return false }
         // One look-up gives the number of missed counting messages, including those deleted for good. Messages are only counted if that can
         // differ.
         let missed = counters.ordinal - (try transaction.ordinal(upTo: held, in: access))

@@ -35,9 +35,6 @@ package protocol StoredRow: StreamRow {
     /// Deletes the rows about a message that is deleted for good. Every kind says how, or that it has none: there is no default, with which a
     /// kind that forgot it would keep them.
     static func purge(about message: Seq, in channel: ChannelID, _ transaction: any Transaction) throws
-
-    /// About how many bytes the row takes when written, which bounds pages. 200 by default.
-    var contentSizeBytes: Int { get }
 }
 
 extension StoredRow {
@@ -53,7 +50,6 @@ extension StoredRow {
     package static func accompany(
         _ rows: inout Rows, of stream: StreamID, after seq: Seq, in context: Context
     ) throws -> [Notice] { [] }
-    package var contentSizeBytes: Int { 200 }
 }
 
 /// The requested part of a channel's stream.
@@ -192,11 +188,5 @@ extension Context {
         var notices: [Notice] = []
         for kind in rowKinds.all { notices += try kind.accompany(&rows, of: stream, after: seq, in: self) }
         return notices
-    }
-
-    /// Returns how many bytes rows take when written.
-    func contentSizeBytes(of rows: Rows) -> Int {
-        func size<Row: StoredRow>(of kind: Row.Type) -> Int { rows[kind]?.reduce(0) { $0 + $1.contentSizeBytes } ?? 0 }
-        return rowKinds.all.reduce(rows.channel?.contentSizeBytes ?? 0) { $0 + size(of: $1) }
     }
 }

@@ -107,6 +107,4 @@ extension Preferences: StoredRow {
     package static func purge(about message: Seq, in channel: ChannelID, _ transaction: any Transaction) throws {}
 }
 
-extension User: ContentSized {
-    package var contentSizeBytes: Int { (profile.metadata?.sizeBytes ?? 0) + 400 }
-}
+extension User: ContentSized {}
