@@ -37,7 +37,9 @@ package struct BenchRun {
     /// Throws when none of the parts can be compared.
     package func compare(_ parts: [BenchPart], with program: String) async throws -> ComparisonReport {
         let benchmarks = parts.flatMap(\.benchmarks).compactMap { $0 as? any ComparableBenchmark }
-        guard !benchmarks.isEmpty else { throw BenchFailure("--against compares sends, fanout and idle connections only") }
+        guard !benchmarks.isEmpty else {
+            throw BenchFailure("--against compares fanout, send, idle, history, resume and channels only")
+        }
         OpenFiles.raiseLimit()
         let programs: [URL?] = [nil, URL(filePath: program)]
         var costs: [ComparedCost] = []

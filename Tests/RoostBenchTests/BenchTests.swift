@@ -111,7 +111,9 @@ import Testing
             costs.map(\.name) == [
                 "server CPU per delivery, 8 under way", "server CPU per delivery, single", "server CPU per send",
                 "RSS per idle connection",
-                "server CPU per connection made",
+                "server CPU per connection made", "server CPU per page of 50", "server CPU per page of 50, 8 under way",
+                "server CPU per call that reads next to nothing", "server CPU per resume of 500 channels",
+                "server CPU per first page of 500 channels", "server CPU per total unread count",
             ])
         #expect(costs.allSatisfy { $0.runs.count == 1 && $0.otherRuns.count == 1 && $0.median.isFinite && $0.otherMedian.isFinite })
     }

@@ -6,7 +6,7 @@ import RoostCore
 struct HistoryBenchmark: Benchmark {
     static let name = "history"
     private let pageSize = 50
-    private let channel = ChannelID("history")
+    let channel = ChannelID("history")
 
     func figures(in directory: URL, scale: BenchScale) async throws -> [Figure] {
         let user = UserID("ann")
@@ -44,14 +44,15 @@ struct HistoryBenchmark: Benchmark {
         ]
     }
 
-    private struct Measurement {
+    struct Measurement {
         var pagesPerSecond: Double
         var cpuMicroseconds: Double
         var bytesPerPage: Double
         var pages: Histogram
     }
 
-    private func measure(_ loop: LoadLoop, _ server: BenchServer, newest: Int, window: Int, seconds: Double) throws -> Measurement {
+    /// Asks for pages of 50 before random places for some seconds, over the first socket.
+    func measure(_ loop: LoadLoop, _ server: BenchServer, newest: Int, window: Int, seconds: Double) throws -> Measurement {
         let socket = loop.sockets[0]
         var askedAt: [Int: UInt64] = [:]
         var asked = 0

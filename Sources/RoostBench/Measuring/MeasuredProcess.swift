@@ -115,5 +115,10 @@ final class RunDirectory {
         try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
     }
 
-    deinit { try? FileManager.default.removeItem(at: url) }
+    deinit {
+        // An app's store that is being closed takes files of its own away meanwhile, at which removing the whole fails.
+        for _ in 0..<20 where FileManager.default.fileExists(atPath: url.path) {
+            if (try? FileManager.default.removeItem(at: url)) == nil { usleep(50_000) }
+        }
+    }
 }

@@ -23,8 +23,8 @@ struct ComparedCost: Encodable {
 
     var median: Double { Self.median(of: runs) }
     var otherMedian: Double { Self.median(of: otherRuns) }
-    /// How much dearer this build is: 1.05 is five per cent.
-    var ratio: Double { otherMedian > 0 ? median / otherMedian : .nan }
+    /// How much dearer this build is: 1.05 is five per cent. Nil if the other one's cost was too small to be seen.
+    var ratio: Double? { otherMedian > 0 ? median / otherMedian : nil }
 
     private static func median(of values: [Double]) -> Double {
         let sorted = values.sorted()
@@ -43,7 +43,7 @@ struct ComparedCost: Encodable {
         try container.encode(otherRuns, forKey: .otherRuns)
         try container.encode(median, forKey: .median)
         try container.encode(otherMedian, forKey: .otherMedian)
-        try container.encode(ratio, forKey: .ratio)
+        try container.encodeIfPresent(ratio, forKey: .ratio)
     }
 }
 
@@ -65,107 +65,9 @@ package struct ComparisonReport: Encodable {
             return [
                 cost.name, Report.number(cost.median), spread(cost.runs), Report.number(cost.otherMedian), spread(cost.otherRuns),
                 cost.unit,
-                String(format: "%.3f", cost.ratio),
+                cost.ratio.map { String(format: "%.3f", $0) } ?? "",
             ]
         }
         return [["", "this build", "runs", "the other", "runs", "unit", "ratio"]] + rows
-    }
-}
-
-/// A server of some build with people and channels that clients made.
-struct ComparedServer {
-    let server: BenchServer
-    let loop: LoadLoop
-
-    /// Starts it, connects users, and has each be in a channel: the first of those who share one makes it, the others join.
-    init(_ program: URL?, in directory: URL, users: Int, channel: (Int) -> String) async throws {
-        server = try BenchServer(directory: directory, program: program)
-        // A server makes its secret at its first start.
-        let tokens = try await BenchTokens(directory: directory).tokens(for: (0..<users).map { UserID("user-\($0)") })
-        loop = LoadLoop()
-        try loop.connect(port: server.port, tokens: tokens)
-        var made: Set<String> = []
-        let makers = (0..<users).filter { made.insert(channel($0)).inserted }
-        try callAll(makers) { CreateChannel(channel: ChannelID(channel($0)), type: "community") }
-        try callAll(Array(Set(0..<users).subtracting(makers))) { JoinChannel(channel: ChannelID(channel($0))) }
-    }
-
-    private func callAll<Call: RoostAPI.Operation>(_ users: [Int], _ call: (Int) -> Call) throws {
-        var answered = 0
-        loop.onFrame = { _, frame, _ in if case .reply = frame { answered += 1 } }
-        defer { loop.onFrame = { _, _, _ in } }
-        for start in stride(from: 0, to: users.count, by: 500) {
-            let part = users[start..<min(start + 500, users.count)]
-            for user in part { _ = try loop.sockets[user].call(call(user)) }
-            let expected = start + part.count
-            try loop.run(timeout: 60) { answered >= expected }
-        }
-        // The events of joining aren't measured.
-        try loop.run(for: 0.2)
-    }
-
-    func end() {
-        loop.closeAll()
-        server.end()
-    }
-}
-
-extension SendBenchmark: ComparableBenchmark {
-    static var costs: [(name: String, unit: String)] { [("server CPU per send", "µs")] }
-
-    func measure(_ program: URL?, in directory: URL, scale: BenchScale) async throws -> [Double] {
-        let senders = 50
-        let compared = try await ComparedServer(program, in: directory, users: senders) { "channel-\($0)" }
-        defer { compared.end() }
-        let load = SendLoad(senders: (0..<senders).map { .init(socket: $0, channel: "channel-\($0)") }, window: 32)
-        _ = try load.run(compared.loop, seconds: scale.pick(1, quick: 0.5, smoke: 0.1))
-        let before = compared.server.usage
-        let result = try load.run(compared.loop, seconds: scale.pick(6, quick: 3, smoke: 0.2))
-        return [compared.server.usage.cpuMicroseconds(since: before) / Double(result.sent)]
-    }
-}
-
-extension FanoutBenchmark: ComparableBenchmark {
-    static var costs: [(name: String, unit: String)] {
-        [("server CPU per delivery, 8 under way", "µs"), ("server CPU per delivery, single", "µs")]
-    }
-
-    func measure(_ program: URL?, in directory: URL, scale: BenchScale) async throws -> [Double] {
-        let sockets = scale.pick(min(500, socketCount), quick: 200, smoke: 20)
-        try OpenFiles.require(sockets: sockets)
-        let compared = try await ComparedServer(program, in: directory, users: sockets) { _ in "fanout" }
-        defer { compared.end() }
-        let load = FanoutLoad(channel: "fanout")
-        _ = try load.run(compared.loop, compared.server, window: 1, seconds: scale.warmUpSeconds)
-        return try [8, 1].map { window in
-            try load.run(compared.loop, compared.server, window: window, seconds: scale.pick(4, quick: 2, smoke: 0.2))
-                .cpuMicroseconds
-        }
-    }
-}
-
-extension IdleBenchmark: ComparableBenchmark {
-    static var costs: [(name: String, unit: String)] {
-        [("RSS per idle connection", "KB"), ("server CPU per connection made", "µs")]
-    }
-
-    func measure(_ program: URL?, in directory: URL, scale: BenchScale) async throws -> [Double] {
-        let sockets = scale.pick(min(5000, socketCount), quick: 1000, smoke: 20)
-        try OpenFiles.require(sockets: sockets)
-        // People and channels are made by a server that isn't the measured one: what it holds for that isn't the connections'.
-        try await ComparedServer(program, in: directory, users: sockets) { "channel-\($0 / 100)" }.end()
-        let tokens = try await BenchTokens(directory: directory).tokens(for: (0..<sockets).map { UserID("user-\($0)") })
-        let server = try BenchServer(directory: directory, program: program)
-        defer { server.end() }
-        let loop = LoadLoop()
-        defer { loop.closeAll() }
-        let empty = server.usage
-        try loop.connect(port: server.port, tokens: tokens)
-        try loop.run(for: scale.pick(3, quick: 2, smoke: 0.2))
-        let full = server.usage
-        return [
-            (full.residentBytes - empty.residentBytes) / Double(sockets) / 1000,
-            full.cpuMicroseconds(since: empty) / Double(sockets),
-        ]
     }
 }
