@@ -30,9 +30,12 @@ final class Broadcast<Value: Sendable>: Sendable {
             continuation.yield(state.value)
             return state.lastNumber
         }
+        // Cancelling a task holds a lock of it, which a new value needs to wake it: this one can't be waited for there.
         continuation.onTermination = { [weak self] _ in
-            self?.state.withLock { $0.followers[number] = nil }
+            Task { self?.forget(number) }
         }
         return stream
     }
+
+    private func forget(_ number: Int) { state.withLock { $0.followers[number] = nil } }
 }

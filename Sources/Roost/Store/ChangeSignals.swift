@@ -94,12 +94,16 @@ final class ChangeSignals: Sendable {
     }
 
     func signal(_ change: StoreChange) {
-        state.withLock { state in
-            for number in state.subscribers.keys where state.subscribers[number]?.topic.concerns(change) == true {
+        let concerned = state.withLock { state in
+            var concerned: [AsyncStream<Void>.Continuation] = []
+            for (number, subscriber) in state.subscribers where subscriber.topic.concerns(change) {
                 state.subscribers[number]?.pending.merge(change)
-                state.subscribers[number]?.continuation.yield()
+                concerned.append(subscriber.continuation)
             }
+            return concerned
         }
+        // Waking a task needs a lock of it, which is held while it is cancelled, and that waits for the lock above.
+        for continuation in concerned { continuation.yield() }
     }
 
     fileprivate func take(_ number: Int) -> StoreChange {

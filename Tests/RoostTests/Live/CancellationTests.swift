@@ -1,0 +1,36 @@
+import Testing
+
+@testable import Roost
+
+/// Readers that give up at the moment when there is something new: cancelling holds a lock of the task, which a new value needs to wake it.
+@Suite struct CancellationTests {
+    /// Follows and gives up again and again, while something changes on another thread.
+    private func race<Values: AsyncSequence & Sendable>(
+        _ values: @escaping @Sendable () -> Values, changing change: @escaping @Sendable (Int) -> Void
+    ) async {
+        let changes = Task.detached { for number in 0..<60_000 where !Task.isCancelled { change(number) } }
+        for _ in 0..<4000 {
+            let reader = Task.detached { for try await _ in values() {} }
+            await Task.yield()
+            reader.cancel()
+            _ = await reader.result
+        }
+        changes.cancel()
+        await changes.value
+    }
+
+    @Test("A reader that gives up while a value changes waits for nobody, and nobody for it", .timeLimit(.minutes(1)))
+    func broadcast() async {
+        let broadcast = Broadcast(0)
+        await race({ broadcast.values() }, changing: { broadcast.send($0) })
+        #expect(broadcast.current >= 0)
+    }
+
+    @Test("A reader that gives up while the store changes waits for nobody, and nobody for it", .timeLimit(.minutes(1)))
+    func storeChanges() async {
+        let signals = ChangeSignals()
+        await race({ signals.changes(of: .channels) }, changing: { _ in signals.signal(.everything) })
+        var changes = signals.changes(of: .own).makeAsyncIterator()
+        #expect(await changes.next()?.isEverything == true)
+    }
+}
