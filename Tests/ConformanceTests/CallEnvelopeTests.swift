@@ -35,6 +35,13 @@ struct CallEnvelopeTests {
         #"{"call":1,"operation":"message.send","with":{"channel":"a","clientId":"\"}{\\","text":"}]{[\"\\\u00e9 é 🐦"}}"#,
         #"{"call":1,"operation":"message.send","with":{"channel":"a","clientId":"1","text":"x","metadata":{"a":[{"b":[]}],"c":1e3}}}"#,
         #"{"call":1,"operation":"channel.query","with":{ }}"#,
+        // Operations that read their own fields.
+        #"{"call":1,"operation":"message.send","with":{"text":"é 🐦 \#u{7F}","clientId":"ü","channel":"a"}}"#,
+        send(#""text":"\#(String(repeating: "é", count: 5000))""#),
+        #"{"call":1,"operation":"reading.mark","with":{"channel":"a"}}"#,
+        #"{"call":1,"operation":"reading.mark","with": { "seq" : 12 , "channel" : "é" } }"#,
+        #"{"call":1,"operation":"stream.resume","with":{"after":0,"channels":{}}}"#,
+        #"{"call":1,"operation":"stream.resume","with":{"channels":{"a":5,"é":0,"c":9007199254740991},"after":7}}"#,
     ]
 
     @Test("R10 R21 a call that is written plainly means what Foundation says", arguments: plain)
@@ -65,7 +72,18 @@ struct CallEnvelopeTests {
         #"{"call":1,"operation":"message.list","with":{"channel":"a","limit":0}}"#,
         #"{"call":1,"operation":"channel.query","with":{"sort":"colour"}}"#,
         // Larger and deeper than is worth it.
-        send(#""text":"\#(String(repeating: "x", count: 5000))""#),
+        send(#""text":"x","data":"\#(String(repeating: "x", count: 5000))""#),
+        // What operations that read their own fields don't read.
+        send(#""text":"\#(String(repeating: "x", count: 20_001))""#), send(#""text":null"#), send(#""text":7"#),
+        send(#""tekst":"x""#),
+        #"{"call":1,"operation":"message.send","with":{"channel":"a","clientId":"1"}}"#,
+        #"{"call":1,"operation":"reading.mark","with":{"channel":"a","seq":-1}}"#,
+        #"{"call":1,"operation":"reading.mark","with":{"channel":"a","seq":1.5}}"#,
+        #"{"call":1,"operation":"reading.mark","with":{"channel":"","seq":1}}"#,
+        #"{"call":1,"operation":"stream.resume","with":{"after":0}}"#,
+        #"{"call":1,"operation":"stream.resume","with":{"after":0,"channels":{"a":-1}}}"#,
+        #"{"call":1,"operation":"stream.resume","with":{"after":0,"channels":{"":1}}}"#,
+        #"{"call":1,"operation":"stream.resume","with":{"after":0,"channels":[]}}"#,
         send(#""text":"x","metadata":\#(String(repeating: "[", count: 40))\#(String(repeating: "]", count: 40))"#),
     ]
 
@@ -92,7 +110,8 @@ struct CallEnvelopeTests {
     func operations() throws {
         var (count, random) = (0, SeededGenerator(seed: 11))
         let values = [
-            "1", "0", "true", "null", #""a""#, #""é\n""#, "[]", #"["a","b"]"#, "{}", #"{"k":[1]}"#, "1.5", #""group""#,
+            "1", "0", "true", "null", #""a""#, #""é\n""#, "[]", #"["a","b"]"#, "{}", #"{"k":[1]}"#, "1.5", #""group""#, "-1",
+            #"{"a":7,"é":0}"#, #"{"a":7,"\u0061b":-0}"#, #""a\u00e9""#, #""e\#u{301}""#,
         ]
         for type in OperationTable.handled {
             guard let entry = OperationTable.named(type.name) else { continue }

@@ -12,6 +12,9 @@ enum ClientMessage {
     /// A message that can't be answered.
     case malformed(RoostError)
 
+    /// The most bytes of fields that are decoded apart from the frame around them.
+    private static let decodedApartMax = 4096
+
     init(_ message: ByteBuffer) {
         let bytes = Array(message.readableBytesView)
         do {
@@ -38,6 +41,12 @@ enum ClientMessage {
     /// - Parameter bytes: JSON in which nothing is ambiguous.
     init?(plainly bytes: [UInt8]) {
         guard let envelope = CallEnvelope(bytes), let entry = OperationTable.named(envelope.operation) else { return nil }
+        if let operation = envelope.plainOperation(in: bytes) {
+            self = .call(envelope.call, operation)
+            return
+        }
+        // Long fields take so long to decode that the rest doesn't matter, and those that turn out to be wrong are decoded twice.
+        if let fields = envelope.fields, fields.count > Self.decodedApartMax { return nil }
         // What is wrong with an operation is told by the way that all others take.
         let fields = envelope.fields.map { Data(bytes[$0]) } ?? Data("{}".utf8)
         guard let operation = fields.count == 2 ? entry.withoutFields : try? entry.decode(from: fields) else { return nil }

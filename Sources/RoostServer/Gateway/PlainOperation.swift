@@ -1,0 +1,95 @@
+import RoostAPI
+import RoostCore
+
+/// An operation that reads its own fields where they are written plainly: one that a busy server reads most, or that has many.
+///
+/// Foundation takes 6 µs for the fields of a short message, and a microsecond for each channel of a resume. Fields that aren't plain, such as a
+/// text with an escape, or that the operation doesn't expect are read by Foundation, so that there is one refusal of each kind.
+protocol PlainOperation: Handled {
+    /// Reads the fields; nil if Foundation has to. The limits are checked afterwards.
+    init?(plainly fields: inout PlainJSON)
+}
+
+extension CallEnvelope {
+    private static let plainOperations: [String: any PlainOperation.Type] = Dictionary(
+        uniqueKeysWithValues: OperationTable.handled.compactMap { $0 as? any PlainOperation.Type }.map { ($0.name, $0) })
+
+    /// Returns the operation, if it reads its own fields and they are written plainly and within its limits.
+    ///
+    /// - Parameter bytes: Those that the envelope was read from.
+    func plainOperation(in bytes: [UInt8]) -> (any Handled)? {
+        guard let fields, let type = Self.plainOperations[operation] else { return nil }
+        var json = PlainJSON(bytes, at: fields.lowerBound)
+        guard let operation = type.init(plainly: &json), (try? operation.validate()) != nil else { return nil }
+        return operation
+    }
+}
+
+extension SendMessage: PlainOperation {
+    init?(plainly fields: inout PlainJSON) {
+        var channel: String?
+        var clientId: String?
+        var text: String?
+        let isPlain = fields.members { key, json in
+            switch key {
+            case "channel":
+                channel = json.string()
+                return channel != nil
+            case "clientId":
+                clientId = json.string()
+                return clientId != nil
+            case "text":
+                text = json.string()
+                return text != nil
+            default: return false
+            }
+        }
+        guard isPlain, let channel, let clientId, let text else { return nil }
+        self.init(channel: ChannelID(channel), clientId: ClientID(clientId), text: text)
+    }
+}
+
+extension MarkRead: PlainOperation {
+    init?(plainly fields: inout PlainJSON) {
+        var channel: String?
+        var seq: Seq?
+        let isPlain = fields.members { key, json in
+            switch key {
+            case "channel":
+                channel = json.string()
+                return channel != nil
+            case "seq":
+                seq = json.number()
+                return seq != nil
+            default: return false
+            }
+        }
+        guard isPlain, let channel else { return nil }
+        self.init(channel: ChannelID(channel), seq: seq)
+    }
+}
+
+extension Resume: PlainOperation {
+    init?(plainly fields: inout PlainJSON) {
+        var after: Seq?
+        var channels: [String: Seq]?
+        let isPlain = fields.members { key, json in
+            switch key {
+            case "after":
+                after = json.number()
+                return after != nil
+            case "channels":
+                var positions: [String: Seq] = [:]
+                let isPlain = json.members { channel, json in
+                    positions[channel] = json.number()
+                    return positions[channel] != nil
+                }
+                channels = positions
+                return isPlain
+            default: return false
+            }
+        }
+        guard isPlain, let after, let channels else { return nil }
+        self.init(after: after, channels: channels)
+    }
+}
