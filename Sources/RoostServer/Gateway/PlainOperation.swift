@@ -81,8 +81,9 @@ extension Resume: PlainOperation {
             case "channels":
                 var positions: [String: Seq] = [:]
                 let isPlain = json.members { channel, json in
-                    positions[channel] = json.number()
-                    return positions[channel] != nil
+                    guard let seq = json.number() else { return false }
+                    positions[channel] = seq
+                    return true
                 }
                 channels = positions
                 return isPlain
