@@ -99,6 +99,8 @@ struct CallEnvelopeTests {
             #"{"call":1,"operation":"user.me","call":2}"#,
             #"{"call":1,"operation":"message.list","with":{"channel":"a","channel":"b"}}"#,
             #"{"authenticate":{"token":"x"}}"#, "{}", "[]", "7", "", "{", #"{"call":1,"operation":"user.me"}}"#,
+            #"{"call":1,"operation":"stream.resume","with":{"after":0,"channels":{"\#u{E9}":1,"e\#u{301}":2}}}"#,
+            #"{"call":1,"operation":"stream.resume","with":{"after":0,"channels":{"a":1,"a":2}}}"#,
             #"{"call":1,"operation":"user.me"} 1"#, #"{"call":1,"operation":"user.me",}"#,
             #"{"call":07,"operation":"user.me"}"#, "{\u{B}\"call\":1,\"operation\":\"user.me\"}",
         ] {

@@ -10,6 +10,8 @@ enum AnswerWeight {
     /// A page of rows, up to `Limits.pageContentBytes`. The first one of a socket is under way alone; after that, as many as probably fit,
     /// eight at most.
     case page
+    /// A page with which a write answers. It is under way alone: a write runs while the budget of its user is used up, too.
+    case pageOfWrite
 
     init(of operation: any Handled) { self.init(operation) }
 
@@ -19,8 +21,10 @@ enum AnswerWeight {
             self = .small
         } else if answer == User.self || answer == Preferences.self || answer == Membership.self {
             self = .row
-        } else if Operation.isReadOnly || answer == WatchedChannel.self {
+        } else if Operation.isReadOnly {
             self = .page
+        } else if answer == WatchedChannel.self {
+            self = .pageOfWrite
         } else {
             self = .row
         }
@@ -35,6 +39,7 @@ enum AnswerWeight {
         case .small: max(asked, limits.underWayBytesMax / 256)
         case .row: max(asked, limits.underWayBytesMax / 8)
         case .page: max(asked, min(pageBytes, limits.underWayBytesMax))
+        case .pageOfWrite: max(asked, limits.underWayBytesMax)
         }
     }
 }

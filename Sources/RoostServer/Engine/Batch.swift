@@ -194,8 +194,7 @@ enum ReadBatch {
                         // Several calls of one socket may be under way, begun while there was room.
                         outcome = job.refusedForRoom(isUsers: true, perform)
                     } else {
-                        outcome = try job.outcome(ids: &ids, now: database.now(), settings, perform) { rule in try rule(transaction)
-                        }
+                        outcome = try job.outcome(ids: &ids, now: database.now(), settings, perform) { try $0(transaction) }
                     }
                     answered += 1
                     perform(.answered(job, outcome))

@@ -45,6 +45,18 @@ struct PlainJSON {
         return String(decoding: bytes[start..<index], as: UTF8.self)
     }
 
+    /// Reads a text. Returns whether it is written plainly.
+    mutating func read(into text: inout String?) -> Bool {
+        text = string()
+        return text != nil
+    }
+
+    /// Reads a number. Returns whether it is written plainly.
+    mutating func read(into number: inout Int64?) -> Bool {
+        number = self.number()
+        return number != nil
+    }
+
     /// Reads the members of an object.
     ///
     /// - Parameter read: Reads the value of a key. Returns whether it could.

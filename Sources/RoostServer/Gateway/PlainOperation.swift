@@ -27,21 +27,13 @@ extension CallEnvelope {
 
 extension SendMessage: PlainOperation {
     init?(plainly fields: inout PlainJSON) {
-        var channel: String?
-        var clientId: String?
-        var text: String?
+        var (channel, clientId, text): (String?, String?, String?)
         let isPlain = fields.members { key, json in
             switch key {
-            case "channel":
-                channel = json.string()
-                return channel != nil
-            case "clientId":
-                clientId = json.string()
-                return clientId != nil
-            case "text":
-                text = json.string()
-                return text != nil
-            default: return false
+            case "channel": json.read(into: &channel)
+            case "clientId": json.read(into: &clientId)
+            case "text": json.read(into: &text)
+            default: false
             }
         }
         guard isPlain, let channel, let clientId, let text else { return nil }
@@ -51,17 +43,12 @@ extension SendMessage: PlainOperation {
 
 extension MarkRead: PlainOperation {
     init?(plainly fields: inout PlainJSON) {
-        var channel: String?
-        var seq: Seq?
+        var (channel, seq): (String?, Seq?)
         let isPlain = fields.members { key, json in
             switch key {
-            case "channel":
-                channel = json.string()
-                return channel != nil
-            case "seq":
-                seq = json.number()
-                return seq != nil
-            default: return false
+            case "channel": json.read(into: &channel)
+            case "seq": json.read(into: &seq)
+            default: false
             }
         }
         guard isPlain, let channel else { return nil }
@@ -71,22 +58,18 @@ extension MarkRead: PlainOperation {
 
 extension Resume: PlainOperation {
     init?(plainly fields: inout PlainJSON) {
-        var after: Seq?
-        var channels: [String: Seq]?
+        var (after, channels): (Seq?, [String: Seq]?)
         let isPlain = fields.members { key, json in
             switch key {
-            case "after":
-                after = json.number()
-                return after != nil
+            case "after": return json.read(into: &after)
             case "channels":
                 var positions: [String: Seq] = [:]
-                let isPlain = json.members { channel, json in
+                defer { channels = positions }
+                return json.members { channel, json in
                     guard let seq = json.number() else { return false }
                     positions[channel] = seq
                     return true
                 }
-                channels = positions
-                return isPlain
             default: return false
             }
         }

@@ -66,6 +66,9 @@ import Testing
             counts.append(began())
         }
         #expect(counts == [1, 8, 5, 1, 1, 1, 1, 1, 2, 2, 4, 8])
+        end(8, sizeBytes: 1000)
+        budget.begin(call: 0, asked: 80, AnswerWeight(of: WatchChannel(channel: "general")))
+        #expect(!budget.mayDecode)
     }
 
     @Test("I18 calls with one number twice are all counted, and all let go")
