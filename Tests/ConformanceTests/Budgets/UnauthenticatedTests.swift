@@ -23,7 +23,8 @@ import Testing
             ]),
         OversizedInput(
             name: "more than 16 KiB of pings",
-            frames: Array(repeating: RawSocket.frame(opcode: 9, spaces(125)), count: 140)),
+            // The last one goes past it: whoever writes to a socket that is closed already can lose what the server said.
+            frames: Array(repeating: RawSocket.frame(opcode: 9, spaces(125)), count: 16_384 / 125 + 1)),
     ]
 
     @Test("R21 a socket on which nobody has authenticated has 16 KiB, and is closed with 1009 past that", arguments: cases)
