@@ -33,7 +33,7 @@ extension Context {
         guard after < access.counters.seq else { return Changes(stream: stream, rows: Rows(), seq: after, hasMore: false) }
 
         let stretch = ChannelStretch(
-            transaction: transaction, channel: channel, after: after, floor: floor, limit: limit,
+            transaction: transaction, channel: channel, after: after, head: access.counters.seq, floor: floor, limit: limit,
             sizeBytesMax: Limits.pageContentBytes, hasPurges: access.purgedSeq > 0, kinds: access.rowKinds)
         let changed = try changedRows(in: stretch, for: access)
         let upTo = min(changed.upTo ?? .max, access.counters.seq)
@@ -53,11 +53,15 @@ extension Context {
 
     /// Returns a channel for a fresh client: the channel's whole row, the caller's membership, and each kind's first rows, such as the
     /// newest messages.
-    func freshChanges(in access: ChannelAccess) throws -> Changes {
+    ///
+    /// - Parameter cache: The capabilities of channels of the same answer.
+    func freshChanges(
+        in access: ChannelAccess, _ channel: Channel, _ cache: inout Permissions.CapabilityCache
+    ) throws -> Changes {
         var rows = try freshRows(in: access, above: readingFloor(in: access))
-        rows.channel = try channel(access.channelId)
+        rows.channel = channel
         rows[Membership.self] = access.membership.map { [$0] }
-        rows.ownCapabilities = [access.channelId.rawValue: capabilities(in: access)]
+        rows.ownCapabilities = [access.channelId.rawValue: cache.capabilities(in: access.facts)]
         return Changes(
             stream: .channel(access.channelId), rows: rows, seq: access.counters.seq, hasMore: false, isFresh: true)
     }

@@ -9,12 +9,13 @@ extension Resume: Handled {
         var rowCount = 0
         var sizeBytes = 0
         var hasMore = user.hasMore
+        var capabilityCache = Permissions.CapabilityCache(of: context.caller.role, now: context.now)
         for channel in try movedOn(in: context.transaction, of: context.caller.user) {
             guard rowCount < Limits.changesPage.max else {
                 hasMore = true
                 break
             }
-            guard let changes = try changes(of: channel, in: context) else { continue }
+            guard let changes = try changes(of: channel, in: context, &capabilityCache) else { continue }
             // The caller's own membership counts as one with its channel: it comes with nearly every one of them.
             rowCount += 1 + changes.rows.count - (changes.rows.memberships?.count ?? 0)
             sizeBytes += changes.rows.contentSizeBytes + (changes.rows.channel?.contentSizeBytes ?? 0)
@@ -52,18 +53,23 @@ extension Resume: Handled {
             .map { ChannelID($0.id) }
     }
 
-    private func changes(of channel: ChannelID, in context: Context) throws -> Changes? {
-        guard let access = try context.transaction.access(to: channel, of: context.caller.user) else { return nil }
+    private func changes(
+        of channel: ChannelID, in context: Context, _ cache: inout Permissions.CapabilityCache
+    ) throws -> Changes? {
+        let (transaction, caller) = (context.transaction, context.caller.user)
         guard let held = channels[channel.rawValue] else {
+            let found = try transaction.accessWithAttributes(to: channel, of: caller, now: context.now)
             // A deleted channel that the client never had is left out.
-            return access.deletedAt == nil ? try context.freshChanges(in: access) : nil
+            guard let (access, whole) = found, access.deletedAt == nil else { return nil }
+            return try context.freshChanges(in: access, whole, &cache)
         }
+        guard let access = try transaction.access(to: channel, of: caller) else { return nil }
         // A position beyond the end is one from before a backup was restored.
-        guard held <= access.counters.seq else { return try context.freshChanges(in: access) }
-        // Missed messages of an ephemeral channel can't be counted or sent.
-        let (floor, limit) = (context.readingFloor(in: access), Limits.changesPage.standard)
-        if access.isEphemeral { return try context.changes(in: access, above: floor, after: held, limit: limit) }
-        if try hasMissedTooMuch(after: held, in: access, context.transaction) { return try context.freshChanges(in: access) }
-        return try context.changes(in: access, above: floor, after: held, limit: limit)
+        let isFresh =
+            try held > access.counters.seq || (!access.isEphemeral && hasMissedTooMuch(after: held, in: access, transaction))
+        guard !isFresh else { return try context.freshChanges(in: access, context.channel(channel), &cache) }
+        // Missed messages of an ephemeral channel can't be counted or sent: it comes with what is left.
+        return try context.changes(
+            in: access, above: context.readingFloor(in: access), after: held, limit: Limits.changesPage.standard)
     }
 }

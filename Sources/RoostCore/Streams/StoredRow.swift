@@ -58,6 +58,8 @@ package struct ChannelStretch {
     package let channel: ChannelID
     /// The position after which rows changed.
     package let after: Seq
+    /// The stream's newest position.
+    package let head: Seq
     /// The seq up to which rows about messages are left out.
     package let floor: Seq
     /// The most rows of a kind, besides more with the stamp of the last one.
@@ -87,11 +89,18 @@ package struct ChangedRows<Row: StoredRow> {
     fileprivate let stamps: [Seq]
     /// Where the list was cut: it has all rows up to here. Nil for a complete one.
     package let upTo: Seq?
+    /// Whether nothing else changed in the stretch: each of its positions stands for one of these rows, and for no row of another kind.
+    let isEverything: Bool
 
     package init(_ stamped: [(stamp: Seq, row: Row)] = [], upTo: Seq? = nil) {
-        rows = stamped.map { $0.row }
-        stamps = stamped.map { $0.stamp }
+        self.init(rows: stamped.map { $0.row }, stamps: stamped.map { $0.stamp }, upTo: upTo)
+    }
+
+    init(rows: [Row], stamps: [Seq], upTo: Seq? = nil, isEverything: Bool = false) {
+        self.rows = rows
+        self.stamps = stamps
         self.upTo = upTo
+        self.isEverything = isEverything
     }
 
     fileprivate func rows(upTo seq: Seq) -> [Row] {
@@ -155,11 +164,15 @@ extension Context {
     /// - Parameter access: The caller's, who gets the kinds that the caller may see; nil for all kinds.
     func changedRows(in stretch: ChannelStretch, for access: ChannelAccess? = nil) throws -> ChangedRowsByKind {
         var changed = ChangedRowsByKind()
-        func add<Row: StoredRow>(_ kind: Row.Type) throws {
-            if let access, let permission = kind.permission, refusal(of: permission, in: access) != nil { return }
-            changed.add(try kind.changed(in: stretch))
+        func add<Row: StoredRow>(_ kind: Row.Type) throws -> Bool {
+            if let access, let permission = kind.permission, refusal(of: permission, in: access) != nil { return false }
+            let found = try kind.changed(in: stretch)
+            changed.add(found)
+            return found.isEverything
         }
-        for kind in rowKinds.all where stretch.kinds.mayContain(kind) { try add(kind) }
+        for kind in rowKinds.all where stretch.kinds.mayContain(kind) {
+            if try add(kind) { break }
+        }
         return changed
     }
 
