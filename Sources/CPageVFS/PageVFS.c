@@ -6,10 +6,15 @@
 
 enum { kind_other, kind_database, kind_log };
 
-/// What `roost_has_checksums` asks a file.
+/// What `roost_has_checksums` asks a file, and what `roost_sync_database` tells one.
 static const int control_has_checksums = 0x526f6f73;
+static const int control_sync = 0x526f6f74;
 
 static const sqlite3_int64 everything_is_committed = INT64_MAX;
+
+/// Frames that are written together, once there are so many or the last of their transaction is there. SQLite's own VFS takes less than 128 KiB at
+/// once.
+enum { joined_frames = 31 };
 
 /// An open file. The file of the VFS below stands behind it in memory.
 typedef struct File {
@@ -21,6 +26,10 @@ typedef struct File {
     int is_big_endian;
     /// Log: where frames begin that this connection has written and not committed yet. Their checksums can still change.
     sqlite3_int64 uncommitted_from;
+    /// Log: what was written and isn't in the file below yet, and where it belongs. Room for `joined_frames`, from the first frame on.
+    unsigned char *joined;
+    int joined_count;
+    sqlite3_int64 joined_offset;
 } File;
 
 static _Atomic uint64_t damage_count;
@@ -187,27 +196,80 @@ static void note_log_write(File *own, const unsigned char *bytes, int count, sql
     if (big_endian(bytes + 4) != 0) own->uncommitted_from = everything_is_committed;
 }
 
+// MARK: Writing the log
+//
+// SQLite writes the header of a frame and its page by themselves: two calls for each of the dozen pages of a commit. Here they are put together and
+// written once: at the end of a transaction, before the file is read, measured, cut off or synced, and when the room is used up. Other
+// connections only look for frames of transactions that have ended.
+
+static int write_joined(File *own) {
+    sqlite3_file *real = below(&own->base);
+    if (own->joined_count == 0) return SQLITE_OK;
+    int count = own->joined_count;
+    // What couldn't be written belongs to a transaction that SQLite rolls back.
+    own->joined_count = 0;
+    return real->pMethods->xWrite(real, own->joined, count, own->joined_offset);
+}
+
+static int write_log(File *own, const void *buffer, int count, sqlite3_int64 offset) {
+    sqlite3_file *real = below(&own->base);
+    int is_header = count == frame_header_size && offset >= log_header_size && (offset - log_header_size) % frame_size == 0;
+    int follows = own->joined_count > 0 && offset == own->joined_offset + own->joined_count
+        && own->joined_count + count <= joined_frames * frame_size;
+    if (!follows) {
+        int result = write_joined(own);
+        if (result != SQLITE_OK) return result;
+        if (is_header && own->joined == NULL) own->joined = malloc(joined_frames * frame_size);
+        if (!is_header || own->joined == NULL) return real->pMethods->xWrite(real, buffer, count, offset);
+        own->joined_offset = offset;
+    }
+    memcpy(own->joined + own->joined_count, buffer, (size_t)count);
+    own->joined_count += count;
+    // The page after the header of a transaction's last frame.
+    return !is_header && own->uncommitted_from == everything_is_committed ? write_joined(own) : SQLITE_OK;
+}
+
 // MARK: Methods of a file
 
-static int file_close(sqlite3_file *file) { return below(file)->pMethods->xClose(below(file)); }
+static int file_close(sqlite3_file *file) {
+    File *own = (File *)file;
+    int written = write_joined(own);
+    free(own->joined);
+    own->joined = NULL;
+    int closed = below(file)->pMethods->xClose(below(file));
+    return written != SQLITE_OK ? written : closed;
+}
 
 static int file_read(sqlite3_file *file, void *buffer, int count, sqlite3_int64 offset) {
     File *own = (File *)file;
     if (own->kind == kind_database && own->has_checksums) return read_database(file, buffer, count, offset);
-    if (own->kind == kind_log) return read_log(file, buffer, count, offset);
+    if (own->kind == kind_log) {
+        int result = write_joined(own);
+        return result != SQLITE_OK ? result : read_log(file, buffer, count, offset);
+    }
     return below(file)->pMethods->xRead(below(file), buffer, count, offset);
 }
 
 static int file_write(sqlite3_file *file, const void *buffer, int count, sqlite3_int64 offset) {
     File *own = (File *)file;
     if (own->kind == kind_database) return write_database(file, buffer, count, offset);
-    if (own->kind == kind_log) note_log_write(own, buffer, count, offset);
-    return below(file)->pMethods->xWrite(below(file), buffer, count, offset);
+    if (own->kind != kind_log) return below(file)->pMethods->xWrite(below(file), buffer, count, offset);
+    note_log_write(own, buffer, count, offset);
+    return write_log(own, buffer, count, offset);
 }
 
-static int file_truncate(sqlite3_file *file, sqlite3_int64 size) { return below(file)->pMethods->xTruncate(below(file), size); }
-static int file_sync(sqlite3_file *file, int flags) { return below(file)->pMethods->xSync(below(file), flags); }
-static int file_size(sqlite3_file *file, sqlite3_int64 *size) { return below(file)->pMethods->xFileSize(below(file), size); }
+static int file_truncate(sqlite3_file *file, sqlite3_int64 size) {
+    int result = write_joined((File *)file);
+    return result != SQLITE_OK ? result : below(file)->pMethods->xTruncate(below(file), size);
+}
+static int file_sync(sqlite3_file *file, int flags) {
+    int result = write_joined((File *)file);
+    return result != SQLITE_OK ? result : below(file)->pMethods->xSync(below(file), flags);
+}
+static int file_size(sqlite3_file *file, sqlite3_int64 *size) {
+    int result = write_joined((File *)file);
+    return result != SQLITE_OK ? result : below(file)->pMethods->xFileSize(below(file), size);
+}
 static int file_lock(sqlite3_file *file, int level) { return below(file)->pMethods->xLock(below(file), level); }
 static int file_unlock(sqlite3_file *file, int level) { return below(file)->pMethods->xUnlock(below(file), level); }
 static int file_check_lock(sqlite3_file *file, int *result) {
@@ -219,6 +281,7 @@ static int file_control(sqlite3_file *file, int operation, void *argument) {
         *(int *)argument = ((File *)file)->has_checksums;
         return SQLITE_OK;
     }
+    if (operation == control_sync) return file_sync(file, SQLITE_SYNC_NORMAL);
     return below(file)->pMethods->xFileControl(below(file), operation, argument);
 }
 
@@ -341,6 +404,8 @@ int roost_uses_vfs(sqlite3 *connection) {
     int has_checksums = 0;
     return sqlite3_file_control(connection, "main", control_has_checksums, &has_checksums) == SQLITE_OK;
 }
+
+int roost_sync_database(sqlite3 *connection) { return sqlite3_file_control(connection, "main", control_sync, NULL); }
 
 int roost_reserve_bytes(sqlite3 *connection) {
     int count = ROOST_RESERVED_BYTES;

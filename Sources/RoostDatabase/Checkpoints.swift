@@ -4,17 +4,28 @@ struct Checkpoints {
     private(set) var generation: UInt32
     /// The last that was tried.
     private var begun: UInt32
-    private var dueAtFrames = Checkpoints.logFrames
+    private let logFrames: Int32
+    private var dueAtFrames: Int32
     private var dueWhenIdleAtFrames = Checkpoints.idleLogFrames
     private var lastFrames: Int32 = 0
 
-    /// Frames of the log, of 4 KiB, at which it is written into the database, whoever waits: 64 MB. A checkpoint holds up those who wait for the
-    /// lane, by its fsyncs more than by its size, so that few of them are better than many.
+    /// Frames of the log, of 4 KiB, at which it is written into the database, whoever waits: 64 MB. The end of a checkpoint holds up those who wait
+    /// for the lane, by its fsyncs, so that few of them are better than many.
     static let logFrames: Int32 = 16_000
     /// The same while nobody waits: 1 MB.
     static let idleLogFrames: Int32 = 256
 
-    init(generation: UInt32) {
+    /// Frames that the lane itself writes into the database while operations wait. Writing them takes less than a millisecond.
+    static let framesOnLane: Int32 = 128
+    /// A log that grows as quickly as it is copied is completed on the lane all the same.
+    static let copiesMax = 4
+
+    /// Whether frames of the log that weren't copied yet are copied beside the lane before it completes the checkpoint.
+    static func isCopiedFirst(frames: Int32, copies: Int) -> Bool { frames > framesOnLane && copies < copiesMax }
+
+    /// - Parameter logFrames: The frames at which a log is due, whoever waits.
+    init(generation: UInt32, logFrames: Int32 = Checkpoints.logFrames) {
+        (self.logFrames, dueAtFrames) = (logFrames, logFrames)
         self.generation = generation
         begun = generation
     }
@@ -22,7 +33,7 @@ struct Checkpoints {
     /// - Parameter isIdle: Whether nobody has waited for a while.
     mutating func isDue(frames: Int32, isIdle: Bool) -> Bool {
         // The log has restarted.
-        if frames < lastFrames { (dueAtFrames, dueWhenIdleAtFrames) = (Self.logFrames, Self.idleLogFrames) }
+        if frames < lastFrames { (dueAtFrames, dueWhenIdleAtFrames) = (logFrames, Self.idleLogFrames) }
         lastFrames = frames
         return frames >= (isIdle ? dueWhenIdleAtFrames : dueAtFrames)
     }
@@ -36,7 +47,7 @@ struct Checkpoints {
     /// The number of the checkpoint if it is complete.
     mutating func end(isComplete: Bool, frames: Int32) -> UInt32? {
         // A log that readers hold up is tried again when it has grown by some more.
-        dueAtFrames = max(Self.logFrames, frames &+ Self.logFrames / 4)
+        dueAtFrames = max(logFrames, frames &+ logFrames / 4)
         dueWhenIdleAtFrames = frames &+ Self.idleLogFrames
         lastFrames = max(0, frames)
         guard isComplete else { return nil }

@@ -30,6 +30,12 @@ struct FileWatch: Sendable {
                 changed: noticesChanges ? Self.changed(status) : nil))
     }
 
+    /// Lets a file change and grow until ``noteChange(of:)``, while the server itself writes it.
+    mutating func allowChanges(of path: String) {
+        guard let index = files.firstIndex(where: { $0.path == path }) else { return }
+        files[index].changed = nil
+    }
+
     /// Notes the size and time that a file has now, after the server itself has written it.
     mutating func noteChange(of path: String) {
         guard let index = files.firstIndex(where: { $0.path == path }), let status = Self.status(of: path) else { return }

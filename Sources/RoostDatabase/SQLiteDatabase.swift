@@ -8,7 +8,8 @@ import Synchronization
 
 /// Roost's rows in one SQLite file.
 ///
-/// - One process: locks keep a second one away. One writer connection; checkpoints happen only there, for the others are read-only.
+/// - One process: locks keep a second one away. One writer connection; checkpoints end only there, and a large log is written into the file
+///   beside it before that (``LogCopier``).
 /// - `journal_mode = WAL` and `synchronous = FULL`: a commit returns after fsync. ``durability()`` reads both back.
 /// - Every page carries a checksum (`CPageVFS`): a damaged one is an error of the operation that needs it, and never an answer.
 /// - Checkpoints are run by ``maintain(lane:isIdle:)`` and not by SQLite, which would pass over their failures.
@@ -25,6 +26,7 @@ public final class SQLiteDatabase: Database {
     /// One copy is made at a time, and closing waits for it.
     let copying = DispatchSemaphore(value: 1)
     let checkpoints: Mutex<Checkpoints>
+    private let copier = LogCopier()
     private let logFrames: LogFrameCount
     private let clock: @Sendable () -> Timestamp
     private let memory: SQLiteMemory
@@ -61,11 +63,12 @@ public final class SQLiteDatabase: Database {
 
     /// - Parameters:
     ///   - base: The VFS that the files are reached through, nil for the system's. Tests have one that fails.
+    ///   - checkpointFrames: The frames of the log at which it is written into the database, whoever waits.
     ///   - checksMemory: Keeps between reads whatever it can, however little it saves, and compares it with what statements read.
     ///   - clock: The machine's unless a simulation has its own.
     package init(
         directory: URL, acceptsDataLoss: Bool, pageCacheBytes: Int = SQLiteDatabase.standardPageCacheBytes, base: String?,
-        checksMemory: Bool = false,
+        checkpointFrames: Int32 = Checkpoints.logFrames, checksMemory: Bool = false,
         clock: @escaping @Sendable () -> Timestamp = { .system }
     ) throws {
         self.clock = clock
@@ -85,7 +88,7 @@ public final class SQLiteDatabase: Database {
         }
         marks = StorageMarks(state: start.state, file: start.stateFile, logPath: files.log)
         logFrames = start.logFrames
-        checkpoints = Mutex(Checkpoints(generation: start.state.generation))
+        checkpoints = Mutex(Checkpoints(generation: start.state.generation, logFrames: checkpointFrames))
         notes = start.notes
         losses = start.losses
         do {
@@ -94,6 +97,7 @@ public final class SQLiteDatabase: Database {
             // The files stay as they were found, as far as possible.
             isClosed.store(true, ordering: .releasing)
             marks.stop()
+            try? copier.stop()
             throw SQLiteStart.explained(error, files)
         }
     }
@@ -132,6 +136,7 @@ public final class SQLiteDatabase: Database {
                 try DatabaseQueue(
                     path: SQLiteStart.uri(files.database, base: base), configuration: start.readerConfiguration(of: readerCount)))
         }
+        try copier.open(SQLiteStart.uri(files.database, base: base))
         try watch.withLock { watch in
             try watch.add(files.database, noticesChanges: true)
             try watch.add(files.log)
@@ -266,7 +271,15 @@ public final class SQLiteDatabase: Database {
     public func maintain(lane: Int, isIdle: Bool) throws -> Maintenance? {
         if let failure = marks.failure { throw failure }
         let frames = logFrames.value
-        guard checkpoints.withLock({ $0.isDue(frames: frames, isIdle: isIdle) }) else { return nil }
+        guard copier.copies > 0 || checkpoints.withLock({ $0.isDue(frames: frames, isIdle: isIdle) }) else { return nil }
+        // Nobody is held up by what is left for the lane: all of the log, or the copy's end.
+        if isIdle { copier.wait() }
+        guard try copier.hasEnded() else { return nil }
+        if !isIdle, Checkpoints.isCopiedFirst(frames: frames - copier.copiedFrames, copies: copier.copies) {
+            watch.withLock { $0.allowChanges(of: files.database) }
+            try copier.begin(at: frames)
+            return nil
+        }
         return try writer.writeWithoutTransaction { database in
             try checkpoint(database, SQLITE_CHECKPOINT_PASSIVE)
         }
@@ -287,7 +300,12 @@ public final class SQLiteDatabase: Database {
                 logFrames: Int(logFrames.value), framesDone: Int(max(0, done)), obstacle: .fullDisk,
                 nanoseconds: DispatchTime.now().uptimeNanoseconds - started.uptimeNanoseconds)
         }
-        guard try setGeneration(connection) else { return heldByFullDisk() }
+        guard try setGeneration(connection) else {
+            copier.giveUp()
+            watch.withLock { $0.noteChange(of: files.database) }
+            return heldByFullDisk()
+        }
+        try copier.unpin()
         let code = sqlite3_wal_checkpoint_v2(connection, "main", mode, &frames, &done)
         watch.withLock { $0.noteChange(of: files.database) }
         if code & 255 == SQLITE_FULL { return heldByFullDisk() }
@@ -326,8 +344,12 @@ public final class SQLiteDatabase: Database {
     /// Waits for what is being written down at this moment. Later marks aren't waited for.
     package func waitForMarks() { marks.wait() }
 
+    /// Waits for the copy of the log that is being made, if there is one.
+    package func waitForCopy() { copier.wait() }
+
     /// Runs a checkpoint now, as ``maintain(lane:isIdle:)`` does if one is due.
     package func checkpointNow() throws {
+        copier.wait()
         try writer.writeWithoutTransaction { _ = try checkpoint($0, SQLITE_CHECKPOINT_PASSIVE) }
     }
 
@@ -344,6 +366,7 @@ public final class SQLiteDatabase: Database {
         }
         for reader in readers.drain(readerCount) { try? reader.close() }
         marks.stop()
+        try copier.stop()
         try writer.writeWithoutTransaction { database in
             try requireLog()
             try watch.withLock { try $0.check() }
@@ -357,6 +380,8 @@ public final class SQLiteDatabase: Database {
             try marks.closed()
             roost_keep_log_on_close(database.sqliteConnection, 0)
         }
+        // The last connection takes the log with it.
+        copier.close()
         try writer.close()
     }
 

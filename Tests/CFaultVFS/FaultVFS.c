@@ -2,10 +2,13 @@
 
 #include <pthread.h>
 #include <sqlite3.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { faults_max = 64 };
+/// What `fault_keep_synced` asks for, beside the operations that fail.
+enum { keeps_synced = 100 };
 
 static struct {
     int is_on, operation, code, passes, is_short, failures;
@@ -58,6 +61,8 @@ int fault_begin(const char *path_ending, int operation, int code, int passes, in
     return found;
 }
 
+int fault_keep_synced(const char *path_ending) { return fault_begin(path_ending, keeps_synced, SQLITE_ERROR, 0, 0); }
+
 int fault_end(int fault) {
     if (fault < 0 || fault >= faults_max) return 0;
     pthread_mutex_lock(&lock);
@@ -83,9 +88,29 @@ static int file_write(sqlite3_file *file, const void *buffer, int count, sqlite3
     if (is_short) below(file)->pMethods->xWrite(below(file), buffer, count / 2, offset);
     return code;
 }
+/// Copies a file by its own descriptor: to open and close another one would end the process's locks on it.
+static void keep_synced(sqlite3_file *file) {
+    static pthread_mutex_t copying = PTHREAD_MUTEX_INITIALIZER;
+    char path[1024], whole[1024], buffer[4096];
+    sqlite3_int64 size = 0;
+    snprintf(path, sizeof path, "%s.syncing", ((File *)file)->path);
+    snprintf(whole, sizeof whole, "%s.synced", ((File *)file)->path);
+    pthread_mutex_lock(&copying);
+    FILE *copy = fopen(path, "wb");
+    below(file)->pMethods->xFileSize(below(file), &size);
+    for (sqlite3_int64 offset = 0; copy != NULL && offset < size; offset += sizeof buffer) {
+        int count = size - offset < (sqlite3_int64)sizeof buffer ? (int)(size - offset) : (int)sizeof buffer;
+        below(file)->pMethods->xRead(below(file), buffer, count, offset);
+        fwrite(buffer, 1, (size_t)count, copy);
+    }
+    if (copy != NULL && fclose(copy) == 0) rename(path, whole);
+    pthread_mutex_unlock(&copying);
+}
 static int file_sync(sqlite3_file *file, int flags) {
     int is_short = 0, code = failure(file, fault_sync, &is_short);
-    return code != SQLITE_OK ? code : below(file)->pMethods->xSync(below(file), flags);
+    if (code == SQLITE_OK) code = below(file)->pMethods->xSync(below(file), flags);
+    if (code == SQLITE_OK && failure(file, keeps_synced, &is_short) != SQLITE_OK) keep_synced(file);
+    return code;
 }
 static int file_truncate(sqlite3_file *file, sqlite3_int64 size) { return below(file)->pMethods->xTruncate(below(file), size); }
 static int file_size(sqlite3_file *file, sqlite3_int64 *size) { return below(file)->pMethods->xFileSize(below(file), size); }

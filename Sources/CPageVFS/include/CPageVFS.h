@@ -29,6 +29,9 @@ int roost_has_checksums(sqlite3 *connection);
 /// Whether the main file of a connection goes through the VFS above.
 int roost_uses_vfs(sqlite3 *connection);
 
+/// Has what was written to a connection's main file on disk. Returns a code of SQLite's.
+int roost_sync_database(sqlite3 *connection);
+
 /// Asks for the bytes at the end of each page that checksums need. It holds for a file that is new, and for others after VACUUM.
 int roost_reserve_bytes(sqlite3 *connection);
 

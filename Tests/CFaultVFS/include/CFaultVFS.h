@@ -16,4 +16,9 @@ int fault_begin(const char *path_ending, int operation, int code, int passes, in
 /// - Returns: how often it has failed.
 int fault_end(int fault);
 
+/// From here on, what a file whose path ends so has on disk is kept beside it, as `PATH.synced`: it is copied after each fsync.
+///
+/// - Returns: a number for `fault_end`; -1 if there are too many.
+int fault_keep_synced(const char *path_ending);
+
 #endif

@@ -1,0 +1,159 @@
+import CPageVFS
+import Dispatch
+import Foundation
+import GRDBSQLite
+import Synchronization
+
+/// Writes most of a large log into the database file beside the lane, so that little is left for the checkpoint there.
+///
+/// A checkpoint of 64 MB takes several milliseconds, and its fsync as many. While operations wait for the lane, it is made in these steps:
+/// 1. On the lane: a reader *pins* the log at its end.
+/// 2. On a thread of its own: a second connection writes the pages up to the pin into the file, and has them on disk.
+/// 3. On the lane: 1 and 2 are repeated while the log has grown by more than a few frames meanwhile.
+/// 4. On the lane: the checkpoint's number is committed, the pin let go, and the rest written by the writer's connection.
+///
+/// The log restarts only when all of it is in the file and no reader uses it. So while the pin is there it doesn't restart, and step 4 alone
+/// completes a checkpoint, as if it had found a small log. It also keeps away the one fault of SQLite up to 3.51.2 with several
+/// connections, which takes a log that restarts during a checkpoint (<https://sqlite.org/wal.html#walresetbug>).
+final class LogCopier: @unchecked Sendable {  // the lane alone uses `pin`, the copying thread alone `copier`
+    private enum Work {
+        case none
+        case asked
+        /// nil if the pages are on disk, or the disk is full: then the checkpoint on the lane finds that too.
+        case done(DatabaseFailure?)
+        case stopped
+    }
+
+    private var pin: OpaquePointer?
+    private var copier: OpaquePointer?
+    private let work = Mutex(Work.none)
+    private let asked = DispatchSemaphore(value: 0)
+    /// Holds the copy under way.
+    private let underWay = DispatchGroup()
+    private let thread = DispatchGroup()
+    private var isPinned = false
+    /// The copies for the checkpoint that is being made: where the last of them ends, and how many there are. Both are 0 while none is made.
+    private(set) var copiedFrames: Int32 = 0
+    private(set) var copies = 0
+
+    /// Opens the two connections, and begins the thread. The database has its tables by now.
+    ///
+    /// - Throws: ``DatabaseFailure``.
+    func open(_ uri: String) throws {
+        pin = try Self.connection(uri)
+        copier = try Self.connection(uri)
+        thread.enter()
+        Thread.detachNewThread { [self] in
+            ThreadName.set("roost-copier")
+            run()
+            thread.leave()
+        }
+    }
+
+    private static func connection(_ uri: String) throws -> OpaquePointer? {
+        var opened: OpaquePointer?
+        let code = sqlite3_open_v2(uri, &opened, SQLITE_OPEN_READWRITE | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX, nil)
+        guard code == SQLITE_OK, sqlite3_exec(opened, "PRAGMA synchronous = FULL", nil, nil, nil) == SQLITE_OK,
+            // A connection learns that there is a log with the first page it reads.
+            sqlite3_exec(opened, read, nil, nil, nil) == SQLITE_OK, roost_uses_vfs(opened) == 1
+        else {
+            defer { sqlite3_close(opened) }
+            throw SQLiteDatabase.failure(opened)
+        }
+        roost_keep_log_on_close(opened, 1)
+        return opened
+    }
+
+    private static let read = "SELECT 1 FROM sqlite_schema LIMIT 1"
+
+    // MARK: On the lane
+
+    /// Pins the log at its end, and begins to copy it up to there. A copy of before has ended.
+    ///
+    /// The log is longer than what was copied before: a reader of a log that is copied as a whole would not keep it from restarting.
+    func begin(at end: Int32) throws {
+        if isPinned { try execute("COMMIT", on: pin) }
+        isPinned = false
+        try execute("BEGIN", on: pin)
+        isPinned = true
+        try execute(Self.read, on: pin)
+        (copiedFrames, copies) = (end, copies + 1)
+        underWay.enter()
+        work.withLock { $0 = .asked }
+        asked.signal()
+    }
+
+    /// Returns whether the copy has ended.
+    ///
+    /// - Throws: A fatal failure if it is not known what is on disk.
+    func hasEnded() throws -> Bool {
+        switch work.withLock({ $0 }) {
+        case .done(let failure?): throw failure
+        case .done(nil), .none, .stopped: true
+        case .asked: false
+        }
+    }
+
+    /// Waits for the copy under way, if there is one.
+    func wait() { underWay.wait() }
+
+    /// Lets the log restart, once the number of the checkpoint is committed behind all that was copied.
+    func unpin() throws {
+        (copiedFrames, copies) = (0, 0)
+        guard isPinned else { return }
+        isPinned = false
+        try execute("COMMIT", on: pin)
+    }
+
+    /// Gives the checkpoint up for now. The log stays pinned, since all of it may be in the file.
+    func giveUp() { (copiedFrames, copies) = (0, 0) }
+
+    private func execute(_ sql: String, on connection: OpaquePointer?) throws {
+        guard sqlite3_exec(connection, sql, nil, nil, nil) == SQLITE_OK else {
+            let failure = SQLiteDatabase.failure(connection)
+            throw DatabaseFailure(message: "The log couldn't be held. \(failure.message)", kind: .fatal)
+        }
+    }
+
+    /// Ends the thread, after the copy under way. The log stays pinned.
+    ///
+    /// - Throws: A fatal failure of the last copy.
+    func stop() throws {
+        wait()
+        let last = work.withLock { work in
+            defer { work = .stopped }
+            return work
+        }
+        asked.signal()
+        thread.wait()
+        if case .done(let failure?) = last { throw failure }
+    }
+
+    /// Closes the connections, once the thread has ended.
+    func close() {
+        for connection in [pin, copier] { sqlite3_close(connection) }
+        (pin, copier) = (nil, nil)
+    }
+
+    // MARK: On its own thread
+
+    private func run() {
+        while true {
+            asked.wait()
+            if case .stopped = work.withLock({ $0 }) { return }
+            let failure = copy()
+            work.withLock { $0 = .done(failure) }
+            underWay.leave()
+        }
+    }
+
+    private func copy() -> DatabaseFailure? {
+        var code = sqlite3_wal_checkpoint_v2(copier, "main", SQLITE_CHECKPOINT_PASSIVE, nil, nil)
+        if code == SQLITE_OK || code & 255 == SQLITE_BUSY { code = roost_sync_database(copier) }
+        guard code != SQLITE_OK, code & 255 != SQLITE_FULL else { return nil }
+        let failure = SQLiteDatabase.failure(copier)
+        return DatabaseFailure(message: "The log couldn't be written into the database. \(failure.message)", kind: .fatal)
+    }
+
+    deinit { close() }
+}

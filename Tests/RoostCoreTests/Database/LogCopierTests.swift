@@ -1,0 +1,171 @@
+import CFaultVFS
+import Foundation
+import RoostCore
+import RoostTestSupport
+import Testing
+
+@testable import RoostDatabase
+
+/// A large log is written into the database file beside the lane, before the lane completes the checkpoint.
+@Suite("The log, copied beside the lane")
+struct LogCopierTests {
+    @Test("I1 commits go on while the log is copied, and the log restarts only after the lane has completed the checkpoint")
+    func restartsAfterCheckpoint() throws {
+        try inDirectory { directory in
+            let database = try open(directory)
+            for number in 0..<20 { try insert("before \(number)", into: database) }
+            let salts = try salts(directory)
+            #expect(try database.maintain(lane: 0, isIdle: false) == nil)
+            database.waitForCopy()
+            // All of the log is in the file by now. It is pinned.
+            try insert("meanwhile", into: database)
+            #expect(try self.salts(directory) == salts)
+            let done = try #require(try database.maintain(lane: 0, isIdle: false))
+            #expect(done.isComplete && done.framesDone == done.logFrames)
+            try insert("after", into: database)
+            #expect(try self.salts(directory) != salts)
+            #expect(try rows(of: database).count == 22)
+        }
+    }
+
+    @Test("I1 a log that grew while it was copied is copied again, four times at most")
+    func growingLog() throws {
+        try inDirectory { directory in
+            let database = try open(directory)
+            var copies = 0
+            var done: Maintenance?
+            while done == nil {
+                for number in 0..<20 { try insert("\(copies) \(number)", into: database) }
+                done = try database.maintain(lane: 0, isIdle: false)
+                database.waitForCopy()
+                copies += 1
+            }
+            #expect(copies == 5 && done?.isComplete == true)
+        }
+    }
+
+    @Test("I1 after a disk that was full for the checkpoint's number commits go on behind the log, and the next start finds them")
+    func fullDiskAtNumber() throws {
+        try inDirectory { directory in
+            let database = try open(directory)
+            for number in 0..<20 { try insert("before \(number)", into: database) }
+            #expect(try database.maintain(lane: 0, isIdle: false) == nil)
+            database.waitForCopy()
+            try database.markNow()
+            let fault = fault_begin("\(directory.lastPathComponent)/roost.sqlite-wal", Int32(fault_write.rawValue), 13, 0, 0)
+            #expect(try database.maintain(lane: 0, isIdle: false)?.isComplete == false)
+            #expect(fault_end(fault) > 0)
+            // If this restarted the log, a start would take it for another one's.
+            try insert("after", into: database)
+            let killed = try SQLiteDatabase(directory: copy(of: directory))
+            #expect(try killed.losses == [] && rows(of: killed) == rows(of: database))
+            for number in 0..<20 { try insert("again \(number)", into: database) }
+            #expect(try database.maintain(lane: 0, isIdle: false) == nil)
+            #expect(try database.maintain(lane: 0, isIdle: true)?.isComplete == true)
+        }
+    }
+
+    @Test(
+        "I1 a power cut at any moment of a checkpoint, whichever pages came to the disk, loses nothing", arguments: Seeds.first(6))
+    func powerCuts(seed: UInt64) throws {
+        var random = SeededGenerator(seed: seed)
+        try inDirectory { directory in
+            let database = try open(directory)
+            let kept = fault_keep_synced("\(directory.lastPathComponent)/roost.sqlite")
+            defer { _ = fault_end(kept) }
+            var model = try rows(of: database)
+            var (checkpoints, cuts) = (0, 0)
+            func step() throws {
+                let (name, value) = ("row \(random.number(1...60))", String(repeating: "x", count: random.number(0...9000)))
+                try database.write(lane: 0) {
+                    _ = try $0.execute("DELETE FROM settings WHERE name = \(name)")
+                    _ = try $0.execute("INSERT INTO settings (name, value) VALUES (\(name), \(value))")
+                }
+                model[name] = value
+                if try database.maintain(lane: 0, isIdle: random.once(in: 60)) != nil { checkpoints += 1 }
+            }
+            for round in 0..<250 {
+                try step()
+                if random.once(in: 20) {
+                    // A reader holds up what it still needs, and goes on seeing it.
+                    let before = model
+                    try database.read { transaction in
+                        let seen = try rows(in: transaction)
+                        for _ in 0..<random.number(1...60) { try step() }
+                        #expect(try seen == before && rows(in: transaction) == before, "round \(round)")
+                    }
+                }
+                if random.once(in: 12) {
+                    let cut = try copy(of: directory, losing: &random)
+                    let restarted = try SQLiteDatabase(directory: cut)
+                    #expect(try restarted.losses == [] && rows(of: restarted) == model, "round \(round)")
+                    cuts += 1
+                }
+            }
+            #expect(checkpoints > 5 && cuts > 5)
+            try database.close()
+            #expect(try rows(of: SQLiteDatabase(directory: directory)) == model)
+        }
+    }
+
+    // MARK: Files
+
+    /// With a log that is due at 150 pages.
+    private func open(_ directory: URL) throws -> SQLiteDatabase {
+        #expect(fault_vfs_register() == 0)
+        return try SQLiteDatabase(directory: directory, acceptsDataLoss: false, base: "faults", checkpointFrames: 150)
+    }
+
+    /// Twelve pages.
+    private func insert(_ name: String, into database: SQLiteDatabase) throws {
+        let value = String(repeating: "x", count: 40_000)
+        try database.write(lane: 0) { _ = try $0.execute("INSERT INTO settings (name, value) VALUES (\(name), \(value))") }
+    }
+
+    private func rows(of database: SQLiteDatabase) throws -> [String: String] { try database.read { try rows(in: $0) } }
+
+    private func rows(in transaction: any RoostCore.Transaction) throws -> [String: String] {
+        let rows = try transaction.rows("SELECT name, value FROM settings WHERE name <> 'epoch'") { ($0.string(), $0.string()) }
+        return Dictionary(uniqueKeysWithValues: rows)
+    }
+
+    /// What tells a log from the one before.
+    private func salts(_ directory: URL) throws -> Data {
+        try Data(contentsOf: directory.appending(path: "roost.sqlite-wal"))[16..<24]
+    }
+
+    /// The files as a kill would leave them.
+    private func copy(of directory: URL) throws -> URL {
+        let copy = directory.appending(path: "copy-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: copy, withIntermediateDirectories: true)
+        // The database first: what the copier writes into it afterwards is in the log.
+        for name in ["roost.sqlite", "roost.sqlite-wal", "roost.state"] {
+            try FileManager.default.copyItem(at: directory.appending(path: name), to: copy.appending(path: name))
+        }
+        return copy
+    }
+
+    /// The files as a power cut would leave them: of the pages of the database that were written after its last fsync, some are lost. A commit
+    /// has synced the log.
+    private func copy(of directory: URL, losing random: inout SeededGenerator) throws -> URL {
+        let copy = try copy(of: directory)
+        let file = copy.appending(path: "roost.sqlite")
+        let kept = directory.appending(path: "roost.sqlite.synced")
+        guard FileManager.default.fileExists(atPath: kept.path) else { return copy }
+        var pages = try Data(contentsOf: file)
+        let synced = try Data(contentsOf: kept)
+        if random.once(in: 2) { pages = pages.prefix(max(synced.count, 4096)) }
+        for page in 0..<(min(pages.count, synced.count) / 4096) where random.once(in: 2) {
+            let range = page * 4096..<(page + 1) * 4096
+            pages.replaceSubrange(range, with: synced[range])
+        }
+        try pages.write(to: file)
+        return copy
+    }
+
+    private func inDirectory(_ body: (URL) throws -> Void) throws {
+        let directory = TemporaryPlace.make()
+        defer { try? FileManager.default.removeItem(at: directory) }
+        try body(directory)
+    }
+}
