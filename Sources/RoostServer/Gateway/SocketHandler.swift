@@ -28,6 +28,7 @@ final class SocketHandler: ChannelInboundHandler, QueuedOutput {
     private let ticket: ConnectionTicket?
     private var session: SocketSession
     private var context: ChannelHandlerContext?
+    private var writer = SocketWriter()
     /// Bytes that are being handed to the channel right now.
     private var handedBytes = 0
     /// When the shard flushes what was written.
@@ -135,11 +136,15 @@ final class SocketHandler: ChannelInboundHandler, QueuedOutput {
     // MARK: What is done
 
     private func hand(_ bytes: ByteBuffer, isLast: Bool) {
-        handedBytes = bytes.readableBytes
+        guard let context else { return }
         if isLast {
-            context?.writeAndFlush(NIOAny(bytes), promise: nil)
+            guard let rest = writer.write(bytes, to: context) else { return }
+            handedBytes = rest.readableBytes
+            context.writeAndFlush(NIOAny(rest), promise: nil)
         } else {
-            context?.write(NIOAny(bytes), promise: nil)
+            writer.handsToChannel()
+            handedBytes = bytes.readableBytes
+            context.write(NIOAny(bytes), promise: nil)
         }
         handedBytes = 0
     }
