@@ -53,7 +53,37 @@ struct SpreadBenchmark: Benchmark {
                 Figure("\(name): acknowledgement p99", measured.late / 1000, "ms"),
             ]
         }
-        return figures
+        return figures + (try readEverywhere(directory, tokens, channelCount: channelCount, messagesPerChannel, scale))
+    }
+
+    /// Reads pages all over the database, by which every page cache is filled, and measures the memory that the server has then.
+    private func readEverywhere(
+        _ directory: URL, _ tokens: [String], channelCount: Int, _ messagesPerChannel: Int64, _ scale: BenchScale
+    ) throws -> [Figure] {
+        let server = try BenchServer(directory: directory)
+        defer { server.end() }
+        let loop = LoadLoop()
+        defer { loop.closeAll() }
+        try loop.connect(port: server.port, tokens: tokens)
+        let pages = scale.pick(400, quick: 100, smoke: 4)
+        var cpu = 0.0
+        for (reader, _) in tokens.enumerated() where reader < channelCount {
+            let own = Array(stride(from: reader, to: channelCount, by: senderCount))
+            let load = CallLoad(loop: loop, server: server, socket: reader)
+            let result = try load.run(pages, window: 8) { socket, number in
+                // Steps that reach all channels, and all parts of each.
+                let channel = ChannelID("channel-\(own[number * 37 % own.count])")
+                let before = 50 + Int64(number) * 7919 % messagesPerChannel
+                _ = try socket.call(ListMessages(channel: channel, before: before, limit: 50))
+            }
+            cpu += result.cpuMicroseconds
+        }
+        let pageCount = Double(pages * min(tokens.count, channelCount))
+        return [
+            Figure("server CPU per page of 50, anywhere", cpu / pageCount, "µs"),
+            Figure(
+                "resident memory after them", server.usage.residentBytes / 1e6, "MB", goals: scale == .smoke ? [] : [.atMost(128)]),
+        ]
     }
 
     private struct Measurement {
