@@ -1,6 +1,6 @@
 import GRDB
+import NIOConcurrencyHelpers
 import RoostAPI
-import Synchronization
 
 /// The source of a list of channels. Takes one call at a time.
 @MainActor
@@ -34,7 +34,7 @@ protocol ChannelSource: AnyObject {
 @MainActor
 final class StoredChannels: ChannelSource {
     private let driver: SyncDriver
-    private nonisolated let list: Mutex<ListedChannels>
+    private nonisolated let list: NIOLockedValueBox<ListedChannels>
     private(set) var items: [ChannelItem]?
     private(set) var number = 0
     private(set) var difference: ListUpdate<ChannelItem>?
@@ -44,7 +44,7 @@ final class StoredChannels: ChannelSource {
 
     init(_ query: ChannelQuery, pageSize: Int, driver: SyncDriver) {
         self.driver = driver
-        list = Mutex(ListedChannels(query, pageSize: pageSize))
+        list = NIOLockedValueBox(ListedChannels(query, pageSize: pageSize))
     }
 
     func follow(_ change: StoreChange) async throws { try await perform { try $0.apply(change, in: $1, now: $2) } }
@@ -59,7 +59,7 @@ final class StoredChannels: ChannelSource {
         (isPartial, difference) = (false, nil)
         number += 1
         let shown = try await driver.files().store.read { database in
-            try self.list.withLock { list in
+            try self.list.withLockedValue { list in
                 do {
                     try step(&list, database, now())
                 } catch {

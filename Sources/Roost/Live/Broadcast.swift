@@ -1,4 +1,4 @@
-import Synchronization
+import NIOConcurrencyHelpers
 
 /// A value that changes, and its followers. Slow followers get the newest value and not each one in between.
 final class Broadcast<Value: Sendable>: Sendable {
@@ -8,14 +8,14 @@ final class Broadcast<Value: Sendable>: Sendable {
         var lastNumber = 0
     }
 
-    private let state: Mutex<State>
+    private let state: NIOLockedValueBox<State>
 
-    init(_ value: Value) { state = Mutex(State(value: value)) }
+    init(_ value: Value) { state = NIOLockedValueBox(State(value: value)) }
 
-    var current: Value { state.withLock { $0.value } }
+    var current: Value { state.withLockedValue { $0.value } }
 
     func send(_ value: Value) {
-        state.withLock { state in
+        state.withLockedValue { state in
             state.value = value
             for follower in state.followers.values { follower.yield(value) }
         }
@@ -24,7 +24,7 @@ final class Broadcast<Value: Sendable>: Sendable {
     /// The current value and each one after it.
     func values() -> AsyncStream<Value> {
         let (stream, continuation) = AsyncStream.makeStream(of: Value.self, bufferingPolicy: .bufferingNewest(1))
-        let number = state.withLock { state in
+        let number = state.withLockedValue { state in
             state.lastNumber += 1
             state.followers[state.lastNumber] = continuation
             continuation.yield(state.value)
@@ -37,5 +37,5 @@ final class Broadcast<Value: Sendable>: Sendable {
         return stream
     }
 
-    private func forget(_ number: Int) { state.withLock { $0.followers[number] = nil } }
+    private func forget(_ number: Int) { state.withLockedValue { $0.followers[number] = nil } }
 }

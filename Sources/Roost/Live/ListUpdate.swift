@@ -107,18 +107,30 @@ public struct ListUpdates<Item: Identifiable & Hashable & Sendable>: AsyncSequen
         var states: AsyncStream<ListState<Item>>.Iterator
         var last: ListState<Item>?
 
-        public mutating func next() async -> ListUpdate<Item>? { await next(isolation: nil) }
-
-        public mutating func next(isolation actor: isolated (any Actor)?) async -> ListUpdate<Item>? {
-            while let state = await states.next(isolation: actor) {
-                let before = last
-                last = state
-                // States that were skipped are part of the difference.
-                let isNext = before.map { $0.number + 1 == state.number } ?? false
-                let update = isNext ? state.update : ListUpdate(from: before?.update.items ?? [], to: state.update.items)
-                if before == nil || !update.isEmpty { return update }
+        public mutating func next() async -> ListUpdate<Item>? {
+            while let state = await states.next() {
+                if let update = update(to: state) { return update }
             }
             return nil
+        }
+
+        /// Systems of before 2024 have only ``next()``.
+        @available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *)
+        public mutating func next(isolation actor: isolated (any Actor)?) async -> ListUpdate<Item>? {
+            while let state = await states.next(isolation: actor) {
+                if let update = update(to: state) { return update }
+            }
+            return nil
+        }
+
+        /// The difference to the list of before; nil if there is none.
+        private mutating func update(to state: ListState<Item>) -> ListUpdate<Item>? {
+            let before = last
+            last = state
+            // States that were skipped are part of the difference.
+            let isNext = before.map { $0.number + 1 == state.number } ?? false
+            let update = isNext ? state.update : ListUpdate(from: before?.update.items ?? [], to: state.update.items)
+            return before == nil || !update.isEmpty ? update : nil
         }
     }
 }

@@ -1,10 +1,10 @@
-import Synchronization
+import NIOConcurrencyHelpers
 
 /// Keeps an observation alive: it ends when the token is invalidated or released (AM-29).
 public final class ObservationToken: Sendable {
-    private let cancel: Mutex<(@Sendable () -> Void)?>
+    private let cancel: NIOLockedValueBox<(@Sendable () -> Void)?>
 
-    init(cancel: @escaping @Sendable () -> Void) { self.cancel = Mutex(cancel) }
+    init(cancel: @escaping @Sendable () -> Void) { self.cancel = NIOLockedValueBox(cancel) }
 
     convenience init(task: Task<Void, Never>) { self.init { task.cancel() } }
 
@@ -12,7 +12,7 @@ public final class ObservationToken: Sendable {
 
     /// Ends the observation at once: from the main actor, no callback comes after this returns. Doing it again changes nothing.
     public func invalidate() {
-        let cancel = cancel.withLock { cancel in
+        let cancel = cancel.withLockedValue { cancel in
             defer { cancel = nil }
             return cancel
         }
@@ -20,5 +20,5 @@ public final class ObservationToken: Sendable {
     }
 
     /// Whether ``invalidate()`` was called.
-    public var isInvalidated: Bool { cancel.withLock { $0 == nil } }
+    public var isInvalidated: Bool { cancel.withLockedValue { $0 == nil } }
 }

@@ -1,6 +1,6 @@
+import NIOConcurrencyHelpers
 public import Observation
 public import RoostAPI
-import Synchronization
 
 /// What the user hasn't read, over all channels that they are a member of, as a live object: for the badge of an app (AM-44).
 ///
@@ -22,7 +22,7 @@ public final class LiveUnread {
     @ObservationIgnored private let follower: Follower
     @ObservationIgnored private let observers = Observers<TotalUnread>()
     // Changed where the store is read, one change after another.
-    @ObservationIgnored private nonisolated let totals = Mutex(UnreadTotals())
+    @ObservationIgnored private nonisolated let totals = NIOLockedValueBox(UnreadTotals())
 
     init(_ driver: SyncDriver) {
         self.driver = driver
@@ -40,7 +40,7 @@ public final class LiveUnread {
 
     private func follow(_ change: StoreChange) async throws {
         let total = try await driver.files().store.read { database in
-            try self.totals.withLock { totals in
+            try self.totals.withLockedValue { totals in
                 try totals.apply(change, in: database)
                 return totals.total
             }

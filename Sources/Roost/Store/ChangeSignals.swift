@@ -1,5 +1,5 @@
+import NIOConcurrencyHelpers
 import RoostAPI
-import Synchronization
 
 /// The parts of a write that concern live objects.
 struct StoreChange: Hashable, Sendable {
@@ -76,25 +76,25 @@ final class ChangeSignals: Sendable {
         var lastNumber = 0
     }
 
-    private let state = Mutex(State())
+    private let state = NIOLockedValueBox(State())
 
     /// A change at once, which is of everything, and one after each change of the topic.
     func changes(of topic: Topic) -> StoreChanges {
         let (stream, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
-        let number = state.withLock { state in
+        let number = state.withLockedValue { state in
             state.lastNumber += 1
             state.subscribers[state.lastNumber] = Subscriber(topic: topic, pending: .everything, continuation: continuation)
             return state.lastNumber
         }
         continuation.yield()
         continuation.onTermination = { [weak self] _ in
-            _ = self?.state.withLock { $0.subscribers.removeValue(forKey: number) }
+            _ = self?.state.withLockedValue { $0.subscribers.removeValue(forKey: number) }
         }
         return StoreChanges(signals: stream, number: number, source: self)
     }
 
     func signal(_ change: StoreChange) {
-        let concerned = state.withLock { state in
+        let concerned = state.withLockedValue { state in
             var concerned: [AsyncStream<Void>.Continuation] = []
             for (number, subscriber) in state.subscribers where subscriber.topic.concerns(change) {
                 state.subscribers[number]?.pending.merge(change)
@@ -107,7 +107,7 @@ final class ChangeSignals: Sendable {
     }
 
     fileprivate func take(_ number: Int) -> StoreChange {
-        state.withLock { state in
+        state.withLockedValue { state in
             let change = state.subscribers[number]?.pending ?? StoreChange()
             state.subscribers[number]?.pending = StoreChange()
             return change
@@ -131,10 +131,8 @@ struct StoreChanges: AsyncSequence, Sendable {
         fileprivate let number: Int
         fileprivate let source: ChangeSignals
 
-        mutating func next() async -> StoreChange? { await next(isolation: nil) }
-
-        mutating func next(isolation actor: isolated (any Actor)?) async -> StoreChange? {
-            while await signals.next(isolation: actor) != nil {
+        mutating func next() async -> StoreChange? {
+            while await signals.next() != nil {
                 let change = source.take(number)
                 if !change.isEmpty { return change }
             }

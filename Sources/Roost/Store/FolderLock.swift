@@ -1,6 +1,6 @@
 import Foundation
+import NIOConcurrencyHelpers
 import RoostAPI
-import Synchronization
 
 /// Keeps other processes out of a folder, as long as it exists. Within one process any number may have it: their databases take turns.
 final class FolderLock: Sendable {
@@ -10,16 +10,16 @@ final class FolderLock: Sendable {
         var count = 1
     }
 
-    private static let held = Mutex<[String: Held]>([:])
+    private static let held = NIOLockedValueBox<[String: Held]>([:])
     private let path: String
-    private let isGivenBack = Mutex(false)
+    private let isGivenBack = NIOLockedValueBox(false)
 
     /// - Parameter folder: It has to be there.
     /// - Throws: `RoostError` with `unavailable` if another process has it; `POSIXError` if it can't be locked at all.
     init(_ folder: URL) throws {
         let path = folder.resolvingSymlinksInPath().appending(component: "lock").path
         self.path = path
-        try Self.held.withLock { held in
+        try Self.held.withLockedValue { held in
             if let known = held[path] {
                 held[path] = Held(descriptor: known.descriptor, count: known.count + 1)
                 return
@@ -47,16 +47,33 @@ final class FolderLock: Sendable {
         }
     }
 
+    /// Lets other processes have the folder, for a while. Whatever of this process has it lets go of it with that.
+    func giveWay() {
+        Self.held.withLockedValue { held in
+            if let own = held[path] { _ = flock(own.descriptor, LOCK_UN) }
+        }
+    }
+
+    /// Keeps other processes out again.
+    ///
+    /// - Throws: `RoostError` with `unavailable` if one of them has the folder.
+    func takeBack() throws {
+        try Self.held.withLockedValue { held in
+            guard let own = held[path], flock(own.descriptor, LOCK_EX | LOCK_NB) != 0 else { return }
+            throw RoostError(.unavailable, "Another process has this user's files open: \(path).")
+        }
+    }
+
     /// Whether something else in this process has the folder too.
-    var isShared: Bool { Self.held.withLock { ($0[path]?.count ?? 0) > 1 } }
+    var isShared: Bool { Self.held.withLockedValue { ($0[path]?.count ?? 0) > 1 } }
 
     /// Deletes the folder while nothing else can begin to use it, and gives the lock back. Once that is done, it does nothing.
     ///
     /// - Parameter prepare: What comes before: letting go of the files.
     /// - Throws: `RoostError` with `unavailable` if something else in this process has the folder; what `prepare` and the file system throw.
     func deleteFolder(after prepare: () throws -> Void = {}) throws {
-        try Self.held.withLock { held in
-            guard !isGivenBack.withLock({ $0 }) else { return }
+        try Self.held.withLockedValue { held in
+            guard !isGivenBack.withLockedValue({ $0 }) else { return }
             guard let own = held[path], own.count == 1 else {
                 throw RoostError(.unavailable, "Another chat of this process has this user's files open: \(path).")
             }
@@ -64,13 +81,13 @@ final class FolderLock: Sendable {
             try FileManager.default.removeItem(at: URL(filePath: path).deletingLastPathComponent())
             close(own.descriptor)
             held[path] = nil
-            isGivenBack.withLock { $0 = true }
+            isGivenBack.withLockedValue { $0 = true }
         }
     }
 
     deinit {
-        guard !isGivenBack.withLock({ $0 }) else { return }
-        Self.held.withLock { held in
+        guard !isGivenBack.withLockedValue({ $0 }) else { return }
+        Self.held.withLockedValue { held in
             guard var own = held[path] else { return }
             own.count -= 1
             held[path] = own.count > 0 ? own : nil
