@@ -2,6 +2,7 @@
 // tags, membership, metadata, and a check of permissions.
 import Foundation
 import Roost
+import RoostAPI
 
 /// Ends the program with a message when something isn't as the text beside it says.
 @MainActor func expect(_ condition: Bool, _ what: String) {

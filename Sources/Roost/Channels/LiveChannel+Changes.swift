@@ -18,13 +18,12 @@ extension LiveChannel {
     /// - Throws: `RoostError` with `not_permitted` unless the caller may change the channel, `conflict_version`, `already_exists` when
     ///   another channel is the distinct one of the same members, `immutable_field` for something that the type has fixed, and as
     ///   ``Chat/call(_:)`` does.
-    @discardableResult
     public func update(
         displayName: String? = nil, avatarFileId: String? = nil, coverUrl: String? = nil, customType: String? = nil,
         data: String? = nil, tags: [String]? = nil, metadata: JSONValue? = nil, ifMetadataVersion: Int? = nil,
         isDistinct: Bool? = nil, isPublic: Bool? = nil, policy: PolicyChanges? = nil
-    ) async throws -> Channel {
-        try await chat.call(
+    ) async throws {
+        _ = try await chat.call(
             UpdateChannel(
                 channel: id, displayName: displayName, avatarFileId: avatarFileId, coverUrl: coverUrl, customType: customType,
                 data: data, tags: tags, metadata: metadata, ifMetadataVersion: ifMetadataVersion, isDistinct: isDistinct,
@@ -39,29 +38,25 @@ extension LiveChannel {
     /// Freezes the channel: only operators send until it is unfrozen (SB-21). Freezing a frozen one changes nothing.
     ///
     /// - Throws: `RoostError` with `not_permitted`, `kind_forbids`, and as ``Chat/call(_:)`` does.
-    @discardableResult
-    public func freeze() async throws -> Channel { try await chat.call(FreezeChannel(channel: id)) }
+    public func freeze() async throws { _ = try await chat.call(FreezeChannel(channel: id)) }
 
     /// Ends a freeze (SB-21).
     ///
     /// - Throws: As ``freeze()``.
-    @discardableResult
-    public func unfreeze() async throws -> Channel { try await chat.call(UnfreezeChannel(channel: id)) }
+    public func unfreeze() async throws { _ = try await chat.call(UnfreezeChannel(channel: id)) }
 
     /// Silences the channel for its ordinary members (AM-07).
     ///
     /// - Parameter duration: A part of a second counts as a whole one; nil for ever.
     /// - Throws: As ``freeze()``; `invalid_argument` for a duration that isn't more than 0.
-    @discardableResult
-    public func silence(for duration: Duration? = nil) async throws -> Channel {
-        try await chat.call(SilenceChannel(channel: id, seconds: duration?.wholeSeconds))
+    public func silence(for duration: Duration? = nil) async throws {
+        _ = try await chat.call(SilenceChannel(channel: id, seconds: duration?.wholeSeconds))
     }
 
     /// Ends a silence (AM-07).
     ///
     /// - Throws: As ``freeze()``.
-    @discardableResult
-    public func unsilence() async throws -> Channel { try await chat.call(UnsilenceChannel(channel: id)) }
+    public func unsilence() async throws { _ = try await chat.call(UnsilenceChannel(channel: id)) }
 
     /// Sets how many messages of a window of time are delivered (AM-08).
     ///
@@ -70,17 +65,15 @@ extension LiveChannel {
     ///   - window: 1 second to an hour.
     ///   - duration: How long the limit holds; nil for ever.
     /// - Throws: As ``freeze()``; `limit_exceeded` and `invalid_argument` for numbers out of their bounds.
-    @discardableResult
-    public func setRateLimit(messages: Int, per window: Duration, for duration: Duration? = nil) async throws -> Channel {
-        try await chat.call(
+    public func setRateLimit(messages: Int, per window: Duration, for duration: Duration? = nil) async throws {
+        _ = try await chat.call(
             SetRateLimit(channel: id, messages: messages, windowSeconds: window.wholeSeconds, seconds: duration?.wholeSeconds))
     }
 
     /// Removes the limit (AM-08).
     ///
     /// - Throws: As ``freeze()``.
-    @discardableResult
-    public func removeRateLimit() async throws -> Channel { try await chat.call(RemoveRateLimit(channel: id)) }
+    public func removeRateLimit() async throws { _ = try await chat.call(RemoveRateLimit(channel: id)) }
 
     /// Hides the channel from the user's own lists, on all the user's devices (SB-26, SB-27).
     ///

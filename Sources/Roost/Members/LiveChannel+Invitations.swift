@@ -16,14 +16,12 @@ extension LiveChannel {
     /// Accepts the user's invitation, and makes the user a member (SB-15, EM-25). Accepting again as a member changes nothing.
     ///
     /// - Throws: `RoostError` with `not_invited`, `member_limit`, `channel_limit`, and as ``Chat/call(_:)`` does.
-    @discardableResult
-    public func acceptInvitation() async throws -> ChannelView { try await chat.call(AcceptInvitation(channel: id)) }
+    public func acceptInvitation() async throws { _ = try await chat.call(AcceptInvitation(channel: id)) }
 
     /// Declines the user's invitation: it takes another to come in (SB-16, EM-26).
     ///
     /// - Throws: `RoostError` with `not_invited`, also the second time, and as ``Chat/call(_:)`` does.
-    @discardableResult
-    public func declineInvitation() async throws -> Invitation { try await chat.call(DeclineInvitation(channel: id)) }
+    public func declineInvitation() async throws { _ = try await chat.call(DeclineInvitation(channel: id)) }
 
     /// Withdraws invitations, with a result for each: the user's own, or anyone's if the user may remove members.
     ///

@@ -5,8 +5,7 @@ extension LiveChannel {
     ///
     /// - Throws: `RoostError` with `not_found`, `invite_required` for a private channel, `banned`, `member_limit`, `channel_limit`,
     ///   `kind_forbids`, and as ``Chat/call(_:)`` does.
-    @discardableResult
-    public func join() async throws -> ChannelView { try await chat.call(JoinChannel(channel: id)) }
+    public func join() async throws { _ = try await chat.call(JoinChannel(channel: id)) }
 
     /// Leaves the channel: it and its messages go from this device (AM-41, SB-20). Leaving again changes nothing.
     ///

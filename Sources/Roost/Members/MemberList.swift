@@ -4,8 +4,8 @@ public import RoostAPI
 /// Members of a channel as a live collection (AM-39, MN-14).
 ///
 /// The pages come from the server, again after each reconnect. In a channel that the user is a member of, events update members who join,
-/// leave or get another role; searches and lists of the muted and the banned are requested again a moment later. `isOnline` is from when
-/// the row was fetched.
+/// leave or get another role; searches and lists of the muted and the banned are requested again a moment later. Who is
+/// online isn't followed.
 @MainActor @Observable
 public final class MemberList {
     /// The request to the server.
@@ -15,7 +15,9 @@ public final class MemberList {
     }
 
     /// The members in the list's order, as many pages as were loaded.
-    public private(set) var items: [MemberEntry] = []
+    public private(set) var items: [MemberItem] = []
+    /// When ``MemberItem/wasOnline`` was true: the time of the oldest page here, by this device's clock. Nil before the first.
+    public private(set) var presenceAsOf: Timestamp?
     /// Whether ``loadMore()`` would add something.
     public private(set) var hasMore = false
     /// How far the list has come: before it is loaded, empty means nothing, and it is `refused` where the server, or a limit, refuses it.
@@ -35,7 +37,7 @@ public final class MemberList {
     /// The seq of the channel after which members' rows in the store are news.
     @ObservationIgnored private var seen: Seq?
     @ObservationIgnored private let follower: Follower
-    @ObservationIgnored private let observers = ListObservers<MemberEntry>()
+    @ObservationIgnored private let observers = ListObservers<MemberItem>()
 
     init(_ question: Question, pageSize: Int, in chat: Chat) {
         self.chat = chat
@@ -54,10 +56,10 @@ public final class MemberList {
     }
 
     /// The list after each change, with the difference to the one before; the first update inserts everything (AM-30).
-    public var updates: ListUpdates<MemberEntry> { observers.updates(of: self, startingWith: follower.hasAnswer ? items : nil) }
+    public var updates: ListUpdates<MemberItem> { observers.updates(of: self, startingWith: follower.hasAnswer ? items : nil) }
 
     /// Calls back with the list and its difference after each change, until the token is invalidated or released (AM-29).
-    public func observe(_ callback: @escaping @MainActor (ListUpdate<MemberEntry>) -> Void) -> ObservationToken {
+    public func observe(_ callback: @escaping @MainActor (ListUpdate<MemberItem>) -> Void) -> ObservationToken {
         observers.add(startingWith: follower.hasAnswer ? items : nil, callback)
     }
 
@@ -97,6 +99,7 @@ public final class MemberList {
         let channel = channel
         seen = try await chat.driver.files().store.read { try $0.cursor(of: channel) }
         let count = max(pageSize, roster.count)
+        let now = chat.driver.environment.now()
         var fresh = roster
         fresh.add(try await page(after: nil), isFirst: true)
         var pages = 1
@@ -105,6 +108,7 @@ public final class MemberList {
             pages += 1
         }
         roster = fresh
+        presenceAsOf = now
         isAnswered = true
         try await follow()
     }

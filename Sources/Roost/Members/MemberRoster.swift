@@ -10,7 +10,7 @@ struct MemberRoster {
     private let sort: MemberSort
     private let order: SortDirection
     private let roles: Set<ChannelRole>?
-    private var entries: [UserID: MemberEntry] = [:]
+    private var entries: [UserID: MemberItem] = [:]
     /// The newest row of each member from events: a page may be older.
     private var updates: [UserID: Member] = [:]
     /// The last member of the pages so far. Nil when they hold everybody.
@@ -26,7 +26,7 @@ struct MemberRoster {
     var count: Int { entries.count }
 
     /// The rows in their order.
-    var sorted: [MemberEntry] { entries.values.sorted { isBefore($0.member, $1.member) } }
+    var sorted: [MemberItem] { entries.values.sorted { isBefore($0.member, $1.member) } }
 
     /// Users of whom only the id is known.
     var usersWithoutProfile: [UserID] { entries.values.filter { $0.user == nil }.map(\.id).sorted() }
@@ -34,7 +34,7 @@ struct MemberRoster {
     /// Starts over with a first page, or appends the next one.
     mutating func add(_ page: Page<MemberEntry>, isFirst: Bool) {
         if isFirst { entries = [:] }
-        for entry in page.items { entries[entry.id] = entry }
+        for entry in page.items { entries[entry.id] = MemberItem(entry) }
         nextCursor = page.nextCursor
         if let last = page.items.last?.member { end = last } else if isFirst { end = nil }
         if nextCursor == nil { end = nil }
@@ -61,7 +61,7 @@ struct MemberRoster {
             entries[member.userId] = nil
             return
         }
-        var entry = held ?? MemberEntry(member: member, user: nil, isOnline: false)
+        var entry = held ?? MemberItem(member)
         entry.member = member
         entries[member.userId] = entry
     }

@@ -1,6 +1,6 @@
 /// A string with a type of its own, since it means one thing: the id of a channel, the name of a role.
 public protocol WireString: RawRepresentable, Codable, Hashable, Comparable, Sendable, SchemaDescribed, CustomStringConvertible,
-    ExpressibleByStringLiteral, WireWritable
+    ExpressibleByStringInterpolation, WireWritable
 where RawValue == String {
     /// Wraps any string. Operations check the limits, so that a refusal names the field.
     init(rawValue: String)

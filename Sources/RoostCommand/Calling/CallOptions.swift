@@ -1,6 +1,7 @@
 import ArgumentParser
 import Foundation
 import Roost
+import RoostAPI
 
 /// The caller and the server: the options of every command that makes calls.
 struct AskingOptions: ParsableArguments {

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Roost
+import RoostAPI
 
 /// A command that makes one call about one channel, and prints what comes of it.
 protocol ChannelCommand: AsyncParsableCommand {

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Roost
+import RoostAPI
 
 /// The requested part of a list.
 struct PageOptions: ParsableArguments {

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Foundation
 import Roost
+import RoostAPI
 
 /// Which server, and with which token: the options of every command that talks to one.
 struct ServerOptions: ParsableArguments {

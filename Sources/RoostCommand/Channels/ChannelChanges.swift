@@ -1,5 +1,6 @@
 import ArgumentParser
 import Roost
+import RoostAPI
 
 extension Channels {
     struct Create: AsyncParsableCommand {

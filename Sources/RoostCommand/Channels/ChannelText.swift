@@ -1,4 +1,5 @@
 import Roost
+import RoostAPI
 
 /// Channels as people read them. What others wrote is made safe for a terminal.
 enum ChannelText {

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Roost
+import RoostAPI
 
 /// `roost channels`: shows and changes channels, for scripts and for people.
 struct Channels: AsyncParsableCommand {

@@ -2,6 +2,7 @@ import ArgumentParser
 import Foundation
 import Logging
 import Roost
+import RoostAPI
 
 /// `roost chat`: talks in a channel, through the SDK that apps use.
 struct ChatCommand: AsyncParsableCommand {

@@ -1,5 +1,6 @@
 import Foundation
 import Roost
+import RoostAPI
 
 /// A typed line: a message, or a command.
 enum ChatLine: Hashable {

@@ -1,5 +1,6 @@
 import Foundation
 import Roost
+import RoostAPI
 
 /// The folder of a chat's cache and outbox. Two processes must not share one, so it is locked.
 struct ClientFiles: ~Copyable {

@@ -1,5 +1,6 @@
 import Foundation
 import Roost
+import RoostAPI
 
 /// Times of messages as people read them, in their own time zone.
 enum MessageTime {

@@ -1,5 +1,6 @@
 import Foundation
 import Roost
+import RoostAPI
 
 /// A chat in lines: each line of standard input is sent or obeyed, each message is printed once. For pipes and scripts.
 @MainActor

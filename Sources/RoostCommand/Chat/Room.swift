@@ -1,4 +1,5 @@
 import Roost
+import RoostAPI
 
 /// A channel that one user talks in: how it is entered, and how people in it are called.
 @MainActor

@@ -1,4 +1,5 @@
 import Roost
+import RoostAPI
 
 /// The result of a command for a room: its output, and the user's room afterwards.
 struct RoomAnswer: Sendable {

@@ -1,6 +1,7 @@
 import Foundation
 import Logging
 import Roost
+import RoostAPI
 
 /// The people, channels and messages of the demo, made through the SDK as any app would make them.
 ///

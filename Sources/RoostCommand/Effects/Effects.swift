@@ -1,5 +1,6 @@
 import ArgumentParser
 import Roost
+import RoostAPI
 
 /// `roost effects`: effects that failed for good.
 struct Effects: AsyncParsableCommand {

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Roost
+import RoostAPI
 
 extension Members {
     struct Invitations: AsyncParsableCommand {

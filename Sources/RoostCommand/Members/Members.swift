@@ -1,5 +1,6 @@
 import ArgumentParser
 import Roost
+import RoostAPI
 
 /// `roost members`: lists, invites, adds and removes members of a channel.
 struct Members: AsyncParsableCommand {

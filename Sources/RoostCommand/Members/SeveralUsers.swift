@@ -1,5 +1,6 @@
 import ArgumentParser
 import Roost
+import RoostAPI
 
 extension Members {
     /// A channel and the users that a command concerns there.

@@ -1,6 +1,7 @@
 import Foundation
 import Logging
 import Roost
+import RoostAPI
 import Testing
 
 @MainActor @Suite("Chat", .timeLimit(.minutes(1)))

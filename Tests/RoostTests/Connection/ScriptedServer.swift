@@ -1,5 +1,6 @@
 import Foundation
 import Roost
+import RoostAPI
 import Synchronization
 
 /// A server that answers calls as a test says, and sends what the test has it send.

@@ -1,5 +1,6 @@
 import Foundation
 import Roost
+import RoostAPI
 
 /// A server of one channel, `general`, in the process: enough of the protocol to see a client from outside.
 actor TinyServer: Transport {

@@ -4,6 +4,7 @@ import NIOHTTP1
 import NIOPosix
 import NIOWebSocket
 import Roost
+import RoostAPI
 import Testing
 
 @Suite("WebSocketTransport", .timeLimit(.minutes(1)))

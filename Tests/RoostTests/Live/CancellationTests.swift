@@ -1,3 +1,4 @@
+import RoostAPI
 import Testing
 
 @testable import Roost

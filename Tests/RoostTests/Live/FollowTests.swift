@@ -1,5 +1,6 @@
 import Foundation
 import Logging
+import RoostAPI
 import Testing
 
 @testable import Roost

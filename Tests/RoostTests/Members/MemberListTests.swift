@@ -1,6 +1,7 @@
 import Foundation
 import Logging
 import Roost
+import RoostAPI
 import Testing
 
 @testable import Roost
@@ -54,11 +55,15 @@ struct MemberListTests {
         let chat = try await connected(server)
         let list = chat.channel("general").members()
         var updates = list.updates.makeAsyncIterator()
-        #expect(await updates.next()?.items == known)
+        #expect(list.presenceAsOf == nil)
+        #expect(await updates.next()?.items == known.map(MemberItem.init))
+        #expect(list.presenceAsOf != nil)
         try await server.send(change(4, [cat.member]))
         try await server.send(change(5, [member("bob", 2, state: .none, at: 5)]))
         while list.items.map(\.id) != ["ann", "cat"] || list.items.last?.user == nil { _ = await updates.next() }
         #expect(list.items.map(\.user?.userId) == ["ann", "cat"])
+        // Nobody asked whether cat is online.
+        #expect(list.items.map(\.wasOnline) == [true, nil])
         await chat.disconnect()
     }
 
@@ -75,9 +80,9 @@ struct MemberListTests {
         let chat = try await connected(server)
         let list = chat.channel("general").searchMembers("b")
         var updates = list.updates.makeAsyncIterator()
-        #expect(await updates.next()?.items == found)
+        #expect(await updates.next()?.items == found.map(MemberItem.init))
         try await server.send(change(4, [member("bea", 5, at: 4)]))
-        while list.items != later { _ = await updates.next() }
+        while list.items != later.map(MemberItem.init) { _ = await updates.next() }
         let banned = chat.channel("general").searchMembers("b", states: [.banned])
         let refusal = await #expect(throws: RoostError.self) { try await banned.loaded() }
         #expect(refusal?.code == .notPermitted)

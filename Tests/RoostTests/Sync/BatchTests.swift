@@ -1,5 +1,6 @@
 import Foundation
 import Logging
+import RoostAPI
 import Synchronization
 import Testing
 

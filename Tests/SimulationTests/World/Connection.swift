@@ -1,4 +1,5 @@
 import Roost
+import RoostAPI
 import RoostTestSupport
 
 /// One TCP connection: in order in each direction, late at random, and cut with everything that is on its way.

@@ -1,5 +1,6 @@
 import Foundation
 import Roost
+import RoostAPI
 
 extension ScreenChat {
     /// Does what a key says.

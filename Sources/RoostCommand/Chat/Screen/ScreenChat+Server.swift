@@ -1,4 +1,5 @@
 import Roost
+import RoostAPI
 
 /// The screen's own requests to the server.
 extension ScreenChat {

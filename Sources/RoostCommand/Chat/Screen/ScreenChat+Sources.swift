@@ -1,4 +1,5 @@
 import Roost
+import RoostAPI
 import UnixSignals
 
 /// The sources of a screen's events.

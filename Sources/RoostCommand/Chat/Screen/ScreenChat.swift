@@ -1,5 +1,6 @@
 import Foundation
 import Roost
+import RoostAPI
 import UnixSignals
 
 /// A chat on a full screen. Whatever happens comes as an event through one stream: it changes the state, and the state is drawn.

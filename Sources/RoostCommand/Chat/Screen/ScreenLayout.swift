@@ -1,5 +1,6 @@
 import Foundation
 import Roost
+import RoostAPI
 
 /// The lines of a screen, and the cursor's position.
 struct ScreenFrame: Hashable {

@@ -1,5 +1,6 @@
 import Foundation
 import Roost
+import RoostAPI
 
 /// Everything that the screen of a chat shows. Drawing it is ``ScreenLayout``'s work.
 struct ScreenState {

@@ -1,5 +1,6 @@
 import Foundation
 import Roost
+import RoostAPI
 
 /// The line above the input: the state of the connection, and the result of the last command.
 enum StatusLine {

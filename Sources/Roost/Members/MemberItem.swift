@@ -1,0 +1,31 @@
+public import RoostAPI
+
+/// One row of a member list.
+public struct MemberItem: Identifiable, Hashable, Sendable {
+    /// The membership: role, state, since when.
+    public internal(set) var member: Member
+    /// Who it is; nil for a user who doesn't exist any more, and until a new member's profile is there.
+    public internal(set) var user: User?
+    /// Whether the user had a connection when the server was asked, which ``MemberList/presenceAsOf`` tells. Nil for a member who came after
+    /// that. Nobody follows who comes and goes: an app that shows it says when it was.
+    public internal(set) var wasOnline: Bool?
+    /// Until when the member may not send. Only for users with the permission `member.listMuted`.
+    public internal(set) var mutedUntil: Timestamp?
+    /// Until when the user is banned. Only for users with the permission `member.listBanned`.
+    public internal(set) var bannedUntil: Timestamp?
+
+    /// The member's user id.
+    public var id: UserID { member.userId }
+
+    /// A member of whom an event told.
+    init(_ member: Member) { self.member = member }
+
+    /// A row of a page from the server.
+    init(_ entry: MemberEntry) {
+        member = entry.member
+        user = entry.user
+        wasOnline = entry.isOnline
+        mutedUntil = entry.mutedUntil
+        bannedUntil = entry.bannedUntil
+    }
+}
