@@ -1,5 +1,4 @@
 import Foundation
-import NIOCore
 import RoostAPI
 
 /// The address of a server's socket, derived from the address that the app gave.
@@ -27,7 +26,22 @@ struct Address: Hashable {
     }
 
     /// Whether the host is an IP address rather than a name.
-    var isNumeric: Bool { (try? SocketAddress(ipAddress: host, port: port)) != nil }
+    var isNumeric: Bool {
+        var address = in6_addr()
+        return host.withCString { inet_pton(AF_INET, $0, &address) == 1 || inet_pton(AF_INET6, $0, &address) == 1 }
+    }
+
+    /// The address with the scheme, the port and the path in it.
+    var url: URL? {
+        var components = URLComponents()
+        components.scheme = isSecure ? "wss" : "ws"
+        // A literal of IPv6 stands in brackets.
+        components.percentEncodedHost =
+            host.contains(":") ? "[\(host)]" : host.addingPercentEncoding(withAllowedCharacters: .urlHostAllowed)
+        components.port = port
+        components.percentEncodedPath = path
+        return components.url
+    }
 
     var hostHeader: String {
         let name = host.contains(":") ? "[\(host)]" : host

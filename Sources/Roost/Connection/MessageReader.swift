@@ -1,3 +1,4 @@
+#if !os(watchOS)
 import NIOCore
 import NIOWebSocket
 
@@ -53,3 +54,4 @@ struct MessageReader {
         return .incomplete
     }
 }
+#endif

@@ -1,12 +1,14 @@
+#if !os(watchOS)
 public import Foundation
+import NIOConcurrencyHelpers
 import NIOCore
 import NIOHTTP1
 import NIOPosix
 import NIOSSL
 import NIOWebSocket
-import Synchronization
 
-/// A WebSocket over TCP, or over TLS for `wss` and `https` addresses.
+/// A WebSocket over TCP, or over TLS for `wss` and `https` addresses. It has a socket of its own: proxies, and VPNs that connect on demand, are
+/// for `URLSessionTransport`. There is none on watchOS, which keeps apps away from sockets.
 public struct WebSocketTransport: Transport {
     /// Limits of a connection.
     public struct Configuration: Sendable {
@@ -122,9 +124,9 @@ public struct WebSocketTransport: Transport {
 
     /// Whether the client has begun to close.
     private final class Closing: Sendable {
-        private let state = Mutex(false)
-        var hasBegun: Bool { state.withLock { $0 } }
-        func begin() { state.withLock { $0 = true } }
+        private let state = NIOLockedValueBox(false)
+        var hasBegun: Bool { state.withLockedValue { $0 } }
+        func begin() { state.withLockedValue { $0 = true } }
     }
 
     /// Reads and writes until either ends, and says how it ended.
@@ -203,3 +205,4 @@ extension WebSocketFrame {
         return WebSocketFrame(fin: true, opcode: .connectionClose, maskKey: .random(), data: data)
     }
 }
+#endif

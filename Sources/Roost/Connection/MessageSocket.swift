@@ -1,0 +1,176 @@
+import Foundation
+import NIOConcurrencyHelpers
+import RoostAPI
+
+/// A WebSocket that takes and gives whole messages, as a system's own does. What a transport has to do beside that is ``run(_:_:)``, which is the
+/// same for all of them.
+///
+/// Every function throws once the socket has ended: ``SocketClosed`` if there was a goodbye.
+protocol MessageSocket: Sendable {
+    /// Connects. Returns once the socket is open.
+    func open() async throws
+    func send(_ text: String) async throws
+    /// The next text message.
+    func receive() async throws -> String
+    /// Returns once the ping is answered.
+    func ping() async throws
+    /// Says goodbye, and ends the socket without waiting for an answer.
+    func close()
+    /// Ends the socket at once. Whoever waits for something of it is told. Ending it again does nothing.
+    func abandon()
+}
+
+/// The end of a socket, with what the server said.
+struct SocketClosed: Error, Hashable {
+    var code: UInt16?
+    var reason: String
+}
+
+/// A message that would need several frames, from a socket that sends each in one: the server refuses longer frames.
+private struct MessageTooLong: Error, CustomStringConvertible {
+    var sizeBytes: Int
+    var description: String {
+        "a message of \(sizeBytes) bytes is longer than the \(Limits.frameSizeBytes) of a frame: use WebSocketTransport"
+    }
+}
+
+extension MessageSocket {
+    /// Runs one connection, from its opening to its end, as ``Transport/run(url:outgoing:receive:)`` promises.
+    func run(
+        _ outgoing: AsyncStream<TransportCommand>, _ receive: @escaping @Sendable (TransportEvent) async -> Void
+    ) async {
+        await withTaskCancellationHandler {
+            do {
+                try await open()
+            } catch {
+                return await receive(Self.end(of: error))
+            }
+            await receive(.opened)
+            await receive(await exchange(outgoing, receive))
+        } onCancel: {
+            abandon()
+        }
+    }
+
+    /// Reads and writes until either ends, and says how it ended. Nothing is received after that.
+    private func exchange(
+        _ outgoing: AsyncStream<TransportCommand>, _ deliver: @escaping @Sendable (TransportEvent) async -> Void
+    ) async -> TransportEvent {
+        // A ping that is asked for while one is under way is answered with it.
+        let (pings, ping) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+        let isClosing = NIOLockedValueBox(false)
+        return await withTaskGroup(of: TransportEvent?.self) { group in
+            group.addTask {
+                do {
+                    while true { await deliver(.message(Array(try await receive().utf8))) }
+                } catch {
+                    return Self.end(of: error)
+                }
+            }
+            group.addTask {
+                do {
+                    for await command in outgoing {
+                        switch command {
+                        case .message(let bytes): try await send(bytes)
+                        case .ping: ping.yield()
+                        }
+                    }
+                } catch {
+                    return Self.end(of: error)
+                }
+                isClosing.withLockedValue { $0 = true }
+                close()
+                return nil
+            }
+            group.addTask {
+                for await _ in pings {
+                    // Its failure is that of the socket, which whoever reads is told of.
+                    guard (try? await self.ping()) != nil else { return nil }
+                    await deliver(.heard)
+                }
+                return nil
+            }
+            defer { ping.finish() }
+            var end: TransportEvent?
+            while end == nil, let result = await group.next() {
+                // Closing ends reading, with whatever error: it is the client that closed.
+                end = isClosing.withLockedValue { $0 } ? .closed(code: nil, reason: "closed by the client") : result
+            }
+            abandon()
+            group.cancelAll()
+            return end ?? .closed(code: nil, reason: "the connection ended")
+        }
+    }
+
+    private func send(_ bytes: [UInt8]) async throws {
+        guard bytes.count <= Limits.frameSizeBytes else { throw MessageTooLong(sizeBytes: bytes.count) }
+        try await send(String(decoding: bytes, as: UTF8.self))
+    }
+
+    // MARK: Why it ended
+
+    private static func end(of error: any Error) -> TransportEvent {
+        if let closed = error as? SocketClosed { return .closed(code: closed.code, reason: closed.reason) }
+        let reason = reason(of: error)
+        return .closed(code: nil, reason: reason.message, cause: reason.cause)
+    }
+
+    /// Says what went wrong, and where to look.
+    static func reason(of error: any Error) -> WaitingReason {
+        guard let error = error as? URLError else { return WaitingReason(.network, "\(error)") }
+        return WaitingReason(cause(of: error.code), error.localizedDescription)
+    }
+
+    private static func cause(of code: URLError.Code) -> WaitingReason.Cause {
+        switch code {
+        case .secureConnectionFailed, .serverCertificateUntrusted, .serverCertificateHasBadDate, .serverCertificateHasUnknownRoot,
+            .serverCertificateNotYetValid, .clientCertificateRejected, .clientCertificateRequired,
+            .appTransportSecurityRequiresSecureConnection:
+            .certificate
+        // Something answers, but not with a WebSocket.
+        case .badServerResponse, .userAuthenticationRequired, .redirectToNonExistentLocation, .httpTooManyRedirects: .upgrade
+        default: .network
+        }
+    }
+}
+
+/// The opening of a socket whose system calls back: it is open, or it has ended.
+final class SocketOpening: Sendable {
+    private enum State {
+        case begun
+        case waiting(CheckedContinuation<Void, any Error>)
+        case done(Result<Void, any Error>)
+    }
+
+    private let state = NIOLockedValueBox(State.begun)
+
+    /// Returns once the socket is open. One may wait.
+    ///
+    /// - Throws: What it ended with.
+    func wait() async throws {
+        try await withCheckedThrowingContinuation { continuation in
+            let result: Result<Void, any Error>? = state.withLockedValue { state in
+                if case .done(let result) = state { return result }
+                state = .waiting(continuation)
+                return nil
+            }
+            if let result { continuation.resume(with: result) }
+        }
+    }
+
+    /// Says how it went. The first word counts.
+    func end(_ result: Result<Void, any Error>) {
+        let continuation: CheckedContinuation<Void, any Error>? = state.withLockedValue { state in
+            switch state {
+            case .done: return nil
+            case .begun:
+                state = .done(result)
+                return nil
+            case .waiting(let continuation):
+                state = .done(result)
+                return continuation
+            }
+        }
+        continuation?.resume(with: result)
+    }
+}

@@ -1,0 +1,128 @@
+// Foundation has it on Apple's systems. `scripts/check-apple` checks the types of this file on Linux too, against the Foundation of Linux.
+#if canImport(Darwin)
+public import Foundation
+public import RoostAPI
+#if canImport(FoundationNetworking)
+public import FoundationNetworking
+#endif
+
+/// A WebSocket of URLSession: it goes through the system's proxies, and through VPNs that connect on demand.
+///
+///     var configuration = Chat.Configuration()
+///     configuration.transport = URLSessionTransport()
+///
+/// URLSession sends each message in one frame, and the server takes frames of at most ``Limits/frameSizeBytes``. All that an app sends is shorter
+/// but for one thing: a user of more than about a thousand channels tells, when they reconnect, how far they are in each. For them there
+/// is ``WebSocketTransport``.
+public struct URLSessionTransport: Transport {
+    private let configuration: URLSessionConfiguration
+    private let messageSizeBytesMax: Int
+
+    /// A transport with a session of its own for each connection.
+    ///
+    /// - Parameters:
+    ///   - configuration: The session's; it is copied. Its timeouts aren't used: a connection may be silent, and the client notices one that is
+    ///     dead by itself.
+    ///   - messageSizeBytesMax: Bytes of one message from the server.
+    public init(configuration: URLSessionConfiguration = .default, messageSizeBytesMax: Int = 16 * 1_048_576) {
+        self.configuration = configuration
+        self.messageSizeBytesMax = messageSizeBytesMax
+    }
+
+    public func validate(_ url: URL) throws(RoostError) { _ = try Address(url) }
+
+    public func run(
+        url: URL, outgoing: AsyncStream<TransportCommand>, receive: @escaping @Sendable (TransportEvent) async -> Void
+    ) async {
+        guard let address = try? Address(url).url else {
+            return await receive(.closed(code: nil, reason: "the address can't be one of a server: \(url)"))
+        }
+        let socket = URLSessionSocket(address, configuration, messageSizeBytesMax: messageSizeBytesMax)
+        await socket.run(outgoing, receive)
+        socket.abandon()
+    }
+}
+
+/// One connection. It decides nothing: ``MessageSocket/run(_:_:)`` does.
+private struct URLSessionSocket: MessageSocket {
+    private let session: URLSession
+    private let task: URLSessionWebSocketTask
+    private let opening = SocketOpening()
+
+    init(_ url: URL, _ configuration: URLSessionConfiguration, messageSizeBytesMax: Int) {
+        let patient = configuration.copy() as? URLSessionConfiguration ?? .default
+        // It would end a connection that is silent for so long.
+        patient.timeoutIntervalForRequest = 7 * 24 * 3600
+        patient.timeoutIntervalForResource = 7 * 24 * 3600
+        session = URLSession(configuration: patient, delegate: SocketDelegate(opening), delegateQueue: nil)
+        task = session.webSocketTask(with: url)
+        task.maximumMessageSize = messageSizeBytesMax
+    }
+
+    func open() async throws {
+        task.resume()
+        try await opening.wait()
+    }
+
+    func send(_ text: String) async throws { try await ended { try await task.send(.string(text)) } }
+
+    func receive() async throws -> String {
+        let message = try await ended { try await task.receive() }
+        if case .string(let text) = message { return text }
+        throw SocketClosed(code: nil, reason: "the server sent something else than text")
+    }
+
+    func ping() async throws {
+        try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
+            task.sendPing { error in
+                if let error { continuation.resume(throwing: error) } else { continuation.resume() }
+            }
+        }
+    }
+
+    func close() {
+        task.cancel(with: .normalClosure, reason: nil)
+        session.finishTasksAndInvalidate()
+    }
+
+    func abandon() {
+        task.cancel()
+        // The session holds its delegate until then.
+        session.finishTasksAndInvalidate()
+    }
+
+    /// Has the error of a socket that has ended say what the server said.
+    private func ended<Value>(_ step: () async throws -> Value) async throws -> Value {
+        do {
+            return try await step()
+        } catch {
+            guard task.closeCode != .invalid else { throw error }
+            let reason = task.closeReason.map { String(decoding: $0, as: UTF8.self) } ?? ""
+            throw SocketClosed(code: UInt16(exactly: task.closeCode.rawValue), reason: reason)
+        }
+    }
+}
+
+/// Hears that a socket is open, or that it never will be.
+private final class SocketDelegate: NSObject, URLSessionWebSocketDelegate, Sendable {
+    private let opening: SocketOpening
+
+    init(_ opening: SocketOpening) { self.opening = opening }
+
+    func urlSession(_ session: URLSession, webSocketTask: URLSessionWebSocketTask, didOpenWithProtocol protocol: String?) {
+        opening.end(.success(()))
+    }
+
+    func urlSession(
+        _ session: URLSession, webSocketTask: URLSessionWebSocketTask, didCloseWith closeCode: URLSessionWebSocketTask.CloseCode,
+        reason: Data?
+    ) {
+        let text = reason.map { String(decoding: $0, as: UTF8.self) } ?? ""
+        opening.end(.failure(SocketClosed(code: UInt16(exactly: closeCode.rawValue), reason: text)))
+    }
+
+    func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
+        opening.end(.failure(error ?? SocketClosed(code: nil, reason: "the connection ended")))
+    }
+}
+#endif

@@ -1,0 +1,10 @@
+public import Foundation
+
+// What Foundation has on Apple's systems and not on Linux, as its documentation has it.
+
+extension URLResourceValues {
+    public var isExcludedFromBackup: Bool? {
+        get { nil }
+        set {}
+    }
+}

@@ -1,0 +1,27 @@
+public import Dispatch
+
+// What the SDK uses of Apple's Network, as its documentation has it.
+
+public final class NWPathMonitor: Sendable {
+    public init() {}
+    public var pathUpdateHandler: (@Sendable (_ newPath: NWPath) -> Void)? {
+        get { nil }
+        set {}
+    }
+    public func start(queue: DispatchQueue) {}
+    public func cancel() {}
+}
+
+public struct NWPath: Sendable {
+    public enum Status: Sendable {
+        case satisfied
+        case unsatisfied
+        case requiresConnection
+    }
+    public let status: Status
+    public let availableInterfaces: [NWInterface]
+}
+
+public struct NWInterface: Sendable {
+    public let name: String
+}
