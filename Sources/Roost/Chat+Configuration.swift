@@ -8,11 +8,18 @@ extension Chat {
         /// The app's own folder where the system has such files: in `Application Support` on Apple's systems, in `$XDG_DATA_HOME` or
         /// `~/.local/share` on Linux. The app's name there is its bundle identifier, or the name of the program if it has none.
         case standard
-        /// This directory, which is made if it isn't there. One process at a time has a user's files in it: an app's extension needs a
-        /// directory of its own.
+        /// This directory, which is made if it isn't there. One process at a time has a user's files in it; others may read them with
+        /// ``StoredChat``.
         case directory(URL)
+        /// The same, for a directory that an app shares with its extensions, as that of an App Group. iOS ends an app that is in the background and
+        /// holds a lock there (`0xdead10cc`). So while the app is there, the client is offline, other processes may have the files, and
+        /// sending throws `unavailable`.
+        case shared(URL)
         /// Nothing is written: messages on their way are lost with the process, and each start fetches everything.
         case inMemory
+
+        /// Whether other processes have the files when the app is in the background.
+        var isShared: Bool { if case .shared = self { true } else { false } }
 
         /// Nil where nothing is written.
         ///
@@ -26,7 +33,7 @@ extension Chat {
                     )
                     .appending(component: Bundle.main.bundleIdentifier ?? ProcessInfo.processInfo.processName)
                     .appending(component: "Roost", directoryHint: .isDirectory)
-                case .directory(let url): url
+                case .directory(let url), .shared(let url): url
                 case .inMemory: nil
                 }
             }
@@ -43,6 +50,9 @@ extension Chat {
         /// Called with what is wrong with this device's files while the client goes on, on any thread: an outbox that had to be set aside is
         /// something that the user should know. Nil for nobody; the log has it too.
         public var onStorageProblem: (@Sendable (StorageProblem) -> Void)?
+        /// Whether the client looks by itself when the app comes to the foreground or the device has another network, where the system tells:
+        /// ``Chat/nudge()`` is for an app that does it itself.
+        public var followsSystem: Bool = true
         /// The log for failures. It never contains tokens or messages.
         public var logger: Logger = Logger(label: "roost")
         /// The bounds of the wait between two attempts to connect. Each wait is drawn evenly from 0 to a time that doubles between
@@ -51,7 +61,7 @@ extension Chat {
         /// How long a call waits for its answer.
         public var callTimeout: Duration = .seconds(30)
         /// The transport of the frames.
-        public var transport: any Transport = WebSocketTransport()
+        public var transport: any Transport = Configuration.standardTransport
         /// The clock of timeouts and waits.
         public var clock: any Clock<Duration> = ContinuousClock()
 
@@ -59,18 +69,29 @@ extension Chat {
         /// A configuration with the defaults for everything else.
         public init(
             storage: Storage = .standard, cacheSizeBytesMax: Int = 256 << 20,
-            onStorageProblem: (@Sendable (StorageProblem) -> Void)? = nil, logger: Logger = Logger(label: "roost"),
-            backoff: ClosedRange<Duration> = .milliseconds(500)...(.seconds(30)), callTimeout: Duration = .seconds(30),
-            transport: any Transport = WebSocketTransport(), clock: any Clock<Duration> = ContinuousClock()
+            onStorageProblem: (@Sendable (StorageProblem) -> Void)? = nil, followsSystem: Bool = true,
+            logger: Logger = Logger(label: "roost"), backoff: ClosedRange<Duration> = .milliseconds(500)...(.seconds(30)),
+            callTimeout: Duration = .seconds(30), transport: any Transport = Configuration.standardTransport,
+            clock: any Clock<Duration> = ContinuousClock()
         ) {
             self.storage = storage
             self.cacheSizeBytesMax = cacheSizeBytesMax
             self.onStorageProblem = onStorageProblem
+            self.followsSystem = followsSystem
             self.logger = logger
             self.backoff = backoff
             self.callTimeout = callTimeout
             self.transport = transport
             self.clock = clock
+        }
+
+        /// A socket of the client's own; on watchOS, which keeps apps away from sockets, URLSession's.
+        public static var standardTransport: any Transport {
+            #if os(watchOS)
+            URLSessionTransport()
+            #else
+            WebSocketTransport()
+            #endif
         }
 
         func environment(

@@ -16,6 +16,7 @@ public final class Chat: Sendable {
     /// The user that the chat belongs to.
     public let user: UserID
     let driver: SyncDriver
+    private let following: ObservationToken?
     @MainActor private var liveConnection: LiveConnection?
     @MainActor private var livePreferences: LivePreferences?
     @MainActor private var liveUnread: LiveUnread?
@@ -32,6 +33,7 @@ public final class Chat: Sendable {
     ) {
         self.user = user
         driver = SyncDriver(configuration.environment(url: url, user: user, token: token))
+        following = configuration.followsSystem ? driver.followSystem() : nil
     }
 
     deinit {
@@ -88,7 +90,8 @@ public final class Chat: Sendable {
     /// Ends the connection and stays offline until ``connect(timeout:)`` or ``start()``. The outbox is kept.
     public func disconnect() async { await driver.stop() }
 
-    /// Tells the client that the app came to the foreground, or that the device has another network.
+    /// Tells the client that the app came to the foreground, or that the device has another network. On Apple's systems the client hears of
+    /// both by itself (``Configuration/followsSystem``).
     ///
     /// A client that waits for its next attempt connects at once, unless the server asked it to wait; one that is connected asks the server
     /// for a sign of life, and connects anew when there is none within 5 seconds. One that is disconnected stays so. Without nudges a dead

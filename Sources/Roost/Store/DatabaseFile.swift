@@ -8,6 +8,8 @@ struct DatabaseFile: Sendable {
     var url: URL?
     /// Whether a commit must have reached the disk before it returns. Of a cache, the last commits may be lost with the power.
     var isDurable: Bool
+    /// Whether the file is in a directory that an app shares with its extensions.
+    var isShared = false
     var migrator: DatabaseMigrator
     /// Called with the database once it has the migrator's schema.
     var prepare: @Sendable (Database) throws -> Void = { _ in }
@@ -66,6 +68,8 @@ struct DatabaseFile: Sendable {
         configuration.busyMode = .timeout(5)
         let synchronous = isDurable ? "FULL" : "NORMAL"
         let isFile = url != nil
+        // An app in the background mustn't hold locks in a directory that it shares (``SyncFiles/suspend()``).
+        configuration.observesSuspensionNotifications = isShared
         configuration.prepareDatabase { database in
             if isFile { try database.execute(sql: "PRAGMA journal_mode = WAL") }
             try database.execute(sql: "PRAGMA synchronous = \(synchronous)")

@@ -1,8 +1,8 @@
 import Foundation
 import GRDB
 import Logging
+import NIOConcurrencyHelpers
 import RoostAPI
-import Synchronization
 
 /// The messages that the server hasn't taken yet: a file of its own, because unlike the cache it can't be fetched again.
 ///
@@ -10,21 +10,23 @@ import Synchronization
 /// message in both files, and lists show it once (``MessageList``).
 final class Outbox: Sendable {
     let url: URL?
-    private let opened: Mutex<DatabaseQueue>
+    private let opened: NIOLockedValueBox<DatabaseQueue>
     private let logger: Logger
-    var queue: DatabaseQueue { opened.withLock { $0 } }
+    var queue: DatabaseQueue { opened.withLockedValue { $0 } }
 
     /// Opens the outbox; one that is damaged is renamed and a new one begun, with a line in the log.
     ///
     /// - Parameters:
     ///   - url: The file; nil for an outbox in memory.
+    ///   - isShared: Whether it is in a directory that an app shares with its extensions.
     ///   - report: Called with what is wrong with the file.
-    init(url: URL?, logger: Logger, report: @escaping @Sendable (StorageProblem) -> Void = { _ in }) throws {
+    init(url: URL?, isShared: Bool = false, logger: Logger, report: @escaping @Sendable (StorageProblem) -> Void = { _ in }) throws
+    {
         self.url = url
         self.logger = logger
-        opened = Mutex(
+        opened = NIOLockedValueBox(
             try DatabaseFile(
-                url: url, isDurable: true, migrator: Self.migrator, logger: logger,
+                url: url, isDurable: true, isShared: isShared, migrator: Self.migrator, logger: logger,
                 wasSetAside: { report(StorageProblem(.outboxSetAside, $0, $1)) }
             ).open())
     }
@@ -32,7 +34,7 @@ final class Outbox: Sendable {
     /// Lets go of the file. From here on the outbox is an empty one in memory.
     func letGo() throws {
         let empty = try DatabaseFile(url: nil, isDurable: true, migrator: Self.migrator, logger: logger).open()
-        try opened.withLock { queue in
+        try opened.withLockedValue { queue in
             try queue.close()
             queue = empty
         }

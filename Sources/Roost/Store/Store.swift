@@ -1,8 +1,8 @@
 import Foundation
 import GRDB
 import Logging
+import NIOConcurrencyHelpers
 import RoostAPI
-import Synchronization
 
 /// The cache: the data that the client has from the server, in a file that can be deleted and rebuilt.
 ///
@@ -10,10 +10,10 @@ import Synchronization
 /// belong to. It does not guarantee that the newest transactions survive a power cut: the server has them.
 final class Store: Sendable {
     /// How many stores of this process have each file open. A file is trimmed by its first one, before anybody knows its positions.
-    private static let openFiles = Mutex<[URL: Int]>([:])
+    private static let openFiles = NIOLockedValueBox<[URL: Int]>([:])
 
     private let file: DatabaseFile
-    private let queue: Mutex<DatabaseQueue>
+    private let queue: NIOLockedValueBox<DatabaseQueue>
     private let user: UserID
     private let kinds: CachedRowKinds
     let signals = ChangeSignals()
@@ -22,21 +22,24 @@ final class Store: Sendable {
     ///
     /// - Parameters:
     ///   - url: The file; nil for a cache in memory.
+    ///   - isShared: Whether it is in a directory that an app shares with its extensions.
     ///   - kinds: The rows that it keeps.
     ///   - sizeBytesMax: The size that it is brought under, unless another store has the file open.
     ///   - report: Called with what is wrong with the file.
     init(
-        url: URL?, user: UserID, kinds: CachedRowKinds = .standard, sizeBytesMax: Int = .max, logger: Logger,
+        url: URL?, user: UserID, isShared: Bool = false, kinds: CachedRowKinds = .standard, sizeBytesMax: Int = .max,
+        logger: Logger,
         report: @escaping @Sendable (StorageProblem) -> Void = { _ in }
     ) throws {
         self.user = user
         self.kinds = kinds
         file = DatabaseFile(
-            url: url, isDurable: false, migrator: Self.migrator, prepare: { try Self.prepare($0, kinds) }, logger: logger,
+            url: url, isDurable: false, isShared: isShared, migrator: Self.migrator, prepare: { try Self.prepare($0, kinds) },
+            logger: logger,
             wasSetAside: { report(StorageProblem(.cacheSetAside, $0, $1)) })
         let file = file
-        queue = Mutex(
-            try Self.openFiles.withLock { openFiles in
+        queue = NIOLockedValueBox(
+            try Self.openFiles.withLockedValue { openFiles in
                 let queue = try file.open()
                 guard let url else { return queue }
                 if openFiles[url, default: 0] == 0 {
@@ -51,15 +54,31 @@ final class Store: Sendable {
             })
     }
 
+    /// Opens a cache to read it while another process may write it.
+    ///
+    /// - Throws: `RoostError` with `unavailable` if another version has made it; `DatabaseError`.
+    static func openForReading(_ url: URL) throws -> DatabaseQueue {
+        var configuration = Configuration()
+        configuration.readonly = true
+        configuration.busyMode = .timeout(5)
+        let queue = try DatabaseQueue(path: url.path, configuration: configuration)
+        let isOwn = try queue.read { database in
+            try database.tableExists("cache_schema")
+                && String.fetchOne(database, sql: "SELECT sql FROM cache_schema") == schema(.standard)
+        }
+        guard isOwn else { throw RoostError(.unavailable, "What is stored on this device is another version's.") }
+        return queue
+    }
+
     deinit {
         guard let url = file.url else { return }
-        Self.openFiles.withLock { openFiles in
+        Self.openFiles.withLockedValue { openFiles in
             let count = openFiles[url, default: 0]
             openFiles[url] = count > 1 ? count - 1 : nil
         }
     }
 
-    private var database: DatabaseQueue { queue.withLock { $0 } }
+    private var database: DatabaseQueue { queue.withLockedValue { $0 } }
 
     /// Applies writes in one transaction, then notifies the live objects.
     func write(_ writes: [StoreWrite]) async throws {
@@ -85,7 +104,7 @@ final class Store: Sendable {
     /// Replaces the file after a write failed because it is damaged. After any other failure the file stays unchanged.
     func recover(from error: any Error) throws {
         guard let error = error as? DatabaseError, DatabaseFile.meansDamage(error) else { return }
-        try queue.withLock { queue in
+        try queue.withLockedValue { queue in
             try? queue.close()
             try file.setAside(because: error)
             queue = try file.open()
@@ -98,7 +117,7 @@ final class Store: Sendable {
         var memory = file
         memory.url = nil
         let empty = try memory.open()
-        try queue.withLock { queue in
+        try queue.withLockedValue { queue in
             try queue.close()
             queue = empty
         }

@@ -48,6 +48,7 @@ extension SyncDriver {
     private func prepareToConnect() async throws {
         do {
             try environment.transport.validate(environment.url)
+            try takeFilesBack()
             _ = try await prepare()
         } catch let error as RoostError {
             statuses.send(.failed(error))

@@ -38,13 +38,20 @@ actor SyncDriver {
     private static let inputsMax = (count: 512, bytes: 4 << 20)
     /// Those that wait until no batch is under way.
     private var waitingForRest: [CheckedContinuation<Void, Never>] = []
+    /// What the driver let go of while the app is in the background.
+    struct Suspended {
+        var files: SyncFiles
+        /// Whether it was connected, or tried to be.
+        var isUnderWay: Bool
+    }
+    var suspended: Suspended?
     /// Whether the user is logging out, or has: the app's requests are refused. Then, whether that is done: nothing is handled any more.
     private var isLoggingOut = false
     private var hasEnded = false
     private var lastLogOut: Task<Void, any Error>?
 
     // Work under way: each entry is removed where it finishes.
-    private var opening: Task<SyncFiles, any Error>?
+    var opening: Task<SyncFiles, any Error>?
     var preparation: Task<SyncFiles, any Error>?
     var timers: [Sync.Timer: Task<Void, Never>] = [:]
     var outgoing: AsyncStream<TransportCommand>.Continuation?
@@ -153,6 +160,11 @@ actor SyncDriver {
         waitingForRest = []
     }
 
+    /// Returns when no batch is under way.
+    func rest() async {
+        while isDraining { await withCheckedContinuation { waitingForRest.append($0) } }
+    }
+
     // MARK: Logging out
 
     /// Deletes the user's files. One such request comes after another.
@@ -190,7 +202,7 @@ actor SyncDriver {
     /// Ends the connection and all that waits, for good.
     private func end() async {
         await post(.stop)
-        while isDraining { await withCheckedContinuation { waitingForRest.append($0) } }
+        await rest()
         hasEnded = true
         machine = nil
         inputs = []

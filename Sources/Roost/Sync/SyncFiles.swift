@@ -1,4 +1,5 @@
 import Foundation
+import GRDB
 import Logging
 import RoostAPI
 
@@ -15,26 +16,39 @@ struct SyncFiles: Sendable {
     @concurrent
     static func open(_ environment: SyncDriver.Environment) async throws -> SyncFiles {
         let folder = try folder(of: environment.user, at: environment.url, in: environment.storage)
-        if let folder {
-            // Nobody else on this machine may read what is in it.
-            try FileManager.default.createDirectory(
-                at: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
-        }
+        if let folder { try StoreFolder.make(folder) }
         let lock = try folder.map(FolderLock.init)
         let logger = environment.logger
         let report = environment.onStorageProblem
-        let outbox = try Outbox(url: folder?.appending(component: "outbox.sqlite"), logger: logger, report: report)
-        let cache = folder?.appending(component: "cache.sqlite")
+        let isShared = environment.storage.isShared
+        let outbox = try Outbox(
+            url: folder?.appending(component: "outbox.sqlite"), isShared: isShared, logger: logger, report: report)
+        let cache = folder?.appending(component: cacheName)
         let store: Store
         do {
             store = try Store(
-                url: cache, user: environment.user, sizeBytesMax: environment.cacheSizeBytesMax, logger: logger, report: report)
+                url: cache, user: environment.user, isShared: isShared, sizeBytesMax: environment.cacheSizeBytesMax, logger: logger,
+                report: report)
         } catch {
             logger.error("The cache can't be opened; continuing without one.", metadata: ["error": "\(error)"])
             report(StorageProblem(.cacheNotKept, cache, error))
             store = try Store(url: nil, user: environment.user, logger: logger)
         }
         return SyncFiles(store: store, outbox: outbox, lock: lock)
+    }
+
+    /// Lets go of all locks. Nothing is written until ``resume()``: what tries it fails, and reading goes on.
+    func suspend() {
+        NotificationCenter.default.post(name: Database.suspendNotification, object: nil)
+        lock?.giveWay()
+    }
+
+    /// Has the files written again.
+    ///
+    /// - Throws: `RoostError` with `unavailable` if another process has them.
+    func resume() throws {
+        try lock?.takeBack()
+        NotificationCenter.default.post(name: Database.resumeNotification, object: nil)
     }
 
     /// Whether another chat of this process has the files too.
@@ -75,6 +89,13 @@ struct SyncFiles: Sendable {
         } catch {
             throw RoostError(.unavailable, "The files of this device can't be deleted: \(error)")
         }
+    }
+
+    private static let cacheName = "cache.sqlite"
+
+    /// The file of the cache, whether it is there or not; nil where nothing is written.
+    static func cache(of user: UserID, at url: URL, in storage: Chat.Storage) throws -> URL? {
+        try folder(of: user, at: url, in: storage)?.appending(component: cacheName)
     }
 
     private static func folder(of user: UserID, at url: URL, in storage: Chat.Storage) throws -> URL? {

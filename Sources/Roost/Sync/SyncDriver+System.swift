@@ -1,0 +1,49 @@
+import RoostAPI
+
+/// What happens to the app.
+extension SyncDriver {
+    /// Follows the app and the network, until the token is released.
+    nonisolated func followSystem() -> ObservationToken {
+        SystemEvents.follow { [weak self] event in await self?.take(event) }
+    }
+
+    func take(_ event: SystemEvents.Event) async {
+        switch event {
+        case .otherNetwork: nudge()
+        case .foreground: if suspended == nil { nudge() } else { await resume() }
+        case .background: if environment.storage.isShared { await suspend() }
+        }
+    }
+
+    /// Ends the connection, and lets go of the files when everything that is under way is written.
+    func suspend() async {
+        guard suspended == nil, let files = try? await opening?.value else { return }
+        suspended = Suspended(files: files, isUnderWay: statuses.current.isUnderWay)
+        await stop()
+        await rest()
+        _ = await lastInsert?.result
+        // An app that connects in the background has taken them back.
+        if suspended != nil { files.suspend() }
+    }
+
+    /// Takes the files back, and connects if there was a connection, or an attempt at one. If another process has the files now, that is the
+    /// status.
+    func resume() async {
+        let isUnderWay = suspended?.isUnderWay == true
+        do {
+            try takeFilesBack()
+            if isUnderWay { try await start() }
+        } catch {
+            let error = error as? RoostError ?? RoostError(.unavailable, "The files of this device can't be opened: \(error)")
+            statuses.send(.failed(error))
+        }
+    }
+
+    /// Takes the files back if they were let go of.
+    ///
+    /// - Throws: `RoostError` with `unavailable` if another process has them.
+    func takeFilesBack() throws {
+        try suspended?.files.resume()
+        suspended = nil
+    }
+}

@@ -1,0 +1,130 @@
+import Foundation
+import Logging
+import RoostAPI
+import Synchronization
+import Testing
+
+@testable import Roost
+
+@MainActor @Suite("Connection: what happens to the app", .serialized, .timeLimit(.minutes(1)))
+struct SystemEventTests {
+    private let directory = URL.temporaryDirectory.appending(component: "roost-\(UUID().uuidString)")
+    private let url = URL(filePath: "/")
+
+    private final class Seen: Sendable {
+        private let events = Mutex<[SystemEvents.Event]>([])
+        var all: [SystemEvents.Event] { events.withLock { $0 } }
+        func put(_ event: SystemEvents.Event) { events.withLock { $0.append(event) } }
+    }
+
+    @Test("The notifications of Apple's systems are told in their order, until the token is released")
+    func notifications() async throws {
+        let (center, seen) = (NotificationCenter(), Seen())
+        func post(_ name: String) { center.post(name: Notification.Name(name), object: nil) }
+        var token: ObservationToken? = SystemEvents.follow(center) { seen.put($0) }
+        // Following begins a moment later.
+        while seen.all.isEmpty {
+            post("UIApplicationWillEnterForegroundNotification")
+            await Task.yield()
+        }
+        post("UIApplicationDidEnterBackgroundNotification")
+        post("WKApplicationWillEnterForegroundNotification")
+        while !seen.all.contains(.background) || seen.all.last != .foreground { await Task.yield() }
+        #expect(seen.all.suffix(3) == [.foreground, .background, .foreground])
+        #expect(token?.isInvalidated == false)
+        token = nil
+        for _ in 0..<1000 { await Task.yield() }
+        let before = seen.all
+        post("UIApplicationDidEnterBackgroundNotification")
+        for _ in 0..<1000 { await Task.yield() }
+        #expect(seen.all == before)
+    }
+
+    @Test("Another network is news, the first report and the loss of one aren't")
+    func networks() {
+        var changes = PathChanges()
+        let reports: [[String]?] = [["wifi"], ["wifi"], nil, ["wifi"], ["cell"], ["cell", "wifi"], nil, nil]
+        #expect(reports.map { changes.isNews($0) } == [false, false, false, true, true, true, false, false])
+        var offline = PathChanges()
+        #expect([nil, ["cell"]].map { offline.isNews($0) } == [false, true])
+    }
+
+    // MARK: In the background
+
+    private func chat(_ storage: Chat.Storage) -> Chat {
+        var configuration = Chat.Configuration(
+            storage: storage, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        configuration.transport = TinyServer()
+        return Chat(url: url, user: "ann", configuration: configuration) { "token" }
+    }
+
+    /// Opens the lock as another process would. Returns nil if it isn't free.
+    private func takeLock() throws -> Int32? {
+        let folder = directory.appending(component: SyncFiles.folderName(of: "ann", at: url))
+        let descriptor = open(folder.appending(component: "lock").path, O_CREAT | O_RDWR | O_CLOEXEC, 0o600)
+        try #require(descriptor >= 0)
+        if flock(descriptor, LOCK_EX | LOCK_NB) == 0 { return descriptor }
+        close(descriptor)
+        return nil
+    }
+
+    @Test("In the background a client lets go of files that it shares, and is online again in the foreground")
+    func shared() async throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let chat = chat(.shared(directory))
+        try await chat.connect()
+        let list = chat.channel("general").messages()
+        try await list.loaded()
+        #expect(try takeLock() == nil)
+
+        await chat.driver.take(.background)
+        let lock = try #require(try takeLock())
+        close(lock)
+        while chat.connection.status != .offline { await Task.yield() }
+        // What is there can be read, and nothing is taken that couldn't be kept.
+        #expect(
+            try await StoredChat(user: "ann", at: url, in: .shared(directory)).messages(in: "general").map(\.text) == ["welcome"])
+        let refusal = await #expect(throws: RoostError.self) { try await chat.channel("general").send("lost?") }
+        #expect(refusal?.code == .unavailable)
+
+        await chat.driver.take(.foreground)
+        for await status in chat.connection.updates where status == .online { break }
+        try await chat.channel("general").sendConfirmed("back")
+        for await update in list.updates where update.items.last?.text == "back" { break }
+        #expect(list.items.map(\.text) == ["welcome", "back"])
+        await chat.disconnect()
+    }
+
+    @Test("If another process has the files when the app comes back, that is the status, until the app connects again")
+    func taken() async throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let chat = chat(.shared(directory))
+        try await chat.connect()
+        await chat.driver.take(.background)
+        let lock = try #require(try takeLock())
+        await chat.driver.take(.foreground)
+        guard case .failed(let error) = chat.driver.statuses.current else { throw RoostError(.internalError, "It isn't told.") }
+        #expect(error.code == .unavailable)
+        let refusal = await #expect(throws: RoostError.self) { try await chat.connect() }
+        #expect(refusal?.code == .unavailable)
+        close(lock)
+        try await chat.connect()
+        try await chat.channel("general").sendConfirmed("hi")
+        await chat.disconnect()
+    }
+
+    @Test("Files that aren't shared are kept in the background, and an app that wasn't connected isn't in the foreground")
+    func kept() async throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let own = chat(.directory(directory))
+        try await own.connect()
+        await own.driver.take(.background)
+        #expect(own.driver.statuses.current == .online)
+        #expect(try takeLock() == nil)
+        await own.driver.take(.foreground)
+        await own.disconnect()
+        await own.driver.take(.foreground)
+        await own.driver.take(.otherNetwork)
+        #expect(own.driver.statuses.current == .offline)
+    }
+}

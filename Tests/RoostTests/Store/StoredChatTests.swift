@@ -1,0 +1,96 @@
+import Foundation
+import GRDB
+import Logging
+import RoostAPI
+import Testing
+
+@testable import Roost
+
+@MainActor @Suite("Store: reading it beside the app", .timeLimit(.minutes(1)))
+struct StoredChatTests {
+    private let directory = URL.temporaryDirectory.appending(component: "roost-\(UUID().uuidString)")
+    private let url = URL(filePath: "/")
+
+    private var folder: URL { directory.appending(component: SyncFiles.folderName(of: "ann", at: url)) }
+    private var cache: URL { folder.appending(component: "cache.sqlite") }
+
+    private func chat() -> Chat {
+        var configuration = Chat.Configuration(
+            storage: .directory(directory), logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        configuration.transport = TinyServer()
+        return Chat(url: url, user: "ann", configuration: configuration) { "token" }
+    }
+
+    /// All rows of all tables.
+    private func dump() throws -> [String] {
+        let queue = try DatabaseQueue(path: cache.path)
+        return try queue.read { database in
+            try String.fetchAll(database, sql: "SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name").flatMap {
+                table in
+                try Row.fetchAll(database, sql: "SELECT * FROM \(table)").map { "\(table) \($0)" }
+            }
+        }
+    }
+
+    @Test("Channels, messages and unread counts are read while the app has the files open, and nothing is written")
+    func reading() async throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let chat = chat()
+        try await chat.connect()
+        try await chat.channel("general").sendConfirmed("hi")
+        let stored = try StoredChat(user: "ann", at: url, in: .directory(directory))
+        let before = try dump()
+        #expect(try await stored.channels().map(\.id) == ["general"])
+        #expect(try await stored.channel("general")?.lastMessage?.text == "hi")
+        #expect(try await stored.channel("elsewhere") == nil)
+        #expect(try await stored.messages(in: "general").map(\.text) == ["welcome", "hi"])
+        #expect(try await stored.messages(in: "general", limit: 1).map(\.text) == ["hi"])
+        #expect(try await stored.unread() == TotalUnread(unreadCount: 1, unreadChannelCount: 1))
+        #expect(try dump() == before)
+        // What comes later is in the next answer.
+        try await chat.channel("general").sendConfirmed("again")
+        #expect(try await stored.messages(in: "general").map(\.text) == ["welcome", "hi", "again"])
+        await chat.disconnect()
+    }
+
+    @Test("Without the app running it reads what the app left; what it can't answer it refuses")
+    func alone() async throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        do {
+            let chat = chat()
+            try await chat.connect()
+            _ = await chat.channels().updates.first { !$0.items.isEmpty }
+            await chat.disconnect()
+        }
+        let stored = try StoredChat(user: "ann", at: url, in: .directory(directory))
+        #expect(try await stored.messages(in: "general").map(\.text) == ["welcome"])
+        let elsewhere = await #expect(throws: RoostError.self) {
+            try await stored.channels(matching: ChannelQuery(membership: .all))
+        }
+        #expect(elsewhere?.code == .invalidArgument && elsewhere?.field == "query")
+        let tooMany = await #expect(throws: RoostError.self) { try await stored.channels(matching: ChannelQuery(ids: [])) }
+        #expect(tooMany?.field == "ids")
+    }
+
+    @Test("Nothing stored, nothing on disk, another version's cache: it says so, and leaves everything as it is")
+    func unavailable() async throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        func refusal(_ storage: Chat.Storage) -> RoostError? {
+            #expect(throws: RoostError.self) { try StoredChat(user: "ann", at: url, in: storage) }
+        }
+        #expect(refusal(.directory(directory))?.message == "Nothing is stored of ann on this device.")
+        #expect(refusal(.inMemory)?.code == .unavailable)
+        #expect(!FileManager.default.fileExists(atPath: directory.path))
+        do {
+            let chat = chat()
+            try await chat.connect()
+            await chat.disconnect()
+        }
+        do {
+            let queue = try DatabaseQueue(path: cache.path)
+            try await queue.write { try $0.execute(sql: "UPDATE cache_schema SET sql = 'another'") }
+        }
+        #expect(refusal(.directory(directory))?.message == "What is stored on this device is another version's.")
+        #expect(try dump().contains { $0.hasPrefix("channels ") })
+    }
+}
