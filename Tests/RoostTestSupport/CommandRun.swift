@@ -40,6 +40,14 @@ public struct CommandRun: Hashable, Sendable {
             environment: ["ANN_TOKEN": try await server.token("ann"), "BOB_TOKEN": try await server.token("bob")])
     }
 
+    /// The same with arguments and input of one's own.
+    public static func example(
+        _ name: String, arguments: [String], environment: [String: String], input: String
+    ) async throws -> CommandRun {
+        try await run(
+            ServerProcess.binary.deletingLastPathComponent().appending(path: name), arguments, environment: environment, input: input)
+    }
+
     /// One run of a program beside these tests that doesn't end by itself, until its standard error has a text.
     ///
     /// - Returns: Whether the text came in time.

@@ -1,0 +1,209 @@
+public import Foundation
+public import Logging
+public import Roost
+public import RoostAPI
+import RoostServer
+import ServiceLifecycle
+
+/// A Roost server for the tests of an app: the real one, in the process of the tests, on a free port of this machine.
+///
+///     let server = try await RoostTestServer()
+///     let ann = server.chat(as: "ann")
+///     try await ann.connect()
+///     …
+///     try await server.stop()
+///
+/// Nothing of it is simulated: what it permits, refuses and counts is what the server permits, refuses and counts. It starts in some
+/// hundredths of a second, and each has its own data, so that every test can have one. The data is deleted by ``stop()``; it is in memory where
+/// the system has a directory there (`/dev/shm` on Linux), else among the system's temporary files.
+public final class RoostTestServer: Sendable {
+    /// The address for an app's `Chat`.
+    public let url: URL
+    private let directory: URL
+    private let options: AppOptions
+    private let logger: Logger
+    private let keys: TokenKeys
+    private let runs: Runs
+
+    /// Starts a server.
+    ///
+    /// - Parameters:
+    ///   - options: The options of the whole app; the defaults are those of `roost serve`.
+    ///   - logger: For what the server logs; nil for nothing but critical failures.
+    /// - Throws: `RoostError` for options outside their limits, and what the file system and the network throw.
+    public init(options: AppOptions = AppOptions(), logger: Logger? = nil) async throws {
+        directory = Self.memory.appending(component: "roost-test-\(UUID().uuidString)", directoryHint: .isDirectory)
+        self.options = options
+        var quiet = Logger(label: "roost-test")
+        quiet.logLevel = .critical
+        self.logger = logger ?? quiet
+        let run = try await Run(in: directory, port: 0, options: options, logger: self.logger)
+        runs = Runs(run)
+        var components = URLComponents()
+        components.scheme = "http"
+        components.host = "127.0.0.1"
+        components.port = run.port
+        guard let url = components.url else { throw RoostError(.internalError, "The server has no address.") }
+        self.url = url
+        keys = await TokenKeys(secret: try SecretFile(directory: directory).read())
+    }
+
+    deinit {
+        let (runs, directory) = (runs, directory)
+        Task { await runs.end(in: directory) }
+    }
+
+    /// A directory in memory, or the one for temporary files.
+    private static var memory: URL {
+        let shared = URL(filePath: "/dev/shm", directoryHint: .isDirectory)
+        return FileManager.default.isWritableFile(atPath: shared.path) ? shared : FileManager.default.temporaryDirectory
+    }
+
+    // MARK: Users
+
+    /// Makes a token as an app's backend does. The user needs no other introduction: the first connection creates them.
+    ///
+    /// - Parameters:
+    ///   - user: The user that the token is for.
+    ///   - role: `admin` for what a backend does.
+    ///   - lifetime: How long it is valid; one that isn't more than 0 is refused by the server as expired.
+    /// - Throws: What signing throws.
+    public func token(for user: UserID, role: AppRole = .user, lifetime: Duration = .seconds(3600)) async throws -> String {
+        let expiry = Date(timeIntervalSinceNow: lifetime / .seconds(1))
+        return try await keys.sign(.init(user: user, role: role, expiresAt: expiry))
+    }
+
+    /// A chat of a user with this server: what an app makes for the signed-in user. It isn't connected yet.
+    ///
+    /// - Parameters:
+    ///   - user: The user.
+    ///   - role: `admin` for what a backend does.
+    ///   - storage: Where the chat keeps its files. Nothing is written by default, so that tests don't see one another's.
+    public func chat(as user: UserID, role: AppRole = .user, storage: Chat.Storage = .inMemory) -> Chat {
+        // The first attempt after an outage comes soon.
+        let configuration = Chat.Configuration(storage: storage, backoff: .milliseconds(5)...(.milliseconds(100)))
+        return Chat(url: url, user: user, configuration: configuration) { [self] in try await token(for: user, role: role) }
+    }
+
+    /// Calls an operation once, on a connection of its own: for what has to be there before the test begins.
+    ///
+    ///     try await server.call(UpsertUser(user: "bob", displayName: "Bob"), as: "backend", role: .admin)
+    ///
+    /// - Throws: As `Chat.call(_:)` does.
+    @discardableResult
+    public func call<Call: RoostAPI.Operation>(
+        _ operation: Call, as user: UserID, role: AppRole = .user
+    ) async throws -> Call.Response {
+        let chat = chat(as: user, role: role)
+        try await chat.connect(timeout: .seconds(30))
+        let result: Result<Call.Response, any Error>
+        do { result = .success(try await chat.call(operation)) } catch { result = .failure(error) }
+        await chat.disconnect()
+        return try result.get()
+    }
+
+    // MARK: Outages
+
+    /// Takes the server away: connections end, and nothing listens at ``url`` until ``comeBack()``. Doing so again changes nothing.
+    ///
+    /// - Throws: What the file system throws.
+    public func goAway() async throws { try await runs.stop() }
+
+    /// Starts the server again, at the same address and with the same data. Does nothing while it runs.
+    ///
+    /// - Throws: What the file system and the network throw, also if something else took the port meanwhile.
+    public func comeBack() async throws {
+        let (directory, options, logger, port) = (directory, options, logger, url.port ?? 0)
+        try await runs.start { try await Run(in: directory, port: port, options: options, logger: logger) }
+    }
+
+    /// Stops the server and deletes its data. Chats of it wait for it for ever: disconnect them, or let go of them.
+    ///
+    /// - Throws: What the file system throws.
+    public func stop() async throws {
+        try await runs.stop()
+        guard FileManager.default.fileExists(atPath: directory.path) else { return }
+        try FileManager.default.removeItem(at: directory)
+    }
+}
+
+/// One start of the server, until it is stopped.
+private struct Run: Sendable {
+    let port: Int
+    private let group: ServiceGroup
+    private let running: Task<Void, any Error>
+
+    init(in directory: URL, port: Int, options: AppOptions, logger: Logger) async throws {
+        try await Self.waitUntilFree(directory)
+        var configuration = RoostServer.Configuration(dataDirectory: directory)
+        configuration.port = port
+        configuration.options = options
+        configuration.drainWindow = .zero
+        configuration.eventLoopCount = 1
+        let (ports, listening) = AsyncStream.makeStream(of: Int.self)
+        let server = try await RoostServer(configuration: configuration, logger: logger) { listening.yield($0) }
+        let group = ServiceGroup(configuration: .init(services: [server], logger: logger))
+        let running = Task {
+            defer { listening.finish() }
+            try await group.run()
+        }
+        var iterator = ports.makeAsyncIterator()
+        guard let port = await iterator.next() else {
+            // It ended instead of listening, and says why.
+            try await running.value
+            throw RoostError(.internalError, "The server ended before it listened.")
+        }
+        (self.port, self.group, self.running) = (port, group, running)
+    }
+
+    /// The lock of a data directory goes with the last reference to its database, a moment after the server before has stopped.
+    private static func waitUntilFree(_ directory: URL) async throws {
+        let lock = open(directory.appending(path: "roost.lock").path, O_RDWR | O_CLOEXEC)
+        guard lock >= 0 else { return }
+        defer { close(lock) }
+        while flock(lock, LOCK_EX | LOCK_NB) != 0 { try await Task.sleep(for: .milliseconds(5)) }
+    }
+
+    func stop() async throws {
+        await group.triggerGracefulShutdown()
+        try await running.value
+    }
+}
+
+/// The server's starts and stops, one after another.
+private actor Runs {
+    private var run: Run?
+    private var last: Task<Void, any Error>?
+
+    init(_ run: Run) { self.run = run }
+
+    func stop() async throws {
+        try await next { runs in
+            guard let run = runs.run else { return }
+            runs.run = nil
+            try await run.stop()
+        }
+    }
+
+    func start(_ begin: @escaping @Sendable () async throws -> Run) async throws {
+        try await next { runs in
+            if runs.run == nil { runs.run = try await begin() }
+        }
+    }
+
+    /// What is left when nobody has the server any more.
+    func end(in directory: URL) async {
+        try? await stop()
+        try? FileManager.default.removeItem(at: directory)
+    }
+
+    private func next(_ step: @escaping @Sendable (isolated Runs) async throws -> Void) async throws {
+        let before = last
+        let task = Task {
+            _ = await before?.result
+            try await step(self)
+        }
+        last = task
+        try await task.value
+    }
+}

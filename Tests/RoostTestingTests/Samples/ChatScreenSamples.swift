@@ -1,0 +1,51 @@
+import Foundation
+import Observation
+import Roost
+
+// sample.begin
+@MainActor @Observable
+final class ChatScreenModel {
+    let channel: LiveChannel
+    let messages: MessageList
+    var draft = ""
+    private(set) var problem: String?
+
+    init(_ id: ChannelID, of chat: Chat) {
+        channel = chat.channel(id)
+        messages = channel.messages()
+    }
+
+    var title: String { channel.channel?.displayName ?? "\(channel.id)" }
+    var canSend: Bool { !draft.isEmpty && channel.hasPermission(.messageSend) }
+
+    /// The message is on this device's disk, and in the list, when this returns.
+    func send() async {
+        let text = draft
+        draft = ""
+        await attempt { _ = try await self.channel.send(text) }
+    }
+
+    /// Called for each row that becomes visible.
+    func appeared(_ item: MessageItem) async {
+        if item.id == messages.items.first?.id { await attempt { try await self.messages.loadOlder() } }
+        guard item.id == messages.items.last?.id else { return }
+        await messages.loadNewer()
+        await attempt { _ = try await self.channel.markRead() }
+    }
+
+    func retry(_ item: MessageItem) async { await messages.retry(item.clientId) }
+    func discard(_ item: MessageItem) async { await messages.discard(item.clientId) }
+
+    /// What the server refuses is said; without a connection there will be another occasion.
+    private func attempt(_ step: () async throws -> Void) async {
+        do {
+            try await step()
+            problem = nil
+        } catch let error as RoostError where error.code == .notConnected {
+            return
+        } catch {
+            problem = error.localizedDescription
+        }
+    }
+}
+// sample.end

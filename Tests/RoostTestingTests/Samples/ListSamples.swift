@@ -1,0 +1,47 @@
+import Foundation
+import Roost
+
+/// Whatever an app has to show rows.
+@MainActor private final class Table {
+    func apply<Item>(_ update: ListUpdate<Item>) {}
+}
+
+@MainActor private func lists(chat: Chat, table: Table) async throws {
+    // sample.begin
+    let channels = chat.channels()
+    try await channels.loaded()
+    for item in channels.items {
+        print(item.channel.displayName ?? "\(item.id)", item.unreadCount, item.lastMessage?.text ?? "")
+    }
+    // sample.end
+
+    // sample.begin
+    let following = channels.observe { update in table.apply(update) }
+    // sample.end
+
+    // sample.begin
+    let watching = Task {
+        for await update in channels.updates { table.apply(update) }
+    }
+    // sample.end
+    following.invalidate()
+    watching.cancel()
+
+    // sample.begin
+    let unread = chat.channels(
+        matching: ChannelQuery(types: [.community, .group], unreadOnly: true, sort: .lastActivity), pageSize: 20)
+    // sample.end
+
+    // sample.begin
+    unread.query.nameContains = "trip"
+    // sample.end
+
+    // sample.begin
+    let members = chat.channel("general").members()
+    try await members.loaded()
+    for item in members.items {
+        let name = item.user?.displayName ?? "\(item.id)"
+        print(item.wasOnline == true ? "\(name), online at \(members.presenceAsOf?.date ?? .now)" : name)
+    }
+    // sample.end
+}

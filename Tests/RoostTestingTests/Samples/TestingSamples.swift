@@ -1,0 +1,52 @@
+import Roost
+import RoostAPI
+import RoostTesting
+import Testing
+
+// sample.begin
+@MainActor @Test func whatBobSays() async throws {
+    let server = try await RoostTestServer()
+    let (ann, bob) = (server.chat(as: "ann"), server.chat(as: "bob"))
+    try await ann.connect()
+    try await bob.connect()
+    try await ann.createChannel("general")
+    let general = try await bob.joinChannel("general")
+
+    let screen = ChatScreenModel("general", of: ann)
+    try await general.sendConfirmed("hi")
+    for await update in screen.messages.updates where update.items.last?.text == "hi" { break }
+    await screen.appeared(screen.messages.items[0])
+    for await unread in ann.unread.updates where unread.unreadCount == 0 { break }
+
+    await ann.disconnect()
+    await bob.disconnect()
+    try await server.stop()
+}
+// sample.end
+
+// sample.begin
+@MainActor @Test func offline() async throws {
+    let server = try await RoostTestServer()
+    let ann = server.chat(as: "ann")
+    try await ann.connect()
+    try await ann.createChannel("general")
+    let screen = ChatScreenModel("general", of: ann)
+    for await view in screen.channel.updates where view != nil { break }
+
+    try await server.goAway()
+    screen.draft = "later"
+    await screen.send()
+    for await update in screen.messages.updates where update.items.last?.state == .pending { break }
+    try await server.comeBack()
+    for await update in screen.messages.updates where update.items.last?.state == .sent { break }
+
+    await ann.disconnect()
+    try await server.stop()
+}
+// sample.end
+
+private func preparing(server: RoostTestServer) async throws {
+    // sample.begin
+    try await server.call(UpsertUser(user: "bob", displayName: "Bob"), as: "backend", role: .admin)
+    // sample.end
+}
