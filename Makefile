@@ -7,7 +7,7 @@ export SWIFT_DETERMINISTIC_HASHING = 1
 # Installs what is missing, builds, and starts a server with demo people and channels.
 run:
 	scripts/install-dependencies
-	swift build -c release --product roost
+	swift build -c release --product roost --traits Server
 	.build/release/roost demo
 
 test:
@@ -24,7 +24,7 @@ format:
 RUNS ?= 3
 bench:
 	scripts/install-dependencies
-	swift build -c release --product roost
+	swift build -c release --product roost --traits Server
 	scripts/bench-table --runs $(RUNS) $(PARTS)
 
 # Millions of inputs that break every rule, for so many minutes. The seed that it prints repeats a run: ROOST_SEED=… make fuzz

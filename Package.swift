@@ -14,7 +14,7 @@ let settings: [SwiftSetting] = [
 /// `scripts/test` has optimised what its tests spend most of their time in. A build after a change is faster without.
 let optimised = settings + (Context.environment["ROOST_TEST_OPTIMISED"] == "1" ? [.unsafeFlags(["-O"])] : [])
 
-/// What only the server and the command line need. An app that depends on `Roost` with `traits: []` resolves none of it.
+/// What only the server and the command line need: the trait `Server` has it resolved. An app that depends on `Roost` resolves none of it.
 func server(_ name: String, _ package: String) -> Target.Dependency {
     .product(name: name, package: package, condition: .when(traits: ["Server"]))
 }
@@ -24,18 +24,22 @@ let sockets: [Target.Dependency] = ["NIOCore", "NIOPosix", "NIOHTTP1", "NIOWebSo
     .product(name: $0, package: "swift-nio")
 }
 
+/// watchOS keeps apps away from sockets; there the SDK has only URLSession's.
+let socketPlatforms: [Platform] = [.linux, .macOS, .iOS, .tvOS, .visionOS]
+
 let package = Package(
     name: "roost",
-    platforms: [.macOS(.v15), .iOS(.v18), .tvOS(.v18), .visionOS(.v2), .watchOS(.v11)],
+    platforms: [.macOS(.v15), .iOS(.v17), .tvOS(.v17), .visionOS(.v1), .watchOS(.v10)],
     products: [
         .library(name: "Roost", targets: ["Roost"]),
+        .library(name: "RoostAPI", targets: ["RoostAPI"]),
+        .library(name: "RoostTesting", targets: ["RoostTesting"]),
         .library(name: "RoostServer", targets: ["RoostServer"]),
         .executable(name: "roost", targets: ["RoostCommand"]),
     ],
     traits: [
         .trait(name: "Server", description: "The server, the command line and their dependencies."),
         .trait(name: "Cluster", description: "PostgreSQL and NATS, for several nodes.", enabledTraits: ["Server"]),
-        .default(enabledTraits: ["Server"]),
     ],
     dependencies: [
         .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
@@ -94,11 +98,22 @@ let package = Package(
                 "RoostAPI",
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "Logging", package: "swift-log"),
-                .product(name: "NIOCore", package: "swift-nio"),
-                .product(name: "NIOPosix", package: "swift-nio"),
-                .product(name: "NIOHTTP1", package: "swift-nio"),
-                .product(name: "NIOWebSocket", package: "swift-nio"),
-                .product(name: "NIOSSL", package: "swift-nio-ssl"),
+                .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
+                .product(name: "NIOCore", package: "swift-nio", condition: .when(platforms: socketPlatforms)),
+                .product(name: "NIOPosix", package: "swift-nio", condition: .when(platforms: socketPlatforms)),
+                .product(name: "NIOHTTP1", package: "swift-nio", condition: .when(platforms: socketPlatforms)),
+                .product(name: "NIOWebSocket", package: "swift-nio", condition: .when(platforms: socketPlatforms)),
+                .product(name: "NIOSSL", package: "swift-nio-ssl", condition: .when(platforms: socketPlatforms)),
+            ],
+            resources: [.copy("PrivacyInfo.xcprivacy")],
+            swiftSettings: settings
+        ),
+        .target(
+            name: "RoostTesting",
+            dependencies: [
+                "RoostAPI", "RoostServer", "Roost",
+                server("ServiceLifecycle", "swift-service-lifecycle"),
+                .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: settings
         ),
@@ -129,10 +144,13 @@ let package = Package(
             swiftSettings: settings
         ),
         .executableTarget(
-            name: "example-create-query-join", dependencies: ["Roost"], path: "Examples/CreateQueryJoin", swiftSettings: settings),
-        .executableTarget(
-            name: "example-distinct-invite-hide", dependencies: ["Roost"], path: "Examples/DistinctInviteHide",
+            name: "example-create-query-join", dependencies: ["Roost", "RoostAPI"], path: "Examples/CreateQueryJoin",
             swiftSettings: settings),
+        .executableTarget(
+            name: "example-distinct-invite-hide", dependencies: ["Roost", "RoostAPI"], path: "Examples/DistinctInviteHide",
+            swiftSettings: settings),
+        .executableTarget(
+            name: "example-terminal-chat", dependencies: ["Roost"], path: "Examples/TerminalChat", swiftSettings: settings),
         .target(name: "CFaultVFS", path: "Tests/CFaultVFS", linkerSettings: [.linkedLibrary("sqlite3")]),
         .target(
             name: "RoostTestSupport",
@@ -188,6 +206,10 @@ let package = Package(
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "Logging", package: "swift-log"),
             ] + sockets,
+            swiftSettings: settings),
+        .testTarget(
+            name: "RoostTestingTests",
+            dependencies: ["RoostAPI", "Roost", "RoostTesting", .product(name: "Logging", package: "swift-log")],
             swiftSettings: settings),
         .testTarget(
             name: "ConformanceTests",

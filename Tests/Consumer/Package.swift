@@ -6,6 +6,6 @@ import PackageDescription
 let package = Package(
     name: "consumer",
     platforms: [.macOS(.v15)],
-    dependencies: [.package(name: "roost", path: "../..", traits: [])],
+    dependencies: [.package(name: "roost", path: "../..")],
     targets: [.executableTarget(name: "Consumer", dependencies: [.product(name: "Roost", package: "roost")])]
 )
