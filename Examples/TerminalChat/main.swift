@@ -80,12 +80,19 @@ struct MissingToken: Error, CustomStringConvertible {
             case ("/discard", _): for item in failed { await messages.discard(item.clientId) }
             case ("/unread", _): print("· \(channel.unreadCount) unread here, \(chat.unread.total.unreadCount) in all")
             case (let word, _) where word.hasPrefix("/"): print("· /older /read /edit TEXT /delete /retry /discard /unread /quit")
-            default: try await channel.send(line)
+            default: try await send(line)
             }
         } catch {
             print("· \(error.localizedDescription)")
         }
         return true
+    }
+
+    /// Sends a line, and returns when it is on the screen.
+    private func send(_ line: String) async throws {
+        await messages.showNewest()
+        let sent = try await channel.send(line)
+        for await update in messages.updates where update.items.contains(where: { $0.clientId == sent }) { return }
     }
 
     private var failed: [MessageItem] {

@@ -1,4 +1,6 @@
+import Foundation
 import RoostAPI
+import RoostServer
 import RoostTestSupport
 import Testing
 
@@ -24,7 +26,9 @@ import Testing
         #expect(isTold)
     }
 
-    @Test("R06 R07 the chat in the terminal: two talk, and what is typed while the server is away is sent by the next run", .timeLimit(.minutes(2)))
+    @Test(
+        "R06 R07 the chat in the terminal: two talk, and what is typed while the server is away is sent by the next run",
+        .timeLimit(.minutes(2)))
     func terminalChat() async throws {
         let data = TemporaryDirectory.make()
         var server = try await TestServer()

@@ -41,9 +41,9 @@ struct SampleTests {
         let compiled = try samples.flatMap { try Self.blocks(of: $0, from: "// sample.begin", to: "// sample.end") }
         let articles = try Self.files(in: Self.catalog, "md") + [Self.root.appending(path: "README.md")]
         let shown = try articles.flatMap { try Self.blocks(of: $0, from: "```swift", to: "```") }
-            .map { $0.first == "import Roost" ? Array($0.dropFirst(2)) : $0 }
             // There is no SwiftUI here, and manifests are the package manager's.
             .filter { block in !block.contains("import SwiftUI") && !block.contains { $0.hasPrefix(".package(") } }
+            .map { $0.first == "import Roost" ? Array($0.dropFirst(2)) : $0 }
         #expect(Set(shown).subtracting(compiled) == [])
         #expect(Set(compiled).subtracting(shown) == [])
         #expect(compiled.count > 15)

@@ -38,7 +38,7 @@ struct RowPlaceTests {
             [
                 "RoostAPI/Members/Member.swift": ["User"],
                 "RoostCore/Members/MemberListing.swift": ["User"],
-                "Roost/Members/MemberRoster.swift": ["User"],
+                "Roost/Members/MemberItem.swift": ["User"], "Roost/Members/MemberRoster.swift": ["User"],
             ]
         ),
         (

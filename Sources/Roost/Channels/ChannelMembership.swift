@@ -6,6 +6,7 @@ public enum ChannelMembership: Hashable, Sendable {
     case none
     /// An invitation waits for an answer.
     case invited(Invitation)
+    /// A member.
     case member
     /// Banned until then: an app leaves the channel's screen.
     case banned(until: Timestamp)

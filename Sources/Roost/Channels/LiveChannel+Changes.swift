@@ -32,7 +32,8 @@ extension LiveChannel {
 
     /// Deletes the channel for everyone (AM-34). Deleting it again changes nothing.
     ///
-    /// - Throws: `RoostError` with `not_permitted` unless the caller may delete it, and as ``Chat/call(_:)`` does.
+    /// - Throws: `RoostError` with `not_permitted` for those whom the channel's type doesn't name (``ChannelPolicy/delete``), whoever owns it, and as
+    ///   ``Chat/call(_:)`` does.
     public func destroy() async throws { _ = try await chat.call(DeleteChannel(channel: id)) }
 
     /// Freezes the channel: only operators send until it is unfrozen (SB-21). Freezing a frozen one changes nothing.

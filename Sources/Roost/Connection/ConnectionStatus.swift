@@ -5,6 +5,7 @@ public import RoostAPI
 public enum ConnectionStatus: Hashable, Sendable {
     /// Not started, or disconnected by the app.
     case offline
+    /// A token is fetched, or a connection is being made.
     case connecting
     /// Connected, and everything that was missed is there.
     case online
@@ -44,6 +45,7 @@ public struct WaitingReason: Hashable, Sendable, CustomStringConvertible {
         case storage
     }
 
+    /// Where to look.
     public let cause: Cause
     /// A sentence for logs and developers. It may change.
     public let message: String

@@ -78,6 +78,8 @@ extension MessageSocket {
                 } catch {
                     return Self.end(of: error)
                 }
+                // Cancelled, the socket is abandoned without a goodbye.
+                guard !Task.isCancelled else { return nil }
                 isClosing.withLockedValue { $0 = true }
                 close()
                 return nil

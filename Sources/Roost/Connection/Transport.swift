@@ -30,11 +30,13 @@ extension Transport {
 public enum TransportCommand: Hashable, Sendable {
     /// A text message in UTF-8.
     case message([UInt8])
+    /// A ping of the WebSocket.
     case ping
 }
 
 /// An event of a transport's connection.
 public enum TransportEvent: Hashable, Sendable {
+    /// The connection is open.
     case opened
     /// A text message in UTF-8, put together if it came in fragments.
     case message([UInt8])

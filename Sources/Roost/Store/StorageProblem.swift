@@ -17,6 +17,7 @@ public struct StorageProblem: Error, Hashable, Sendable, CustomStringConvertible
         case outboxNotWritten
     }
 
+    /// What has happened.
     public let kind: Kind
     /// The file, by its new name where it was renamed. Nil for an outbox in memory.
     public let file: URL?

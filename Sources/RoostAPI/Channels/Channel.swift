@@ -1,6 +1,8 @@
 /// A chat channel, in the one shape that every observer sees (AM-04, SB-09). Fields without a value are `null`, never absent.
 public struct Channel: ChannelAttributesCarrying, Hashable, Sendable {  // wire: nil is null
+    /// The id of the channel, for its whole life.
     public var channelId: ChannelID
+    /// Its type, which decides its rules.
     public var type: ChannelType
     /// Whether it is the one channel of its set of members (SB-05). Ends when a user is invited or leaves.
     public var isDistinct: Bool = false
@@ -22,16 +24,23 @@ public struct Channel: ChannelAttributesCarrying, Hashable, Sendable {  // wire:
     public var policy: PolicyChanges?
     /// Whether ordinary members can't send until it is unfrozen (SB-21).
     public var isFrozen: Bool = false
+    /// Whether the whole channel is silenced for ordinary members at this moment.
     public var isMuted: Bool = false
     /// Until when the whole channel is silenced for ordinary members (AM-07). ``Channel/isMuted`` is whether that is in the future.
     public var mutedUntil: Timestamp?
+    /// Whether the number of messages is limited at this moment.
     public var isRateLimited: Bool = false
     /// Messages per window while the channel is rate limited (AM-08).
     public var rateLimit: Int?
+    /// The length of that window.
     public var rateLimitWindowSeconds: Int?
+    /// Until when the limit holds.
     public var rateLimitedUntil: Timestamp?
+    /// How far the channel has come.
     public var counters: ChannelCounters  // wire: inline, seq last
+    /// Who created it; nil for the server.
     public var createdBy: UserID?
+    /// When it was created.
     public var createdAt: Timestamp
     /// When an attribute of the channel last changed.
     public var updatedAt: Timestamp
@@ -140,6 +149,7 @@ extension Channel: WireWritable {
 public struct ChannelCounters: Codable, Hashable, Sendable {
     /// The seq of the newest durable change.
     public var seq: Seq
+    /// Members at this moment.
     public var memberCount: Int
     /// Messages that the channel has, deleted ones included.
     public var messageCount: Int
@@ -270,11 +280,13 @@ extension Channel: Codable {
 
 /// A channel as the caller sees it: one row of a channel list.
 public struct ChannelView: Codable, Hashable, Sendable {
+    /// The channel itself.
     public var channel: Channel
     /// Absent when the caller isn't and never was a member.
     public var membership: Membership?
     /// The caller's pending invitation.
     public var invitation: Invitation?
+    /// The newest message that the caller may read.
     public var lastMessage: Message?
     /// The caller's current permissions in the channel (ledger §8.4), in the order of `Permission.allCases`.
     public var ownCapabilities: [Permission] = []

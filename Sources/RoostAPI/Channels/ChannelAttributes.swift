@@ -2,6 +2,7 @@
 ///
 /// Tags and metadata are fields of their own. A channel without tags has an empty list, and its metadata has a version.
 public struct ChannelAttributes: Hashable, Sendable {
+    /// The name that is shown.
     public var displayName: String?
     /// An uploaded file used as the channel's picture (AM-11).
     public var avatarFileId: String?

@@ -16,13 +16,17 @@ public struct CreateChannel: Operation, ChannelAttributesCarrying, ChannelReques
     public var channel: ChannelID?
     /// `community` when left out (AM-14).
     public var type: ChannelType?
+    /// Its texts. They read as fields of the operation.
     public var attributes: ChannelAttributes  // inline
+    /// To find channels by.
     public var tags: [String]?
+    /// The app's own data: an object.
     public var metadata: JSONValue?
     /// Members from the start, beside the caller, or invited, as the type says (AM-24, SB-07). Required for a conversation.
     public var users: [UserID]?
     /// The users who become operators (SB-10). They needn't be among `users`.
     public var operators: [UserID]?
+    /// Whether it is to be the only channel of just these members (SB-05).
     public var isDistinct: Bool?
     /// Whether everyone finds and joins it. As the type says when left out.
     public var isPublic: Bool?
@@ -171,6 +175,7 @@ public struct UpdateChannel: Operation, ChannelAttributesCarrying, ChannelReques
     public var metadata: JSONValue?
     /// Writes the metadata only if this is still its version, so as not to overwrite changes that the caller hasn't seen.
     public var ifMetadataVersion: Int?
+    /// Whether it is to be the only channel of just these members (SB-05).
     public var isDistinct: Bool?
     public var isPublic: Bool?
     /// Changes the given parts of the channel's differences from its type.

@@ -36,9 +36,11 @@ public struct ChannelPolicy: Codable, Hashable, Sendable {
 
     /// Whether there is at most one channel for a set of members (SB-05, AM-25).
     public enum Distinctness: String, Codable, CaseIterable, Sendable, WireEnumeration {
+        /// Never, if the channel is created so, or always.
         case never, optional, always
     }
 
+    /// The type that has these rules.
     public var type: ChannelType
     /// Who may create such a channel.
     public var create: Audience
@@ -50,11 +52,13 @@ public struct ChannelPolicy: Codable, Hashable, Sendable {
     public var leave: Audience
     /// Who may make others members.
     public var add: Audience
+    /// Who may invite.
     public var invite: Audience
     /// Who may end the membership of others with a lower role.
     public var remove: Audience
     /// Who may read messages and watch.
     public var read: Audience
+    /// Who may send messages.
     public var send: Audience
     /// Who may change the channel's attributes.
     public var update: Audience
@@ -63,9 +67,13 @@ public struct ChannelPolicy: Codable, Hashable, Sendable {
     public var updatePolicy: Audience
     /// Who may freeze, silence and rate-limit the channel and give roles.
     public var moderate: Audience
+    /// Who may delete the channel.
     public var delete: Audience
+    /// How users come in who are named when the channel is created.
     public var usersAtCreation: Entry
+    /// Who is told of an invitation.
     public var invitationAudience: InvitationAudience
+    /// Whether there may be, or is, one channel for a set of members.
     public var distinct: Distinctness
     /// Whether a channel may be created whose messages aren't stored (SB-04).
     public var allowsEphemeral: Bool

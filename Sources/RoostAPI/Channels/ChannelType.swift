@@ -15,6 +15,7 @@ public struct ChannelType: WireString {
     public static let conversation = ChannelType(rawValue: "conversation")
     /// Kept for apps that still have such channels: nobody creates or changes one (AM-19).
     public static let standard = ChannelType(rawValue: "standard")
+    /// The same, of private channels (AM-19).
     public static let `private` = ChannelType(rawValue: "private")
     /// A group channel, private unless it is created public (SB-03).
     public static let group = ChannelType(rawValue: "group")

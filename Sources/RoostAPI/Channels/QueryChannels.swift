@@ -31,6 +31,7 @@ public struct QueryChannels: Operation {
     public var nameContains: String?
     /// Only public, or only private channels.
     public var isPublic: Bool?
+    /// Only channels that this user created.
     public var createdBy: UserID?
     /// Unix milliseconds.
     public var createdBefore: Int64?
@@ -159,10 +160,13 @@ public enum MembershipFilter: String, Codable, CaseIterable, Sendable, WireEnume
 
 /// Which hidden channels a query shows (SB-30).
 public enum HiddenFilter: String, Codable, CaseIterable, Sendable, WireEnumeration {
+    /// Channels that are shown.
     case unhiddenOnly
     /// Hidden and archived ones.
     case hiddenOnly
+    /// Hidden ones that come back with the next message.
     case hiddenAllowAutoUnhide
+    /// Archived ones.
     case hiddenPreventAutoUnhide
     /// All, hidden or not.
     case all
@@ -170,6 +174,7 @@ public enum HiddenFilter: String, Codable, CaseIterable, Sendable, WireEnumerati
 
 /// Whether all users have to match, or one is enough (SB-32).
 public enum UserMatch: String, Codable, CaseIterable, Sendable, WireEnumeration {
+    /// All of the users, or at least one of them.
     case all, any
 }
 

@@ -3,6 +3,7 @@ public struct ChannelRole: WireString {
     public let rawValue: String
     public init(rawValue: String) { self.rawValue = rawValue }
 
+    /// Every member without another role.
     public static let member = ChannelRole(rawValue: "member")
     /// The moderator of a channel (SB-22).
     public static let `operator` = ChannelRole(rawValue: "operator")

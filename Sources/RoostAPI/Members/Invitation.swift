@@ -1,5 +1,6 @@
 /// An invitation of one user to one channel (ledger §8.3). There is one for each inviter, user and channel: inviting again renews it.
 public struct Invitation: Codable, Hashable, Sendable {
+    /// The channel into which the user is invited.
     public var channelId: ChannelID
     /// The invited user.
     public var userId: UserID
@@ -7,7 +8,9 @@ public struct Invitation: Codable, Hashable, Sendable {
     public var inviter: UserID
     /// The inviter's text (EM-24).
     public var welcome: String?
+    /// What has become of it.
     public var state: InvitationState
+    /// When the user was invited.
     public var invitedAt: Timestamp
     /// When it was accepted, declined or withdrawn.
     public var endedAt: Timestamp?
@@ -48,6 +51,7 @@ extension Invitation: WireWritable {
 
 /// The state of an invitation.
 public enum InvitationState: String, Codable, CaseIterable, Sendable, WireEnumeration {
+    /// It waits for an answer, or has ended this way.
     case pending, accepted, declined, withdrawn
 }
 

@@ -1,7 +1,10 @@
 /// A user's membership in one channel, as every other member sees it.
 public struct Member: Codable, Hashable, Sendable {
+    /// The user.
     public var userId: UserID
+    /// The role in the channel.
     public var role: ChannelRole
+    /// Whether it is a member at this moment.
     public var state: MembershipState
     /// When the user last became a member.
     public var joinedAt: Timestamp
@@ -37,6 +40,7 @@ extension Member: WireWritable {
 
 /// A user's state in a channel (ledger §8.3). An invitation is a row of its own: see ``Invitation``.
 public enum MembershipState: String, Codable, CaseIterable, Sendable, WireEnumeration {
+    /// A member.
     case member
     /// Was a member and no longer is. Such rows are kept, so that clients that were offline learn of it.
     case none
@@ -44,9 +48,13 @@ public enum MembershipState: String, Codable, CaseIterable, Sendable, WireEnumer
 
 /// The caller's own membership in one channel, with fields that nobody else sees: how far they have read, whether they hid the channel.
 public struct Membership: Codable, Hashable, Sendable {
+    /// The channel.
     public var channelId: ChannelID
+    /// The role in the channel.
     public var role: ChannelRole
+    /// Whether it is a member at this moment.
     public var state: MembershipState
+    /// When the membership began.
     public var joinedAt: Timestamp
     /// The channel's seq at which the current membership began. A client whose position is before this seq must fetch the channel again.
     public var joinedSeq: Seq
@@ -55,6 +63,7 @@ public struct Membership: Codable, Hashable, Sendable {
     /// The number of counting messages that aren't unread for the caller: those up to `readSeq`, and after it the caller's own and those
     /// deleted for good.
     public var readCount: Int
+    /// When the caller last marked something as read.
     public var lastReadAt: Timestamp?
     /// Messages up to this seq are hidden from the caller: sent before joining if history is hidden, or concealed by hiding (SB-14, SB-26).
     public var historyFloor: Seq = 0
@@ -126,6 +135,7 @@ extension Membership: WireWritable {
 
 /// Whether a user hid a channel from their own lists (SB-29).
 public enum HiddenState: String, Codable, CaseIterable, Sendable, WireEnumeration {
+    /// It is shown.
     case unhidden
     /// Comes back by itself with the next message.
     case hiddenAllowAutoUnhide
@@ -135,6 +145,7 @@ public enum HiddenState: String, Codable, CaseIterable, Sendable, WireEnumeratio
 
 /// A row of a member list: the member, the user, and whether they are connected (SB-22, R15).
 public struct MemberEntry: Codable, Hashable, Sendable {
+    /// The membership.
     public var member: Member
     /// Nil for a user who doesn't exist any more.
     public var user: User?

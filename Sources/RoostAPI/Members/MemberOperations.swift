@@ -148,8 +148,11 @@ public struct MemberResult: Codable, Hashable, Sendable {
         /// See `error`.
         case refused
     }
+    /// The user that the result is about.
     public var userId: UserID
+    /// What was done.
     public var outcome: Outcome
+    /// Why nothing was done.
     public var error: RoostError?
 
     // derived: init

@@ -1,5 +1,6 @@
 /// The members that a list holds. Several states together give members in any of them (MN-15, D-21).
 public enum MemberFilter: String, Codable, CaseIterable, Sendable, WireEnumeration {
+    /// Members.
     case member
     /// Members who may not send at this moment. For callers with `member.listMuted` (D-28).
     case muted
@@ -11,6 +12,7 @@ public enum MemberFilter: String, Codable, CaseIterable, Sendable, WireEnumerati
 public enum MemberSort: String, Codable, CaseIterable, Sendable, WireEnumeration {
     /// The earliest member first (AM-39).
     case firstCreated
+    /// The latest member first.
     case lastCreated
     /// In the order of the ids.
     case userId

@@ -1,17 +1,22 @@
 /// A message of a channel.
 public struct Message: MessageCarrying, Hashable, Sendable {
+    /// The id of the message, which grows with time.
     public var messageId: MessageID
+    /// Its channel.
     public var channelId: ChannelID
     /// The message's place in the channel's one order.
     public var seq: Seq
     /// The seq of the message's newest change; equal to `seq` for a message that was never changed.
     public var changeSeq: Seq
+    /// Who sent it.
     public var sender: UserID
     /// The sender's own id of the message.
     public var clientId: ClientID
     /// The sender's content, as last edited; emptied once the message is deleted.
     public var content: MessageContent  // inline
+    /// When the server stored it.
     public var createdAt: Timestamp
+    /// When its content was last replaced.
     public var editedAt: Timestamp?
     /// Set when the message was deleted: its place stays, its content is gone.
     public var deletedAt: Timestamp?

@@ -116,8 +116,11 @@ public struct ListMessages: Operation {
 
 /// Messages in the order of their seq, and whether there are more on either side.
 public struct MessagePage: Codable, Hashable, Sendable {
+    /// The messages, oldest first.
     public var messages: [Message]
+    /// Whether there are older ones.
     public var hasOlder: Bool
+    /// Whether there are newer ones.
     public var hasNewer: Bool
     /// The channel's seq at this answer: a message list that begins with this page follows the stream from here.
     public var seq: Seq

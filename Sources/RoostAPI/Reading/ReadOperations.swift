@@ -54,7 +54,9 @@ public struct GetTotalUnread: Operation {
 
 /// The caller's unread messages in one channel.
 public struct UnreadCount: Codable, Hashable, Sendable {
+    /// The channel.
     public var channelId: ChannelID
+    /// Messages that the user hasn't read.
     public var unreadCount: Int
     /// The seq up to which the caller has read.
     public var readSeq: Seq
@@ -69,6 +71,7 @@ public struct UnreadCount: Codable, Hashable, Sendable {
 
 /// The caller's unread messages over all joined channels.
 public struct TotalUnread: Codable, Hashable, Sendable {
+    /// Messages that the user hasn't read.
     public var unreadCount: Int
     /// Channels with at least one unread message.
     public var unreadChannelCount: Int

@@ -1,8 +1,12 @@
 /// A user of the app, as other users see them.
 public struct User: UserProfileCarrying, Hashable, Sendable {
+    /// The id of the user: the app's own string.
     public var userId: UserID
+    /// What others see of the user. It reads as fields of the user.
     public var profile: UserProfile  // inline
+    /// When the user was first seen.
     public var createdAt: Timestamp
+    /// When the profile last changed.
     public var updatedAt: Timestamp
     /// Counts the changes of the profile: of two rows of one user, the one with the higher version is newer. Times can't tell.
     /// A server before 0.2 tells no version, which is older than any.

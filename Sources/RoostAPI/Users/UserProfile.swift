@@ -1,6 +1,8 @@
 /// What a user shows of themselves: the same in the operations that write it and in the user.
 public struct UserProfile: Hashable, Sendable {
+    /// The name that is shown.
     public var displayName: String?
+    /// The id of a file of the app's own for the user's picture.
     public var avatarFileId: String?
     /// The app's own data: any JSON object up to `Limits.metadataSizeBytes`.
     public var metadata: JSONValue?

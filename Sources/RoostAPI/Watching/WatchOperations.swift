@@ -45,6 +45,7 @@ public struct UnwatchChannel: Operation {
 public struct WatchedChannel: Codable, Hashable, Sendable {
     /// The policy of the channel.
     public var config: ChannelPolicy
+    /// The channel itself.
     public var channel: Channel
     /// The caller's membership; absent when the caller isn't and never was a member.
     public var membership: Membership?
@@ -58,6 +59,7 @@ public struct WatchedChannel: Codable, Hashable, Sendable {
     public var members: [String: Member]
     /// How far those members have read (D-22).
     public var read: [String: ReadState]
+    /// The newest messages.
     public var messages: MessagePage
     /// The caller's current permissions in the channel, in the order of `Permission.allCases`.
     public var ownCapabilities: [Permission]
@@ -83,8 +85,11 @@ public struct WatchedChannel: Codable, Hashable, Sendable {
 
 /// How far a member has read.
 public struct ReadState: Codable, Hashable, Sendable {
+    /// The seq up to which the member has read.
     public var readSeq: Seq
+    /// When the member last marked something as read.
     public var lastReadAt: Timestamp?
+    /// Messages that the member hasn't read.
     public var unreadCount: Int
 
     // derived: init

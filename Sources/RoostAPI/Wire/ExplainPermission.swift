@@ -29,6 +29,7 @@ public struct ExplainPermission: Operation {
 /// An answer of the permission table.
 public struct PermissionExplanation: Codable, Hashable, Sendable {
     public var permission: Permission
+    /// Whether the user may do it at this moment.
     public var isAllowed: Bool
     /// The refusal that the operation would give: its code, its rule, and its end if it has one.
     public var refusal: RoostError?

@@ -3,12 +3,19 @@
 /// Whole numbers keep all their digits up to 64 bits; other numbers are doubles. The order of an object's keys isn't kept: keys are
 /// written sorted, so that equal values have equal bytes.
 public enum JSONValue: Hashable, Sendable, Codable {
+    /// `null`.
     case null
+    /// `true` or `false`.
     case boolean(Bool)
+    /// A whole number of up to 64 bits.
     case integer(Int64)
+    /// Any other number.
     case number(Double)
+    /// A text.
     case string(String)
+    /// Values in their order.
     case array([JSONValue])
+    /// Values by their names.
     case object([String: JSONValue])
 
     public init(from decoder: any Decoder) throws {
@@ -63,6 +70,7 @@ public enum JSONValue: Hashable, Sendable, Codable {
     /// Bytes of the value written as JSON without white space.
     public var sizeBytes: Int { (try? JSONWriter.bytes(of: self).count) ?? Int.max }
 
+    /// The value of that name in an object; nil if there is none, or it isn't an object.
     public subscript(key: String) -> JSONValue? {
         if case .object(let values) = self { values[key] } else { nil }
     }
@@ -72,10 +80,15 @@ extension JSONValue: ExpressibleByStringLiteral, ExpressibleByIntegerLiteral, Ex
     ExpressibleByDictionaryLiteral, ExpressibleByArrayLiteral, ExpressibleByFloatLiteral
 {
     public init(stringLiteral value: String) { self = .string(value) }
+    /// A whole number.
     public init(integerLiteral value: Int64) { self = .integer(value) }
+    /// `true` or `false`.
     public init(booleanLiteral value: Bool) { self = .boolean(value) }
+    /// A number.
     public init(floatLiteral value: Double) { self = .number(value) }
+    /// An array.
     public init(arrayLiteral elements: JSONValue...) { self = .array(elements) }
+    /// An object. Of two values with one name, the last one counts.
     public init(dictionaryLiteral elements: (String, JSONValue)...) {
         self = .object(Dictionary(elements, uniquingKeysWith: { _, last in last }))
     }

@@ -12,6 +12,7 @@ public enum Limits {
     public static let metadataDepth = 32
     /// Tags of a channel, and characters of one.
     public static let channelTags = 20
+    /// Characters of a tag.
     public static let tagLength = 64
     /// Tags of a message.
     public static let messageTags = 5
@@ -19,6 +20,7 @@ public enum Limits {
     public static let messageTextLength = 20_000
     /// Characters of a message's custom type, and of its data.
     public static let customTypeLength = 128
+    /// Characters of a message's data.
     public static let messageDataLength = 20_000
     /// Members added by one call.
     public static let membersPerCall = 100
@@ -30,21 +32,27 @@ public enum Limits {
     public static let membersPerGroup = 100
     /// Characters of a channel's data, and of the address of its picture.
     public static let channelDataLength = 20_000
+    /// Characters of the address of a channel's picture.
     public static let coverURLLength = 2048
     /// Characters of an invitation's welcome text (EM-24).
     public static let welcomeLength = 500
     /// Invitations that wait for an answer, into one channel and to one user.
     public static let pendingInvitationsPerChannel = 1000
+    /// Invitations of one user that wait for an answer.
     public static let pendingInvitationsPerUser = 1000
     /// Characters of the name of a channel type or a role; types and roles of an app's own.
     public static let typeNameLength = 64
+    /// Types of an app's own.
     public static let channelTypes = 50
+    /// Roles of an app's own.
     public static let channelRoles = 25
     /// Values in one filter of a query, and roles in a query of members.
     public static let filterValues = 20
+    /// Roles in a query of members.
     public static let rolesPerQuery = 10
     /// The rate limit of a channel (AM-08).
     public static let rateLimitMessages = 1000
+    /// The longest window of a rate limit.
     public static let rateLimitWindowSeconds = 3600
     /// The most seconds of a mute, a silence or a rate limit that isn't for ever: a hundred years.
     public static let durationSeconds = 3_155_760_000
@@ -58,8 +66,11 @@ public enum Limits {
     public static let membersPerChannel = 300_000
     /// Rows of a page: the default and the most.
     public static let historyPage = (standard: 30, max: 100)
+    /// Members of a page.
     public static let memberPage = (standard: 30, max: 100)
+    /// Channels of a page.
     public static let channelPage = (standard: 20, max: 100)
+    /// Effects of a page.
     public static let effectPage = (standard: 30, max: 100)
     /// Changed messages and members that one answer to a resume or to changes carries.
     public static let changesPage = (standard: 500, max: 1000)
@@ -73,9 +84,11 @@ public enum Limits {
     public static let watchMembers = 30
     /// Characters of an effect's kind and key.
     public static let effectKindLength = 64
+    /// Characters of an effect's key.
     public static let effectKeyLength = 255
     /// Bytes of one WebSocket frame, and of one message put together from fragments.
     public static let frameSizeBytes = 65_536
+    /// Bytes of a message on a socket, in all its frames.
     public static let messageSizeBytes = 1_048_576
     /// Bytes of an HTTP request's body.
     public static let bodySizeBytes = 1_048_576

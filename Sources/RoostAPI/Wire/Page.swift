@@ -1,5 +1,6 @@
 /// One page of a list and where the next one begins.
 public struct Page<Item: Codable & Hashable & Sendable>: Codable, Hashable, Sendable {
+    /// The rows of the page.
     public var items: [Item]
     /// Give it back to read the next page; absent on the last page. Opaque: don't read or build one.
     public var nextCursor: String?

@@ -39,6 +39,7 @@ public struct RoostError: Error, Codable, Hashable, Sendable {
         case internalError = "internal_error"
     }
 
+    /// What is wrong, for programs: it stays when the sentence changes.
     public var code: Code
     /// One sentence for a person.
     public var message: String

@@ -59,7 +59,7 @@ struct StoredChatTests {
         do {
             let chat = chat()
             try await chat.connect()
-            _ = await chat.channels().updates.first { !$0.items.isEmpty }
+            for await update in chat.channels().updates where !update.items.isEmpty { break }
             await chat.disconnect()
         }
         let stored = try StoredChat(user: "ann", at: url, in: .directory(directory))
