@@ -45,7 +45,8 @@ public struct CommandRun: Hashable, Sendable {
         _ name: String, arguments: [String], environment: [String: String], input: String
     ) async throws -> CommandRun {
         try await run(
-            ServerProcess.binary.deletingLastPathComponent().appending(path: name), arguments, environment: environment, input: input)
+            ServerProcess.binary.deletingLastPathComponent().appending(path: name), arguments, environment: environment,
+            input: input)
     }
 
     /// One run of a program beside these tests that doesn't end by itself, until its standard error has a text.

@@ -5,6 +5,7 @@
 public struct ChannelPolicy: Codable, Hashable, Sendable {
     /// Who may do something in the channels of a type.
     public enum Audience: String, Codable, CaseIterable, Sendable, WireEnumeration {
+        /// Everybody who has a token.
         case everyone
         /// Members, users with an invitation, and admins. For joining.
         case invited
@@ -16,7 +17,9 @@ public struct ChannelPolicy: Codable, Hashable, Sendable {
         case operators
         /// The channel's owner, and admins.
         case owners
+        /// The app's admins.
         case admins
+        /// Nobody.
         case nobody
     }
 
@@ -30,7 +33,9 @@ public struct ChannelPolicy: Codable, Hashable, Sendable {
 
     /// Who learns of an invitation and its outcome, besides inviter and invited (D-36, ledger §8.10.7).
     public enum InvitationAudience: String, Codable, CaseIterable, Sendable, WireEnumeration {
+        /// All members.
         case members
+        /// Nobody else.
         case concerned
     }
 

@@ -137,11 +137,17 @@ public struct MemberResults: Codable, Hashable, Sendable {
 public struct MemberResult: Codable, Hashable, Sendable {
     /// The outcome. Those that begin with `already` or `not` changed nothing.
     public enum Outcome: String, Codable, CaseIterable, Sendable, WireEnumeration {
+        /// What was asked for was done.
         case added, removed, changed, invited, withdrawn
+        /// The user was a member before.
         case alreadyMember = "already_member"
+        /// The user was invited before, and hasn't answered.
         case alreadyInvited = "already_invited"
+        /// It is as it was to become.
         case unchanged
+        /// The user isn't a member.
         case notMember = "not_member"
+        /// No invitation of the user waits for an answer.
         case notInvited = "not_invited"
         /// Declined for the user, who is at the limit of channels.
         case autoDeclined = "auto_declined"

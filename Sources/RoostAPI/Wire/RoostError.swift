@@ -7,35 +7,65 @@ public import Foundation
 public struct RoostError: Error, Codable, Hashable, Sendable {
     /// The stable code of the refusal (ledger §8.9).
     public enum Code: String, Codable, CaseIterable, Sendable, WireEnumeration {
+        /// There is no valid token.
         case unauthenticated
+        /// The token has expired: a new one is fetched.
         case tokenExpired = "token_expired"
+        /// The token was revoked: a new one is fetched.
         case tokenRevoked = "token_revoked"
+        /// The user was deactivated: no token lets them in.
         case userDeactivated = "user_deactivated"
+        /// There is no connection, or it was lost before the answer.
         case notConnected = "not_connected"
+        /// A field isn't what it has to be: ``RoostError/field``.
         case invalidArgument = "invalid_argument"
+        /// A field is beyond its limit: ``RoostError/field`` and ``RoostError/limit``.
         case limitExceeded = "limit_exceeded"
+        /// There is no such operation.
         case unknownOperation = "unknown_operation"
+        /// There is no such thing, or the caller mayn't know of it.
         case notFound = "not_found"
+        /// There is something of that name already.
         case alreadyExists = "already_exists"
+        /// The caller's role doesn't permit it.
         case notPermitted = "not_permitted"
+        /// It is for members.
         case notMember = "not_member"
+        /// No invitation waits for an answer.
         case notInvited = "not_invited"
+        /// The message is somebody else's.
         case notMessageOwner = "not_message_owner"
+        /// The channel's type allows it to nobody, or to admins alone.
         case kindForbids = "kind_forbids"
+        /// What was to be changed is fixed.
         case immutableField = "immutable_field"
+        /// One comes into this channel by invitation.
         case inviteRequired = "invite_required"
+        /// The user is banned from the channel: ``RoostError/until``.
         case banned
+        /// The user may not send in the channel: ``RoostError/until``.
         case muted
+        /// The channel is frozen: only operators send.
         case frozen
+        /// The channel is silenced for ordinary members: ``RoostError/until``.
         case channelMuted = "channel_muted"
+        /// Only admins, or only operators, send in this channel.
         case sendNotAllowed = "send_not_allowed"
+        /// It has another version by now: ``RoostError/limit``.
         case conflictVersion = "conflict_version"
+        /// The idempotency key was used for another request.
         case keyReused = "key_reused"
+        /// The channel has as many members as it may have.
         case memberLimit = "member_limit"
+        /// A user is in as many channels as one may be.
         case channelLimit = "channel_limit"
+        /// The client's position is from before a backup was restored. The SDK starts afresh by itself.
         case resyncRequired = "resync_required"
+        /// The server has too much to do: nothing was done, and a later attempt may succeed.
         case overloaded
+        /// The server, or this device's files, can't be used at this moment.
         case unavailable
+        /// Something is wrong with the server, or with what it answered.
         case internalError = "internal_error"
     }
 
