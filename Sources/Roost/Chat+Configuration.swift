@@ -11,9 +11,9 @@ extension Chat {
         /// This directory, which is made if it isn't there. One process at a time has a user's files in it; others may read them with
         /// ``StoredChat``.
         case directory(URL)
-        /// The same, for a directory that an app shares with its extensions, as that of an App Group. iOS ends an app that is in the background and
-        /// holds a lock there (`0xdead10cc`). So while the app is there, the client is offline, other processes may have the files, and
-        /// sending throws `unavailable`.
+        /// The same, for a directory that an app shares with its extensions, as that of an App Group. iOS ends an app that holds a lock there in the
+        /// background (`0xdead10cc`), so the client lets go of the files: until the app is back it is offline, other processes may have the
+        /// files, and sending throws `unavailable`.
         case shared(URL)
         /// Nothing is written: messages on their way are lost with the process, and each start fetches everything.
         case inMemory

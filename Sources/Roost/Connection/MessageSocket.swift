@@ -136,8 +136,8 @@ extension MessageSocket {
     }
 }
 
-/// The opening of a socket whose system calls back: it is open, or it has ended.
-final class SocketOpening: Sendable {
+/// The answer of a system that calls back, perhaps before somebody waits, and perhaps more than once: the first word counts.
+final class CallbackAnswer: Sendable {
     private enum State {
         case begun
         case waiting(CheckedContinuation<Void, any Error>)
@@ -146,9 +146,9 @@ final class SocketOpening: Sendable {
 
     private let state = NIOLockedValueBox(State.begun)
 
-    /// Returns once the socket is open. One may wait.
+    /// Returns once it succeeded. One may wait.
     ///
-    /// - Throws: What it ended with.
+    /// - Throws: What it failed with.
     func wait() async throws {
         try await withCheckedThrowingContinuation { continuation in
             let result: Result<Void, any Error>? = state.withLockedValue { state in

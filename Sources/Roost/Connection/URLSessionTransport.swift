@@ -47,7 +47,7 @@ public struct URLSessionTransport: Transport {
 private struct URLSessionSocket: MessageSocket {
     private let session: URLSession
     private let task: URLSessionWebSocketTask
-    private let opening = SocketOpening()
+    private let opening = CallbackAnswer()
 
     init(_ url: URL, _ configuration: URLSessionConfiguration, messageSizeBytesMax: Int) {
         let patient = configuration.copy() as? URLSessionConfiguration ?? .default
@@ -73,11 +73,9 @@ private struct URLSessionSocket: MessageSocket {
     }
 
     func ping() async throws {
-        try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
-            task.sendPing { error in
-                if let error { continuation.resume(throwing: error) } else { continuation.resume() }
-            }
-        }
+        let answer = CallbackAnswer()
+        task.sendPing { error in answer.end(error.map { .failure($0) } ?? .success(())) }
+        try await answer.wait()
     }
 
     func close() {
@@ -105,9 +103,9 @@ private struct URLSessionSocket: MessageSocket {
 
 /// Hears that a socket is open, or that it never will be.
 private final class SocketDelegate: NSObject, URLSessionWebSocketDelegate, Sendable {
-    private let opening: SocketOpening
+    private let opening: CallbackAnswer
 
-    init(_ opening: SocketOpening) { self.opening = opening }
+    init(_ opening: CallbackAnswer) { self.opening = opening }
 
     func urlSession(_ session: URLSession, webSocketTask: URLSessionWebSocketTask, didOpenWithProtocol protocol: String?) {
         opening.end(.success(()))

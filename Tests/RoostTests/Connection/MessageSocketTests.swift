@@ -155,13 +155,13 @@ struct MessageSocketTests {
         #expect(socket.isAbandoned)
     }
 
-    @Test("An opening that calls back is told once, whether somebody waits already or not")
+    @Test("What a system calls back with is told once, whether somebody waits already or not")
     func opening() async throws {
-        let early = SocketOpening()
+        let early = CallbackAnswer()
         early.end(.success(()))
         early.end(.failure(URLError(.cancelled)))
         try await early.wait()
-        let late = SocketOpening()
+        let late = CallbackAnswer()
         let waiting = Task { try await late.wait() }
         await Task.yield()
         late.end(.failure(URLError(.timedOut)))
