@@ -65,7 +65,9 @@ public struct StoredChat: Sendable {
 
     /// The newest stored messages of a channel, oldest first.
     ///
-    /// - Parameter limit: The most messages, 1 to 300.
+    /// - Parameters:
+    ///   - channel: The channel's id.
+    ///   - limit: The most messages, 1 to 300.
     /// - Throws: `RoostError` with `unavailable` if the files can't be read.
     public func messages(in channel: ChannelID, limit: Int = 30) async throws -> [MessageItem] {
         try await read { database in

@@ -153,7 +153,7 @@ public struct ChannelCounters: Codable, Hashable, Sendable {
     public var memberCount: Int
     /// Messages that the channel has, deleted ones included.
     public var messageCount: Int
-    /// The ordinal of the newest counting message: the number of such messages ever sent (``Unread/counts(_:)``). It never falls.
+    /// The ordinal of the newest counting message: the number of such messages ever sent (`Unread.counts`). It never falls.
     public var ordinal: Int
     /// When the newest durable change was made (AM-10).
     public var lastActivity: Timestamp
