@@ -78,6 +78,7 @@ extension RoomOperation {
         RoomOperation("", as: "ann", ListInvitations(channel: "team")),
         RoomOperation("", as: "dan", ListMyInvitations()),
         RoomOperation("", as: "ann", ListMessages(channel: "general")),
+        RoomOperation("message.get", "", as: "ann") { GetMessage(channel: "general", message: $0[0].messageId) },
         RoomOperation("", as: "ann", GetUnread(channel: "general")),
         RoomOperation("", as: "ann", GetTotalUnread()),
         RoomOperation("", as: "ann", WatchChannel(channel: "general")),

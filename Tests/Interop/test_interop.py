@@ -351,6 +351,10 @@ async def life_of_a_channel(world, ann, bob, ann_id, bob_id):
     equal(await bob("message.list", channel=room, before=4, limit=1), {**listed, "messages": [first], "hasNewer": True}, "history before")
     equal(await bob("message.list", channel=room, after=3), {**listed, "messages": [second], "hasOlder": True}, "history after")
     equal((await bob("message.list", channel=room, around=3, limit=2))["messages"], [first, second], "history around")
+    equal(await bob("message.list", channel=room, aroundMessage=first["messageId"], limit=1), {**listed, "messages": [first], "hasNewer": True}, "history around a message")
+    equal(await bob("message.get", channel=room, message=second["messageId"]), second, "one message")
+    await refused(bob("message.get", channel=room, message="1"), "not_found", field="message")
+    await refused(bob("message.list", channel=room, aroundMessage="1"), "not_found", field="aroundMessage")
 
     edited = await ann("message.edit", channel=room, message=first["messageId"], text="hello")
     equal([edited["text"], edited["seq"], edited["changeSeq"], edited["customType"]], ["hello", 3, 5, "note"], "edited message")
@@ -390,6 +394,7 @@ async def life_of_a_channel(world, ann, bob, ann_id, bob_id):
     equal(await bob("member.leave", channel=room), {}, "left")
     equal(await bob("member.leave", channel=room), {}, "left again")
     await refused(bob("message.list", channel=room), "not_member")
+    await refused(bob("message.get", channel=room, message=first["messageId"]), "not_member")
     equal(await ann("channel.delete", channel=room), {}, "deleted channel")
     await refused(ann("message.send", channel=room, **sending("too late")), "not_permitted")
     equal((await ann("message.list", channel=room))["messages"], [edited, deleted], "history of a deleted channel")

@@ -119,6 +119,10 @@ enum Rows {
     private static let messages: [Row] = [
         Row(SendMessage.self, .send) { SendMessage(channel: $0.channel, clientId: "new", text: "x") },
         Row(ListMessages.self, .readHistory) { ListMessages(channel: $0.channel) },
+        Row(ListMessages.self, .readHistory, "around a message") {
+            ListMessages(channel: $0.channel, aroundMessage: $0.others)
+        },
+        Row(GetMessage.self, .readHistory) { GetMessage(channel: $0.channel, message: $0.others) },
         Row(EditMessage.self, .editOwn, "own", beside: [.historyRead]) {
             EditMessage(channel: $0.channel, message: $0.own, text: "y")
         },

@@ -75,14 +75,15 @@ extension SendMessage {
 
 /// A page of a channel's messages in the order of their seq: the newest when no position is given.
 ///
-/// At most one of `before`, `after` and `around` may be given.
+/// At most one of `before`, `after`, `around` and `aroundMessage` may be given.
+/// - Throws: `not_found` for an `aroundMessage` that the caller can't see: one that never was, is concealed or was deleted for good.
 public struct ListMessages: Operation {
     public typealias Response = MessagePage
     public static let name = "message.list"
     public static let method = HTTPMethod.get
     public static let path = "/v1/channels/{channel}/messages"
     public static let permission = Permission.historyRead
-    public static let summary = "A page of messages: the newest, or those before, after or around a seq."
+    public static let summary = "A page of messages: the newest, or those before, after or around a seq, or around a message."
 
     public var channel: ChannelID
     /// Messages with a lower seq, the nearest first taken.
@@ -91,15 +92,21 @@ public struct ListMessages: Operation {
     public var after: Seq?
     /// Half of the page up to this seq, half after it.
     public var around: Seq?
+    /// The same around a message, which is the last one of the first half.
+    public var aroundMessage: MessageID?
     /// 1 to 100, 30 when left out.
     public var limit: Int?
 
     // derived: init
-    public init(channel: ChannelID, before: Seq? = nil, after: Seq? = nil, around: Seq? = nil, limit: Int? = nil) {
+    public init(
+        channel: ChannelID, before: Seq? = nil, after: Seq? = nil, around: Seq? = nil, aroundMessage: MessageID? = nil,
+        limit: Int? = nil
+    ) {
         self.channel = channel
         self.before = before
         self.after = after
         self.around = around
+        self.aroundMessage = aroundMessage
         self.limit = limit
     }
 
@@ -109,9 +116,33 @@ public struct ListMessages: Operation {
         try Limits.check(seq: before, field: "before")
         try Limits.check(seq: after, field: "after")
         try Limits.check(seq: around, field: "around")
-        let given = [before, after, around].compactMap { $0 }.count
-        guard given <= 1 else { throw .invalidArgument("before", "must be alone: give only one of before, after and around") }
+        let given = [before, after, around, aroundMessage?.rawValue].compactMap { $0 }.count
+        guard given <= 1 else {
+            throw .invalidArgument("before", "must be alone: give only one of before, after, around and aroundMessage")
+        }
     }
+}
+
+/// One message of a channel, as a page shows it: with empty content if it is deleted.
+///
+/// - Throws: `not_found` for one that no page shows the caller: that never was, is concealed or was deleted for good. The answers are the
+///   same.
+public struct GetMessage: Operation {
+    public typealias Response = Message
+    public static let name = "message.get"
+    public static let method = HTTPMethod.get
+    public static let path = "/v1/channels/{channel}/messages/{message}"
+    public static let permission = Permission.historyRead
+    public static let summary = "One message of a channel."
+
+    public var channel: ChannelID
+    public var message: MessageID
+    // derived: init
+    public init(channel: ChannelID, message: MessageID) {
+        self.channel = channel
+        self.message = message
+    }
+    public func validate() throws(RoostError) { try channel.validate(field: "channel") }
 }
 
 /// Messages in the order of their seq, and whether there are more on either side.

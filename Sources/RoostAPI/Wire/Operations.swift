@@ -13,7 +13,7 @@ public enum Operations {
         RemoveMembers.self, SetMemberRole.self,
         InviteMembers.self, AcceptInvitation.self, DeclineInvitation.self, WithdrawInvitations.self, ListInvitations.self,
         ListMyInvitations.self,
-        SendMessage.self, ListMessages.self, EditMessage.self, DeleteMessage.self,
+        SendMessage.self, ListMessages.self, GetMessage.self, EditMessage.self, DeleteMessage.self,
         MarkRead.self, GetUnread.self, GetTotalUnread.self,
         WatchChannel.self, UnwatchChannel.self,
         GetChannelChanges.self, GetMyChanges.self, Resume.self,

@@ -50,8 +50,7 @@ extension Context {
         -> (ChannelAccess, Message)
     {
         let access = try require(.historyRead, in: channel)
-        let found = try transaction.message(id, in: access.channelId)
-        guard let message = found, message.seq > access.historyFloor else { throw RoostError.notFound("message") }
+        let message = try message(id, in: access)
         if message.sender == caller.user {
             try require(own, in: access)
         } else if let refusal = refusal(of: any, in: access) {

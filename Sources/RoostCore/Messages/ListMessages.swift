@@ -5,6 +5,7 @@ extension ListMessages: Handled {
         let access = try context.require(.historyRead, in: channel)
         let channel = access.channelId
         let limit = try Limits.page(limit, Limits.historyPage)
+        let around = try around ?? aroundMessage.map { try context.message($0, in: access, field: "aroundMessage").seq }
         let transaction = context.transaction
         let seq = access.counters.seq
         let floor = access.historyFloor

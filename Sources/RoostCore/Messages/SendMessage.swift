@@ -16,13 +16,7 @@ extension SendMessage: Handled {
             throw error
         }
         let channel = access.channelId
-        if let parentId = content.parentId {
-            let transaction = context.transaction
-            let parent = try transaction.besideBatchMemory { try transaction.message(parentId, in: channel) }
-            guard let parent, parent.seq > context.readingFloor(in: access) else {
-                throw RoostError(.notFound, "There is no such message.", field: "parentId")
-            }
-        }
+        if let parentId = content.parentId { _ = try context.message(parentId, in: access, field: "parentId") }
 
         // The key of `messages` keeps a client id from being stored twice, except after the message was deleted for good.
         if access.purgedSeq > 0,

@@ -63,6 +63,8 @@ import Testing
         ]
         #expect(ways == Array(repeating: ["after"], count: ways.count))
         #expect(try world.code(EditMessage(channel: "general", message: old.messageId, text: "x"), as: "bob") == .notFound)
+        #expect(try world.code(GetMessage(channel: "general", message: old.messageId), as: "bob") == .notFound)
+        #expect(try world.code(ListMessages(channel: "general", aroundMessage: old.messageId), as: "bob") == .notFound)
         let reply = SendMessage(channel: "general", clientId: "r", text: "re", parentId: old.messageId)
         #expect(try world.code(reply, as: "bob") == .notFound)
         #expect(try texts(world.perform(ListMessages(channel: "general"), as: "ann").messages) == ["edited", "after"])

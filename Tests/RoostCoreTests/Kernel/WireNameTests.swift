@@ -30,7 +30,8 @@ struct WireNameTests {
         (
             "every operation that shows messages takes one permission, which has the ledger's name (§8.4)",
             [
-                "message.list history.read", "message.edit history.read", "message.delete history.read",
+                "message.list history.read", "message.get history.read", "message.edit history.read",
+                "message.delete history.read",
                 "stream.channelChanges history.read",
             ]
         ),

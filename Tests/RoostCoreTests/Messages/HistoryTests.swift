@@ -58,12 +58,68 @@ struct HistoryTests {
         }
     }
 
-    @Test("X-01 only one of before, after and around goes into one call; a place is one that a stream can have")
+    @Test(
+        "SB-14 SB-26 I10 a message by its id is the one that the pages show the same user, and around it is the page around its seq; what no page shows isn't found",
+        arguments: Seeds.first(3))
+    func byID(seed: UInt64) throws {
+        let world = try CoreWorld()
+        let users: [UserID] = ["ann", "bob", "cat"]
+        var history = try RandomHistory(seed: seed, in: world, users: users)
+        for _ in 0..<80 { try history.step(in: world) }
+        var (found, concealed) = (0, 0)
+        for channel in history.channels {
+            let everything = try world.perform(ListMessages(channel: channel, limit: 100), as: "root", role: .admin).messages
+            if let message = everything.first {
+                try world.perform(PurgeMessage(channel: channel, message: message.messageId), as: "root", role: .admin)
+            }
+            for user in users {
+                let page = try? world.perform(ListMessages(channel: channel, limit: 100), as: user)
+                for message in everything {
+                    let (get, around) = (
+                        GetMessage(channel: channel, message: message.messageId),
+                        ListMessages(channel: channel, aroundMessage: message.messageId, limit: 4)
+                    )
+                    if let shown = page?.messages.first(where: { $0.messageId == message.messageId }) {
+                        found += 1
+                        #expect(try world.perform(get, as: user) == shown, "seed \(seed)")
+                        let same = ListMessages(channel: channel, around: message.seq, limit: 4)
+                        #expect(try world.perform(around, as: user) == world.perform(same, as: user), "seed \(seed)")
+                    } else {
+                        concealed += 1
+                        let refusals = try [world.refusal(get, as: user), world.refusal(around, as: user)]
+                        let unknown = MessageID(rawValue: 1)
+                        let others = try [
+                            world.refusal(GetMessage(channel: channel, message: unknown), as: user),
+                            world.refusal(ListMessages(channel: channel, aroundMessage: unknown), as: user),
+                        ]
+                        #expect(refusals == others && !refusals.contains(nil), "seed \(seed)")
+                    }
+                }
+            }
+        }
+        #expect(found > 20 && concealed > 3, "seed \(seed)")
+    }
+
+    @Test("SB-59 a deleted message is found by its id, without its content, in its own channel alone")
+    func deleted() throws {
+        let world = try CoreWorld()
+        try world.channel("general", owner: "ann")
+        try world.channel("other", owner: "ann")
+        let sent = try world.send("secret", to: "general", as: "ann")
+        let deleted = try world.perform(DeleteMessage(channel: "general", message: sent.messageId), as: "ann")
+        #expect(try world.perform(GetMessage(channel: "general", message: sent.messageId), as: "ann") == deleted)
+        #expect(deleted.text == "")
+        let refusal = RoostError(.notFound, "There is no such message.", field: "message")
+        #expect(try world.refusal(GetMessage(channel: "other", message: sent.messageId), as: "ann") == refusal)
+    }
+
+    @Test("X-01 only one of before, after, around and aroundMessage goes into one call; a place is one that a stream can have")
     func refuses() throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann")
         let operations = [
             ListMessages(channel: "general", before: 1, after: 1), ListMessages(channel: "general", after: 1, around: 1),
+            ListMessages(channel: "general", around: 1, aroundMessage: MessageID(rawValue: 1)),
             ListMessages(channel: "general", before: -1), ListMessages(channel: "general", after: .min),
             ListMessages(channel: "general", around: -1), ListMessages(channel: "general", before: .max),
             ListMessages(channel: "general", after: .max), ListMessages(channel: "general", around: .max),

@@ -1,0 +1,23 @@
+public import RoostAPI
+
+extension GetMessage: Handled {
+    public func handle(in context: inout Context) throws -> Message {
+        let access = try context.require(.historyRead, in: channel)
+        return try context.message(message, in: access)
+    }
+}
+
+extension Context {
+    /// Returns a message by its id, if the caller can see it: what a page shows, and nothing else.
+    ///
+    /// - Parameter field: The field that a refusal names.
+    /// - Throws: `notFound`, whether there is no such message, the caller's history begins after it, or it was deleted for good.
+    func message(_ id: MessageID, in access: ChannelAccess, field: String = "message") throws -> Message {
+        let transaction = transaction
+        let found = try transaction.besideBatchMemory { try transaction.message(id, in: access.channelId) }
+        guard let found, found.seq > readingFloor(in: access) else {
+            throw RoostError(.notFound, "There is no such message.", field: field)
+        }
+        return found
+    }
+}
