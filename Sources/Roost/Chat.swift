@@ -38,6 +38,7 @@ public final class Chat: Sendable {
 
     deinit {
         let driver = driver
+        driver.events.end()
         Task { await driver.stop() }
     }
 
@@ -104,10 +105,14 @@ public final class Chat: Sendable {
     /// Calls any operation of the protocol.
     ///
     /// Messages are better sent with ``LiveChannel/send(_:)-(String)``, which keeps them until they have arrived.
+    ///
+    /// Calls reach the server in the order in which they were made, those of live objects too: one that is made before another, without
+    /// waiting for its answer, is sent before it. Two tasks that were made one after the other on the main actor keep that order;
+    /// the children of an `async let` or a task group have none.
     /// - Throws: `RoostError` with `not_connected` while offline or when the connection is lost before the answer, when the
     ///   operation may have been carried out or not; `unavailable` when no answer comes in time; the code of a limit, without
     ///   asking the server; and every code that the operation documents. `CancellationError` when the task is cancelled.
-    public func call<Call: RoostAPI.Operation>(_ operation: Call) async throws -> Call.Response {
+    public nonisolated(nonsending) func call<Call: RoostAPI.Operation>(_ operation: Call) async throws -> Call.Response {
         try operation.validate()
         let reply = try await driver.call(operation)
         do {

@@ -122,7 +122,8 @@ enum Rows {
         Row(ListMessages.self, .readHistory, "around a message") {
             ListMessages(channel: $0.channel, aroundMessage: $0.others)
         },
-        Row(GetMessage.self, .readHistory) { GetMessage(channel: $0.channel, message: $0.others) },
+        Row(GetMessage.self, .readHistory, "own") { GetMessage(channel: $0.channel, message: $0.own) },
+        Row(GetMessage.self, .readHistory, "another's") { GetMessage(channel: $0.channel, message: $0.others) },
         Row(EditMessage.self, .editOwn, "own", beside: [.historyRead]) {
             EditMessage(channel: $0.channel, message: $0.own, text: "y")
         },

@@ -70,6 +70,7 @@ struct MemoryStore {
         case .userPosition(let seq): saved.userCursor = seq
         case .position(let channel, let position): saved.channels[channel] = position
         case .forget(let channel): forget(channel)
+        case .forgetMessages(let channel, let range): forget(messagesOf: channel, range.contains)
         case .leave(let channel):
             forget(channel)
             saved.channels[channel] = nil

@@ -55,7 +55,7 @@ struct MemoryStoreTests {
             held.append((model.others["general"]?[Mark.kind] ?? [:]).keys.sorted())
         }
         let all = ["2", "3", "4", "5"]
-        #expect(held == [all, all, ["2", "3", "5"], ["2", "3", "5"], ["5"], ["5"], [], ["2"], []])
+        #expect(held == [all, all, ["2", "3", "5"], ["2", "3", "5"], ["5"], ["5"], [], [], ["2"], []])
     }
 
     /// Rows of each kind, and each way in which they end.
@@ -94,6 +94,7 @@ struct MemoryStoreTests {
                 // Only a channel's stream has rows in the common shape.
                 .rows(Rows([Mark(message: 6, stamp: 50)]), of: .user("ann")),
             ],
+            [.forgetMessages("general", 4...6)],
             [.forget("general")],
             [.erase(epoch: "second"), rows(Rows([Mark(message: 2, stamp: 1)]))],
             [.erase(epoch: "third")],

@@ -144,8 +144,9 @@ struct MapTests {
             "positions": "Store", "preferences": "Users", "purged": "Messages", "state": "Store", "users": "Users",
         ],
         readsOfOthers: [
-            // A row of a channel list is one statement; lists of channels are lists of memberships with counters.
-            "Channels": ["invitations", "memberships", "messages"],
+            // A row of a channel list is one statement; lists of channels are lists of memberships with counters. The newest message is one of
+            // the window, which the position says.
+            "Channels": ["invitations", "memberships", "messages", "positions"],
             // A membership counts what came after it, up to where the channel is followed. Invitations show their channels.
             "Members": ["channel_attributes", "messages", "positions"],
             // A user doesn't see messages from before their history floor; older ones than the window are the server's.

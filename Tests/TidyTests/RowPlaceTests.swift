@@ -58,6 +58,10 @@ struct RowPlaceTests {
             ]
         ),
         (
+            "The app is told of messages.",
+            ["Roost/Live/ChatEvent.swift": ["Message"]]
+        ),
+        (
             "Answers are weighed by their types.",
             ["RoostServer/Budgets/AnswerWeight.swift": ["Message", "User", "Preferences"]]
         ),

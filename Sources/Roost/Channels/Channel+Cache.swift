@@ -53,8 +53,10 @@ extension Database {
             FROM channels c JOIN channel_attributes a ON a.channel_id = c.channel_id
             LEFT JOIN memberships m ON m.channel_id = c.channel_id
             LEFT JOIN capabilities k ON k.channel_id = c.channel_id
+            LEFT JOIN positions p ON p.channel_id = c.channel_id
             LEFT JOIN messages l ON l.channel_id = c.channel_id
-                      AND l.seq = (SELECT seq FROM messages WHERE channel_id = ?1 ORDER BY seq DESC LIMIT 1)
+                      AND l.seq = (SELECT seq FROM messages WHERE channel_id = ?1 AND seq >= COALESCE(p.window_start, 0)
+                                   ORDER BY seq DESC LIMIT 1)
             WHERE c.channel_id = ?1
             """
         let rows = try Row.fetchCursor(try cachedStatement(sql: sql), arguments: [channel.rawValue])

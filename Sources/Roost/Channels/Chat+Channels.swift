@@ -97,7 +97,7 @@ extension Chat {
 
     /// Calls an operation that may be repeated, up to four times: after a lost connection, and after a refusal that passes. Offline
     /// it fails at once.
-    private func callRepeatedly<Call: RoostAPI.Operation>(_ operation: Call) async throws -> Call.Response {
+    private nonisolated(nonsending) func callRepeatedly<Call: RoostAPI.Operation>(_ operation: Call) async throws -> Call.Response {
         let environment = driver.environment
         guard driver.statuses.current == .online else { return try await call(operation) }
         for pause in [50, 200, 800] as [Int64] {

@@ -17,6 +17,11 @@ extension Sync {
     }
 }
 
+extension Rows {
+    /// The channel of an invitation.
+    var invitedChannel: ChannelID? { invitations?.first?.channelId }
+}
+
 extension AcceptInvitation: CachedOperation {
     var cacheEffect: Sync.CacheEffect { .membership }
 }

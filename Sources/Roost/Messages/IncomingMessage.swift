@@ -4,6 +4,8 @@ import RoostAPI
 struct IncomingMessage: Decodable {
     var stream: StreamID
     var seq: Seq
+    /// Its sender; nil if it can't be read.
+    var sender: UserID?
     /// The message; without it and with a problem if it can't be read. It has its place in the stream all the same.
     var rows: LenientRows
 
@@ -12,7 +14,7 @@ struct IncomingMessage: Decodable {
     init(from decoder: any Decoder) throws {
         do {
             let message = try Message(from: decoder)
-            (stream, seq) = (.channel(message.channelId), message.seq)
+            (stream, seq, sender) = (.channel(message.channelId), message.seq, message.sender)
             rows = LenientRows(rows: Rows([message]))
         } catch {
             let container = try decoder.container(keyedBy: CodingKeys.self)

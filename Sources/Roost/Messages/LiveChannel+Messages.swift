@@ -2,11 +2,25 @@ import Foundation
 public import RoostAPI
 
 extension LiveChannel {
-    /// The channel's messages as a live collection, beginning with the newest page. Each call makes a new one; keep it while it is
-    /// shown.
+    /// The channel's messages as a live collection. Each call makes a new one; keep it while it is shown.
     ///
-    /// - Parameter pageSize: Messages that one page adds, 1 to 100.
-    public func messages(pageSize: Int = 30) -> MessageList { MessageList(of: id, pageSize: pageSize, in: chat) }
+    ///     let messages = channel.messages(around: .firstUnread)
+    ///
+    /// - Parameters:
+    ///   - anchor: Where it begins.
+    ///   - pageSize: Messages that one page adds, 1 to 100.
+    public func messages(around anchor: MessageAnchor = .newest, pageSize: Int = 30) -> MessageList {
+        MessageList(of: id, around: anchor, pageSize: pageSize, in: chat)
+    }
+
+    /// Returns a message by its id: from this device if it is cached, else from the server.
+    ///
+    /// - Throws: `RoostError` with `not_found` for one that the user can't see, or that was deleted for good; and as ``Chat/call(_:)`` does.
+    public func message(_ message: MessageID) async throws -> Message {
+        let id = id
+        if let cached = try? await chat.driver.files().store.read({ try $0.message(message, in: id) }) { return cached }
+        return try await chat.call(GetMessage(channel: id, message: message))
+    }
 
     /// Sends a message. It is on this device's disk when this returns, is shown as pending, and is sent as soon as that is
     /// possible, after the ones before it, also after a restart.

@@ -3,15 +3,20 @@ public import RoostAPI
 
 /// The messages of a channel as a live collection, oldest first, the user's own that are on their way last (AM-30).
 ///
-/// It shows a part of the channel's messages that never has a hole: at first the newest page. It grows by what arrives, ``loadOlder()``
+/// It shows a part of the channel's messages that never has a hole: at first a page at its anchor. It grows by what arrives, ``loadOlder()``
 /// and ``loadNewer()``, and holds ``rowsMax`` messages at most, however far one scrolls: beyond that it lets go of messages at the end
-/// that is farther from the last call. After ``loadOlder()`` these are the newest, ``hasNewer`` says so, and neither messages that arrive
-/// nor those on their way are shown until ``loadNewer()`` or ``showNewest()`` brings the list back to them. Before ``loadOlder()`` and
-/// after those two, these are the oldest.
+/// that is farther from the last call. While ``hasNewer`` is true, messages that arrive don't move it, and neither they nor those on their
+/// way are shown: ``newerCount`` tells of them, and ``loadNewer()`` and ``showNewest()`` lead to them.
+///
+/// Where the messages at the anchor aren't on this device, they are fetched, and ``phase`` is `loading` until they are there. Without a
+/// connection the list shows the newest messages that this device has meanwhile. If the user may not see the anchor's message, or it was
+/// deleted for good, the phase is `refused` with `not_found`; ``showNewest()`` goes on from there.
 @MainActor @Observable
 public final class MessageList {
     /// The most messages that a list holds, besides those on their way.
     public nonisolated static let rowsMax = 300
+    /// The highest number that ``newerCount`` tells.
+    public nonisolated static let newerCountMax = 999
 
     /// The messages, oldest first.
     public private(set) var items: [MessageItem] = []
@@ -19,10 +24,17 @@ public final class MessageList {
     public private(set) var hasOlder = false
     /// Whether ``loadNewer()`` would add something: the list ends before the channel's newest message.
     public private(set) var hasNewer = false
+    /// How many messages come after the last one that is shown. Nil if there are more than ``newerCountMax``, or if not all of them are on
+    /// this device.
+    public private(set) var newerCount: Int? = 0
+    /// The first message that the user hadn't read when the list was made, whether it is shown or not. Reading on doesn't move it.
+    ///
+    /// Nil if there was nothing unread, and while this device doesn't have the messages from there on.
+    public private(set) var firstUnread: MessageItem.ID?
     /// How far the list has come: before it is loaded, empty means nothing.
     public var phase: LivePhase { follower.phase }
 
-    /// Returns once the device's store was asked.
+    /// Returns once the list shows what it was asked for. Where that isn't on this device, it takes a connection.
     ///
     /// - Throws: The `RoostError` of ``phase``; `CancellationError`.
     public func loaded() async throws { try await follower.loaded() }
@@ -33,34 +45,47 @@ public final class MessageList {
     @ObservationIgnored private let driver: SyncDriver
     @ObservationIgnored private let pageSize: Int
     @ObservationIgnored private var window: MessageWindow
+    @ObservationIgnored private var mark = UnreadMark()
+    /// The place that the list isn't at yet.
+    @ObservationIgnored private var opening: MessageOpening?
+    /// What has to be fetched to get there.
+    @ObservationIgnored private var missing: MessageLoad?
+    @ObservationIgnored private var failures = 0
     /// The messages in the outbox, and whether it changed since they were read.
     @ObservationIgnored private var pending: [MessageItem] = []
     @ObservationIgnored private var isOutboxChanged = true
-    @ObservationIgnored private var isFilling = false
+    @ObservationIgnored private var isFetching = false
     @ObservationIgnored private var isOpened = false
+    @ObservationIgnored private var isShown = false
     @ObservationIgnored private let follower: Follower
     @ObservationIgnored private let observers = ListObservers<MessageItem>()
 
-    init(of channel: ChannelID, pageSize: Int, in chat: Chat) {
+    init(of channel: ChannelID, around anchor: MessageAnchor, pageSize: Int, in chat: Chat) {
         channelId = channel
         user = chat.user
         driver = chat.driver
+        opening = MessageOpening(anchor)
         self.pageSize = min(max(pageSize, 1), Limits.historyPage.max)
         window = MessageWindow(pageSize: self.pageSize)
         follower = Follower(chat.driver)
-        // A channel that was joined a moment ago has no messages here: the first page is fetched once there is a connection.
         follower.follow(
-            .messages(channel), connected: { [weak self] in await self?.fillFirstPage() },
-            reload: { [weak self] change in try await self?.reload(change) })
+            .messages(channel),
+            connected: { [weak self] in await self?.connected() },
+            changed: { [weak self] change in
+                // A refusal of the anchor stays until the app asks for something else.
+                await self?.follower.work(isQuestion: false) { try await self?.reload(change) }
+            })
     }
 
     /// The list after each change, with the difference to the one before; the first update inserts everything.
-    public var updates: ListUpdates<MessageItem> { observers.updates(of: self, startingWith: follower.hasAnswer ? items : nil) }
+    public var updates: ListUpdates<MessageItem> { observers.updates(of: self, startingWith: isShown ? items : nil) }
 
     /// Calls back with the list and its difference after each change, until the token is invalidated or released.
     public func observe(_ callback: @escaping @MainActor (ListUpdate<MessageItem>) -> Void) -> ObservationToken {
-        observers.add(startingWith: follower.hasAnswer ? items : nil, callback)
+        observers.add(startingWith: isShown ? items : nil, callback)
     }
+
+    // MARK: What the app asks for
 
     /// Adds a page of older messages, from this device where they are cached, else from the server. Does nothing when there are
     /// none.
@@ -68,17 +93,29 @@ public final class MessageList {
     /// - Throws: `RoostError` with `not_connected` while offline, `not_member` when the channel isn't one of the user's.
     public func loadOlder() async throws {
         guard hasOlder else { return }
-        if !window.hasOlderCached { try await driver.loadOlder(in: channelId, limit: pageSize) }
+        opening = nil
+        if !window.hasOlderCached { try await driver.load(.older(than: window.place), in: channelId, limit: pageSize) }
         await follower.work { try await self.read(.older) }
     }
 
-    /// Adds a page of newer messages where ``hasNewer`` says that there are any. They are on this device.
+    /// Adds a page of newer messages, from this device where they are cached, else from the server. Does nothing when there are none.
     ///
-    /// An app calls it whenever the last row becomes visible: from then on the list follows the newest messages again.
-    public func loadNewer() async { await follower.work { try await self.read(.newer) } }
+    /// An app calls it whenever the last row becomes visible: once there are no newer ones, the list follows the newest messages again.
+    ///
+    /// - Throws: As ``loadOlder()``.
+    public func loadNewer() async throws {
+        opening = nil
+        if hasNewer, !window.hasNewerCached {
+            try await driver.load(.newer(than: window.place), in: channelId, limit: pageSize)
+        }
+        await follower.work { try await self.read(.newer) }
+    }
 
     /// Shows the newest page, and follows the newest messages from then on. Does nothing else if the list has them already.
-    public func showNewest() async { await follower.work { try await self.read(.newest) } }
+    public func showNewest() async {
+        opening = nil
+        await follower.work { try await self.read(.newest) }
+    }
 
     /// Tries a refused message again. Does nothing for any other.
     public func retry(_ clientId: ClientID) async {
@@ -90,10 +127,17 @@ public final class MessageList {
         await driver.request(.discard(MessageKey(channel: channelId, clientId: clientId)))
     }
 
+    // MARK: Reading
+
+    private func connected() async {
+        if opening != nil { await follower.work(isQuestion: false) { try await self.read(.stay) } }
+        await fetch()
+    }
+
     private func reload(_ change: StoreChange) async throws {
         if change.isEverything || change.outbox.contains(channelId) { isOutboxChanged = true }
         try await read(.stay)
-        if window.rows.count < pageSize { Task { [weak self] in await self?.fillFirstPage() } }
+        if opening != nil || window.rows.count < pageSize { Task { [weak self] in await self?.fetch() } }
     }
 
     private func read(_ move: MessageWindow.Move) async throws {
@@ -101,39 +145,120 @@ public final class MessageList {
         // The outbox first: a message leaves it after it is in the cache, so that read in this order, none can be missed.
         if isOutboxChanged {
             let items = try await files.outbox.items(of: channelId)
-            pending = items.map { MessageItem($0, user: user) }
+            pending = items.map { MessageItem($0, user: self.user) }
             isOutboxChanged = false
         }
-        let (channel, window, pending) = (channelId, window, pending)
+        let (channel, user, pending, asked, status) = (channelId, user, pending, opening, driver.statuses.current)
+        let (known, knownMark) = (window, mark)
         let read = try await files.store.read { database in
-            var window = window
-            try window.read(move, of: channel, in: database)
+            var (window, mark) = (known, knownMark)
+            try mark.read(in: channel, as: user, database)
+            var opening: MessageOpening?
+            var step = try asked?.step(in: channel, mark, isOnline: status == .online, database) ?? .read(move)
+            if case .read(let move) = step {
+                try window.read(move, of: channel, in: database)
+                if window.isLost {
+                    let place = MessageOpening.seq(window.place)
+                    (opening, step) = (place, try place.step(in: channel, mark, isOnline: status == .online, database))
+                }
+            } else {
+                opening = asked
+                // What is shown in place of the anchor stays as it is now.
+                if window.isRead || status.isAway { try window.read(window.isRead ? .stay : .newest, of: channel, in: database) }
+            }
             // One that is in both is the channel's: its row in the outbox is about to be removed.
-            return (window: window, pending: try pending.filter { try !database.holdsOwnMessage($0.clientId, in: channel) })
+            let unsent = try pending.filter { try !database.holdsOwnMessage($0.clientId, in: channel) }
+            return Reading(window: window, mark: mark, opening: opening, missing: step.load, pending: unsent)
         }
-        self.window = read.window
-        show(read.window.rows.map(\.item) + (read.window.hasNewer ? [] : read.pending))
+        show(read, after: asked)
         guard !isOpened else { return }
         isOpened = true
         try await files.store.noteOpening(of: channelId)
     }
 
-    private func show(_ items: [MessageItem]) {
+    /// What was read of one state of the cache.
+    private struct Reading: Sendable {
+        var window: MessageWindow
+        var mark: UnreadMark
+        var opening: MessageOpening?
+        var missing: MessageLoad?
+        var pending: [MessageItem]
+    }
+
+    private func show(_ read: Reading, after asked: MessageOpening?) {
+        // The app may have asked for something else meanwhile, which is read next.
+        guard opening == asked else { return }
+        (window, mark, opening, missing) = (read.window, read.mark, read.opening, read.missing)
         if hasOlder != window.hasOlder { hasOlder = window.hasOlder }
         if hasNewer != window.hasNewer { hasNewer = window.hasNewer }
-        defer { follower.answered() }
-        guard !follower.hasAnswer || items != self.items else { return }
+        if newerCount != window.newerCount { newerCount = window.newerCount }
+        if firstUnread != mark.first { firstUnread = mark.first }
+        show(window.rows.map(\.item) + (window.hasNewer ? [] : read.pending))
+    }
+
+    private func show(_ items: [MessageItem]) {
+        defer {
+            if opening == nil { follower.answered() } else if follower.hasAnswer { follower.askedAnew() }
+        }
+        // Before there is an answer, nothing means nothing.
+        guard isShown ? items != self.items : opening == nil || !items.isEmpty else { return }
         let before = self.items
+        isShown = true
         self.items = items
         observers.notify(items, after: before)
     }
 
-    private func fillFirstPage() async {
-        let isShort = window.rows.count < pageSize && !window.hasOlderCached
-        guard follower.hasAnswer, hasOlder, isShort, !isFilling, driver.statuses.current == .online else { return }
-        isFilling = true
-        // Without a connection there will be another occasion.
-        try? await driver.loadOlder(in: channelId, limit: pageSize)
-        isFilling = false
+    // MARK: Fetching
+
+    /// Fetches what is missing at the place that the list is to be at, or a first page.
+    private func fetch() async {
+        guard !isFetching, driver.statuses.current == .online else { return }
+        isFetching = true
+        defer { isFetching = false }
+        if let missing, let opening {
+            // A channel that the user joins later can be asked again.
+            if case .refused(let error) = phase, error.code != .notMember { return }
+            await fetch(missing, for: opening)
+        } else if opening == nil, follower.hasAnswer, hasOlder, window.rows.count < pageSize, !window.hasOlderCached {
+            // Without a connection there will be another occasion.
+            try? await driver.load(.older(than: window.place), in: channelId, limit: pageSize)
+        }
+    }
+
+    private func fetch(_ load: MessageLoad, for place: MessageOpening) async {
+        do {
+            // Half of a page is on either side.
+            try await driver.load(load, in: channelId, limit: max(pageSize, 2))
+            failures = 0
+            await follower.work { try await self.read(.stay) }
+        } catch let error as RoostError where !error.isRetryable {
+            if opening == place { follower.refused(error) }
+        } catch {
+            tryAgain()
+        }
+    }
+
+    private func tryAgain() {
+        let delay = Duration.milliseconds(250 << min(failures, 7))
+        failures += 1
+        let clock = driver.environment.clock
+        Task { [weak self] in
+            try? await clock.sleep(for: delay)
+            await self?.fetch()
+        }
+    }
+}
+
+extension MessageOpening.Step {
+    fileprivate var load: MessageLoad? { if case .fetch(let load) = self { load } else { nil } }
+}
+
+extension ConnectionStatus {
+    /// Whether nothing is to be expected of the server for now.
+    fileprivate var isAway: Bool {
+        switch self {
+        case .online, .connecting: false
+        case .offline, .waiting, .refused, .failed: true
+        }
     }
 }

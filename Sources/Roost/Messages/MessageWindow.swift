@@ -1,4 +1,3 @@
-import Foundation
 import GRDB
 import RoostAPI
 
@@ -13,9 +12,12 @@ struct CachedMessage: Sendable {
 ///
 /// It is a value that reads on: given the state before, it reads the rows that changed since, by their stamps, and those that the app asks
 /// for. Only after the channel began afresh, or if very much changed, it reads all of its rows.
+///
+/// It stays within one cached part of the channel's messages (``Position/stretches``), whether that is the newest ones or a stretch. Where the
+/// part isn't cached any more, it is lost: it holds nothing until it is opened again.
 struct MessageWindow: Sendable {
     /// What the app asks for.
-    enum Move: Sendable {
+    enum Move: Hashable, Sendable {
         case stay
         /// A page of older messages. From then on the oldest ones stay if there are too many.
         case older
@@ -23,6 +25,8 @@ struct MessageWindow: Sendable {
         case newer
         /// The newest page.
         case newest
+        /// Half a page up to a seq, and half a page after it.
+        case open(Seq)
     }
 
     /// The state of the cache to which the rows belong.
@@ -42,8 +46,16 @@ struct MessageWindow: Sendable {
     private(set) var hasOlder = false
     /// Whether older ones are cached.
     private(set) var hasOlderCached = false
-    /// Whether there are newer ones. All of them are cached.
+    /// Whether there are newer ones, in the cache or on the server.
     private(set) var hasNewer = false
+    /// Whether newer ones are cached.
+    private(set) var hasNewerCached = false
+    /// How many newer ones there are, up to ``MessageList/newerCountMax``. Nil if that isn't known.
+    private(set) var newerCount: Int? = 0
+    /// A seq of the part that it is in: ``Seq/max`` while it has the newest messages.
+    private(set) var place = Seq.max
+    /// Whether the part that it was in isn't cached any more.
+    private(set) var isLost = false
 
     private var origin: Origin?
     private var keepsOldest = false
@@ -53,48 +65,75 @@ struct MessageWindow: Sendable {
         self.rowsMax = max(rowsMax, pageSize)
     }
 
+    /// Whether it holds what the cache had at some time.
+    var isRead: Bool { origin != nil }
+
     /// Reads on. All of it belongs to one state of the cache.
     mutating func read(_ move: Move, of channel: ChannelID, in database: Database) throws {
         let state = try database.messageState(of: channel)
         switch move {
         case .stay: break
         case .older: keepsOldest = true
-        case .newer, .newest: keepsOldest = false
+        case .newer: keepsOldest = false
+        case .newest: if place == .max { keepsOldest = false } else { begin(at: .max) }
+        case .open(let seq): begin(at: seq)
         }
-        let floor = state?.floor ?? 0
-        if try state.map({ try takeChanges($0, of: channel, in: database) }) != true {
-            if origin?.generation != state?.generation || origin == nil { startOver() }
-            try readAll(of: channel, in: database)
-        }
-        origin = state.map { Origin(generation: $0.generation, cursor: $0.cursor) }
-        try make(move, in: channel, database)
-        // A list that lost its rows goes on at the newest ones, and one that lost many at those that follow.
-        if rows.isEmpty { hasNewer = false }
-        if hasNewer, rows.count < pageSize { try appendNewer(pageSize - rows.count, in: channel, database) }
-        if !hasNewer, rows.count < pageSize { try extend(by: pageSize - rows.count, in: channel, database) }
-        hasOlderCached = try database.hasMessage(of: channel, before: rows.first?.seq ?? .max)
+        if origin?.generation != state?.generation { begin(at: place) }
+        guard let state, let part = state.position.part(holding: place) else { return lose(isFollowed: state != nil) }
+        isLost = false
+        let floor = state.floor
+        guard floor < part.upperBound else { return try read(.newest, of: channel, in: database) }
+        let cached = CachedPart(channel: channel, range: max(part.lowerBound, floor + 1)...part.upperBound, database: database)
+        if try !takeChanges(state, of: cached) { try readAll(of: cached) }
+        origin = Origin(generation: state.generation, cursor: state.position.cursor)
+        try look(cached, part)
+        try make(move, in: cached)
+        try look(cached, part)
+        if hasNewerCached, rows.count < pageSize { try appendNewer(pageSize - rows.count, in: cached) }
+        if rows.count < pageSize { try extend(by: pageSize - rows.count, in: cached) }
+        try look(cached, part)
         // Concealed messages can't be requested.
-        hasOlder = hasOlderCached || (state?.windowStart ?? 0) > floor + 1
+        hasOlder = hasOlderCached || part.lowerBound > floor + 1
+        newerCount = try hasNewer ? (part.isNewest ? cached.count(after: rows.last?.seq ?? 0) : nil) : 0
+        // A list that lost its rows goes on at the newest ones.
+        if rows.isEmpty, place != .max { return try read(.newest, of: channel, in: database) }
+        place = hasNewer ? rows.isEmpty ? place : rows[rows.count / 2].seq : .max
     }
 
-    /// Another history, or another beginning: nothing of the rows can be kept.
-    private mutating func startOver() {
+    /// Lets go of the rows. They are read from a seq on, or are the newest ones.
+    private mutating func begin(at place: Seq) {
+        self.place = place
         rows = []
+        origin = nil
         keepsOldest = false
-        hasNewer = false
+        hasNewer = place != .max
+    }
+
+    private mutating func lose(isFollowed: Bool) {
+        rows = []
+        (hasOlder, hasOlderCached, hasNewer, hasNewerCached, newerCount) = (false, false, false, false, 0)
+        origin = nil
+        isLost = isFollowed
+        if !isFollowed { place = .max }
+    }
+
+    /// Sees what there is on either side of the rows.
+    private mutating func look(_ cached: CachedPart, _ part: ClosedRange<Seq>) throws {
+        hasOlderCached = try cached.hasMessage(before: rows.first?.seq ?? .max)
+        hasNewerCached = try rows.last.map { try cached.hasMessage(after: $0.seq) } ?? false
+        hasNewer = hasNewerCached || !part.isNewest
     }
 
     // MARK: What changed
 
     /// Takes in what changed since the rows were read. Returns false if they must all be read again.
-    private mutating func takeChanges(_ state: MessageState, of channel: ChannelID, in database: Database) throws -> Bool {
-        guard let origin, origin.generation == state.generation, !rows.isEmpty else { return false }
-        let changed = try database.messages(of: channel, changedAfter: origin.cursor, limit: rowsMax + 1)
-        let purged = Set(try database.purgedMessages(of: channel, changedAfter: origin.cursor, limit: rowsMax + 1))
+    private mutating func takeChanges(_ state: MessageState, of cached: CachedPart) throws -> Bool {
+        guard let origin, !rows.isEmpty else { return false }
+        let changed = try cached.messages(changedAfter: origin.cursor, limit: rowsMax + 1)
+        let purged = Set(try cached.purgedMessages(changedAfter: origin.cursor, limit: rowsMax + 1))
         guard changed.count <= rowsMax, purged.count <= rowsMax else { return false }
-        let lowest = max(state.floor + 1, state.windowStart)
-        if let first = rows.first, first.seq < lowest || !purged.isEmpty {
-            rows.removeAll { $0.seq < lowest || purged.contains($0.seq) }
+        if let first = rows.first, first.seq < cached.range.lowerBound || !purged.isEmpty {
+            rows.removeAll { $0.seq < cached.range.lowerBound || purged.contains($0.seq) }
             guard !rows.isEmpty else { return false }
         }
         for message in changed.sorted(by: { $0.seq < $1.seq }) { take(message) }
@@ -124,133 +163,38 @@ struct MessageWindow: Sendable {
         }
     }
 
-    /// Reads the rows from where they begin, or as many of the newest ones. Those with an equal stamp aren't decoded again.
-    private mutating func readAll(of channel: ChannelID, in database: Database) throws {
+    /// Reads the rows from where they begin, or around the place, or as many of the newest ones. Those with an equal stamp aren't decoded
+    /// again.
+    private mutating func readAll(of cached: CachedPart) throws {
         let known = rows
         if keepsOldest || hasNewer, let first = known.first {
-            rows = try database.messages(of: channel, from: first.seq, limit: rowsMax, known: known)
-            hasNewer = true
+            rows = try cached.messages(from: first.seq, limit: rowsMax, known: known)
+        } else if place != .max {
+            rows = try cached.messages(before: place + 1, limit: (pageSize + 1) / 2)
+            rows += try cached.messages(from: place + 1, limit: pageSize / 2)
         } else {
-            let count = origin == nil || known.isEmpty ? pageSize : rowsMax
-            rows = try database.messages(of: channel, before: .max, limit: count, known: known)
-            hasNewer = false
+            rows = try cached.messages(before: .max, limit: known.isEmpty ? pageSize : rowsMax, known: known)
         }
     }
 
     // MARK: What the app asks for
 
-    private mutating func make(_ move: Move, in channel: ChannelID, _ database: Database) throws {
+    private mutating func make(_ move: Move, in cached: CachedPart) throws {
         switch move {
-        case .stay: break
-        case .older: try extend(by: pageSize, in: channel, database)
-        case .newer:
-            if hasNewer { try appendNewer(pageSize, in: channel, database) }
-        case .newest:
-            guard hasNewer else { break }
-            rows = try database.messages(of: channel, before: .max, limit: pageSize, known: rows)
+        case .stay, .newest, .open: break
+        case .older: try extend(by: pageSize, in: cached)
+        case .newer: if hasNewerCached { try appendNewer(pageSize, in: cached) }
         }
-        if hasNewer { hasNewer = try database.hasMessage(of: channel, after: rows.last?.seq ?? 0) }
     }
 
-    private mutating func appendNewer(_ count: Int, in channel: ChannelID, _ database: Database) throws {
-        rows += try database.messages(of: channel, from: (rows.last?.seq ?? 0) + 1, limit: count)
+    private mutating func appendNewer(_ count: Int, in cached: CachedPart) throws {
+        rows += try cached.messages(from: (rows.last?.seq ?? 0) + 1, limit: count)
         if rows.count > rowsMax { rows.removeFirst(rows.count - rowsMax) }
-        hasNewer = try database.hasMessage(of: channel, after: rows.last?.seq ?? 0)
     }
 
     /// Adds older messages.
-    private mutating func extend(by count: Int, in channel: ChannelID, _ database: Database) throws {
-        rows = try database.messages(of: channel, before: rows.first?.seq ?? .max, limit: count) + rows
-        guard rows.count > rowsMax else { return }
-        rows.removeLast(rows.count - rowsMax)
-        hasNewer = true
-    }
-}
-
-/// The state of a followed channel's cached messages.
-private struct MessageState {
-    var generation: Int64
-    var cursor: Seq
-    var windowStart: Seq
-    /// Messages up to here are concealed from the user.
-    var floor: Seq
-}
-
-extension Database {
-    /// Nil for a channel that isn't followed.
-    fileprivate func messageState(of channel: ChannelID) throws -> MessageState? {
-        let statement = try cachedStatement(
-            sql: """
-                SELECT generation, cursor, window_start, COALESCE((SELECT history_floor FROM memberships WHERE channel_id = ?1), 0)
-                FROM positions WHERE channel_id = ?1
-                """)
-        return try Row.fetchOne(statement, arguments: [channel.rawValue]).map {
-            MessageState(generation: $0[0], cursor: $0[1], windowStart: $0[2], floor: $0[3])
-        }
-    }
-
-    /// Messages that changed after a seq, in the order of their changes.
-    fileprivate func messages(of channel: ChannelID, changedAfter seq: Seq, limit: Int) throws -> [CachedMessage] {
-        let sql = """
-            SELECT seq, change_seq, json FROM messages WHERE channel_id = ? AND change_seq > ? ORDER BY change_seq, seq LIMIT ?
-            """
-        return try messages(sql, [channel.rawValue, seq, limit])
-    }
-
-    /// The newest messages before a seq, oldest first.
-    fileprivate func messages(
-        of channel: ChannelID, before seq: Seq, limit: Int, known: [CachedMessage] = []
-    ) throws -> [CachedMessage] {
-        let sql = "SELECT seq, change_seq, json FROM messages WHERE channel_id = ? AND seq < ? ORDER BY seq DESC LIMIT ?"
-        return try messages(sql, [channel.rawValue, seq, limit], known).reversed()
-    }
-
-    /// The oldest messages from a seq on.
-    fileprivate func messages(
-        of channel: ChannelID, from seq: Seq, limit: Int, known: [CachedMessage] = []
-    ) throws -> [CachedMessage] {
-        let sql = "SELECT seq, change_seq, json FROM messages WHERE channel_id = ? AND seq >= ? ORDER BY seq LIMIT ?"
-        return try messages(sql, [channel.rawValue, seq, limit], known)
-    }
-
-    private func messages(
-        _ sql: String, _ arguments: StatementArguments, _ known: [CachedMessage] = []
-    ) throws -> [CachedMessage] {
-        let known = Dictionary(known.map { ($0.seq, $0) }, uniquingKeysWith: { first, _ in first })
-        var messages: [CachedMessage] = []
-        let rows = try Row.fetchCursor(try cachedStatement(sql: sql), arguments: arguments)
-        while let row = try rows.next() {
-            let (seq, changeSeq): (Seq, Seq) = (row[0], row[1])
-            if let same = known[seq], same.changeSeq == changeSeq {
-                messages.append(same)
-            } else {
-                let message = try StoredJSON.decode(Message.self, from: row[2])
-                messages.append(CachedMessage(seq: seq, changeSeq: changeSeq, item: MessageItem(message)))
-            }
-        }
-        return messages
-    }
-
-    fileprivate func hasMessage(of channel: ChannelID, before seq: Seq) throws -> Bool {
-        let statement = try cachedStatement(sql: "SELECT EXISTS (SELECT 1 FROM messages WHERE channel_id = ? AND seq < ?)")
-        return try Bool.fetchOne(statement, arguments: [channel.rawValue, seq]) ?? false
-    }
-
-    fileprivate func hasMessage(of channel: ChannelID, after seq: Seq) throws -> Bool {
-        let statement = try cachedStatement(sql: "SELECT EXISTS (SELECT 1 FROM messages WHERE channel_id = ? AND seq > ?)")
-        return try Bool.fetchOne(statement, arguments: [channel.rawValue, seq]) ?? false
-    }
-
-    /// The messages deleted for good by changes after a seq.
-    fileprivate func purgedMessages(of channel: ChannelID, changedAfter seq: Seq, limit: Int) throws -> [Seq] {
-        let statement = try cachedStatement(sql: "SELECT seq FROM purged WHERE channel_id = ? AND change_seq > ? LIMIT ?")
-        return try Seq.fetchAll(statement, arguments: [channel.rawValue, seq, limit])
-    }
-
-    /// Whether a message that the user sent is cached.
-    func holdsOwnMessage(_ clientId: ClientID, in channel: ChannelID) throws -> Bool {
-        let statement = try cachedStatement(
-            sql: "SELECT EXISTS (SELECT 1 FROM messages WHERE channel_id = ? AND own_client_id = ?)")
-        return try Bool.fetchOne(statement, arguments: [channel.rawValue, clientId.rawValue]) ?? false
+    private mutating func extend(by count: Int, in cached: CachedPart) throws {
+        rows = try cached.messages(before: rows.first?.seq ?? .max, limit: count) + rows
+        if rows.count > rowsMax { rows.removeLast(rows.count - rowsMax) }
     }
 }

@@ -18,6 +18,11 @@ extension Rows {
     /// How many messages up to a position were deleted for good.
     func purgedCount(upTo position: Seq) -> Int { purged?.count { $0.seq <= position } ?? 0 }
 
+    /// Whether they bring a message, or the place of one.
+    var showsMessage: Bool { messages != nil || purged != nil }
+
+    var newestMessage: Message? { messages?.last }
+
     /// Messages that a user sent.
     func sent(by sender: UserID) -> [Message] { (messages ?? []).filter { $0.sender == sender } }
 }

@@ -47,7 +47,12 @@ extension Database {
     }
 
     private func trim(_ channel: ChannelID, _ kinds: CachedRowKinds) throws {
-        let sql = "SELECT seq FROM messages WHERE channel_id = ? ORDER BY seq DESC LIMIT 1 OFFSET ?"
+        // Of the window, what comes after the messages that stay; of the stretches before it, nothing.
+        let sql = """
+            SELECT MAX(p.window_start, COALESCE((
+                SELECT seq FROM messages WHERE channel_id = ?1 AND seq >= p.window_start ORDER BY seq DESC LIMIT 1 OFFSET ?2), 0))
+            FROM positions p WHERE p.channel_id = ?1
+            """
         let kept = try Seq.fetchOne(
             try cachedStatement(sql: sql), arguments: [channel.rawValue, Self.messagesKept - 1])
         guard let kept, kept > 0 else { return }

@@ -1,41 +1,83 @@
 import Logging
 import RoostAPI
 
-/// A page of older messages on its way.
-struct HistoryLoad: Hashable, Sendable {
-    /// The beginning of the window when the page was requested.
-    var before: Seq
-    var limit: Int
-    var waiting: [CallToken]
-    /// Rows about messages before the window that came meanwhile: the page may be older than they are.
-    var overtaken = Rows()
+/// The messages that a list lacks.
+enum MessageLoad: Hashable, Sendable {
+    /// Those before the cached part that a seq is in.
+    case older(than: Seq)
+    /// Those after it.
+    case newer(than: Seq)
+    /// Those on both sides of a seq.
+    case around(Seq)
+    /// Those on both sides of a message.
+    case aroundMessage(MessageID)
 }
 
-/// Older messages: they extend the window of cached messages downwards, so that it never has a hole.
+/// What a page on its way is: its channel, and where it was asked for.
+struct HistoryPlace: Hashable, Sendable {
+    enum Side: Hashable, Sendable {
+        case before(Seq)
+        case after(Seq)
+        case around(Seq)
+        case aroundMessage(MessageID)
+    }
+
+    var channel: ChannelID
+    var side: Side
+
+    func operation(limit: Int) -> ListMessages {
+        switch side {
+        case .before(let seq): ListMessages(channel: channel, before: seq, limit: limit)
+        case .after(let seq): ListMessages(channel: channel, after: seq, limit: limit)
+        case .around(let seq): ListMessages(channel: channel, around: seq, limit: limit)
+        case .aroundMessage(let id): ListMessages(channel: channel, aroundMessage: id, limit: limit)
+        }
+    }
+}
+
+/// A page of messages on its way.
+struct HistoryLoad: Hashable, Sendable {
+    var limit: Int
+    var waiting: [CallToken]
+    /// Rows about messages that aren't cached which came meanwhile: the page may be older than they are.
+    var overtaken = Rows()
+    /// Whether the channel began afresh meanwhile: nobody knows which changes the page lacks.
+    var isOutdated = false
+}
+
+/// Pages of messages. One extends the part of the cached messages that it touches, and one that touches none is a stretch of its own: no
+/// part ever has a hole (``Position/stretches``).
 extension Sync {
-    mutating func loadOlder(in channel: ChannelID, limit: Int, for token: CallToken) {
+    mutating func load(_ load: MessageLoad, in channel: ChannelID, limit: Int, for token: CallToken) {
         guard let position = saved.channels[channel] else {
             return emit(.reply(token, .failure(RoostError(.notMember, "The channel isn't one of yours."))))
         }
-        guard position.windowStart > 0 else { return emit(.reply(token, .success([]))) }
-        if loads[channel] != nil {
-            loads[channel]?.waiting.append(token)
+        guard let side = load.side(in: position) else { return emit(.reply(token, .success([]))) }
+        let place = HistoryPlace(channel: channel, side: side)
+        guard loads[place] == nil else {
+            loads[place]?.waiting.append(token)
             return
         }
         guard isAuthenticated else {
             return emit(.reply(token, .failure(RoostError(.notConnected, "There is no connection to the server."))))
         }
-        loads[channel] = HistoryLoad(before: position.windowStart, limit: limit, waiting: [token])
-        send(ListMessages(channel: channel, before: position.windowStart, limit: limit), for: .history(channel))
+        loads[place] = HistoryLoad(limit: limit, waiting: [token])
+        send(place.operation(limit: limit), for: .history(place))
     }
 
-    mutating func pageArrived(in channel: ChannelID, _ result: Result<[UInt8], RoostError>) {
-        guard let load = loads.removeValue(forKey: channel) else { return }
+    mutating func pageArrived(at place: HistoryPlace, _ result: Result<[UInt8], RoostError>) {
+        guard let load = loads.removeValue(forKey: place) else { return }
         do {
             let page = try ReplyResult<HistoryPage>.decode(try result.get(), settings.rowKinds)
-            guard let position = saved.channels[channel] else { throw RoostError(.notMember, "The channel isn't one of yours.") }
-            guard position.windowStart == load.before else { return loadAgain(load, in: channel, before: position.windowStart) }
-            store(page, of: load, in: channel)
+            guard let position = saved.channels[place.channel] else {
+                throw RoostError(.notMember, "The channel isn't one of yours.")
+            }
+            guard !load.isOutdated else {
+                loads[place] = HistoryLoad(limit: load.limit, waiting: load.waiting)
+                return send(place.operation(limit: load.limit), for: .history(place))
+            }
+            if position.hasHole, place.side != .before(position.windowStart) { throw refresh(place.channel) }
+            store(page, of: load, at: place, position)
             for token in load.waiting { emit(.reply(token, .success([]))) }
         } catch {
             let refusal = error as? RoostError ?? RoostError(.internalError, "The page couldn't be read: \(error)")
@@ -43,22 +85,57 @@ extension Sync {
         }
     }
 
-    /// The channel started afresh in between: the page doesn't join the window that is there now.
-    private mutating func loadAgain(_ load: HistoryLoad, in channel: ChannelID, before: Seq) {
-        guard before > 0 else {
-            for token in load.waiting { emit(.reply(token, .success([]))) }
-            return
-        }
-        loads[channel] = HistoryLoad(before: before, limit: load.limit, waiting: load.waiting)
-        send(ListMessages(channel: channel, before: before, limit: load.limit), for: .history(channel))
+    /// The page shows that the user may read again. What is behind the hole in the window has to come first: a page from there would touch
+    /// the window only by its seqs.
+    private mutating func refresh(_ channel: ChannelID) -> RoostError {
+        refreshing.insert(channel)
+        if phase == .online { catchUp() }
+        return RoostError(.unavailable, "The channel is being fetched afresh.")
     }
 
-    private mutating func store(_ page: HistoryPage, of load: HistoryLoad, in channel: ChannelID) {
+    private mutating func store(_ page: HistoryPage, of load: HistoryLoad, at place: HistoryPlace, _ position: Position) {
+        let channel = place.channel
         for problem in page.rows.problems { log(.error, "A message of \(channel) couldn't be read and was skipped: \(problem)") }
-        let start = page.hasOlder ? page.rows.rows.oldestMessage ?? load.before : 0
-        saved.channels[channel]?.windowStart = start
-        let rows = [page.rows.rows.ofFeatures, load.overtaken.withoutRows(aboutMessagesBefore: start)]
-        emit(.store(rows.filter { !$0.isEmptyOfFeatures }.map { .rows($0, of: .channel(channel)) } + positionWrite(of: channel)))
+        guard let range = page.range(at: place.side, upTo: position.cursor) else { return }
+        let forgotten = saved.channels[channel]?.insert(range) ?? []
+        let rows = [page.rows.rows.ofFeatures, load.overtaken].map { $0.withoutRows(aboutMessagesExcept: range.contains) }
+        emit(
+            .store(
+                rows.filter { !$0.isEmptyOfFeatures }.map { .rows($0, of: .channel(channel)) } + positionWrite(of: channel)
+                    + forgotten.map { .forgetMessages(channel, $0) }))
+    }
+
+    // MARK: Pages on their way
+
+    /// A channel begins afresh.
+    mutating func outdateLoads(in channel: ChannelID) {
+        for place in loads.keys where place.channel == channel {
+            loads[place]?.isOutdated = true
+            loads[place]?.overtaken = Rows()
+        }
+    }
+
+    /// Rows came that aren't stored, since their messages aren't cached.
+    mutating func overtakeLoads(in channel: ChannelID, _ rows: Rows) {
+        guard !rows.isEmptyOfFeatures else { return }
+        for place in loads.keys where place.channel == channel { loads[place]?.overtaken.append(rows) }
+    }
+
+    mutating func failLoads(_ error: RoostError) {
+        for token in loads.values.flatMap(\.waiting).sorted() { emit(.reply(token, .failure(error))) }
+        loads = [:]
+    }
+}
+
+extension MessageLoad {
+    /// Where to ask; nil if there is nothing to ask for.
+    fileprivate func side(in position: Position) -> HistoryPlace.Side? {
+        switch self {
+        case .older(let seq): position.part(holding: seq).flatMap { $0.lowerBound > 0 ? .before($0.lowerBound) : nil }
+        case .newer(let seq): position.part(holding: seq).flatMap { $0.upperBound < .max ? .after($0.upperBound) : nil }
+        case .around(let seq): .around(seq)
+        case .aroundMessage(let id): .aroundMessage(id)
+        }
     }
 }
 
@@ -66,11 +143,38 @@ extension Sync {
 private struct HistoryPage: Decodable {
     var rows: LenientRows
     var hasOlder: Bool
+    var hasNewer: Bool
+    var seq: Seq
 
-    private enum CodingKeys: String, CodingKey { case hasOlder }
+    private enum CodingKeys: String, CodingKey { case hasOlder, hasNewer, seq }
 
     init(from decoder: any Decoder) throws {
         rows = try LenientRows(from: decoder)
-        hasOlder = try decoder.container(keyedBy: CodingKeys.self).decode(Bool.self, forKey: .hasOlder)
+        let container = try decoder.container(keyedBy: CodingKeys.self)
+        hasOlder = try container.decode(Bool.self, forKey: .hasOlder)
+        hasNewer = try container.decode(Bool.self, forKey: .hasNewer)
+        seq = try container.decode(Seq.self, forKey: .seq)
     }
+
+    /// The range of which the page has all messages. What comes after the cursor is the stream's to bring.
+    func range(at side: HistoryPlace.Side, upTo cursor: Seq) -> ClosedRange<Seq>? {
+        let messages = (rows.rows.messages ?? []).map(\.seq)
+        var (first, last) = (messages.min(), messages.max())
+        switch side {
+        case .before(let seq): (first, last) = (first ?? seq, seq - 1)
+        case .after(let seq): (first, last) = (seq + 1, last ?? seq)
+        case .around(let seq): last = max(last ?? seq, seq)
+        case .aroundMessage: break
+        }
+        // Before the first message there are none.
+        if !hasOlder, !side.isAfter { first = 0 }
+        if !hasNewer, !side.isBefore { last = seq }
+        guard let first, let last, first <= min(last, cursor) else { return nil }
+        return first...min(last, cursor)
+    }
+}
+
+extension HistoryPlace.Side {
+    fileprivate var isBefore: Bool { if case .before = self { true } else { false } }
+    fileprivate var isAfter: Bool { if case .after = self { true } else { false } }
 }

@@ -115,6 +115,13 @@ extension Sync {
         for message in rows.sent(by: user) { arrived(message) }
     }
 
+    /// Whether rows bring a message that this device has sent, and that wasn't known to have arrived.
+    func isOnItsWay(anyOf rows: Rows) -> Bool {
+        rows.sent(by: user).map { MessageKey(channel: $0.channelId, clientId: $0.clientId) }.contains { key in
+            acknowledged[key] != nil || index(of: key) != nil
+        }
+    }
+
     /// An own message is stored: its row in the outbox has done its work.
     private mutating func arrived(_ message: Message) {
         let key = MessageKey(channel: message.channelId, clientId: message.clientId)

@@ -9,10 +9,11 @@ extension Database {
             saved.epoch = row[0]
             saved.userCursor = row[1]
         }
-        let positions = "SELECT channel_id, cursor, window_start, message_count, has_hole FROM positions"
+        let positions = "SELECT channel_id, cursor, window_start, message_count, has_hole, stretches FROM positions"
         for row in try Row.fetchAll(self, sql: positions) {
             saved.channels[ChannelID(row[0] as String)] = Position(
-                cursor: row[1], windowStart: row[2], messageCount: row[3], hasHole: row[4])
+                cursor: row[1], windowStart: row[2], messageCount: row[3], hasHole: row[4],
+                stretches: try Position.stretches(row[5]))
         }
         return saved
     }

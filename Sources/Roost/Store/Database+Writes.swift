@@ -11,14 +11,18 @@ extension Database {
         case .position(let channel, let position):
             try run(
                 """
-                INSERT INTO positions (channel_id, cursor, window_start, message_count, has_hole, generation)
-                VALUES (?, ?, ?, ?, ?, random())
+                INSERT INTO positions (channel_id, cursor, window_start, message_count, has_hole, stretches, generation)
+                VALUES (?, ?, ?, ?, ?, ?, random())
                 ON CONFLICT (channel_id) DO UPDATE
                 SET cursor = excluded.cursor, window_start = excluded.window_start, message_count = excluded.message_count,
-                    has_hole = excluded.has_hole
+                    has_hole = excluded.has_hole, stretches = excluded.stretches
                 """,
-                [channel.rawValue, position.cursor, position.windowStart, position.messageCount, position.hasHole])
+                [
+                    channel.rawValue, position.cursor, position.windowStart, position.messageCount, position.hasHole,
+                    try position.storedStretches,
+                ])
         case .forget(let channel): try forget(channel, as: user, kinds)
+        case .forgetMessages(let channel, let range): try kinds.forget(messages: range, in: channel, self)
         case .leave(let channel):
             try forget(channel, as: user, kinds)
             try run("DELETE FROM positions WHERE channel_id = ?", [channel.rawValue])
@@ -44,10 +48,11 @@ extension Database {
         try cachedStatement(sql: sql).execute(arguments: arguments)
     }
 
-    /// Has a channel's cached messages begin later: those before were deleted.
+    /// Has a channel's cached messages begin later: those before were deleted, in stretches too.
     func beginWindow(of channel: ChannelID, at seq: Seq) throws {
         try run(
-            "UPDATE positions SET window_start = ?2 WHERE channel_id = ?1 AND window_start < ?2", [channel.rawValue, seq])
+            "UPDATE positions SET window_start = MAX(window_start, ?2), stretches = NULL WHERE channel_id = ?1",
+            [channel.rawValue, seq])
     }
 
     private func erase(epoch: String, _ kinds: CachedRowKinds) throws {

@@ -8,6 +8,8 @@ enum StoreWrite: Hashable, Sendable {
     case position(ChannelID, Position)
     /// Forgets a channel's messages and members, to begin afresh.
     case forget(ChannelID)
+    /// Forgets messages of a channel, and what is about them.
+    case forgetMessages(ChannelID, ClosedRange<Seq>)
     /// Forgets what only members know of a channel, its position too.
     case leave(ChannelID)
     /// Replaces a channel; its counters only by newer ones.
@@ -28,7 +30,8 @@ enum StoreWrite: Hashable, Sendable {
     var channel: ChannelID? {
         switch self {
         case .erase, .userPosition, .rows(_, of: .user): nil
-        case .position(let channel, _), .forget(let channel), .leave(let channel), .counters(let channel, _),
+        case .position(let channel, _), .forget(let channel), .leave(let channel), .forgetMessages(let channel, _),
+            .counters(let channel, _),
             .rows(_, of: .channel(let channel)), .capabilities(let channel, _), .roleCapabilities(let channel, _),
             .count(let channel, _), .add(_, let channel):
             channel

@@ -49,8 +49,11 @@ struct IncomingFrame: Decodable {
     }
 }
 
-/// An event, whatever its kind: the rows say what to store, so the kind needs no understanding.
+/// An event, whatever its kind: the rows say what to store, so the kind needs no understanding. It is only told to the app.
 struct IncomingEvent: Decodable {
+    var kind: String
+    /// Who made the change; nil if that isn't told.
+    var actor: UserID?
     var stream: StreamID
     var seq: Seq
     /// The position that it follows, if that isn't the one before `seq`.
@@ -59,12 +62,17 @@ struct IncomingEvent: Decodable {
     /// Whether it came as a new message alone, from which the channel's counters follow (``EventFrame``).
     var isMessageAlone: Bool
 
-    private enum CodingKeys: String, CodingKey { case stream, seq, after, rows, message }
+    private enum CodingKeys: String, CodingKey {
+        case kind = "event"
+        case actor, stream, seq, after, rows, message
+    }
 
     init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: CodingKeys.self)
         isMessageAlone = container.contains(.message)
         guard isMessageAlone else {
+            kind = try container.decode(String.self, forKey: .kind)
+            actor = try container.decodeIfPresent(UserID.self, forKey: .actor)
             stream = try container.decode(StreamID.self, forKey: .stream)
             seq = try container.decode(Seq.self, forKey: .seq)
             after = try container.decodeIfPresent(Seq.self, forKey: .after)
@@ -73,6 +81,7 @@ struct IncomingEvent: Decodable {
         }
         let message = try container.decode(IncomingMessage.self, forKey: .message)
         (stream, seq, rows) = (message.stream, message.seq, message.rows)
+        (kind, actor) = (Event.Kind.messageNew.rawValue, message.sender)
     }
 }
 

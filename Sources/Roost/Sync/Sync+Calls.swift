@@ -12,7 +12,7 @@ extension Sync {
         case resume
         case watch(ChannelID)
         case send(MessageKey)
-        case history(ChannelID)
+        case history(HistoryPlace)
     }
 
     /// A reply's effect on the cache.
@@ -39,13 +39,14 @@ extension Sync {
     }
 
     mutating func cancel(_ token: CallToken) {
-        for (channel, load) in loads where load.waiting.contains(token) {
+        for (place, load) in loads where load.waiting.contains(token) {
             // The page is stored when it comes; only nobody waits for it any more.
-            loads[channel]?.waiting.removeAll { $0 == token }
+            loads[place]?.waiting.removeAll { $0 == token }
         }
         for (number, purpose) in calls {
             guard case .app(token, _) = purpose else { continue }
             calls[number] = nil
+            hasLostCalls = true
             emit(.cancelTimer(.call(number)))
         }
         emit(.reply(token, .failure(RoostError(.notConnected, "The call was cancelled."))))
@@ -78,6 +79,7 @@ extension Sync {
 
     mutating func callTimedOut(_ number: Int64) {
         guard let purpose = calls.removeValue(forKey: number) else { return }
+        hasLostCalls = true
         finish(purpose, with: .failure(RoostError(.unavailable, "The server gave no answer within \(settings.callTimeout).")))
     }
 
@@ -91,7 +93,7 @@ extension Sync {
         case (.resume, .success(let bytes)): resumed(bytes)
         case (.resume, .failure(let error)): resumeFailed(error)
         case (.send(let key), _): sendFinished(key, result)
-        case (.history(let channel), _): pageArrived(in: channel, result)
+        case (.history(let place), _): pageArrived(at: place, result)
         }
     }
 
@@ -148,9 +150,7 @@ extension Sync {
             if case .app(let token, _) = purpose { emit(.reply(token, .failure(error))) }
         }
         calls = [:]
-        for load in loads.values {
-            for token in load.waiting { emit(.reply(token, .failure(error))) }
-        }
-        loads = [:]
+        hasLostCalls = false
+        failLoads(error)
     }
 }

@@ -17,6 +17,7 @@ extension Sync {
             saved.channels[channel] = Position(
                 cursor: changes.seq, windowStart: isWhole ? 0 : lowest, messageCount: counters?.messageCount)
             refreshing.remove(channel)
+            outdateLoads(in: channel)
             writes.append(.forget(channel))
         } else {
             let position = saved.channels[channel]?.cursor ?? 0
@@ -42,11 +43,11 @@ extension Sync {
         // Memberships are the user's: they follow behind the channel's position.
         var own = rows.ofFeatures
         own.memberships = nil
-        let windowStart = saved.channels[channel]?.windowStart ?? .max
-        let kept = own.withoutRows(aboutMessagesBefore: windowStart)
+        let position = saved.channels[channel]
+        let kept = own.withoutRows(aboutMessagesExcept: { position?.holds($0) ?? false })
         if !kept.isEmptyOfFeatures { writes.append(.rows(kept, of: .channel(channel))) }
         // A page of history on its way may have been read before this change: it is applied once more after the page.
-        loads[channel]?.overtaken.append(own.rows(aboutMessagesBefore: windowStart))
+        if !loads.isEmpty { overtakeLoads(in: channel, own.rows(aboutMessages: { !(position?.holds($0) ?? false) })) }
         // Only for ordinary users: the permissions of admins, moderators and backends don't depend on the channel's state.
         if let capabilities = rows.capabilities, role == .user, let seq = saved.channels[channel]?.cursor {
             writes.append(.roleCapabilities(channel, Capabilities.ByRole(permissions: capabilities, channelSeq: seq)))
@@ -103,6 +104,7 @@ extension Sync {
         saved.channels[id] = Position(
             cursor: seq, windowStart: isWhole ? 0 : rows.oldestMessage ?? seq &+ 1,
             messageCount: channel.isEphemeral ? nil : channel.counters.messageCount)
+        outdateLoads(in: id)
         var writes: [StoreWrite] = [.forget(id), .channel(channel)]
         if !rows.isEmptyOfFeatures { writes.append(.rows(rows, of: .channel(id))) }
         return writes + positionWrite(of: id)

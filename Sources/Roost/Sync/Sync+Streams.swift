@@ -36,8 +36,10 @@ extension Sync {
         let rows = event.rows.rows
         switch event.stream {
         case .user:
+            let news = news(of: event, after: position)
             saved.userCursor = event.seq
             store([.userPosition(event.seq)] + userWrites(rows))
+            news.map { emit($0) }
             let regained = saved.channels.keys.filter { regainsReading(rows, in: $0) }
             guard regained.isEmpty else {
                 refreshing.formUnion(regained)
@@ -52,6 +54,7 @@ extension Sync {
                 held.append(event)
                 return catchUp()
             }
+            let news = news(of: event, after: position)
             saved.channels[channel]?.advance(
                 to: event.seq, rows.counters ?? rows.channel?.counters, born: born, purged: rows.purgedCount(upTo: position))
             var writes = channelWrites(rows, of: channel)
@@ -59,7 +62,9 @@ extension Sync {
             // Only the event that a message was born with counts it, and only once: the position has just moved past it.
             writes += rows.countWrite(in: channel, as: user, after: position)
             store(writes + positionWrite(of: channel), bringing: [rows])
+            news.map { emit($0) }
         }
+        if phase == .online { tellMissed() }
     }
 
     // MARK: Holes
@@ -110,6 +115,10 @@ extension Sync {
             return lose(.server, "the answer to a resume couldn't be read: \(error)")
         }
         let before = saved
+        if page.user.seq > saved.userCursor { miss(nil, after: saved.userCursor) }
+        for changes in page.channels {
+            miss(changes.stream.channel, after: changes.stream.channel.flatMap { saved.channels[$0]?.cursor } ?? 0)
+        }
         var writes = userWrites(page.user.rows.rows)
         saved.userCursor = max(saved.userCursor, page.user.seq)
         writes.append(.userPosition(saved.userCursor))
@@ -138,6 +147,7 @@ extension Sync {
 
     private mutating func caughtUp() {
         phase = .online
+        tellMissed()
         let events = held
         held = []
         for event in events {

@@ -11,8 +11,9 @@ import RoostAPI
 /// - `Sync+Streams`: events, positions, catching up after a gap or a reconnect.
 /// - `Sync+Rows`: the writes for rows.
 /// - `Sync+Calls`: calls and their replies.
-/// - `Sync+History`: older messages, page by page.
+/// - `Sync+History`: pages of messages that the stream doesn't bring.
 /// - `Sync+Outbox`: messages on their way, one at a time in each channel.
+/// - `Sync+Events`: telling the app what happened.
 /// - `Sync+Watching`: watching again after a reconnect.
 ///
 /// It does not guarantee that requested writes are stored: a driver whose store fails must report it with ``Input/storeFailed(_:_:)``.
@@ -76,12 +77,18 @@ struct Sync: Sendable {
     /// Channels with a hole that can be fetched now: the next resume leaves their positions out, so that they come as to a fresh client.
     var refreshing: Set<ChannelID> = []
 
+    // Events.
+    /// Where the streams were before what was missed: by channel, empty for the user's own alone. Nil for nothing.
+    var missed: [ChannelID: Seq]?
+    /// Whether a call of this connection had no answer in time: it may yet be carried out.
+    var hasLostCalls = false
+
     // Calls.
     var lastCall: Int64 = 0
     var calls: [Int64: Purpose] = [:]
 
     // History.
-    var loads: [ChannelID: HistoryLoad] = [:]
+    var loads: [HistoryPlace: HistoryLoad] = [:]
 
     // Watching.
     /// The channels that the app watches.
@@ -124,7 +131,7 @@ struct Sync: Sendable {
         case .timer(let timer): fire(timer)
         case .call(let token, let operation): call(operation, for: token)
         case .cancel(let token): cancel(token)
-        case .loadOlder(let token, let channel, let limit): loadOlder(in: channel, limit: limit, for: token)
+        case .loadMessages(let token, let channel, let load, let limit): self.load(load, in: channel, limit: limit, for: token)
         case .enqueued(let item): enqueue(item)
         case .retry(let key): retry(key)
         case .discard(let key): discard(key)

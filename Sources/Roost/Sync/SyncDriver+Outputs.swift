@@ -10,6 +10,8 @@ extension SyncDriver {
         for output in outputs {
             // A message whose row couldn't be stored stays in the outbox: it is sent again, and the server knows it by its client id.
             if !isStored, case .outbox(.remove) = output { continue }
+            // Nor is the app told of it: it comes again, among what was missed.
+            if !isStored, case .event = output { continue }
             await perform(output)
         }
     }
@@ -40,6 +42,7 @@ extension SyncDriver {
         case .reply(let token, let result): replies.removeValue(forKey: token)?.resume(with: result.mapError { $0 })
         case .settled(let key, let result): settle(key, result)
         case .status(let status): set(status)
+        case .event(let event, let position): events.send(event, at: position)
         case .startTimer(let timer, let delay): startTimer(timer, delay)
         case .cancelTimer(let timer): timers.removeValue(forKey: timer)?.cancel()
         case .log(let level, let message): environment.logger.log(level: level, "\(message)")

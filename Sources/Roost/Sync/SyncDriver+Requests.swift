@@ -63,13 +63,14 @@ extension SyncDriver {
     }
 
     /// Calls an operation that is within its limits. Returns the frame of the reply.
-    func call(_ operation: any RoostAPI.Operation) async throws -> [UInt8] {
-        try await answer { .call($0, operation) }
+    nonisolated(nonsending) func call(_ operation: any RoostAPI.Operation) async throws -> [UInt8] {
+        let turn = order.take()
+        return try await answer(turn) { .call($0, operation) }
     }
 
-    /// Extends a channel's cached messages by one page.
-    func loadOlder(in channel: ChannelID, limit: Int) async throws {
-        _ = try await answer { .loadOlder($0, channel, limit: limit) }
+    /// Adds a page to a channel's cached messages.
+    func load(_ load: MessageLoad, in channel: ChannelID, limit: Int) async throws {
+        _ = try await answer(order.take()) { .loadMessages($0, channel, load, limit: limit) }
     }
 
     /// Changes something of a message in the outbox.
@@ -78,8 +79,16 @@ extension SyncDriver {
         await post(input)
     }
 
-    private func answer(_ input: (CallToken) -> Sync.Input) async throws -> [UInt8] {
-        _ = try await prepare()
+    private func answer(
+        _ turn: CallOrder.Turn, _ input: @Sendable (CallToken) -> Sync.Input
+    ) async throws -> [UInt8] {
+        await turn.comes()
+        do {
+            _ = try await prepare()
+        } catch {
+            turn.pass()
+            throw error
+        }
         let token = nextToken()
         let input = input(token)
         do {
@@ -87,6 +96,7 @@ extension SyncDriver {
                 try await withCheckedThrowingContinuation { continuation in
                     replies[token] = continuation
                     submit(input)
+                    turn.pass()
                 }
             } onCancel: {
                 Task { await self.post(.cancel(token)) }
@@ -98,7 +108,11 @@ extension SyncDriver {
     }
 
     /// Writes a message into the outbox, and returns when it is on disk. Messages are sent in the order of these calls.
-    func enqueue(_ operation: SendMessage) async throws {
+    nonisolated(nonsending) func enqueue(_ operation: SendMessage) async throws { try await enqueue(operation, order.take()) }
+
+    private func enqueue(_ operation: SendMessage, _ turn: CallOrder.Turn) async throws {
+        await turn.comes()
+        defer { turn.pass() }
         let files = try await prepare()
         let (previous, createdAt) = (lastInsert, environment.now())
         let insert = Task {
@@ -109,6 +123,7 @@ extension SyncDriver {
             submit(.enqueued(item))
         }
         lastInsert = insert
+        turn.pass()
         do {
             try await insert.value
         } catch let error as RoostError {
@@ -119,7 +134,11 @@ extension SyncDriver {
     }
 
     /// Sends a message, and returns it as the server has stored it.
-    func sendConfirmed(_ operation: SendMessage) async throws -> Message {
+    nonisolated(nonsending) func sendConfirmed(_ operation: SendMessage) async throws -> Message {
+        try await sendConfirmed(operation, order.take())
+    }
+
+    private func sendConfirmed(_ operation: SendMessage, _ turn: CallOrder.Turn) async throws -> Message {
         let key = MessageKey(channel: operation.channel, clientId: operation.clientId)
         let token = nextToken()
         return try await withTaskCancellationHandler {
@@ -127,7 +146,7 @@ extension SyncDriver {
                 // Waiting begins before sending, or an answer could come unseen.
                 confirmations[key, default: [:]][token] = continuation
                 Task {
-                    do { try await enqueue(operation) } catch {
+                    do { try await enqueue(operation, turn) } catch {
                         confirmations[key]?.removeValue(forKey: token)?.resume(throwing: error)
                     }
                 }

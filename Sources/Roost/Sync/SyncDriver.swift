@@ -26,6 +26,8 @@ actor SyncDriver {
 
     nonisolated let environment: Environment
     nonisolated let statuses = Broadcast(ConnectionStatus.offline)
+    nonisolated let events = EventFeed()
+    nonisolated let order = CallOrder()
 
     // The machine and its inputs: only `drain` hands inputs over, one batch at a time.
     var machine: Sync?
@@ -210,6 +212,7 @@ actor SyncDriver {
         waitingTransports = []
         tokenFetch?.cancel()
         statuses.send(.offline)
+        events.end()
         failEverything(RoostError(.unauthenticated, "The user has logged out of this chat."))
     }
 }

@@ -13,6 +13,8 @@ struct Position: Hashable, Sendable {
     /// Whether messages were sent that this client wasn't given, since the user might not read. The window ends before them: as soon as the
     /// user reads again, the channel is fetched afresh.
     var hasHole = false
+    /// Older messages that are cached apart from the window, those first that were extended longest ago.
+    var stretches: [ClosedRange<Seq>] = []
 
     /// Moves the cursor.
     ///
@@ -90,7 +92,7 @@ extension Sync {
         case timer(Timer)
         case call(CallToken, any Operation)
         case cancel(CallToken)
-        case loadOlder(CallToken, ChannelID, limit: Int)
+        case loadMessages(CallToken, ChannelID, MessageLoad, limit: Int)
         /// A message that is in the outbox on disk.
         case enqueued(OutboxItem)
         case retry(MessageKey)
@@ -115,6 +117,8 @@ extension Sync {
         /// The outcome of a message of the outbox.
         case settled(MessageKey, Result<Message, RoostError>)
         case status(Status)
+        /// News for the app, once the rows before it are stored; with its place in a channel's stream, if it has one.
+        case event(ChatEvent, StreamPosition?)
         case startTimer(Timer, Duration)
         case cancelTimer(Timer)
         case log(Logger.Level, String)

@@ -26,7 +26,7 @@ extension Chat {
     ///
     /// - Throws: `RoostError` as ``call(_:)`` does.
     @discardableResult
-    public func setAutoAcceptInvitations(_ accepts: Bool) async throws -> Preferences {
+    public nonisolated(nonsending) func setAutoAcceptInvitations(_ accepts: Bool) async throws -> Preferences {
         try await call(UpdatePreferences(autoAcceptInvitations: accepts))
     }
 
@@ -34,7 +34,9 @@ extension Chat {
     ///
     /// - Throws: `RoostError` as ``call(_:)`` does.
     @discardableResult
-    public func updateMe(displayName: String? = nil, avatarFileId: String? = nil, metadata: JSONValue? = nil) async throws -> User {
+    public nonisolated(nonsending) func updateMe(
+        displayName: String? = nil, avatarFileId: String? = nil, metadata: JSONValue? = nil
+    ) async throws -> User {
         try await call(UpdateMe(displayName: displayName, avatarFileId: avatarFileId, metadata: metadata))
     }
 }

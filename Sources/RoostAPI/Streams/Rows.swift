@@ -78,10 +78,17 @@ extension Rows {
         return rows
     }
 
-    /// Returns only the rows about messages before a seq.
-    package func rows(aboutMessagesBefore seq: Seq) -> Rows {
+    /// Returns the rows without those about messages that a condition doesn't hold for.
+    package func withoutRows(aboutMessagesExcept isKept: (Seq) -> Bool) -> Rows {
+        var rows = self
+        rows.lists = filteredLists { message in message.map(isKept) ?? true }
+        return rows
+    }
+
+    /// Returns only the rows about messages that a condition holds for.
+    package func rows(aboutMessages isKept: (Seq) -> Bool) -> Rows {
         var rows = Rows()
-        rows.lists = filteredLists { message in message.map { $0 < seq } ?? false }
+        rows.lists = filteredLists { message in message.map(isKept) ?? false }
         return rows
     }
 

@@ -136,8 +136,7 @@ final class PlainChat {
         }
         while list === self.list {
             await show(list.items)
-            guard list.hasNewer else { break }
-            await list.loadNewer()
+            guard list.hasNewer, (try? await list.loadNewer()) != nil else { break }
         }
     }
 

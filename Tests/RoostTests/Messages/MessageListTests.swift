@@ -43,7 +43,7 @@ struct MessageListTests {
         #expect(most == MessageList.rowsMax && list.hasNewer)
         #expect(list.items.map(\.text) == (1...300).map { "\($0)" })
         while list.hasNewer {
-            await list.loadNewer()
+            try await list.loadNewer()
             most = max(most, list.items.count)
         }
         #expect(most == MessageList.rowsMax && list.hasOlder)
@@ -72,6 +72,57 @@ struct MessageListTests {
         #expect(await channels.next() != nil)
         var invitations = chat.invitations().updates.makeAsyncIterator()
         #expect(await invitations.next() != nil)
+    }
+
+    @Test(
+        "AM-29 AM-45 A list that waits for its place, and a channel that is marked as read while it is shown, are let go of with their owner"
+    )
+    func released() async throws {
+        let (chat, _) = try await chat()
+        weak var list: MessageList?
+        weak var channel: LiveChannel?
+        do {
+            let shown = chat.channel(Harness.channel)
+            let waiting = shown.messages(around: .message(MessageID(rawValue: 5000)))
+            (list, channel) = (waiting, shown)
+            let token = shown.markReadWhileVisible(waiting)
+            try await shown.loaded()
+            await until { !waiting.items.isEmpty }
+            #expect(waiting.phase == .loading)
+            token.invalidate()
+        }
+        await until { list == nil && channel == nil }
+    }
+
+    @Test(
+        "AM-30 AM-43 A list that begins at the first unread message finds it on this device without a connection, and keeps it while reading moves"
+    )
+    func firstUnread() async throws {
+        let (chat, store) = try await chat()
+        func read(to seq: Seq, userSeq: Seq) async throws {
+            let unread = counters(1000, messages: 1000)
+            try await store.write([
+                .channel(channel(unread)),
+                .membership(membership(readSeq: seq, readCount: Int(seq), channelSeq: 1000, userSeq: userSeq)),
+            ])
+        }
+        try await read(to: 500, userSeq: 1)
+        try await store.write([
+            .forgetMessages(Harness.channel, 501...501), .messages([message(501, "mine", by: "ann")], of: Harness.channel),
+        ])
+        let list = chat.channel(Harness.channel).messages(around: .firstUnread, pageSize: 10)
+        try await list.loaded()
+        #expect(list.items.map(\.text) == (496...500).map { "\($0)" } + ["mine"] + (502...505).map { "\($0)" })
+        #expect(list.firstUnread?.clientId == "bob-502" && list.newerCount == 495 && list.hasOlder)
+        try await read(to: 900, userSeq: 2)
+        try await store.write(arrival(of: 1001...1001))
+        await until { list.newerCount == 496 }
+        #expect(list.firstUnread?.clientId == "bob-502")
+        // Only if it is deleted for good, the next one is the first.
+        let purged = Rows([PurgedMessage(seq: 502, changeSeq: 1002, counts: true)])
+        try await store.write([.rows(purged, of: .channel(Harness.channel))] + arrival(of: 1003...1003))
+        await until { list.firstUnread?.clientId == "bob-503" }
+        #expect(list.items.map(\.text) == (496...500).map { "\($0)" } + ["mine"] + (503...506).map { "\($0)" })
     }
 
     @Test("AM-30 A list that was scrolled back says that there are newer messages, and shows them when it is asked to")

@@ -21,16 +21,8 @@ struct MessageWindowTests {
         }
     }
 
-    private func cached(in store: Store) async throws -> [Message] {
-        try await store.read { database in
-            try Data.fetchAll(database, sql: "SELECT json FROM messages WHERE channel_id = 'general' ORDER BY seq").map {
-                try StoredJSON.decode(from: $0)
-            }
-        }
-    }
-
     @Test(
-        "AM-30 R08 Read on from any earlier state, a window is a part of the cache without a hole, as it is now, and no larger than it may be",
+        "AM-30 R08 I6 Read on from any earlier state, a window is a part of the channel without a hole, as it is now, wherever in the channel it is, and no larger than it may be",
         arguments: 0..<8 as Range<UInt64>)
     func random(seed: UInt64) async throws {
         let store = try store()
@@ -38,34 +30,53 @@ struct MessageWindowTests {
         var chance = SeededChance(seed: seed &+ 1000)
         try await store.write(channel.begin())
         var window = MessageWindow(pageSize: 4, rowsMax: 12)
-        var most = 0
-        for step in 0..<150 {
+        var (apart, lost, joined) = (0, 0, 0)
+        for step in 0..<250 {
             // Now and then very much happens between two looks.
             let count = Int.random(in: 0..<40, using: &chance) == 0 ? 30 : Int.random(in: 0...4, using: &chance)
             for _ in 0..<count { try await store.write(channel.change()) }
-            let moves: [MessageWindow.Move] = [.stay, .stay, .stay, .older, .older, .newer, .newest]
-            let move = moves[Int.random(in: 0..<moves.count, using: &chance)]
+            if window.isLost { try await store.write(channel.page(around: window.place)) }
+            let place = Seq.random(in: 1...channel.seq, using: &chance)
+            let moves: [MessageWindow.Move] = [.stay, .stay, .stay, .older, .older, .newer, .newer, .newest, .open(place)]
+            let move = window.isLost ? .open(window.place) : moves[Int.random(in: 0..<moves.count, using: &chance)]
             let before = window
             window = try await read(window, move, in: store)
+            if window.isLost {
+                lost += 1
+                #expect(window.rows.isEmpty && !channel.position.holds(window.place), "seed \(seed), step \(step), \(move)")
+                continue
+            }
 
-            let all = try await cached(in: store)
+            let all = channel.visible
             let shown = window.rows.compactMap(\.item.message)
             let range = (shown.first?.seq ?? 0)...(shown.last?.seq ?? 0)
             #expect(shown == all.filter { range.contains($0.seq) }, "a hole or an old row, seed \(seed), step \(step), \(move)")
-            #expect(shown.count <= 12 && shown.count >= min(4, all.count), "seed \(seed), step \(step)")
-            #expect(window.hasNewer == (all.last.map { $0.seq > range.upperBound } ?? false), "seed \(seed), step \(step)")
-            #expect(window.hasOlderCached == (all.first.map { $0.seq < range.lowerBound } ?? false), "seed \(seed), step \(step)")
-            if case .newest = move { #expect(!window.hasNewer, "seed \(seed), step \(step)") }
+            let part = try #require(channel.position.part(holding: shown.isEmpty ? .max : range.lowerBound))
+            let available = all.filter { part.contains($0.seq) }
+            #expect(shown.count <= 12 && shown.count >= min(4, available.count), "seed \(seed), step \(step), \(move)")
+            let isEnd = part.isNewest
+            #expect(
+                window.hasNewerCached == (available.last.map { $0.seq > range.upperBound } ?? false), "seed \(seed), step \(step)")
+            #expect(window.hasNewer == (window.hasNewerCached || !isEnd), "seed \(seed), step \(step), \(move)")
+            #expect(
+                window.newerCount == (isEnd ? available.filter { $0.seq > range.upperBound }.count : nil),
+                "seed \(seed), step \(step)")
+            #expect(
+                window.hasOlderCached == (available.first.map { $0.seq < range.lowerBound } ?? false), "seed \(seed), step \(step)")
+            if !window.hasOlder { #expect(!all.contains { $0.seq < range.lowerBound }, "seed \(seed), step \(step)") }
+            if move == .newest { #expect(!window.hasNewer, "seed \(seed), step \(step)") }
+            apart += isEnd ? 0 : 1
+            joined += isEnd && before.place != .max && !before.isLost && range.contains(before.place) ? 1 : 0
             // Of what was there and is unchanged, nothing is decoded again.
             let known = Dictionary(uniqueKeysWithValues: before.rows.map { ($0.seq, $0) })
             let again = window.rows.filter { row in
                 known[row.seq].map { $0.item.message == row.item.message && !$0.item.isSameRow(as: row.item) } ?? false
             }
-            if count < 12, !channel.beganAfresh { #expect(again.isEmpty, "seed \(seed), step \(step), \(move)") }
+            let goesOn = [.stay, .older, .newer].contains(move)
+            if count < 12, goesOn, !channel.beganAfresh { #expect(again.isEmpty, "seed \(seed), step \(step), \(move)") }
             channel.beganAfresh = false
-            most = max(most, all.count)
         }
-        #expect(most > 24, "the window was never too small")
+        #expect(apart > 10 && lost > 3 && joined > 0, "seed \(seed): \(apart) \(lost) \(joined)")
     }
 
     @Test("AM-30 However much arrives, a list that follows the newest holds its most of them, and none is missed on the way")
@@ -112,23 +123,30 @@ struct MessageWindowTests {
 /// Messages of one channel that change by chance, as the writes that a store gets of it.
 private struct RandomMessages {
     private var chance: SeededChance
-    private(set) var seq: Seq = 60
-    private var windowStart: Seq = 41
+    /// The channel as the server has it.
+    private var messages: [Seq: Message] = [:]
+    private(set) var seq: Seq = 0
+    private(set) var position = Position(cursor: 0, windowStart: 0)
     private var floor: Seq = 0
     private var userSeq: Seq = 0
     var beganAfresh = false
     private static let id = Harness.channel
 
-    init(seed: UInt64) { chance = SeededChance(seed: seed) }
+    init(seed: UInt64) {
+        chance = SeededChance(seed: seed)
+        for _ in 0..<60 { _ = send() }
+    }
+
+    /// The messages that the user may see.
+    var visible: [Message] { messages.values.filter { $0.seq > floor }.sorted { $0.seq < $1.seq } }
 
     private mutating func number(_ range: ClosedRange<Seq>) -> Seq { Seq.random(in: range, using: &chance) }
 
-    private var position: StoreWrite {
-        .position(Self.id, Position(cursor: seq, windowStart: windowStart, messageCount: nil))
-    }
-
-    private func messages(_ seqs: ClosedRange<Seq>) -> StoreWrite {
-        .messages(seqs.map { message($0, "\($0)") }, of: Self.id)
+    private mutating func moved(_ rows: Rows = Rows()) -> [StoreWrite] {
+        position.cursor = seq
+        let position = position
+        let kept = rows.withoutRows(aboutMessagesExcept: position.holds)
+        return [.rows(kept, of: .channel(Self.id)), .position(Self.id, position)]
     }
 
     private mutating func membership() -> StoreWrite {
@@ -138,40 +156,48 @@ private struct RandomMessages {
 
     /// The channel as a fresh client gets it.
     mutating func begin() -> [StoreWrite] {
-        windowStart = max(floor + 1, seq - 19)
+        position = Position(cursor: seq, windowStart: max(floor + 1, seq - 19))
         beganAfresh = true
-        return [.forget(Self.id), messages(windowStart...seq), position]
+        return [.forget(Self.id)] + moved(Rows(visible))
     }
 
     mutating func send() -> [StoreWrite] {
         seq += 1
-        return [.messages([message(seq, "\(seq)", by: seq.isMultiple(of: 3) ? "ann" : "bob")], of: Self.id), position]
+        let sent = message(seq, "\(seq)", by: seq.isMultiple(of: 3) ? "ann" : "bob")
+        messages[seq] = sent
+        return moved(Rows([sent]))
+    }
+
+    /// A page of messages.
+    mutating func page(around place: Seq) -> [StoreWrite] {
+        let range = max(0, place - 3)...min(seq, max(0, place + 3))
+        let forgotten = position.insert(range)
+        return moved(Rows(visible.filter { range.contains($0.seq) })) + forgotten.map { .forgetMessages(Self.id, $0) }
     }
 
     mutating func change() -> [StoreWrite] {
-        switch number(0...19) {
+        switch number(0...29) {
         case 0...9: return send()
-        case 10...13:
-            // An edit. Those of messages before the window aren't stored.
-            let edited = number(windowStart...seq)
+        case 10...15:
+            guard let old = messages[number(1...seq)] else { return send() }
             seq += 1
-            return [.messages([message(edited, "edited at \(seq)", changedAt: seq)], of: Self.id), position]
-        case 14...15:
-            let purged = number(windowStart...seq)
+            let edited = message(old.seq, "edited at \(seq)", by: old.sender, changedAt: seq)
+            messages[old.seq] = edited
+            return moved(Rows([edited]))
+        case 16...18:
+            guard let purged = messages.removeValue(forKey: number(1...seq)) else { return send() }
             seq += 1
-            return [.rows(Rows([PurgedMessage(seq: purged, changeSeq: seq, counts: true)]), of: .channel(Self.id)), position]
-        case 16:
-            floor = max(floor, number(windowStart...seq) - 5)
+            return moved(Rows([PurgedMessage(seq: purged.seq, changeSeq: seq, counts: true)]))
+        case 19:
+            floor = max(floor, number(1...seq) - 40)
             return [membership()]
-        case 17:
-            seq += 25
+        case 20:
+            for _ in 0..<25 { _ = send() }
             return begin()
-        default:
-            // A page of history. Its messages are older than the window, with stamps that are older still.
-            guard windowStart > floor + 1 else { return send() }
-            let older = max(floor + 1, windowStart - 6)...(windowStart - 1)
-            windowStart = older.lowerBound
-            return [messages(older), position]
+        case 21...23:
+            // A page before the window.
+            return page(around: max(1, position.windowStart - 3))
+        default: return page(around: number(1...seq))
         }
     }
 }

@@ -83,7 +83,7 @@ struct PurgedMessageTests {
         let window = fresh(
             messages: [message(9, "nine")], counters: counters(9, messages: 3), membership: membership(readSeq: 9, readCount: 3))
         try await client.answer("stream.resume", with: Resumption(user: changes(user: 1), channels: [window], hasMore: false))
-        try await client.feed(.loadOlder(1, Harness.channel, limit: 10))
+        try await client.feed(.loadMessages(1, Harness.channel, .older(than: .max), limit: 10))
         try await client.receive(purged(5, at: 10, messages: 2, ordinal: 3))
         try await client.answer(
             "message.list",

@@ -19,25 +19,25 @@ struct HistoryTests {
     @Test("A page extends the window downwards, without a hole")
     func page() async throws {
         var client = try await client()
-        try await client.feed(.loadOlder(1, Harness.channel, limit: 2))
+        try await client.feed(.loadMessages(1, Harness.channel, .older(than: .max), limit: 2))
         let older = MessagePage(messages: [message(4, "three"), message(6, "four")], hasOlder: true, hasNewer: true, seq: 9)
         try await client.answer("message.list", with: older)
         #expect(try await client.texts() == ["three", "four", "five", "six"])
         #expect(client.sync.saved.channels == [Harness.channel: Position(cursor: 9, windowStart: 4, messageCount: 6)])
         #expect(client.take().contains(.reply(1, .success([]))))
 
-        try await client.feed(.loadOlder(2, Harness.channel, limit: 10))
+        try await client.feed(.loadMessages(2, Harness.channel, .older(than: .max), limit: 10))
         let oldest = MessagePage(messages: [message(2, "one"), message(3, "two")], hasOlder: false, hasNewer: true, seq: 9)
         try await client.answer("message.list", with: oldest)
         #expect(client.sync.saved.channels[Harness.channel]?.windowStart == 0)
-        try await client.feed(.loadOlder(3, Harness.channel, limit: 10))
+        try await client.feed(.loadMessages(3, Harness.channel, .older(than: .max), limit: 10))
         #expect(client.calls.isEmpty)
     }
 
     @Test("An edit that overtakes the page that holds its message isn't lost")
     func editRacesPage() async throws {
         var client = try await client()
-        try await client.feed(.loadOlder(1, Harness.channel, limit: 2))
+        try await client.feed(.loadMessages(1, Harness.channel, .older(than: .max), limit: 2))
         try await client.receive(edited(message(6, "four, edited", changedAt: 10), messages: 6))
         let older = MessagePage(messages: [message(4, "three"), message(6, "four")], hasOlder: true, hasNewer: true, seq: 9)
         try await client.answer("message.list", with: older)
@@ -54,10 +54,10 @@ struct HistoryTests {
     @Test("A page without a connection fails, and one under way when it is lost does too")
     func offline() async throws {
         var client = try await client()
-        try await client.feed(.loadOlder(1, Harness.channel, limit: 2))
+        try await client.feed(.loadMessages(1, Harness.channel, .older(than: .max), limit: 2))
         _ = client.take()
         try await client.feed(.transport(client.sync.connection, .closed(code: nil, reason: "")))
-        try await client.feed(.loadOlder(2, Harness.channel, limit: 2))
+        try await client.feed(.loadMessages(2, Harness.channel, .older(than: .max), limit: 2))
         let failed = client.take().compactMap { output -> CallToken? in
             if case .reply(let token, .failure(let error)) = output, error.code == .notConnected { token } else { nil }
         }

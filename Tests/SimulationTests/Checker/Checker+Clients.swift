@@ -26,7 +26,7 @@ extension Checker {
             return
         }
         if position.cursor > heads[.channel(channel)] ?? 0 { fail("I3", "\(client) is ahead of \(channel)") }
-        let expected = (births[channel] ?? []).filter { $0.seq >= position.windowStart && $0.seq <= position.cursor }
+        let expected = (births[channel] ?? []).filter { position.holds($0.seq) && $0.seq <= position.cursor }
         for (seq, _) in expected {
             guard let message = held[seq] else {
                 fail("I3", "\(client) misses \(channel) \(seq) between \(position.windowStart) and \(position.cursor)")

@@ -92,9 +92,19 @@ final class SimulatedClient {
         handle(.call(lastToken, operation))
     }
 
-    func loadOlder(in channel: ChannelID) {
+    /// Loads a page, mostly of older messages; else one anywhere, also where there is nothing, or one beside such a page.
+    func loadMessages(in channel: ChannelID) {
         lastToken += 1
-        handle(.loadOlder(lastToken, channel, limit: scheduler.random.number(1...15)))
+        let place = Seq(scheduler.random.number(0...Int(store.saved.channels[channel]?.cursor ?? 5) + 2))
+        let load: MessageLoad =
+            switch scheduler.random.number(1...8) {
+            case 1...3: .older(than: .max)
+            case 4: .older(than: place)
+            case 5: .newer(than: place)
+            case 6: .aroundMessage(store.messages[channel]?.values.map(\.messageId).min() ?? MessageID(rawValue: 1))
+            default: .around(place)
+            }
+        handle(.loadMessages(lastToken, channel, load, limit: scheduler.random.number(1...15)))
     }
 
     func cancelCall() { if let token = calls.min() { handle(.cancel(token)) } }
@@ -159,6 +169,7 @@ final class SimulatedClient {
         case .settled(_, .success(let message)): acknowledged(self, message)
         case .startTimer(let timer, let delay): start(timer, delay)
         case .cancelTimer(let timer): timers[timer] = nil
+        case .event: break
         case .status(let status): scheduler.note("\(name) is \(status.summary)")
         case .cancelToken, .store, .settled, .log: break
         }

@@ -38,7 +38,7 @@ extension Simulation {
         case 89:
             // A channel now and then, but not the one with the history.
             if channel != channels[0] { client.call(DeleteChannel(channel: channel)) }
-        case 90...93: client.loadOlder(in: channel)
+        case 90...93: client.loadMessages(in: channel)
         case 94...95: settle(by: client)
         case 96: sendAgain(by: client)
         case 97: client.call(WatchChannel(channel: channel))

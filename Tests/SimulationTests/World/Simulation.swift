@@ -135,8 +135,8 @@ final class Simulation {
         client.open = { [unowned self] in open() }
         client.acknowledged = { [unowned self] client, message in
             checker.acknowledged(message)
-            // A message before the window isn't shown: sending it once more shows it only until the reply.
-            if message.seq < client.store.saved.channels[message.channelId]?.windowStart ?? 0 {
+            // A message that isn't cached isn't shown: sending it once more shows it only until the reply.
+            if client.store.saved.channels[message.channelId]?.holds(message.seq) == false {
                 checker.shown[client.name]?[message.channelId]?.remove(message.name)
             }
         }
@@ -165,7 +165,8 @@ final class Simulation {
             client.store, by: client.name, touching: Set(writes.compactMap(\.channel)), isExact: profile.mischief == 0)
         for write in writes {
             switch write {
-            case .forget(let channel), .leave(let channel): showed(channel, on: client, isRenewed: true)
+            case .forget(let channel), .forgetMessages(let channel, _), .leave(let channel):
+                showed(channel, on: client, isRenewed: true)
             case .erase: checker.shown[client.name] = nil
             default: break
             }

@@ -9,8 +9,10 @@ extension StoreWrite {
         switch self {
         case .erase(let epoch): "erase(\(epoch))"
         case .userPosition(let seq): "me:\(seq)"
-        case .position(let channel, let position): "\(channel):\(position.windowStart)...\(position.cursor)"
+        case .position(let channel, let position):
+            "\(channel):\(position.windowStart)...\(position.cursor)" + (position.stretches.isEmpty ? "" : " \(position.stretches)")
         case .forget(let channel): "forget(\(channel))"
+        case .forgetMessages(let channel, let range): "forget(\(channel) \(range))"
         case .leave(let channel): "leave(\(channel))"
         case .channel(let channel): "channel(\(channel.channelId)@\(channel.counters.seq))"
         case .counters(let channel, let counters): "counters(\(channel)@\(counters.seq) \(counters.messageCount))"

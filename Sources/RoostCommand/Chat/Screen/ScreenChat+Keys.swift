@@ -30,7 +30,7 @@ extension ScreenChat {
         let frame = ScreenLayout(width: size.width).frame(of: state, height: size.height, now: .now)
         if lines > 0, frame.showsOldest, list.hasOlder { loadOlder() }
         // From the bottom on the list follows the newest messages again.
-        if lines < 0, frame.scroll == 0 { attempt { await $0.list.loadNewer() } }
+        if lines < 0, frame.scroll == 0 { attempt { try await $0.list.loadNewer() } }
     }
 
     /// Shows the newest messages.

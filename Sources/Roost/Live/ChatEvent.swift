@@ -1,0 +1,74 @@
+public import RoostAPI
+
+/// News of a chat, after it is in this device's store: for sounds, banners, bots and delegates. See ``Chat/events``.
+public enum ChatEvent: Hashable, Sendable {
+    /// Something that happened while the client was connected and up to date.
+    case happened(Happening)
+    /// Things happened in these channels that aren't told one by one, each after the seq given: while the client was away, after events got
+    /// lost, or because this sequence was read too slowly. What has come of them is in the store. A program that needs each message asks
+    /// `message.list` with that `after`.
+    ///
+    /// It is empty if only the user's own data changed. After a client's first connection it has all channels, each after 0.
+    case missed(after: [ChannelID: Seq])
+
+    /// One thing that happened.
+    public struct Happening: Hashable, Sendable {
+        /// What happened; nil for a kind that is newer than this version.
+        public let kind: Event.Kind?
+        /// The channel in which it happened; nil for what concerns only the user, such as preferences.
+        public let channel: ChannelID?
+        /// Who did it; nil if the server doesn't say so.
+        public let actor: UserID?
+        /// Whether the user did it, on whichever device.
+        public let isOwn: Bool
+        /// Whether the user did it on another device, or a backend for them. Nil if that can't be known: the server doesn't say where a change
+        /// came from, and this device had asked for one without having an answer yet. Of messages that were sent with
+        /// ``LiveChannel/send(_:)-(MessageDraft)`` it is always known.
+        public let isFromOtherDevice: Bool?
+        /// The message that was sent, edited or deleted; nil for other kinds, and for one that was deleted for good.
+        public let message: Message?
+    }
+}
+
+extension Chat {
+    /// What happens from now on in the user's channels and to the user's own data, in the order in which it is stored.
+    ///
+    ///     for await event in chat.events {
+    ///         guard case .happened(let news) = event, news.kind == .messageNew, !news.isOwn else { continue }
+    ///         playSound()
+    ///     }
+    ///
+    /// An event comes after its rows are in this device's store. What happened while the client was away isn't told as if it happened now:
+    /// it is one ``ChatEvent/missed(after:)``. Messages that the user may not see aren't told.
+    ///
+    /// Each call begins a sequence of its own, with up to 1,000 events that weren't read yet. When that is full, these are taken together as
+    /// one ``ChatEvent/missed(after:)``. It ends when the chat is released or the user logs out.
+    public var events: ChatEvents { driver.events.events() }
+}
+
+/// The sequence of ``Chat/events``. Use one iterator.
+public struct ChatEvents: AsyncSequence, Sendable {
+    /// One piece of news.
+    public typealias Element = ChatEvent
+    let signals: AsyncStream<Void>
+    let queue: EventQueue
+
+    /// Several iterators share the events between them.
+    public func makeAsyncIterator() -> Iterator { Iterator(signals: signals.makeAsyncIterator(), queue: queue) }
+
+    /// Takes events in their order.
+    public struct Iterator: AsyncIteratorProtocol {
+        var signals: AsyncStream<Void>.Iterator
+        let queue: EventQueue
+
+        public mutating func next() async -> ChatEvent? { await next(isolation: nil) }
+
+        public mutating func next(isolation actor: isolated (any Actor)?) async -> ChatEvent? {
+            while !Task.isCancelled {
+                if let event = queue.take() { return event }
+                if await signals.next(isolation: actor) == nil { return queue.take() }
+            }
+            return nil
+        }
+    }
+}

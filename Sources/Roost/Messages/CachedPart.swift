@@ -1,0 +1,126 @@
+import Foundation
+import GRDB
+import RoostAPI
+
+/// The state of a followed channel's cached messages.
+struct MessageState {
+    var generation: Int64
+    var position: Position
+    /// Messages up to here are concealed from the user.
+    var floor: Seq
+
+}
+
+extension ClosedRange<Seq> {
+    /// Whether this part of a channel's messages ends with the newest ones.
+    var isNewest: Bool { upperBound == .max }
+}
+
+/// The cached messages of a channel in a range of seqs that has no hole.
+struct CachedPart {
+    let channel: ChannelID
+    let range: ClosedRange<Seq>
+    let database: Database
+
+    /// Messages of the channel that changed after a seq, in the order of their changes.
+    func messages(changedAfter seq: Seq, limit: Int) throws -> [CachedMessage] {
+        let sql = """
+            SELECT seq, change_seq, json FROM messages
+            WHERE channel_id = ?1 AND change_seq > ?2 AND seq BETWEEN ?4 AND ?5 ORDER BY change_seq, seq LIMIT ?3
+            """
+        return try messages(sql, [channel.rawValue, seq, limit, range.lowerBound, range.upperBound])
+    }
+
+    /// The newest messages before a seq, oldest first.
+    func messages(before seq: Seq, limit: Int, known: [CachedMessage] = []) throws -> [CachedMessage] {
+        let sql = """
+            SELECT seq, change_seq, json FROM messages WHERE channel_id = ? AND seq BETWEEN ? AND ? ORDER BY seq DESC LIMIT ?
+            """
+        let last = min(seq &- 1, range.upperBound)
+        return try messages(sql, [channel.rawValue, range.lowerBound, last, limit], known).reversed()
+    }
+
+    /// The oldest messages from a seq on.
+    func messages(from seq: Seq, limit: Int, known: [CachedMessage] = []) throws -> [CachedMessage] {
+        let sql = "SELECT seq, change_seq, json FROM messages WHERE channel_id = ? AND seq BETWEEN ? AND ? ORDER BY seq LIMIT ?"
+        return try messages(sql, [channel.rawValue, max(seq, range.lowerBound), range.upperBound, limit], known)
+    }
+
+    private func messages(
+        _ sql: String, _ arguments: StatementArguments, _ known: [CachedMessage] = []
+    ) throws -> [CachedMessage] {
+        let known = Dictionary(known.map { ($0.seq, $0) }, uniquingKeysWith: { first, _ in first })
+        var messages: [CachedMessage] = []
+        let rows = try Row.fetchCursor(try database.cachedStatement(sql: sql), arguments: arguments)
+        while let row = try rows.next() {
+            let (seq, changeSeq): (Seq, Seq) = (row[0], row[1])
+            if let same = known[seq], same.changeSeq == changeSeq {
+                messages.append(same)
+            } else {
+                let message = try StoredJSON.decode(Message.self, from: row[2])
+                messages.append(CachedMessage(seq: seq, changeSeq: changeSeq, item: MessageItem(message)))
+            }
+        }
+        return messages
+    }
+
+    func hasMessage(before seq: Seq) throws -> Bool { try hasMessage(in: range.lowerBound, min(seq &- 1, range.upperBound)) }
+
+    func hasMessage(after seq: Seq) throws -> Bool { try hasMessage(in: max(seq + 1, range.lowerBound), range.upperBound) }
+
+    private func hasMessage(in first: Seq, _ last: Seq) throws -> Bool {
+        let statement = try database.cachedStatement(
+            sql: "SELECT EXISTS (SELECT 1 FROM messages WHERE channel_id = ? AND seq BETWEEN ? AND ?)")
+        return try Bool.fetchOne(statement, arguments: [channel.rawValue, first, last]) ?? false
+    }
+
+    /// The number of messages after a seq; nil for more than ``MessageList/newerCountMax``.
+    func count(after seq: Seq) throws -> Int? {
+        let statement = try database.cachedStatement(
+            sql: """
+                SELECT COUNT(*) FROM (SELECT 1 FROM messages WHERE channel_id = ? AND seq BETWEEN ? AND ? LIMIT ?)
+                """)
+        let count = try Int.fetchOne(
+            statement,
+            arguments: [
+                channel.rawValue, max(seq + 1, range.lowerBound), range.upperBound, MessageList.newerCountMax + 1,
+            ])
+        return count.flatMap { $0 > MessageList.newerCountMax ? nil : $0 }
+    }
+
+    /// The messages of the channel deleted for good by changes after a seq.
+    func purgedMessages(changedAfter seq: Seq, limit: Int) throws -> [Seq] {
+        let statement = try database.cachedStatement(sql: "SELECT seq FROM purged WHERE channel_id = ? AND change_seq > ? LIMIT ?")
+        return try Seq.fetchAll(statement, arguments: [channel.rawValue, seq, limit])
+    }
+}
+
+extension Database {
+    /// Nil for a channel that isn't followed.
+    func messageState(of channel: ChannelID) throws -> MessageState? {
+        let statement = try cachedStatement(
+            sql: """
+                SELECT generation, cursor, window_start, stretches,
+                       COALESCE((SELECT history_floor FROM memberships WHERE channel_id = ?1), 0)
+                FROM positions WHERE channel_id = ?1
+                """)
+        return try Row.fetchOne(statement, arguments: [channel.rawValue]).map { row in
+            let position = Position(
+                cursor: row[1], windowStart: row[2], messageCount: nil, stretches: try Position.stretches(row[3]))
+            return MessageState(generation: row[0], position: position, floor: row[4])
+        }
+    }
+
+    /// Whether a message that the user sent is cached.
+    func holdsOwnMessage(_ clientId: ClientID, in channel: ChannelID) throws -> Bool {
+        let statement = try cachedStatement(
+            sql: "SELECT EXISTS (SELECT 1 FROM messages WHERE channel_id = ? AND own_client_id = ?)")
+        return try Bool.fetchOne(statement, arguments: [channel.rawValue, clientId.rawValue]) ?? false
+    }
+
+    /// A cached message by its id.
+    func message(_ id: MessageID, in channel: ChannelID) throws -> Message? {
+        let statement = try cachedStatement(sql: "SELECT json FROM messages WHERE message_id = ? AND channel_id = ?")
+        return try Data.fetchOne(statement, arguments: [id.rawValue, channel.rawValue]).map { try StoredJSON.decode(from: $0) }
+    }
+}

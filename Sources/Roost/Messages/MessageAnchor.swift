@@ -1,0 +1,91 @@
+import GRDB
+public import RoostAPI
+
+/// Where a list of messages begins.
+public enum MessageAnchor: Hashable, Sendable {
+    /// At the newest message.
+    case newest
+    /// At the first message that the user hasn't read; at the newest if there is none.
+    case firstUnread
+    /// At a message, whose place keeps if it is deleted.
+    case message(MessageID)
+}
+
+/// A list's way to the place where it begins: where that is on this device, or what has to be fetched for it.
+enum MessageOpening: Hashable, Sendable {
+    case newest
+    case firstUnread
+    case message(MessageID)
+    /// The place that a list was at before its messages were forgotten.
+    case seq(Seq)
+
+    init(_ anchor: MessageAnchor) {
+        self =
+            switch anchor {
+            case .newest: .newest
+            case .firstUnread: .firstUnread
+            case .message(let id): .message(id)
+            }
+    }
+
+    /// What a list does to get there.
+    enum Step: Hashable, Sendable {
+        case read(MessageWindow.Move)
+        case fetch(MessageLoad)
+        /// Nothing is known of the channel before there is a connection.
+        case wait
+    }
+
+    func step(in channel: ChannelID, _ mark: UnreadMark, isOnline: Bool, _ database: Database) throws -> Step {
+        let position = try database.messageState(of: channel)?.position
+        switch self {
+        case .newest: return .read(.newest)
+        case .firstUnread:
+            guard let position else { return isOnline ? .read(.newest) : .wait }
+            guard let readSeq = mark.readSeq else { return .read(.newest) }
+            guard let part = position.part(holding: readSeq + 1) else { return .fetch(.around(readSeq)) }
+            return .read(.open(part.contains(readSeq) ? readSeq : readSeq + 1))
+        case .message(let id):
+            if let message = try database.message(id, in: channel) { return .read(.open(message.seq)) }
+            return .fetch(.aroundMessage(id))
+        case .seq(let seq):
+            guard let position else { return .read(.newest) }
+            return position.holds(seq) ? .read(.open(seq)) : .fetch(.around(seq))
+        }
+    }
+}
+
+/// The first message that the user hadn't read when a list was opened. Reading on doesn't move it.
+struct UnreadMark: Sendable {
+    /// The seq up to which the user had read, if there was something unread.
+    private(set) var readSeq: Seq?
+    /// The first unread message, as far as it is cached that it is the first.
+    private(set) var first: MessageItem.ID?
+    private var firstSeq: Seq?
+    private var isSet = false
+
+    /// Reads where the user had read to, once the channel is followed; then, the first message after it.
+    mutating func read(in channel: ChannelID, as user: UserID, _ database: Database) throws {
+        guard let state = try database.messageState(of: channel) else { return }
+        if !isSet, let membership = try database.membership(of: channel), let counters = try database.counters(of: channel) {
+            isSet = true
+            if Unread.count(in: counters, for: membership) > 0 { readSeq = max(membership.readSeq, membership.historyFloor) }
+        }
+        guard let readSeq, let part = state.position.part(holding: readSeq + 1) else { return }
+        let statement = try database.cachedStatement(
+            sql: """
+                SELECT seq, json FROM messages
+                WHERE channel_id = ? AND seq BETWEEN ? AND ? AND own_client_id IS NULL ORDER BY seq
+                """)
+        let rows = try Row.fetchCursor(statement, arguments: [channel.rawValue, readSeq + 1, part.upperBound])
+        while let row = try rows.next() {
+            if row[0] == firstSeq { return }
+            let message = try StoredJSON.decode(Message.self, from: row[1])
+            guard Unread.counts(message) else { continue }
+            (firstSeq, first) = (message.seq, MessageItem.ID(sender: message.sender, clientId: message.clientId))
+            return
+        }
+        // It was deleted for good, and so were all after it.
+        (firstSeq, first) = (nil, nil)
+    }
+}

@@ -1,0 +1,57 @@
+import Foundation
+import RoostAPI
+
+/// A channel's cached messages are the newest ones, from the beginning of the window, and *stretches* of older ones that an app has opened
+/// a list at. Each has all messages from one seq to another.
+///
+/// Two parts that touch are one: so whoever stays within a part never meets a hole.
+extension Position {
+    /// The most stretches that are kept of a channel. Beyond that, the one that was extended longest ago goes.
+    static let stretchesMax = 8
+
+    /// Whether the message at a seq is cached, if there is one that the user may see.
+    func holds(_ seq: Seq) -> Bool { seq >= windowStart || stretches.contains { $0.contains(seq) } }
+
+    /// The part that a seq is in: the newest messages end with everything that will come. Nil for none.
+    func part(holding seq: Seq) -> ClosedRange<Seq>? {
+        seq >= windowStart ? windowStart...Seq.max : stretches.first { $0.contains(seq) }
+    }
+
+    /// The stretches as the cache keeps them; nil for none.
+    var storedStretches: String? {
+        get throws { stretches.isEmpty ? nil : String(decoding: try StoredJSON.encode(stretches), as: UTF8.self) }
+    }
+
+    /// Reads what ``storedStretches`` gave.
+    static func stretches(_ stored: String?) throws -> [ClosedRange<Seq>] {
+        try stored.map { try StoredJSON.decode(from: Data($0.utf8)) } ?? []
+    }
+
+    /// Adds a page, which has all messages of a range.
+    ///
+    /// - Returns: Stretches that are given up for it: their messages must be deleted.
+    mutating func insert(_ page: ClosedRange<Seq>) -> [ClosedRange<Seq>] {
+        var joined = page
+        for stretch in stretches where stretch.touches(page) {
+            joined = min(joined.lowerBound, stretch.lowerBound)...max(joined.upperBound, stretch.upperBound)
+        }
+        stretches.removeAll { $0.touches(joined) }
+        guard !joined.reaches(windowStart) else {
+            windowStart = min(windowStart, joined.lowerBound)
+            return []
+        }
+        stretches.append(joined)
+        guard stretches.count > Self.stretchesMax else { return [] }
+        return [stretches.removeFirst()]
+    }
+}
+
+extension ClosedRange<Seq> {
+    /// Whether there is no seq between the two.
+    fileprivate func touches(_ other: ClosedRange<Seq>) -> Bool {
+        reaches(other.lowerBound) && other.reaches(lowerBound)
+    }
+
+    /// Whether it has every seq from its beginning up to the one before another.
+    fileprivate func reaches(_ seq: Seq) -> Bool { upperBound >= seq - 1 }
+}

@@ -1,0 +1,72 @@
+import RoostAPI
+
+extension LiveChannel {
+    /// Marks what is on the screen as read, again when more arrives, until the token is released or invalidated: at once, and then at most
+    /// once in an interval. What came last is marked as well, at the latest when it ends.
+    ///
+    /// An app holds the token as long as the channel is on the screen and the app in the foreground.
+    ///
+    /// - Parameters:
+    ///   - messages: The list that is on the screen: what it shows is read. Nil for the newest messages of the channel.
+    ///   - interval: The least time between two marks.
+    public func markReadWhileVisible(_ messages: MessageList? = nil, every interval: Duration = .seconds(2)) -> ObservationToken {
+        let marker = ReadMarker(self, messages, interval)
+        return ObservationToken { Task { @MainActor in marker.end() } }
+    }
+}
+
+/// Marks a channel as read while it is shown.
+@MainActor
+private final class ReadMarker {
+    private let channel: LiveChannel
+    private let messages: MessageList?
+    private let interval: Duration
+    private var observations: [ObservationToken] = []
+    /// Up to where it was marked.
+    private var marked: Seq = 0
+    /// The mark on its way, and the wait after it.
+    private var work: Task<Void, Never>?
+    private var hasEnded = false
+
+    init(_ channel: LiveChannel, _ messages: MessageList?, _ interval: Duration) {
+        self.channel = channel
+        self.messages = messages
+        self.interval = interval
+        observations = [channel.observe { [weak self] _ in self?.mark() }]
+        if let messages { observations.append(messages.observe { [weak self] _ in self?.mark() }) }
+    }
+
+    /// The seq up to which there is something to mark; nil if there is nothing.
+    private var due: Seq? {
+        guard let membership = channel.membership, membership.state == .member, channel.unreadCount > 0 else { return nil }
+        let shown = messages.map { list in list.items.lazy.compactMap { $0.message?.seq }.last } ?? channel.lastMessage?.seq
+        return shown.flatMap { $0 > max(membership.readSeq, marked) ? $0 : nil }
+    }
+
+    private func mark() {
+        guard work == nil, !hasEnded, let seq = due else { return }
+        let (clock, interval) = (channel.chat.driver.environment.clock, interval)
+        work = Task { [weak self] in
+            await self?.send(seq)
+            try? await clock.sleep(for: interval)
+            guard !Task.isCancelled else { return }
+            self?.work = nil
+            // What came meanwhile.
+            self?.mark()
+        }
+    }
+
+    /// One that fails, such as without a connection, is due again after the interval.
+    private func send(_ seq: Seq) async {
+        guard (try? await channel.markRead(upTo: seq)) != nil else { return }
+        marked = max(marked, seq)
+    }
+
+    func end() {
+        guard !hasEnded else { return }
+        hasEnded = true
+        observations = []
+        work?.cancel()
+        if let seq = due { Task { await send(seq) } }
+    }
+}

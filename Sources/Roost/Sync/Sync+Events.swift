@@ -1,0 +1,76 @@
+import RoostAPI
+
+/// Telling the app what happened (``Chat/events``): live events one by one, and what catching up brought as one.
+extension Sync {
+    /// Notes where a stream was before changes were applied that aren't told one by one.
+    mutating func miss(_ channel: ChannelID?, after seq: Seq) {
+        var channels = missed ?? [:]
+        if let channel { channels[channel] = min(channels[channel] ?? .max, seq) }
+        missed = channels
+    }
+
+    /// Tells what was missed, once nothing is missing any more.
+    mutating func tellMissed() {
+        guard let missed else { return }
+        self.missed = nil
+        emit(.event(.missed(after: missed), nil))
+    }
+
+    /// Returns what an event that is about to be applied is to the app; nil if it isn't news.
+    ///
+    /// - Parameter position: Where its stream is.
+    mutating func news(of event: IncomingEvent, after position: Seq) -> Output? {
+        let rows = event.rows.rows
+        let channel = event.channel
+        guard event.kind != Event.Kind.changes.rawValue else {
+            miss(event.stream.channel, after: position)
+            return nil
+        }
+        let kind = Event.Kind(rawValue: event.kind)
+        // Of a message that is concealed from the user nothing is told.
+        guard kind?.isAboutMessage != true || rows.showsMessage else { return nil }
+        let isOwn = event.actor == user
+        let happening = ChatEvent.Happening(
+            kind: kind, channel: channel, actor: event.actor, isOwn: isOwn,
+            isFromOtherDevice: isOwn ? isFromOtherDevice(rows) : false, message: rows.newestMessage)
+        return .event(.happened(happening), event.stream.channel.map { StreamPosition(channel: $0, seq: event.seq) })
+    }
+
+    /// Nil if a change that this device has asked for could be the one.
+    private func isFromOtherDevice(_ rows: Rows) -> Bool? {
+        guard !isOnItsWay(anyOf: rows) else { return false }
+        guard !hasLostCalls, !calls.values.contains(where: \.mayChange) else { return nil }
+        return true
+    }
+}
+
+extension Sync.Purpose {
+    /// Whether the call may change something that doesn't say where it comes from, as a message does by its client id.
+    fileprivate var mayChange: Bool {
+        switch self {
+        case .app: true
+        case .send, .resume, .watch, .history: false
+        }
+    }
+}
+
+extension Event.Kind {
+    fileprivate var isAboutMessage: Bool {
+        switch self {
+        case .messageNew, .messageUpdated, .messageDeleted: true
+        default: false
+        }
+    }
+}
+
+extension StreamID {
+    var channel: ChannelID? { if case .channel(let channel) = self { channel } else { nil } }
+}
+
+extension IncomingEvent {
+    /// The channel that it is about. The user's own stream tells of channels too.
+    fileprivate var channel: ChannelID? {
+        let rows = rows.rows
+        return stream.channel ?? rows.channel?.channelId ?? rows.memberships?.first?.channelId ?? rows.invitedChannel
+    }
+}

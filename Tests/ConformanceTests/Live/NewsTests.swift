@@ -1,0 +1,157 @@
+import Foundation
+import Roost
+import RoostAPI
+import RoostServer
+import RoostTestSupport
+import Testing
+
+/// What an app is told, and what it tells: events, the order of calls, and reading while a channel is on the screen.
+@MainActor @Suite("Live: news and reading", .timeLimit(.minutes(2)))
+struct NewsTests {
+    private func chat(_ user: UserID, at server: TestServer) -> Chat {
+        var configuration = Chat.Configuration(storage: .inMemory)
+        configuration.backoff = .milliseconds(10)...(.milliseconds(100))
+        return Chat(url: server.url, user: user, configuration: configuration) { try await server.token(user) }
+    }
+
+    private func wait(_ what: String, until condition: @MainActor () -> Bool) async throws {
+        let deadline = ContinuousClock.now + .seconds(20)
+        while !condition() {
+            guard ContinuousClock.now < deadline else { throw Missed(what) }
+            try await Task.sleep(for: .milliseconds(5))
+        }
+    }
+
+    private func happened(_ event: ChatEvent?) -> ChatEvent.Happening? {
+        if case .happened(let news) = event { news } else { nil }
+    }
+
+    /// The next event of a kind.
+    private func next(_ kind: Event.Kind, _ events: inout ChatEvents.Iterator) async -> ChatEvent.Happening? {
+        while let event = await events.next(isolation: MainActor.shared) {
+            if let news = happened(event), news.kind == kind { return news }
+        }
+        return nil
+    }
+
+    @Test("SB-65 every device is told of a message when it is stored there: the sender's, the sender's other one, and others'")
+    func devices() async throws {
+        let server = try await TestServer()
+        let (ann, phone, laptop) = (chat("ann", at: server), chat("bob", at: server), chat("bob", at: server))
+        for client in [ann, phone, laptop] { try await client.connect() }
+        let general = try await ann.createChannel("general", users: ["bob"])
+        let atPhone = phone.channel("general")
+        try await wait("the channel") { atPhone.currentUserMembership == .member }
+        var (atAnn, onPhone, onLaptop) = (
+            ann.events.makeAsyncIterator(), phone.events.makeAsyncIterator(), laptop.events.makeAsyncIterator()
+        )
+        let sent = try await atPhone.sendConfirmed("hi")
+        let news = [
+            await next(.messageNew, &atAnn), await next(.messageNew, &onPhone), await next(.messageNew, &onLaptop),
+        ]
+        #expect(news.map(\.?.message) == [sent, sent, sent] && news.map(\.?.actor) == ["bob", "bob", "bob"])
+        #expect(news.map(\.?.isOwn) == [false, true, true])
+        #expect(news.map(\.?.isFromOtherDevice) == [false, false, true])
+        // It is in the store by then: nothing has to be asked for.
+        await ann.disconnect()
+        #expect(try await general.message(sent.messageId) == sent)
+
+        try await atPhone.markRead()
+        #expect(await next(.readingMarked, &onLaptop)?.isFromOtherDevice == true)
+        // What ann missed is one event.
+        try await atPhone.sendConfirmed("you there?")
+        let last = try await atPhone.sendConfirmed("hello?")
+        try await ann.connect()
+        let missed = await atAnn.next(isolation: MainActor.shared)
+        #expect(missed == .missed(after: ["general": sent.seq]))
+        #expect(try await general.message(last.messageId) == last)
+        for client in [ann, phone, laptop] { await client.disconnect() }
+        try await server.stop()
+    }
+
+    @Test("calls keep the order in which they were made, without waiting for one another: messages, and other operations")
+    func order() async throws {
+        let server = try await TestServer()
+        let ann = chat("ann", at: server)
+        try await ann.connect()
+        let general = try await ann.createChannel("general")
+        let sending = (1...100).map { number in Task { try await general.send("\(number)") } }
+        for task in sending { _ = try await task.value }
+        let list = general.messages(pageSize: 100)
+        try await wait("all messages") { list.items.count == 100 && list.items.allSatisfy { $0.state == .sent } }
+        #expect(list.items.map(\.text) == (1...100).map { "\($0)" })
+
+        let naming = (1...100).map { number in Task { try await general.update(displayName: "\(number)") } }
+        var seqs: [Seq] = []
+        for task in naming { seqs.append(try await task.value.counters.seq) }
+        #expect(seqs == Array(seqs[0]...seqs[0] + 99))
+        await ann.disconnect()
+        try await server.stop()
+    }
+
+    @Test(
+        "AM-45 while a channel is on the screen it is marked as read at once and then not too often, and the last message is marked at the end"
+    )
+    func reading() async throws {
+        let server = try await TestServer()
+        let ann = try await server.socket("ann")
+        let bob = chat("bob", at: server)
+        try await bob.connect()
+        try await ann.call(CreateChannel(channel: "general", users: ["bob"]))
+        let general = bob.channel("general")
+        func send(_ texts: ClosedRange<Int>) async throws {
+            for text in texts {
+                try await ann.call(SendMessage(channel: "general", clientId: ClientID("\(text)"), text: "\(text)"))
+            }
+        }
+        try await send(1...3)
+        try await wait("three messages") { general.unreadCount == 3 }
+        var events = bob.events.makeAsyncIterator()
+        var marks = 0
+        do {
+            let token = general.markReadWhileVisible(every: .seconds(3600))
+            try await wait("the first mark") { general.unreadCount == 0 }
+            try await send(4...9)
+            try await wait("more messages") { general.unreadCount == 6 }
+            token.invalidate()
+        }
+        try await wait("the last mark") { general.unreadCount == 0 }
+        try await send(10...10)
+        var last: ChatEvent.Happening?
+        while let news = happened(await events.next(isolation: MainActor.shared)), last?.message?.text != "10" {
+            if news.kind == .readingMarked { marks += 1 }
+            last = news
+            if news.message?.text == "10" { break }
+        }
+        #expect(marks == 2)
+        // It has ended.
+        try await wait("the message after it") { general.unreadCount == 1 }
+        await bob.disconnect()
+        try await server.stop()
+    }
+
+    @Test("AM-45 of a list that is scrolled back only what it shows is marked")
+    func readingAList() async throws {
+        let server = try await TestServer()
+        let ann = try await server.socket("ann")
+        let bob = chat("bob", at: server)
+        try await bob.connect()
+        try await ann.call(CreateChannel(channel: "general", users: ["bob"]))
+        for text in 1...60 {
+            try await ann.call(SendMessage(channel: "general", clientId: ClientID("\(text)"), text: "\(text)"))
+        }
+        let general = bob.channel("general")
+        try await wait("all messages") { general.unreadCount == 60 }
+        let list = general.messages(around: .firstUnread, pageSize: 20)
+        try await list.loaded()
+        let shown = try #require(list.items.last.flatMap { Int($0.text) })
+        let token = general.markReadWhileVisible(list, every: .milliseconds(1))
+        try await wait("what is shown") { general.unreadCount == 60 - shown }
+        #expect(shown < 60 && list.hasNewer)
+        while list.hasNewer { try await list.loadNewer() }
+        try await wait("everything") { general.unreadCount == 0 }
+        token.invalidate()
+        await bob.disconnect()
+        try await server.stop()
+    }
+}

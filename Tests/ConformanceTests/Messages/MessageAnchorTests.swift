@@ -1,0 +1,203 @@
+import Foundation
+import Roost
+import RoostAPI
+import RoostServer
+import RoostTestSupport
+import Testing
+
+/// Lists of messages that begin somewhere else than at the newest message, against the real server.
+@MainActor @Suite("Messages: lists around a place", .timeLimit(.minutes(2)))
+struct MessageAnchorTests {
+    private func chat(_ user: UserID, at server: TestServer, directory: URL? = nil) -> Chat {
+        var configuration = Chat.Configuration(storage: directory.map(Chat.Storage.directory) ?? .inMemory)
+        configuration.backoff = .milliseconds(10)...(.milliseconds(100))
+        return Chat(url: server.url, user: user, configuration: configuration) { try await server.token(user) }
+    }
+
+    private func wait(_ what: String, until condition: @MainActor () -> Bool) async throws {
+        let deadline = ContinuousClock.now + .seconds(20)
+        while !condition() {
+            guard ContinuousClock.now < deadline else { throw Missed(what) }
+            try await Task.sleep(for: .milliseconds(5))
+        }
+    }
+
+    /// Ann's socket in a channel with 200 messages of hers, of which bob has read 80.
+    private func room(at server: TestServer, _ count: Int = 200) async throws -> (ann: RawSocket, messages: [Message]) {
+        let ann = try await server.socket("ann")
+        let bob = try await server.socket("bob")
+        try await ann.call(CreateChannel(channel: "general"))
+        try await bob.call(JoinChannel(channel: "general"))
+        var messages: [Message] = []
+        for number in 1...count { messages.append(try await send("\(number)", ann)) }
+        if count > 80 { try await bob.call(MarkRead(channel: "general", seq: messages[79].seq)) }
+        return (ann, messages)
+    }
+
+    @discardableResult
+    private func send(_ text: String, _ socket: RawSocket) async throws -> Message {
+        try await socket.call(SendMessage(channel: "general", clientId: ClientID(text), text: text))
+    }
+
+    private func texts(_ range: ClosedRange<Int>) -> [String] { range.map { "\($0)" } }
+
+    @Test(
+        "AM-30 AM-43 I6 a list that begins at the first unread message goes on from there in both directions, and reading doesn't move the mark"
+    )
+    func firstUnread() async throws {
+        let server = try await TestServer()
+        let (ann, _) = try await room(at: server)
+        let bob = chat("bob", at: server)
+        try await bob.connect()
+        let general = bob.channel("general")
+        let list = general.messages(around: .firstUnread, pageSize: 20)
+        try await list.loaded()
+        #expect(list.items.map(\.text) == texts(71...90) && list.hasOlder && list.hasNewer && list.newerCount == nil)
+        let mark = list.firstUnread
+        #expect(mark?.clientId == "81")
+        // It is further back than what a list of the newest has.
+        let newest = general.messages(pageSize: 20)
+        try await newest.loaded()
+        #expect(newest.items.map(\.text) == texts(181...200) && newest.firstUnread == mark)
+
+        try await list.loadOlder()
+        #expect(list.items.map(\.text) == texts(51...90))
+        try await send("201", ann)
+        try await wait("the newest message") { newest.items.last?.text == "201" }
+        #expect(list.items.map(\.text) == texts(51...90))
+        while list.hasNewer { try await list.loadNewer() }
+        #expect(list.items.map(\.text) == texts(51...201))
+        try await general.markRead()
+        try await send("202", ann)
+        try await wait("a message that came") { list.items.last?.text == "202" }
+        #expect(list.firstUnread == mark && newest.firstUnread == mark)
+
+        // What is read has no first unread message.
+        try await general.markRead()
+        try await wait("everything read") { general.unreadCount == 0 }
+        let read = general.messages(around: .firstUnread, pageSize: 20)
+        try await read.loaded()
+        #expect(read.items.map(\.text) == texts(183...202) && read.firstUnread == nil && !read.hasNewer)
+        await bob.disconnect()
+        try await server.stop()
+    }
+
+    @Test(
+        "AM-30 I6 a list around a message stays there while others arrive, tells of them, and shows what becomes of its own, live and after an absence"
+    )
+    func message() async throws {
+        let server = try await TestServer()
+        let (ann, messages) = try await room(at: server)
+        let bob = chat("bob", at: server)
+        try await bob.connect()
+        let general = bob.channel("general")
+        let list = general.messages(around: .message(messages[49].messageId), pageSize: 10)
+        try await list.loaded()
+        #expect(list.items.map(\.text) == texts(46...55))
+        try await ann.call(EditMessage(channel: "general", message: messages[50].messageId, text: "live"))
+        try await wait("an edit") { list.items[5].text == "live" }
+        try await general.sendConfirmed("mine")
+        try await send("201", ann)
+        await bob.disconnect()
+        try await ann.call(EditMessage(channel: "general", message: messages[51].messageId, text: "later"))
+        try await ann.call(DeleteMessage(channel: "general", message: messages[52].messageId))
+        try await bob.connect()
+        try await wait("what was missed") { list.items[6].text == "later" && list.items[7].isDeleted }
+        #expect(list.items.map(\.text) == ["46", "47", "48", "49", "50", "live", "later", "", "54", "55"] && list.hasNewer)
+
+        await list.showNewest()
+        #expect(list.items.last?.text == "201" && !list.hasNewer && list.newerCount == 0)
+        try await list.loadOlder()
+        try await send("202", ann)
+        try await wait("the newest message") { list.items.last?.text == "202" }
+        await bob.disconnect()
+        try await server.stop()
+    }
+
+    @Test("AM-30 SB-26 a message that there isn't, or isn't for the user, is refused; the list goes on where it is asked to")
+    func refused() async throws {
+        let server = try await TestServer()
+        let (ann, messages) = try await room(at: server, 50)
+        let bob = chat("bob", at: server)
+        try await bob.connect()
+        let general = bob.channel("general")
+        try await general.hide(hidePreviousMessages: true)
+        try await send("51", ann)
+        for id in [messages[9].messageId, MessageID(rawValue: 1)] {
+            let list = general.messages(around: .message(id))
+            await #expect(throws: RoostError(.notFound, "There is no such message.", field: "aroundMessage")) {
+                try await list.loaded()
+            }
+            await #expect(throws: RoostError.self) { try await general.message(id) }
+            #expect(list.items.isEmpty)
+            // What happens in the channel doesn't make it another message's list.
+            try await send("after \(id)", ann)
+            try await wait("the message") { general.lastMessage?.text == "after \(id)" }
+            #expect(list.items.isEmpty && list.phase.error?.code == .notFound)
+            await list.showNewest()
+            #expect(list.phase == .loaded && list.items.first?.text == "51")
+        }
+        let closed = bob.channel("nowhere").messages(around: .message(messages[9].messageId))
+        await #expect(throws: RoostError.self) { try await closed.loaded() }
+        #expect(closed.phase.error?.code == .notMember)
+        await bob.disconnect()
+        try await server.stop()
+    }
+
+    @Test("AM-30 offline, what was fetched is there again; what wasn't is the newest that is there, until there is a connection")
+    func offline() async throws {
+        let server = try await TestServer()
+        let (_, messages) = try await room(at: server)
+        let directory = TemporaryDirectory.make()
+        do {
+            let bob = chat("bob", at: server, directory: directory)
+            try await bob.connect()
+            let list = bob.channel("general").messages(around: .message(messages[49].messageId), pageSize: 10)
+            try await list.loaded()
+            await bob.disconnect()
+        }
+        let bob = chat("bob", at: server, directory: directory)
+        let general = bob.channel("general")
+        let known = general.messages(around: .message(messages[51].messageId), pageSize: 10)
+        try await known.loaded()
+        #expect(known.items.map(\.text) == texts(46...55) && known.hasOlder && known.hasNewer)
+        #expect(try await general.message(messages[47].messageId) == messages[47])
+        await #expect(throws: RoostError(.notConnected, "There is no connection to the server.")) { try await known.loadNewer() }
+
+        let unknown = general.messages(around: .message(messages[99].messageId), pageSize: 10)
+        try await wait("what is here") { unknown.items.map(\.text) == texts(191...200) }
+        #expect(unknown.phase == .loading)
+        await #expect(throws: RoostError.self) { try await general.message(messages[99].messageId) }
+        let unread = general.messages(around: .firstUnread, pageSize: 10)
+        try await wait("what is here") { unread.items.map(\.text) == texts(191...200) }
+        try await bob.connect()
+        try await unknown.loaded()
+        try await unread.loaded()
+        #expect(unknown.items.map(\.text) == texts(96...105))
+        #expect(unread.items.contains { $0.id == unread.firstUnread } && unread.items.map(\.text) == texts(76...85))
+        #expect(try await general.message(messages[99].messageId) == messages[99])
+        await bob.disconnect()
+        try await server.stop()
+    }
+
+    @Test("AM-30 I6 a list whose channel was fetched afresh after a long absence is where it was, and not at the newest messages")
+    func afresh() async throws {
+        let server = try await TestServer()
+        let (ann, messages) = try await room(at: server, 100)
+        let bob = chat("bob", at: server)
+        try await bob.connect()
+        let general = bob.channel("general")
+        let list = general.messages(around: .message(messages[49].messageId), pageSize: 10)
+        let newest = general.messages(pageSize: 10)
+        try await list.loaded()
+        await bob.disconnect()
+        for number in 101...620 { try await send("\(number)", ann) }
+        try await bob.connect()
+        try await wait("the newest messages") { newest.items.map(\.text) == texts(611...620) }
+        try await wait("the place where it was") { list.items.contains { $0.text == "50" } && list.phase == .loaded }
+        let numbers = list.items.compactMap { Int($0.text) }
+        #expect(numbers == Array((numbers.first ?? 0)...(numbers.last ?? 0)) && numbers.count == 10 && list.hasNewer)
+        await bob.disconnect()
+        try await server.stop()
+    }
+}

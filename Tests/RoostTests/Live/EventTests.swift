@@ -1,0 +1,189 @@
+import Foundation
+import Logging
+import RoostAPI
+import Testing
+
+@testable import Roost
+
+/// What an app is told of what happens.
+@Suite("Live: events", .timeLimit(.minutes(1)))
+struct EventTests {
+    /// The events of the machine's outputs.
+    private func told(by client: inout Harness) -> [ChatEvent] {
+        client.take().compactMap { if case .event(let event, _) = $0 { event } else { nil } }
+    }
+
+    private func happening(
+        _ kind: Event.Kind?, by actor: UserID?, otherDevice: Bool? = false, _ message: Message? = nil
+    ) -> ChatEvent {
+        .happened(
+            ChatEvent.Happening(
+                kind: kind, channel: Harness.channel, actor: actor, isOwn: actor == Harness.user, isFromOtherDevice: otherDevice,
+                message: message))
+    }
+
+    @Test("each thing that happens is told once, after it is stored; what is dropped or concealed isn't told")
+    func live() async throws {
+        var client = try await Harness()
+        try await client.connectWithChannel()
+        _ = client.take()
+        let new = message(4, "new")
+        try await client.receive(alone(new))
+        let outputs = client.take()
+        let store = outputs.firstIndex { if case .store = $0 { true } else { false } }
+        let event = outputs.firstIndex(
+            of: .event(happening(.messageNew, by: "bob", new), StreamPosition(channel: Harness.channel, seq: 4)))
+        #expect(store.map { store in event.map { store < $0 } ?? false } == true)
+
+        try await client.receive(alone(new))
+        try await client.receive(sent(message(5, "secret"), messages: 4).concealing(messagesUpTo: .max))
+        #expect(told(by: &client) == [])
+        let changed = message(3, "two, edited", changedAt: 6)
+        try await client.receive(edited(changed, messages: 4))
+        try await client.receive(
+            text: #"{"watching":false,"event":"message.sung","stream":"channel:general","seq":7,"actor":"bob","rows":{}}"#)
+        try await client.receive(mine(2, .readingMarked, membership(readSeq: 3, readCount: 2, userSeq: 2)))
+        #expect(
+            told(by: &client) == [
+                happening(.messageUpdated, by: "bob", changed), happening(nil, by: "bob"),
+                happening(.readingMarked, by: Harness.user, otherDevice: true),
+            ])
+    }
+
+    @Test(
+        "an own message that this device sent is told from one of another device; any other own change, as far as that can be known"
+    )
+    func devices() async throws {
+        var client = try await Harness()
+        try await client.connectWithChannel()
+        _ = client.take()
+        try await client.send("mine", clientId: "mine")
+        let mine = message(4, "mine", by: Harness.user, clientId: "mine")
+        try await client.receive(alone(mine))
+        let other = message(5, "other", by: Harness.user)
+        try await client.receive(alone(other))
+        #expect(
+            told(by: &client) == [
+                happening(.messageNew, by: Harness.user, otherDevice: false, mine),
+                happening(.messageNew, by: Harness.user, otherDevice: true, other),
+            ])
+        // While this device has asked for something, it may be that.
+        try await client.feed(.call(1, EditMessage(channel: Harness.channel, message: other.messageId, text: "edited")))
+        let first = message(5, "edited", by: Harness.user, changedAt: 6)
+        try await client.receive(edited(first, messages: 4))
+        try await client.answer("message.edit", with: first)
+        let second = message(5, "again", by: Harness.user, changedAt: 7)
+        try await client.receive(edited(second, messages: 4))
+        #expect(
+            told(by: &client) == [
+                happening(.messageUpdated, by: Harness.user, otherDevice: nil, first),
+                happening(.messageUpdated, by: Harness.user, otherDevice: true, second),
+            ])
+    }
+
+    @Test("what was missed isn't told as if it happened now: it is one event, with the places where it began, before what is live")
+    func missed() async throws {
+        var client = try await Harness()
+        try await client.connectWithChannel()
+        #expect(told(by: &client) == [.missed(after: [Harness.channel: 0])])
+        try await client.feed(.transport(client.sync.connection, .closed(code: nil, reason: "")))
+        try await client.connect()
+        // Some of this is part of the answer, and the last isn't.
+        for seq: Seq in 4...6 { try await client.receive(alone(message(seq, "\(seq)"))) }
+        #expect(told(by: &client) == [])
+        let caughtUp = changes(channel: 5, Rows(counters: counters(5, messages: 4), [message(4, "4"), message(5, "5")]))
+        try await client.answer(
+            "stream.resume", with: Resumption(user: changes(user: 1), channels: [caughtUp], hasMore: false))
+        #expect(told(by: &client) == [.missed(after: [Harness.channel: 3]), happening(.messageNew, by: "bob", message(6, "6"))])
+
+        // Nothing was missed, so nothing is told.
+        try await client.feed(.transport(client.sync.connection, .closed(code: nil, reason: "")))
+        try await client.connect()
+        try await client.answer("stream.resume", with: Resumption(user: changes(user: 1), channels: [], hasMore: false))
+        #expect(told(by: &client) == [])
+    }
+
+    @Test("events that got lost, and several changes in one event, are missed too; over several pages from the first on")
+    func gaps() async throws {
+        var client = try await Harness()
+        try await client.connectWithChannel()
+        _ = client.take()
+        try await client.receive(alone(message(8, "8")))
+        func page(to seq: Seq) -> Changes {
+            changes(channel: seq, Rows(counters: counters(8, messages: 7), [message(seq, "\(seq)")]), hasMore: seq < 8)
+        }
+        for seq: Seq in 4...8 {
+            #expect(told(by: &client) == [])
+            try await client.answer(
+                "stream.resume", with: Resumption(user: changes(user: 1), channels: [page(to: seq)], hasMore: seq < 8))
+        }
+        #expect(told(by: &client) == [.missed(after: [Harness.channel: 3])])
+        let several = Event(
+            kind: .changes, stream: .channel(Harness.channel), seq: 10, after: 8, actor: nil,
+            rows: Rows(counters: counters(10, messages: 9), [message(9, "9"), message(10, "10")]))
+        try await client.receive(several)
+        #expect(told(by: &client) == [.missed(after: [Harness.channel: 8])])
+    }
+
+    @Test("a slow reader gets a bounded number of events, and then a word of what it missed; each sequence for itself")
+    func slowReader() async throws {
+        let feed = EventFeed()
+        let slow = feed.events()
+        let other = feed.events()
+        func event(_ number: Seq) -> ChatEvent { happening(.messageNew, by: "bob", message(number, "\(number)")) }
+        func send(_ numbers: ClosedRange<Seq>) {
+            for number in numbers { feed.send(event(number), at: StreamPosition(channel: Harness.channel, seq: number)) }
+        }
+        send(11...10 + Seq(EventQueue.countMax))
+        var quick = other.makeAsyncIterator()
+        for number in 11...10 + Seq(EventQueue.countMax) { #expect(await quick.next() == event(number)) }
+        // One more than there is room for.
+        feed.send(.missed(after: ["other": 3]), at: nil)
+        send(5000...5001)
+        feed.end()
+        var all: [ChatEvent] = []
+        for await event in slow { all.append(event) }
+        #expect(all == [.missed(after: [Harness.channel: 10]), .missed(after: ["other": 3]), event(5000), event(5001)])
+        var rest: [ChatEvent] = []
+        while let event = await quick.next() { rest.append(event) }
+        #expect(rest == [.missed(after: ["other": 3]), event(5000), event(5001)])
+        // What begins after the end has ended.
+        for await event in feed.events() { Issue.record("\(event)") }
+    }
+
+    @Test("what one reader missed several times is one event, from the first of it on")
+    func missedAgain() async throws {
+        let queue = EventQueue()
+        for round: Seq in 1...3 {
+            for number in 1...Seq(EventQueue.countMax) {
+                let seq = round * 10_000 + number
+                queue.add(
+                    happening(.messageNew, by: "bob", message(seq, "x")), at: StreamPosition(channel: Harness.channel, seq: seq))
+            }
+        }
+        #expect(queue.take() == .missed(after: [Harness.channel: 10_000]))
+        var count = 1
+        while queue.take() != nil { count += 1 }
+        #expect(count <= EventQueue.countMax + 1)
+    }
+
+    @Test("AM-29 a loop over events ends when it is cancelled, and when its chat is released, which it doesn't keep")
+    func ends() async throws {
+        var configuration = Chat.Configuration(
+            storage: .inMemory, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        configuration.transport = TinyServer()
+        weak var kept: Chat?
+        let loop: Task<Void, Never>
+        do {
+            let chat = Chat(url: URL(filePath: "/"), user: "ann", configuration: configuration) { "token" }
+            kept = chat
+            let (events, others) = (chat.events, chat.events)
+            let cancelled = Task { for await _ in others {} }
+            cancelled.cancel()
+            await cancelled.value
+            loop = Task { for await _ in events {} }
+        }
+        await loop.value
+        #expect(kept == nil)
+    }
+}
