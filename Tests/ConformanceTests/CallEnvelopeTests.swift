@@ -35,6 +35,7 @@ struct CallEnvelopeTests {
         #"{"call":1,"operation":"message.send","with":{"channel":"a","clientId":"\"}{\\","text":"}]{[\"\\\u00e9 é 🐦"}}"#,
         #"{"call":1,"operation":"message.send","with":{"channel":"a","clientId":"1","text":"x","metadata":{"a":[{"b":[]}],"c":1e3}}}"#,
         #"{"call":1,"operation":"channel.query","with":{ }}"#,
+        #"{"call":1,"operation":"channel.hide","key":"0192f3a0-5c1e-7d3b-9a4f-6e2b8c0d1e2f","with":{"channel":"a"}}"#,
         // Operations that read their own fields.
         #"{"call":1,"operation":"message.send","with":{"text":"é 🐦 \#u{7F}","clientId":"ü","channel":"a"}}"#,
         send(#""text":"\#(String(repeating: "é", count: 5000))""#),

@@ -91,6 +91,24 @@ public final class CoreWorld {
         return response
     }
 
+    /// Performs an operation with a key. Returns nil if an earlier call with the key did it.
+    public func perform<O: Handled>(
+        _ operation: O, key: IdempotencyKey, as user: UserID, role: AppRole = .user
+    ) throws -> O.Response? {
+        let caller = Caller(user: user, role: role)
+        let scope = operation.scope(for: caller)
+        return try write { transaction in
+            try scope.lock(in: transaction)
+            return try transaction.attempt {
+                var context = Context(
+                    transaction: transaction, caller: caller, now: now, ids: ids, presence: presence, options: options,
+                    rowKinds: rowKinds, scope: scope)
+                defer { ids = context.ids }
+                return try operation.handle(once: key, in: &context)
+            }
+        }
+    }
+
     /// Performs all operations of the body in one transaction, as a lane does with those that wait for it.
     ///
     /// An engine can run the body again, after what it did was taken back.

@@ -11,6 +11,7 @@ public struct CreateChannel: Operation, ChannelAttributesCarrying, ChannelReques
     public static let path = "/v1/channels"
     public static let permission = Permission.channelCreate
     public static let summary = "Create a channel. The caller becomes its owner and first member."
+    public static let repeatField: String? = "idempotencyKey"
 
     /// Unique and unchangeable; made by the server when left out (AM-13).
     public var channel: ChannelID?

@@ -25,6 +25,8 @@ public struct WelcomeFrame: Codable, Hashable, Sendable {
         public var role: AppRole
         /// The number of this connection, for logs.
         public var connection: Int64
+        /// Names the server's data for good, also after a backup is restored: what a client couldn't send yet may be sent to it.
+        public var server: String
         /// Changes when a backup is restored. A client with another epoch discards its cache and starts over.
         public var epoch: String
         /// The server's version.
@@ -38,12 +40,13 @@ public struct WelcomeFrame: Codable, Hashable, Sendable {
 
         // derived: init
         public init(
-            user: UserID, role: AppRole, connection: Int64, epoch: String, version: String, now: Timestamp,
+            user: UserID, role: AppRole, connection: Int64, server: String, epoch: String, version: String, now: Timestamp,
             tokenExpiresAt: Timestamp, pingIntervalSeconds: Int
         ) {
             self.user = user
             self.role = role
             self.connection = connection
+            self.server = server
             self.epoch = epoch
             self.version = version
             self.now = now
@@ -60,20 +63,24 @@ public struct WelcomeFrame: Codable, Hashable, Sendable {
 public struct CallFrame<Call: Operation>: Encodable, Sendable {
     /// Chosen by the client, given back with the reply; unique among the calls under way on this socket.
     public var call: Int64
+    /// Has the server do nothing again if it did this with the same key. For operations that take one.
+    public var key: IdempotencyKey?
     public var with: Call
 
     // derived: init
-    public init(call: Int64, with: Call) {
+    public init(call: Int64, key: IdempotencyKey? = nil, with: Call) {
         self.call = call
+        self.key = key
         self.with = with
     }
 
-    private enum CodingKeys: String, CodingKey { case call, operation, with }
+    private enum CodingKeys: String, CodingKey { case call, operation, key, with }
 
     public func encode(to encoder: any Encoder) throws {
         var container = encoder.container(keyedBy: CodingKeys.self)
         try container.encode(call, forKey: .call)
         try container.encode(Call.name, forKey: .operation)
+        try container.encodeIfPresent(key?.rawValue, forKey: .key)
         try container.encode(with, forKey: .with)
     }
 }

@@ -15,6 +15,8 @@ public protocol Operation: Codable, Hashable, Sendable {
     static var summary: String { get }
     /// Whether it only reads: it then runs beside the writer and may not change anything.
     static var isReadOnly: Bool { get }
+    /// The operation's own field by which the server knows a repeated call. Nil for those that take an ``IdempotencyKey`` instead.
+    static var repeatField: String? { get }
 
     /// Throws when a field is outside its limits. The SDK calls it before sending, the server before anything else.
     func validate() throws(RoostError)
@@ -22,6 +24,18 @@ public protocol Operation: Codable, Hashable, Sendable {
 
 extension Operation {
     public static var isReadOnly: Bool { method == .get }
+    public static var repeatField: String? { nil }
+
+    /// Whether a call may carry an ``IdempotencyKey``: it changes something, and has no field of its own for that.
+    public static var takesKey: Bool { !isReadOnly && repeatField == nil }
+
+    /// Throws `invalid_argument` if a call of the operation takes no key.
+    ///
+    /// - Parameter field: Where the key stood.
+    public static func requireTakingKey(field: String) throws(RoostError) {
+        guard !isReadOnly else { throw .invalidArgument(field, "isn't taken by \(name), which changes nothing") }
+        if let repeatField { throw .invalidArgument(field, "isn't taken by \(name), which has \(repeatField) instead") }
+    }
 }
 
 /// The answer of an operation without a result.

@@ -55,6 +55,8 @@ public struct RoostError: Error, Codable, Hashable, Sendable {
         case conflictVersion = "conflict_version"
         /// The idempotency key was used for another request.
         case keyReused = "key_reused"
+        /// The idempotency key is older than a key is kept: nobody can tell any more whether the call was done.
+        case keyExpired = "key_expired"
         /// The channel has as many members as it may have.
         case memberLimit = "member_limit"
         /// A user is in as many channels as one may be.
@@ -132,7 +134,7 @@ public struct RoostError: Error, Codable, Hashable, Sendable {
         case .notFound, .unknownOperation: 404
         case .alreadyExists, .memberLimit, .channelLimit, .notConnected, .resyncRequired, .immutableField: 409
         case .conflictVersion: 412
-        case .keyReused: 422
+        case .keyReused, .keyExpired: 422
         case .limitExceeded: 413
         case .invalidArgument: 400
         case .overloaded, .unavailable: 503

@@ -2,13 +2,14 @@ import RoostAPI
 import RoostCore
 
 extension Engine {
-    /// Runs an operation and waits for its answer as JSON.
-    func perform(_ operation: some Handled, for caller: Caller) async throws -> [UInt8] {
+    /// Runs an operation and waits for its answer as JSON: nothing if an earlier call with the same key did it.
+    func perform(_ operation: some Handled, key: IdempotencyKey? = nil, for caller: Caller) async throws -> [UInt8] {
         try await perform(
             type(of: operation).name, for: caller, scope: operation.scope(for: caller),
             presenceChannel: operation.presenceChannel, isReadOnly: type(of: operation).isReadOnly
         ) { context in
-            try JSONWriter.bytes(of: operation.handle(in: &context))
+            guard let response = try operation.handle(once: key, in: &context) else { return [] }
+            return try JSONWriter.bytes(of: response)
         }
     }
 

@@ -7,6 +7,8 @@ import RoostAPI
 struct CallEnvelope {
     private(set) var call: Int64 = 0
     private(set) var operation = ""
+    /// The text of its key; nil if it has none.
+    private(set) var key: String?
     /// The place of the operation's fields; nil if there are none.
     private(set) var fields: Range<Int>?
 
@@ -29,6 +31,9 @@ struct CallEnvelope {
             case "operation":
                 guard let name = reader.string() else { return nil }
                 operation = name
+            case IdempotencyKey.member:
+                guard let text = reader.string() else { return nil }
+                self.key = text
             case "with":
                 guard let range = reader.object(depthMax: limitsFields ? Self.depthMax : bytes.count) else { return nil }
                 fields = range

@@ -6,7 +6,7 @@ import RoostCore
 /// A message from a client, decoded.
 enum ClientMessage {
     case authenticate(AuthenticateFrame.Credentials)
-    case call(Int64, any Handled)
+    case call(Int64, any Handled, key: IdempotencyKey? = nil)
     /// A call that can be answered, though not carried out.
     case refused(Int64, RoostError)
     /// A message that can't be answered.
@@ -41,8 +41,13 @@ enum ClientMessage {
     /// - Parameter bytes: JSON in which nothing is ambiguous.
     init?(plainly bytes: [UInt8]) {
         guard let envelope = CallEnvelope(bytes), let entry = OperationTable.named(envelope.operation) else { return nil }
+        var key: IdempotencyKey?
+        if let text = envelope.key {
+            guard let read = try? IdempotencyKey(text) else { return nil }
+            key = read
+        }
         if let operation = envelope.plainOperation(in: bytes) {
-            self = .call(envelope.call, operation)
+            self = .call(envelope.call, operation, key: key)
             return
         }
         // Long fields take so long to decode that the rest doesn't matter, and those that turn out to be wrong are decoded twice.
@@ -50,7 +55,7 @@ enum ClientMessage {
         // What is wrong with an operation is told by the way that all others take.
         let fields = envelope.fields.map { Data(bytes[$0]) } ?? Data("{}".utf8)
         guard let operation = fields.count == 2 ? entry.withoutFields : try? entry.decode(from: fields) else { return nil }
-        self = .call(envelope.call, operation)
+        self = .call(envelope.call, operation, key: key)
     }
 
     /// Returns the refusal of a frame that can't be kept exactly: of two numbers for one call, say, it is unclear which one is meant.
@@ -59,7 +64,7 @@ enum ClientMessage {
         let error = problem.error(at: path.count > 1 && path.first == "with" ? Array(path.dropFirst()) : path)
         guard path.count > 1 else { return .malformed(error) }
         return switch self {
-        case .call(let call, _), .refused(let call, _): .refused(call, error)
+        case .call(let call, _, _), .refused(let call, _): .refused(call, error)
         case .authenticate, .malformed: .malformed(error)
         }
     }
@@ -80,7 +85,7 @@ enum ClientMessage {
                 return
             }
             do {
-                try Self.refuseUnknown(in: container, known: ["call", "operation", "with"])
+                try Self.refuseUnknown(in: container, known: ["call", "operation", IdempotencyKey.member, "with"])
                 let name = try container.decode(String.self, forKey: FieldKey("operation"))
                 guard let entry = OperationTable.named(name) else {
                     frame = .refused(call, .unknownOperation(name))
@@ -89,7 +94,9 @@ enum ClientMessage {
                 // An operation without fields may leave the empty object out.
                 let fields =
                     container.contains(FieldKey("with")) ? try container.superDecoder(forKey: FieldKey("with")) : nil
-                frame = .call(call, try fields.map { try entry.decode(from: $0) } ?? entry.decode(from: Data("{}".utf8)))
+                let operation = try fields.map { try entry.decode(from: $0) } ?? entry.decode(from: Data("{}".utf8))
+                let key = try container.decodeIfPresent(String.self, forKey: FieldKey(IdempotencyKey.member))
+                frame = .call(call, operation, key: try key.map { try IdempotencyKey($0) })
             } catch {
                 frame = .refused(call, RoostError(decoding: error))
             }

@@ -4,6 +4,8 @@ import RoostCore
 
 /// What every socket learns about the server it reached.
 struct Greeting: Sendable {
+    /// The name of the data, which it keeps when a backup is restored.
+    let server: String
     let epoch: String
     let version: String
     let pingInterval: TimeAmount
@@ -13,7 +15,8 @@ struct Greeting: Sendable {
     func welcome(_ caller: Caller, _ connection: ConnectionID, expiresAt: Timestamp, now: Timestamp) -> WelcomeFrame {
         WelcomeFrame(
             welcome: .init(
-                user: caller.user, role: caller.role, connection: connection.rawValue, epoch: epoch, version: version, now: now,
+                user: caller.user, role: caller.role, connection: connection.rawValue, server: server, epoch: epoch,
+                version: version, now: now,
                 tokenExpiresAt: expiresAt, pingIntervalSeconds: Int(pingInterval.nanoseconds / 1_000_000_000)))
     }
 

@@ -11,6 +11,14 @@ enum ReplyFrame {
         return json.bytes
     }
 
+    /// `{"reply":7,"done":true}`: an earlier call with the same key did it.
+    static func done(call: Int64) -> [UInt8] {
+        var json = begin(call)
+        json.member("done", true)
+        json.endObject()
+        return json.bytes
+    }
+
     /// `{"reply":7,"error":{…}}`
     static func refusal(_ error: RoostError, call: Int64) -> [UInt8] {
         var json = begin(call)

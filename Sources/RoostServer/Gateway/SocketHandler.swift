@@ -198,11 +198,11 @@ final class SocketHandler: ChannelInboundHandler, QueuedOutput {
     /// - Returns: The reason why it can't run; nil if it can.
     private func submit(_ call: SocketSession.Call) -> RoostError? {
         guard let caller = session.caller else { return nil }
-        return submit(call.operation, call.number, caller)
+        return submit(call.operation, call, caller)
     }
 
-    private func submit(_ operation: some Handled, _ call: Int64, _ caller: Caller) -> RoostError? {
-        var job = Job(operation, call: call, by: caller, at: socket)
+    private func submit(_ operation: some Handled, _ call: SocketSession.Call, _ caller: Caller) -> RoostError? {
+        var job = Job(operation, call: call.number, key: call.key, by: caller, at: socket)
         if caller.role != .admin, caller.role != .service { job.callerMemory = account?.ledger }
         do {
             if type(of: operation).isReadOnly {
@@ -267,10 +267,13 @@ final class SocketHandler: ChannelInboundHandler, QueuedOutput {
 
 extension Job {
     /// A call of a socket.
-    init<O: Handled>(_ operation: O, call: Int64, by caller: Caller, at socket: SocketID) {
+    init<O: Handled>(_ operation: O, call: Int64, key: IdempotencyKey? = nil, by caller: Caller, at socket: SocketID) {
         self.init(
             operation: O.name, caller: caller, scope: operation.scope(for: caller), presenceChannel: operation.presenceChannel,
-            run: { try ReplyFrame.result(operation.handle(in: &$0), call: call) },
+            run: { context in
+                guard let response = try operation.handle(once: key, in: &context) else { return ReplyFrame.done(call: call) }
+                return try ReplyFrame.result(response, call: call)
+            },
             destination: .socket(socket, call: call))
     }
 

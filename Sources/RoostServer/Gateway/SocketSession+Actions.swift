@@ -58,9 +58,11 @@ extension SocketSession {
     struct Call: Equatable {
         let number: Int64
         let operation: any Handled
+        /// Nil for a call that is made as often as it comes.
+        var key: IdempotencyKey?
 
         static func == (left: Call, right: Call) -> Bool {
-            left.number == right.number && AnyHashable(left.operation) == AnyHashable(right.operation)
+            left.number == right.number && left.key == right.key && AnyHashable(left.operation) == AnyHashable(right.operation)
         }
     }
 }

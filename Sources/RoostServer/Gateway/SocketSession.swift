@@ -168,9 +168,9 @@ struct SocketSession {
             beginAuthentication(credentials.token)
         case (.authenticate, _):
             refuse(RoostError(.invalidArgument, "This socket is authenticated already.", field: "authenticate"))
-        case (.call(let number, let operation), .open):
+        case (.call(let number, let operation, let key), .open):
             budget.begin(call: number, asked: message.readableBytes, AnswerWeight(of: operation))
-            actions.append(.call(Call(number: number, operation: operation)))
+            actions.append(.call(Call(number: number, operation: operation, key: key)))
         case (.refused(let call, let error), .open):
             actions.append(.refused(error))
             put(frame: ReplyFrame.refusal(error, call: call))

@@ -30,7 +30,7 @@ package enum UntrustedBytes {
     package static func message(_ bytes: [UInt8]) -> Message {
         switch ClientMessage(ByteBuffer(bytes: bytes)) {
         case .authenticate: .authenticate
-        case .call(_, let operation): .call(operation)
+        case .call(_, let operation, _): .call(operation)
         case .refused(_, let error), .malformed(let error): .refused(error)
         }
     }

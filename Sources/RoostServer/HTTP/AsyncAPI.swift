@@ -86,10 +86,11 @@ enum AsyncAPI {
         let event = (try? Schema.of(Event.self)) ?? .any
         let watching = Schema.Field(name: "watching", schema: .boolean, isRequired: true)
         let watched = OpenAPI.json(.object(name: "WatchedEvent", fields: [watching] + event.fields), &schemas)
-        // The reply is one of two: with the result, or with the refusal.
+        // The reply is one of three: with the result, without it for a call that an earlier one with its key did, or with the refusal.
         let reply: JSONValue = [
-            "type": "object", "required": ["reply"], "properties": ["reply": number, "result": [:], "error": error],
-            "oneOf": [["required": ["result"]], ["required": ["error"]]],
+            "type": "object", "required": ["reply"],
+            "properties": ["reply": number, "result": [:], "done": ["const": true], "error": error],
+            "oneOf": [["required": ["result"]], ["required": ["done"]], ["required": ["error"]]],
         ]
         return [
             Frame(
@@ -125,12 +126,16 @@ enum AsyncAPI {
     private static func call(_ entry: OperationTable.Entry) -> JSONValue {
         let with = FieldLimits(of: entry).object(of: entry.schema.fields)
         let isRequired = entry.schema.fields.contains(where: \.isRequired)
+        var properties: [String: JSONValue] = [
+            "call": ["type": "integer", "format": "int64"], "operation": ["const": .string(entry.type.name)], "with": with,
+        ]
+        if entry.type.takesKey {
+            properties[IdempotencyKey.member] = ["type": "string", "pattern": .string(IdempotencyKey.pattern)]
+        }
         return [
             "type": "object", "additionalProperties": false,
             "required": isRequired ? ["call", "operation", "with"] : ["call", "operation"],
-            "properties": [
-                "call": ["type": "integer", "format": "int64"], "operation": ["const": .string(entry.type.name)], "with": with,
-            ],
+            "properties": .object(properties),
         ]
     }
 }

@@ -59,7 +59,7 @@ enum OpenAPI {
             return .object(parameter)
         }
         let bodyFields = usesQuery ? [] : entry.schema.fields.filter { !inPath.contains($0.name) }
-        let ofHeaders = RequestHeaders.ofFields.filter { entry.fields.contains($0.field) }.map(\.name) + [RequestHeaders.actAs]
+        let ofHeaders = headerNames(of: entry) + [RequestHeaders.actAs]
         var result: [String: JSONValue] = [
             "operationId": .string(type.name),
             "summary": .string(type.summary),
@@ -70,6 +70,7 @@ enum OpenAPI {
         var responses: [String: JSONValue] = [
             "200": ["description": "Done.", "content": ["application/json": ["schema": json(response, &components)]]]
         ]
+        if type.takesKey { responses["204"] = ["description": "An earlier call with the same Idempotency-Key did it."] }
         for status in refusals(of: entry, hasBody: !bodyFields.isEmpty) {
             responses["\(status)"] = ["$ref": .string("#/components/responses/\(status)")]
         }
@@ -95,7 +96,7 @@ enum OpenAPI {
         if !entry.type.isReadOnly || entry.type.name.hasPrefix("stream.") { statuses.append(409) }
         if entry.fields.contains("ifMetadataVersion") { statuses.append(412) }
         if hasBody { statuses.append(415) }
-        if entry.fields.contains("idempotencyKey") { statuses.append(422) }
+        if headerNames(of: entry).contains(RequestHeaders.idempotencyKey) { statuses.append(422) }
         return statuses.sorted()
     }
 
@@ -106,7 +107,7 @@ enum OpenAPI {
             403: "Not allowed to the caller.", 404: "There is no such thing, or none that the caller may know of.",
             409: "Conflicts with the current state.", 412: "The metadata has another version.",
             413: "A field or the body is larger than its limit.", 415: "The body isn't application/json.",
-            422: "The idempotency key was used for another request.", 500: "The server failed.",
+            422: "The idempotency key was used for another request, or has expired.", 500: "The server failed.",
             503: "The server has too much to do, starts or stops: try again later.",
         ]
         return Dictionary(
@@ -120,6 +121,14 @@ enum OpenAPI {
                 return ("\(status)", .object(response))
             })
     }()
+
+    /// The headers that set options of an operation.
+    private static func headerNames(of entry: OperationTable.Entry) -> [String] {
+        RequestHeaders.ofFields.map(\.name).filter { name in
+            if name == RequestHeaders.idempotencyKey, entry.type.takesKey { return true }
+            return RequestHeaders.ofFields.contains { $0.name == name && entry.fields.contains($0.field) }
+        }
+    }
 
     /// The headers that operations take, by their names.
     private static var headers: [String: JSONValue] {

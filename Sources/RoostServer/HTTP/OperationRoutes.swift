@@ -29,12 +29,14 @@ struct OperationRoutes: Sendable {
     private func respond(to request: Request, name: String, entry: OperationTable.Entry) async throws -> Response {
         let (caller, account) = try await caller(of: request, for: name)
         let operation: any Handled
+        let key: IdempotencyKey?
         // A body is read whole before it is decoded, and its decoded form is no smaller.
         let askedBytes = Self.bodySizeBytes(of: request)
         let asked = account.hold(askedBytes)
         do {
             // Many requests may have begun at once, while there was room for each.
             try account.requireRoom(besides: askedBytes)
+            key = try RequestHeaders.key(of: request, entry: entry)
             let fields = try await RequestFields.read(request, entry: entry)
             if fields.isEmpty, let withoutFields = entry.withoutFields {
                 operation = withoutFields
@@ -51,8 +53,9 @@ struct OperationRoutes: Sendable {
             metrics.refused(name, refusal)
             throw refusal
         }
-        let body = try await engine.perform(operation, for: caller)
+        let body = try await engine.perform(operation, key: key, for: caller)
         withExtendedLifetime(asked) {}
+        guard !body.isEmpty else { return Response(status: .noContent, headers: [.cacheControl: "no-store"]) }
         return Response(
             status: .ok, headers: [.contentType: "application/json", .cacheControl: "no-store"],
             body: try Self.body(ByteBuffer(bytes: body), account, isRead: type(of: operation).isReadOnly))

@@ -17,6 +17,8 @@ enum RequestHeaders {
         func read(_ request: Request, into fields: inout [String: JSONValue], entry: OperationTable.Entry) throws(RoostError) {
             guard let text = try RequestHeaders.single(name, of: request) else { return }
             guard entry.fields.contains(field) else {
+                // The call takes it as its key.
+                guard name != idempotencyKey else { return }
                 throw .invalidArgument(name, "isn't taken by \(entry.type.name), which has no field \(field)")
             }
             let value = try value(text)
@@ -30,10 +32,22 @@ enum RequestHeaders {
 
     static let actAs = "Roost-Act-As"
 
+    static let idempotencyKey = "Idempotency-Key"
+
+    /// Returns the key of a call; nil if it has none, or if it is a field of the operation.
+    ///
+    /// - Throws: `invalid_argument` for one that isn't a UUID of version 7, and for an operation that takes none.
+    static func key(of request: Request, entry: OperationTable.Entry) throws(RoostError) -> IdempotencyKey? {
+        guard !entry.fields.contains("idempotencyKey"), let text = try single(idempotencyKey, of: request) else { return nil }
+        try entry.type.requireTakingKey(field: idempotencyKey)
+        return try IdempotencyKey(try key(text), field: idempotencyKey)
+    }
+
     static let ofFields = [
         OfField(
-            name: "Idempotency-Key", field: "idempotencyKey",
-            summary: "Does what the field idempotencyKey does. A string in quotes, or the bare text.",
+            name: idempotencyKey, field: "idempotencyKey",
+            summary:
+                "A call that is repeated with the same key does nothing again, and is answered with 204. A UUID of version 7, in quotes or bare; of channel.create, what its field idempotencyKey is.",
             value: { text throws(RoostError) in .string(try key(text)) }),
         OfField(
             name: "If-Match", field: "ifMetadataVersion",

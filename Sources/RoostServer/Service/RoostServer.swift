@@ -149,7 +149,12 @@ public struct RoostServer: Service {
         }
         try storage.confirmRetirement(keys, of: tokenFiles.secretFingerprint)
         tokens = TokenVerifier(keys, rules: .init(configuration), logger: logger)
-        let epoch = try database.write(lane: 0) { try $0.epoch(orNew: UUID().uuidString.lowercased()) }
+        let (server, epoch) = try database.write(lane: 0) {
+            (
+                try $0.setting("server", orNew: UUID().uuidString.lowercased()),
+                try $0.epoch(orNew: UUID().uuidString.lowercased())
+            )
+        }
 
         try StartChecks(configuration, database, logger).run(tokenKeys: keys)
         try definitions?.put(into: database, options: configuration.options)
@@ -174,7 +179,7 @@ public struct RoostServer: Service {
         let services = SocketHandler.Services(
             engine: engine, hub: hub, tokens: tokens,
             greeting: Greeting(
-                epoch: epoch, version: RoostVersion.current, pingInterval: limits.pingInterval,
+                server: server, epoch: epoch, version: RoostVersion.current, pingInterval: limits.pingInterval,
                 drainWindow: .init(configuration.drainWindow)),
             limits: limits, connections: connections, metrics: counters, security: security, logger: logger)
 

@@ -32,7 +32,7 @@ struct StickerClient {
         try await receive(
             frame: WelcomeFrame(
                 welcome: .init(
-                    user: sync.user, role: .user, connection: 1, epoch: "first", version: "1", now: world.now,
+                    user: sync.user, role: .user, connection: 1, server: "server", epoch: "first", version: "1", now: world.now,
                     tokenExpiresAt: world.now, pingIntervalSeconds: 30)))
         while let call = resumeCall {
             resumeCall = nil

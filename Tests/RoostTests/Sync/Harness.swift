@@ -75,7 +75,7 @@ struct Harness {
         try await receive(
             WelcomeFrame(
                 welcome: .init(
-                    user: Self.user, role: role, connection: 1, epoch: epoch, version: "0.1.0", now: Timestamp(milliseconds: 0),
+                    user: Self.user, role: role, connection: 1, server: "server", epoch: epoch, version: "0.1.0", now: Timestamp(milliseconds: 0),
                     tokenExpiresAt: Timestamp(milliseconds: 0), pingIntervalSeconds: 30)))
     }
 

@@ -177,18 +177,18 @@ final class SimulatedServer {
             run.waiting.append(job)
             writeNext(in: run)
         case .call(let call):
-            if let caller = socket.caller { submit(call.operation, call.number, by: caller, on: socket.id, in: run) }
+            if let caller = socket.caller { submit(call.operation, call, by: caller, on: socket.id, in: run) }
         case .close: remove(socket, from: run)
         case .overloaded: failed("a session has no room")
         case .write, .flush, .setReading, .hold, .refused, .restart, .lost: break
         }
     }
 
-    private static let greeting = Greeting(epoch: "first", version: "simulated", pingInterval: .seconds(25), drainWindow: .zero)
+    private static let greeting = Greeting(server: "simulated", epoch: "first", version: "simulated", pingInterval: .seconds(25), drainWindow: .zero)
 
-    private func submit(_ operation: some Handled, _ call: Int64, by caller: Caller, on connection: ConnectionID, in run: Run) {
+    private func submit(_ operation: some Handled, _ call: SocketSession.Call, by caller: Caller, on connection: ConnectionID, in run: Run) {
         scheduler.note("\(caller.user) on \(connection.rawValue) calls \(type(of: operation).name)")
-        let job = Job(operation, call: call, by: caller, at: .init(shard: 0, connection: connection))
+        let job = Job(operation, call: call.number, key: call.key, by: caller, at: .init(shard: 0, connection: connection))
         guard type(of: operation).isReadOnly else {
             run.waiting.append(job)
             return writeNext(in: run)

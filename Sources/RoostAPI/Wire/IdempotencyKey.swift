@@ -1,0 +1,60 @@
+/// A client's name for one change, so that repeating the call after a lost answer does nothing again.
+///
+/// It is a UUID of version 7 (RFC 9562), made right before the change is first sent: its first 48 bits are the time. The server keeps it for
+/// ``Limits/idempotencyKeyHours``, and refuses one that is older, of which it can't know whether the change was made.
+public struct IdempotencyKey: Hashable, Sendable, CustomStringConvertible {
+    /// The text, in small letters.
+    public let rawValue: String
+    /// When the client says that it made the key.
+    public let madeAt: Timestamp
+    /// Where the key stood in the request, for refusals.
+    public let field: String
+
+    public var description: String { rawValue }
+
+    /// The place of a key in a socket's frame.
+    public static let member = "key"
+    public static let pattern = "^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-7[0-9a-fA-F]{3}-[89abAB][0-9a-fA-F]{3}-[0-9a-fA-F]{12}$"
+
+    /// Reads a key.
+    ///
+    /// - Throws: `invalid_argument` for anything but a UUID of version 7.
+    public init(_ text: String, field: String = member) throws(RoostError) {
+        let characters = Array(text.lowercased().utf8)
+        let isKey =
+            characters.count == 36
+            && characters.enumerated().allSatisfy { place, character in
+                switch place {
+                case 8, 13, 18, 23: character == UInt8(ascii: "-")
+                case 14: character == UInt8(ascii: "7")
+                case 19: "89ab".utf8.contains(character)
+                default: "0123456789abcdef".utf8.contains(character)
+                }
+            }
+        let time = String(decoding: characters.prefix(8) + characters.dropFirst(9).prefix(4), as: UTF8.self)
+        guard isKey, let milliseconds = Int64(time, radix: 16) else {
+            throw .invalidArgument(field, "must be a UUID of version 7, such as 0192f3a0-5c1e-7d3b-9a4f-6e2b8c0d1e2f")
+        }
+        rawValue = String(decoding: characters, as: UTF8.self)
+        madeAt = Timestamp(milliseconds: milliseconds)
+        self.field = field
+    }
+
+    /// Makes a key.
+    ///
+    /// - Parameters:
+    ///   - time: Now, by the server's clock as the client knows it.
+    ///   - random: Of its bits, 62 tell keys of one millisecond apart.
+    public init(madeAt time: Timestamp, random: UInt64) {
+        func digits(_ value: UInt64, _ count: Int) -> String {
+            let text = String(value, radix: 16)
+            return String(repeating: "0", count: max(0, count - text.count)) + text
+        }
+        let milliseconds = UInt64(min(max(0, time.milliseconds), 0xffff_ffff_ffff))
+        let time = digits(milliseconds, 12)
+        let tail = digits(random & 0x3fff_ffff_ffff_ffff | 0x8000_0000_0000_0000, 16)
+        rawValue = "\(time.prefix(8))-\(time.suffix(4))-7000-\(tail.prefix(4))-\(tail.suffix(12))"
+        madeAt = Timestamp(milliseconds: Int64(milliseconds))
+        field = Self.member
+    }
+}

@@ -1,0 +1,135 @@
+public import RoostAPI
+
+/// Calls that are made once, however often they are sent: a key is kept in the transaction of what its call did.
+///
+/// - A key that is kept answers for its call: nothing is done again, and nothing is checked again. The answer only says that the caller's own
+///   call was carried out, as its lost answer did. It has none of the call's result, which a caller whose right has ended may not see any more.
+/// - A refused call keeps no key.
+/// - A key older than it is kept, or too far ahead, is refused before anything else: nobody knows whether its call was carried out.
+extension Handled {
+    /// Runs the rule, unless the caller had it run with the same key. Returns nil if so.
+    ///
+    /// - Throws: What the rule throws; `key_reused` if the key was used for another call, `key_expired`, `limit_exceeded` if the caller has too many
+    ///   keys; `invalid_argument` if the operation takes none.
+    public func handle(once key: IdempotencyKey?, in context: inout Context) throws -> Response? {
+        guard let key else { return try handle(in: &context) }
+        try Self.requireTakingKey(field: key.field)
+        try context.requireCurrent(key)
+        let request = Fingerprint.of("\(Self.name) \(String(decoding: try JSONWriter.bytes(of: self), as: UTF8.self))")
+        if let known = try context.request(of: key) {
+            guard known == request else {
+                throw RoostError(.keyReused, "Another request was made with this key.", field: key.field)
+            }
+            return nil
+        }
+        try context.requireRoom(for: key)
+        let response = try handle(in: &context)
+        try context.keep(key, of: request)
+        return response
+    }
+}
+
+extension Context {
+    fileprivate static let keyLifetimeMilliseconds = Int64(Limits.idempotencyKeyHours) * 3_600_000
+
+    /// Keys from this time or before have expired.
+    var oldestKey: Int64 { now.milliseconds - Self.keyLifetimeMilliseconds }
+
+    fileprivate func requireCurrent(_ key: IdempotencyKey) throws {
+        guard key.madeAt.milliseconds > oldestKey else {
+            throw RoostError(
+                .keyExpired, "The key is older than \(Limits.idempotencyKeyHours) hours: whether it was used isn't known any more.",
+                field: key.field, limit: Int64(Limits.idempotencyKeyHours))
+        }
+        let ahead = Int64(Limits.idempotencyKeyAheadHours) * 3_600_000
+        guard key.madeAt.milliseconds <= now.milliseconds + ahead else {
+            throw RoostError.invalidArgument(
+                key.field, "has a time that is more than \(Limits.idempotencyKeyAheadHours) hours ahead of the server's clock")
+        }
+    }
+
+    fileprivate func request(of key: IdempotencyKey) throws -> String? {
+        try transaction.besideBatchMemory {
+            try transaction.first(
+                """
+                SELECT request FROM operation_keys WHERE user_id = \(caller.user) AND operation_key = \(key.rawValue)
+                """
+            ) { $0.string() }
+        }
+    }
+
+    /// Throws if a user has as many keys as are kept of one. An app's backend may have any number.
+    fileprivate func requireRoom(for key: IdempotencyKey) throws {
+        guard !caller.isAdmin else { return }
+        let last: SQL = """
+            SELECT made_at FROM operation_keys WHERE user_id = \(caller.user)
+            ORDER BY operation_key LIMIT 1 OFFSET \(Int64(Limits.idempotencyKeysPerUser) - 1)
+            """
+        guard try transaction.besideBatchMemory({ try transaction.first(last) { $0.int64() } }) == nil else {
+            throw RoostError.limitExceeded(key.field, limit: Limits.idempotencyKeysPerUser, unit: "keys of a user at a time")
+        }
+    }
+
+    fileprivate mutating func keep(_ key: IdempotencyKey, of request: String) throws {
+        let isNew = try transaction.besideBatchMemory {
+            try transaction.execute(
+                """
+                INSERT INTO operation_keys (user_id, operation_key, request, made_at)
+                VALUES (\(caller.user), \(key.rawValue), \(request), \(key.madeAt)) ON CONFLICT DO NOTHING
+                """) == 1
+        }
+        // Another node has carried out a call with the key meanwhile: what this one did is taken back, and repeating it tells more.
+        guard isNew else {
+            throw RoostError(.unavailable, "A call with this key is being carried out. Repeat it.", retryAfterMilliseconds: 100)
+        }
+        try expireLater(key.madeAt)
+    }
+}
+
+// MARK: Forgetting
+
+extension EffectKind.Name {
+    static let expireIdempotencyKeys = Self(rawValue: "idempotencyKeys.expire")
+}
+
+extension EffectKind {
+    /// Deletes idempotency keys that were kept for ``Limits/idempotencyKeyHours``, those of creations too, and runs again when the next one is
+    /// old enough.
+    static let expireIdempotencyKeys = EffectKind(.expireIdempotencyKeys) { effect, _, context in
+        try context.expireKeys(effect)
+    }
+}
+
+extension Context {
+    /// The most keys that one transaction deletes of each kind.
+    private static let keysAtOnce: Int64 = 1000
+    /// The pause between two runs: the keys of a minute are deleted together.
+    private static let pauseMilliseconds: Int64 = 60_000
+
+    /// Has a key from a time deleted when it has expired.
+    mutating func expireLater(_ madeAt: Timestamp) throws {
+        let end = Timestamp(milliseconds: madeAt.milliseconds + Self.keyLifetimeMilliseconds)
+        try laterUnlessWaiting(.expireIdempotencyKeys, key: "", at: end)
+    }
+
+    fileprivate mutating func expireKeys(_ effect: Effect) throws {
+        let creations = try transaction.execute(
+            """
+            DELETE FROM idempotency_keys WHERE (user_id, request_key) IN (
+                SELECT user_id, request_key FROM idempotency_keys WHERE created_at <= \(oldestKey)
+                ORDER BY created_at LIMIT \(Self.keysAtOnce))
+            """)
+        let others = try transaction.execute(
+            """
+            DELETE FROM operation_keys WHERE (user_id, operation_key) IN (
+                SELECT user_id, operation_key FROM operation_keys WHERE made_at <= \(oldestKey)
+                ORDER BY made_at LIMIT \(Self.keysAtOnce))
+            """)
+        let ages: [SQL] = ["SELECT MIN(created_at) FROM idempotency_keys", "SELECT MIN(made_at) FROM operation_keys"]
+        let oldest = try ages.compactMap { try transaction.first($0) { $0.optionalInt64() } ?? nil }.min()
+        guard let oldest else { return }
+        let isLimited = Int64(max(creations, others)) == Self.keysAtOnce
+        let next = max(oldest + Self.keyLifetimeMilliseconds, now.milliseconds + (isLimited ? 0 : Self.pauseMilliseconds))
+        try later(effect.kind, key: effect.key, at: Timestamp(milliseconds: next))
+    }
+}

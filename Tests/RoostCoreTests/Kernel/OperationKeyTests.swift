@@ -1,0 +1,129 @@
+import RoostAPI
+import RoostDatabase
+import RoostTestSupport
+import Testing
+
+@testable import RoostCore
+
+/// Keys by which a repeated call does nothing again.
+@Suite("Idempotency keys") struct OperationKeyTests {
+    private func world() throws -> CoreWorld {
+        let world = try CoreWorld()
+        for user in ["ann", "bob"] as [UserID] { try world.user(user) }
+        try world.channel("general", owner: "ann", members: ["bob"])
+        return world
+    }
+
+    private func key(_ world: CoreWorld, _ random: UInt64 = 1, madeAfter milliseconds: Int64 = 0) -> IdempotencyKey {
+        IdempotencyKey(madeAt: Timestamp(milliseconds: world.now.milliseconds + milliseconds), random: random)
+    }
+
+    private func code(_ body: () throws -> Void) throws -> RoostError.Code? {
+        do { try body() } catch let error as RoostError { return error.code }
+        return nil
+    }
+
+    private func hidden(_ world: CoreWorld) throws -> HiddenState? {
+        try world.perform(GetChannel(channel: "general"), as: "ann").membership?.hiddenState
+    }
+
+    @Test("SB-12 a repeated call undoes nothing that was done since, and says nothing but that it was done")
+    func repeated() throws {
+        let world = try world()
+        let (key, hide) = (key(world), HideChannel(channel: "general"))
+        #expect(try world.perform(hide, key: key, as: "ann") != nil)
+        try world.perform(UnhideChannel(channel: "general"), as: "ann")
+        let before = try world.dump()
+        #expect(try world.perform(hide, key: key, as: "ann") == nil)
+        #expect(try world.dump() == before)
+        #expect(try hidden(world) == .unhidden)
+        // Another user's key of the same text is another key.
+        #expect(try world.perform(hide, key: key, as: "bob") != nil)
+    }
+
+    @Test("SB-12 a call that was done is still done when its right has ended")
+    func endedRight() throws {
+        let world = try world()
+        let (key, leave) = (key(world), LeaveChannel(channel: "general"))
+        #expect(try world.perform(leave, key: key, as: "bob") == Done())
+        try world.perform(FreezeChannel(channel: "general"), as: "ann")
+        #expect(try world.perform(leave, key: key, as: "bob") == nil)
+    }
+
+    @Test("SB-12 a key of another call, too old a key and one from the future are refused and change nothing")
+    func refused() throws {
+        let world = try world()
+        let hide = HideChannel(channel: "general")
+        let hours = Int64(3_600_000)
+        let known = key(world)
+        _ = try world.perform(hide, key: known, as: "ann")
+        let before = try world.dump()
+        let lifetime = Int64(Limits.idempotencyKeyHours) * hours
+        let ahead = Int64(Limits.idempotencyKeyAheadHours) * hours
+        #expect(
+            try [
+                code { _ = try world.perform(HideChannel(channel: "general", allowAutoUnhide: false), key: known, as: "ann") },
+                code { _ = try world.perform(UnhideChannel(channel: "general"), key: known, as: "ann") },
+                code { _ = try world.perform(hide, key: key(world, 2, madeAfter: -lifetime), as: "ann") },
+                code { _ = try world.perform(hide, key: key(world, 2, madeAfter: ahead + 1), as: "ann") },
+                code { _ = try world.perform(GetChannel(channel: "general"), key: key(world, 2), as: "ann") },
+                code {
+                    _ = try world.perform(SendMessage(channel: "general", clientId: "1", text: "x"), key: key(world, 2), as: "ann")
+                },
+            ] == [.keyReused, .keyReused, .keyExpired, .invalidArgument, .invalidArgument, .invalidArgument])
+        #expect(try world.dump() == before)
+    }
+
+    @Test("SB-12 a refused call keeps no key: the same one may succeed later")
+    func refusedCall() throws {
+        let world = try world()
+        let (key, edit) = (key(world), HideChannel(channel: "general"))
+        try world.perform(RemoveMembers(channel: "general", users: ["bob"]), as: "ann")
+        #expect(try code { _ = try world.perform(edit, key: key, as: "bob") } == .notMember)
+        try world.perform(AddMembers(channel: "general", users: ["bob"]), as: "ann")
+        #expect(try world.perform(edit, key: key, as: "bob") != nil)
+    }
+
+    @Test("SB-12 keys are forgotten when they have expired, and are then refused")
+    func expiry() throws {
+        let world = try world()
+        let key = key(world)
+        _ = try world.perform(HideChannel(channel: "general"), key: key, as: "ann")
+        world.advance(milliseconds: Int64(Limits.idempotencyKeyHours) * 3_600_000)
+        let due = try world.database.read { try $0.effectsDue(of: [.expireIdempotencyKeys], at: world.now, limit: 10).due }
+        #expect(due.count == 1)
+        for effect in due { #expect(try world.inContext { try $0.finish(effect, as: .expireIdempotencyKeys) }) }
+        #expect(try world.rows("SELECT COUNT(*) FROM operation_keys") { $0.int() } == [0])
+        #expect(try code { _ = try world.perform(HideChannel(channel: "general"), key: key, as: "ann") } == .keyExpired)
+    }
+
+    @Test("A user has so many keys at a time; the app's backend any number")
+    func count() throws {
+        let world = try world()
+        let count = Limits.idempotencyKeysPerUser
+        try world.execute(
+            """
+            INSERT INTO operation_keys (user_id, operation_key, request, made_at)
+            WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < \(Int64(count)))
+            SELECT u.user_id, 'k' || numbers.n, '', \(world.now) FROM numbers, users u
+            """)
+        let hide = HideChannel(channel: "general")
+        #expect(try code { _ = try world.perform(hide, key: key(world), as: "ann") } == .limitExceeded)
+        let update = UpdateChannel(channel: "general", displayName: "G")
+        #expect(try world.perform(update, key: key(world), as: "ann", role: .admin) != nil)
+    }
+
+    @Test("A key is a UUID of version 7, in letters of either case")
+    func format() throws {
+        let key = try IdempotencyKey("0192F3A0-5C1E-7D3B-9A4F-6E2B8C0D1E2F")
+        #expect(key.rawValue == "0192f3a0-5c1e-7d3b-9a4f-6e2b8c0d1e2f" && key.madeAt.milliseconds == 0x0192_f3a0_5c1e)
+        let made = IdempotencyKey(madeAt: Timestamp(milliseconds: 1_772_368_205_250), random: .max)
+        #expect(try IdempotencyKey(made.rawValue) == made)
+        for text in [
+            "", "1", "0192f3a0-5c1e-4d3b-9a4f-6e2b8c0d1e2f", "0192f3a0-5c1e-7d3b-ca4f-6e2b8c0d1e2f",
+            "0192f3a05c1e7d3b9a4f6e2b8c0d1e2f", "0192f3a0-5c1e-7d3b-9a4f-6e2b8c0d1e2g", "0192f3a0-5c1e-7d3b-9a4f-6e2b8c0d1e2f0",
+        ] {
+            #expect(throws: RoostError.self, "\(text)") { try IdempotencyKey(text) }
+        }
+    }
+}
