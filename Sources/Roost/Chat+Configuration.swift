@@ -60,6 +60,9 @@ extension Chat {
         public var backoff: ClosedRange<Duration> = .milliseconds(500)...(.seconds(30))
         /// How long a call waits for its answer.
         public var callTimeout: Duration = .seconds(30)
+        /// Whether a channel's operations wait while the first of them is refused until a time, as in a channel that is silenced for an hour: it
+        /// is sent again then, and the order stays. Otherwise it counts as refused, and the next one goes.
+        public var waitsForEndOfRefusal: Bool = true
         /// The transport of the frames.
         public var transport: any Transport = Configuration.standardTransport
         /// The clock of timeouts and waits.
@@ -71,7 +74,8 @@ extension Chat {
             storage: Storage = .standard, cacheSizeBytesMax: Int = 256 << 20,
             onStorageProblem: (@Sendable (StorageProblem) -> Void)? = nil, followsSystem: Bool = true,
             logger: Logger = Logger(label: "roost"), backoff: ClosedRange<Duration> = .milliseconds(500)...(.seconds(30)),
-            callTimeout: Duration = .seconds(30), transport: any Transport = Configuration.standardTransport,
+            callTimeout: Duration = .seconds(30), waitsForEndOfRefusal: Bool = true,
+            transport: any Transport = Configuration.standardTransport,
             clock: any Clock<Duration> = ContinuousClock()
         ) {
             self.storage = storage
@@ -81,6 +85,7 @@ extension Chat {
             self.logger = logger
             self.backoff = backoff
             self.callTimeout = callTimeout
+            self.waitsForEndOfRefusal = waitsForEndOfRefusal
             self.transport = transport
             self.clock = clock
         }
@@ -100,6 +105,7 @@ extension Chat {
             var settings = Sync.Settings()
             settings.backoff = backoff
             settings.callTimeout = callTimeout
+            settings.waitsForEndOfRefusal = waitsForEndOfRefusal
             return SyncDriver.Environment(
                 url: url, user: user, storage: storage, settings: settings, cacheSizeBytesMax: cacheSizeBytesMax,
                 onStorageProblem: onStorageProblem ?? { _ in },

@@ -6,13 +6,13 @@ extension Chat {
     ///
     /// The chat is over then: live objects are empty, and calls throw `unauthenticated`. For another user, or for the same one again, make
     /// another chat. The server isn't told, and the user's tokens stay valid until they expire.
-    /// - Parameter discardingUnsent: Whether messages that haven't reached the server, or that it refused, are deleted too.
-    /// - Throws: ``UnsentMessages`` if there are any that aren't to be discarded, and `RoostError` with `unavailable` if another chat of this
+    /// - Parameter discardingUnsent: Whether messages and other changes that haven't reached the server, or that it refused, are deleted too.
+    /// - Throws: ``UnsentOperations`` if there are any that aren't to be discarded, and `RoostError` with `unavailable` if another chat of this
     ///   process or another process has the files open, or they can't be opened: nothing has changed then. With `unavailable` also if the
     ///   files can't be deleted: the chat is over, and calling this again tries that again.
     public func logOut(discardingUnsent: Bool = false) async throws { try await driver.logOut(discardingUnsent: discardingUnsent) }
 
-    /// Deletes the files of a user who has no chat open, messages that haven't reached the server included. Without any it does nothing.
+    /// Deletes the files of a user who has no chat open, changes that haven't reached the server included. Without any it does nothing.
     ///
     /// - Parameters:
     ///   - user: Whose files.

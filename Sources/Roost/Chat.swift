@@ -20,6 +20,7 @@ public final class Chat: Sendable {
     @MainActor private var liveConnection: LiveConnection?
     @MainActor private var livePreferences: LivePreferences?
     @MainActor private var liveUnread: LiveUnread?
+    @MainActor private var liveOutbox: LiveOutbox?
 
     /// - Parameters:
     ///   - url: The server, like `https://chat.example.com`; a path is only needed where a proxy puts the socket somewhere else.
@@ -64,6 +65,14 @@ public final class Chat: Sendable {
         let unread = LiveUnread(driver)
         liveUnread = unread
         return unread
+    }
+
+    /// What the user has asked for and the server hasn't carried out, as a live object.
+    @MainActor public var outbox: LiveOutbox {
+        if let liveOutbox { return liveOutbox }
+        let outbox = LiveOutbox(driver)
+        liveOutbox = outbox
+        return outbox
     }
 
     /// Connects, and returns when the server has welcomed the user and everything that was missed is there.

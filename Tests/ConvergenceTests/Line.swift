@@ -19,7 +19,8 @@ struct Line {
     private var calls: [SocketSession.Call] = []
     private var outgoing: [ByteBuffer] = []
 
-    private static let greeting = Greeting(server: "simulated", epoch: "first", version: "1", pingInterval: .seconds(30), drainWindow: .zero)
+    private static let greeting = Greeting(
+        server: "simulated", epoch: "first", version: "1", pingInterval: .seconds(30), drainWindow: .zero)
 
     init(_ connection: ConnectionID, of user: UserID, at now: Timestamp) {
         self.connection = connection

@@ -33,6 +33,8 @@ struct MemoryStore {
     private(set) var preferences = Preferences()
     private(set) var users: [UserID: User] = [:]
     private(set) var capabilities: [ChannelID: Capabilities] = [:]
+    /// What is shown over the rows, which stay as the server has them.
+    private(set) var overlays: [ChannelID?: Overlay] = [:]
     /// Rows in the common shape, by their channel, kind and key.
     private(set) var others: [ChannelID: [String: [String: CommonRow]]] = [:]
 
@@ -83,6 +85,8 @@ struct MemoryStore {
         case .add(let rows, let channel): channels[channel]?.counters.add(rows)
         case .rows(let rows, let stream): apply(rows, of: stream)
         case .count(let channel, let rows): memberships[channel] = memberships[channel].map { $0.counting(rows, as: user) }
+        case .overlay(let channel, let overlay): overlays[channel] = overlay
+        case .keepOverlays(let channels): overlays = overlays.filter { channels.contains($0.key) }
         case .capabilities(let channel, let own):
             if capabilities[channel]?.own.isNewer(than: own) != true { capabilities[channel, default: Capabilities()].own = own }
         case .roleCapabilities(let channel, let byRole):
@@ -167,27 +171,17 @@ struct MemoryStore {
 
 /// The outbox of a client as a value.
 struct MemoryOutbox: Hashable {
-    private(set) var items: [OutboxItem] = []
-    private var lastNumber: Int64 = 0
+    private var rows: [Int64: OutboxItem] = [:]
+    private(set) var server: String?
 
-    mutating func insert(_ operation: SendMessage, createdAt: Timestamp) -> OutboxItem {
-        let key = MessageKey(channel: operation.channel, clientId: operation.clientId)
-        if let held = items.first(where: { $0.key == key }) { return held }
-        lastNumber += 1
-        let item = OutboxItem(number: lastNumber, operation: operation, createdAt: createdAt)
-        items.append(item)
-        return item
-    }
+    var items: [OutboxItem] { rows.values.sorted { $0.number < $1.number } }
+    var saved: SavedOutbox { SavedOutbox(items: items, server: server) }
 
     mutating func apply(_ write: OutboxWrite) {
         switch write {
-        case .remove(let key): items.removeAll { $0.key == key }
-        case .fail(let key, let error): set(error, of: key)
-        case .retry(let key): set(nil, of: key)
+        case .put(let item): rows[item.id] = item
+        case .remove(let id, _): rows[id] = nil
+        case .server(let server): self.server = server
         }
-    }
-
-    private mutating func set(_ failure: RoostError?, of key: MessageKey) {
-        for index in items.indices where items[index].key == key { items[index].failure = failure }
     }
 }

@@ -112,7 +112,8 @@ struct MapTests {
         target: "RoostCore", schema: "Kernel/Migrations",
         owners: [
             "access_revisions": "Users", "channel_heads": "Streams", "channel_names": "Channels", "channel_tags": "Channels",
-            "channel_types": "Channels", "channels": "Channels", "effects": "Kernel", "idempotency_keys": "Channels",
+            "channel_types": "Channels", "channels": "Channels", "effects": "Kernel", "operation_keys": "Kernel",
+            "idempotency_keys": "Channels",
             "invitations": "Members",
             "members": "Members", "messages": "Messages", "migrations": "Kernel", "name_grams": "Kernel",
             "name_skeletons": "Kernel",
@@ -140,7 +141,7 @@ struct MapTests {
         owners: [
             "cache_schema": "Store", "capabilities": "Channels", "channel_attributes": "Channels", "channels": "Channels",
             "invitations": "Members", "members": "Members", "memberships": "Members", "messages": "Messages",
-            "opened_channels": "Messages", "outbox": "Store",
+            "opened_channels": "Messages", "operations": "Store", "outbox": "Store", "outbox_state": "Store", "overlays": "Store",
             "positions": "Store", "preferences": "Users", "purged": "Messages", "state": "Store", "users": "Users",
         ],
         readsOfOthers: [
@@ -148,11 +149,11 @@ struct MapTests {
             // the window, which the position says.
             "Channels": ["invitations", "memberships", "messages", "positions"],
             // A membership counts what came after it, up to where the channel is followed. Invitations show their channels.
-            "Members": ["channel_attributes", "messages", "positions"],
+            "Members": ["channel_attributes", "messages", "overlays", "positions"],
             // A user doesn't see messages from before their history floor; older ones than the window are the server's.
             "Messages": ["memberships", "positions"],
-            // Rows about a message follow the message.
-            "Store": ["memberships", "purged"],
+            // Rows about a message follow the message. What is on its way is shown over a membership, with what it leaves unread.
+            "Store": ["memberships", "messages", "purged"],
         ])
 
     @Test(

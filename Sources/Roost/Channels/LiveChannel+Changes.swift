@@ -76,23 +76,22 @@ extension LiveChannel {
     /// - Throws: As ``freeze()``.
     public func removeRateLimit() async throws { _ = try await chat.call(RemoveRateLimit(channel: id)) }
 
-    /// Hides the channel from the user's own lists, on all the user's devices (SB-26, SB-27).
+    /// Hides the channel from the user's own lists, on all the user's devices (SB-26, SB-27). It is on this device's disk and shown when this
+    /// returns, and is sent as soon as that is possible: ``Chat/outbox`` has it until then, or with the error if it is refused.
     ///
     /// - Parameters:
     ///   - hidePreviousMessages: Whether the messages so far stay concealed when the channel comes back; they are deleted from this device.
     ///   - allowAutoUnhide: Whether the next message brings the channel back. False archives it.
-    /// - Throws: `RoostError` with `not_member`, and as ``Chat/call(_:)`` does.
-    @discardableResult
-    public func hide(hidePreviousMessages: Bool = false, allowAutoUnhide: Bool = true) async throws -> Membership {
-        try await chat.call(
-            HideChannel(channel: id, hidePreviousMessages: hidePreviousMessages, allowAutoUnhide: allowAutoUnhide))
+    /// - Throws: `RoostError` with `unavailable` when this device can't store it.
+    public func hide(hidePreviousMessages: Bool = false, allowAutoUnhide: Bool = true) async throws {
+        try await chat.driver.enqueue(
+            .hide(HideChannel(channel: id, hidePreviousMessages: hidePreviousMessages, allowAutoUnhide: allowAutoUnhide)))
     }
 
     /// Shows a hidden channel again (SB-28). Showing a visible one changes nothing.
     ///
     /// - Throws: As ``hide(hidePreviousMessages:allowAutoUnhide:)``.
-    @discardableResult
-    public func unhide() async throws -> Membership { try await chat.call(UnhideChannel(channel: id)) }
+    public func unhide() async throws { try await chat.driver.enqueue(.unhide(UnhideChannel(channel: id))) }
 
     /// Asks the server whether the user may do something here, and if not, which rule refuses and until when (AM-48).
     ///

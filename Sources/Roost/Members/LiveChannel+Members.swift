@@ -9,8 +9,10 @@ extension LiveChannel {
 
     /// Leaves the channel: it and its messages go from this device (AM-41, SB-20). Leaving again changes nothing.
     ///
-    /// - Throws: `RoostError` with `kind_forbids` for a conversation (AM-18), and as ``Chat/call(_:)`` does.
-    public func leave() async throws { _ = try await chat.call(LeaveChannel(channel: id)) }
+    /// It is on this device's disk and shown when this returns, and is sent as soon as that is possible. A refusal, as of a conversation
+    /// (`kind_forbids`, AM-18), brings the channel back, and ``Chat/outbox`` has it. Joining takes back what hasn't been sent.
+    /// - Throws: `RoostError` with `unavailable` when this device can't store it.
+    public func leave() async throws { try await chat.driver.enqueue(.leave(LeaveChannel(channel: id))) }
 
     /// The channel's members as a live collection (AM-39, R15). Each call makes a new one; keep it while it is shown.
     ///

@@ -82,14 +82,19 @@ extension Database {
         return try Data.fetchAll(statement, arguments: [channel.rawValue, seq]).map { try StoredJSON.decode(from: $0) }
     }
 
-    /// The user's own membership, current or former.
+    /// The user's own membership, current or former, as the server has it.
     func membership(of channel: ChannelID) throws -> Membership? {
-        let statement = try cachedStatement(sql: "SELECT json FROM memberships WHERE channel_id = ?")
+        let statement = try cachedStatement(
+            sql: """
+                SELECT COALESCE((SELECT server_row FROM overlays WHERE channel_id = ?1), json) FROM memberships
+                WHERE channel_id = ?1
+                """)
         return try Data.fetchOne(statement, arguments: [channel.rawValue]).map { try StoredJSON.decode(from: $0) }
     }
 
-    /// Puts the user's own membership in the place of the one that is there.
+    /// Puts the user's own membership in the place of the one that is there. Readers see it under the user's operations on their way.
     func replace(_ membership: Membership) throws {
+        let membership = try shown(membership)
         try run(
             """
             INSERT OR REPLACE INTO memberships

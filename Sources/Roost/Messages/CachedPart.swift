@@ -118,6 +118,14 @@ extension Database {
         return try Bool.fetchOne(statement, arguments: [channel.rawValue, clientId.rawValue]) ?? false
     }
 
+    /// A message that the user sent; nil if it isn't cached.
+    func ownMessage(_ clientId: ClientID, in channel: ChannelID) throws -> Message? {
+        let statement = try cachedStatement(sql: "SELECT json FROM messages WHERE channel_id = ? AND own_client_id = ?")
+        return try Data.fetchOne(statement, arguments: [channel.rawValue, clientId.rawValue]).map {
+            try StoredJSON.decode(from: $0)
+        }
+    }
+
     /// A cached message by its id.
     func message(_ id: MessageID, in channel: ChannelID) throws -> Message? {
         let statement = try cachedStatement(sql: "SELECT json FROM messages WHERE message_id = ? AND channel_id = ?")

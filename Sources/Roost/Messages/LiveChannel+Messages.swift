@@ -30,7 +30,7 @@ extension LiveChannel {
     @discardableResult
     public func send(_ draft: MessageDraft) async throws -> ClientID {
         let operation = try Self.operation(draft, in: id)
-        try await chat.driver.enqueue(operation)
+        try await chat.driver.enqueue(.send(operation))
         return operation.clientId
     }
 
@@ -53,25 +53,60 @@ extension LiveChannel {
         return operation
     }
 
-    /// Replaces the given parts of a message's content (SB-58).
+    /// Replaces the given parts of a message's content (SB-58). It is on this device's disk and shown when this returns, and is sent as soon as
+    /// that is possible, also after a restart. If the server refuses it, the row shows the message as it was, and ``MessageItem/change`` says why.
     ///
-    /// - Throws: `RoostError` with `not_message_owner` for someone else's, `not_found` for a deleted one, and as ``Chat/call(_:)``
-    ///   does.
-    @discardableResult
+    /// `Chat.call(EditMessage(…))` waits for the server instead.
+    /// - Throws: `RoostError` with the code of a limit, `unavailable` when this device can't store it.
     public func edit(
         _ message: MessageID, text: String? = nil, customType: String? = nil, data: String? = nil, metadata: JSONValue? = nil,
         tags: [String]? = nil
-    ) async throws -> Message {
-        try await chat.call(
-            EditMessage(
-                channel: id, message: message, text: text, customType: customType, data: data, metadata: metadata, tags: tags))
+    ) async throws {
+        let edit = EditMessage(
+            channel: id, message: message, text: text, customType: customType, data: data, metadata: metadata, tags: tags)
+        try edit.validate()
+        try await chat.driver.enqueue(.edit(edit))
     }
 
-    /// Deletes a message: its place stays, its content is removed (SB-59). Deleting it again changes nothing.
+    /// The same for a row of a list, which may be on its way: one that can't have left yet leaves as it is then.
     ///
-    /// - Throws: `RoostError` with `not_message_owner` for someone else's, and as ``Chat/call(_:)`` does.
-    @discardableResult
-    public func delete(_ message: MessageID) async throws -> Message {
-        try await chat.call(DeleteMessage(channel: id, message: message))
+    /// - Throws: As ``edit(_:text:customType:data:metadata:tags:)-(MessageID,_,_,_,_,_)``; `not_found` for one that was discarded.
+    public func edit(
+        _ item: MessageItem, text: String? = nil, customType: String? = nil, data: String? = nil, metadata: JSONValue? = nil,
+        tags: [String]? = nil
+    ) async throws {
+        let edit = EditMessage(
+            channel: id, message: MessageID(rawValue: 0), text: text, customType: customType, data: data, metadata: metadata,
+            tags: tags)
+        try edit.validate()
+        try await change(item, .edit(edit, of: item.clientId))
+    }
+
+    /// Deletes a message: its place stays, its content is removed (SB-59). Deleting it again changes nothing. As with
+    /// ``edit(_:text:customType:data:metadata:tags:)-(MessageID,_,_,_,_,_)``, it is shown at once.
+    ///
+    /// - Throws: `RoostError` with `unavailable` when this device can't store it.
+    public func delete(_ message: MessageID) async throws {
+        try await chat.driver.enqueue(.delete(DeleteMessage(channel: id, message: message)))
+    }
+
+    /// The same for a row of a list. One that can't have left yet goes without a trace.
+    ///
+    /// - Throws: As ``delete(_:)-(MessageID)``; `not_found` for one that was discarded.
+    public func delete(_ item: MessageItem) async throws {
+        try await change(item, .delete(DeleteMessage(channel: id, message: MessageID(rawValue: 0)), of: item.clientId))
+    }
+
+    private func change(_ item: MessageItem, _ change: OutboxOperation) async throws {
+        if let message = item.message { return try await chat.driver.enqueue(change.resolved(message.messageId)) }
+        do {
+            try await chat.driver.enqueue(change)
+        } catch let error as RoostError where error.code == .notFound {
+            // It has arrived since the row was shown, or was given up.
+            let (channel, client) = (id, item.clientId)
+            let stored = try await chat.driver.files().store.read { try $0.ownMessage(client, in: channel) }
+            guard let stored else { throw error }
+            try await chat.driver.enqueue(change.resolved(stored.messageId))
+        }
     }
 }

@@ -8,6 +8,8 @@ public struct MessageItem: MessageCarrying, Identifiable, Hashable, Sendable {
         case sent
         /// It waits in the outbox, and is sent as soon as that is possible.
         case pending
+        /// The server refused it until a time (`until` of the error), and it is sent again then.
+        case waiting(RoostError)
         /// The server refused it. ``MessageList/retry(_:)`` tries again, ``MessageList/discard(_:)`` gives it up.
         case failed(RoostError)
     }
@@ -27,6 +29,10 @@ public struct MessageItem: MessageCarrying, Identifiable, Hashable, Sendable {
         let createdAt: Timestamp
         let state: State
         let message: Message?
+        var change: State?
+        var isDeleted = false
+        /// The user's operations on their way that make it what it is.
+        var operations: [Int64] = []
     }
 
     private var row: Boxed<Row>
@@ -54,8 +60,14 @@ public struct MessageItem: MessageCarrying, Identifiable, Hashable, Sendable {
     /// The same while the message is pending and when it is sent.
     public var id: ID { ID(sender: sender, clientId: clientId) }
 
+    /// How far an edit or the deletion of the message by the user has come, while that is on its way; nil if there is none. The row shows it
+    /// unless it is `failed`. ``MessageList/retry(_:)`` and ``MessageList/discard(_:)`` are for it, too.
+    public var change: State? { row.value.change }
+
     /// Whether the message was deleted: its place stays, its content is removed.
-    public var isDeleted: Bool { message?.deletedAt != nil }
+    public var isDeleted: Bool { row.value.isDeleted || message?.deletedAt != nil }
+
+    var operations: [Int64] { row.value.operations }
 
     /// Whether this is the very row that the other one is: nothing was read again.
     func isSameRow(as other: MessageItem) -> Bool { row === other.row }
@@ -67,11 +79,42 @@ public struct MessageItem: MessageCarrying, Identifiable, Hashable, Sendable {
                 state: .sent, message: message))
     }
 
-    init(_ item: OutboxItem, user: UserID) {
-        let operation = item.operation
+    /// A message on its way; nil for another operation.
+    init?(_ item: OutboxItem, user: UserID) {
+        guard let operation = item.operation.sent else { return nil }
         row = Boxed(
             Row(
                 sender: user, clientId: operation.clientId, content: operation.content, createdAt: item.createdAt,
-                state: item.failure.map(State.failed) ?? .pending, message: nil))
+                state: State(item), message: nil, operations: [item.id]))
+    }
+
+    /// The same message as the user's changes on their way make it. In the order of the changes.
+    func changed(by changes: [OutboxItem]) -> MessageItem {
+        guard !changes.isEmpty else { return self }
+        var changed = row.value
+        for change in changes {
+            changed.operations.append(change.id)
+            // Of several, the one that needs the user is told of.
+            if case .failed = changed.change {} else { changed.change = State(change) }
+            guard !change.isRefused else { continue }
+            switch change.operation {
+            case .edit(let edit, _): changed.content.apply(edit)
+            case .delete: (changed.content, changed.isDeleted) = (changed.content.emptied, true)
+            default: break
+            }
+        }
+        var item = self
+        item.row = Boxed(changed)
+        return item
+    }
+}
+
+extension MessageItem.State {
+    init(_ item: OutboxItem) {
+        guard let error = item.failure else {
+            self = .pending
+            return
+        }
+        self = item.isWaiting ? .waiting(error) : .failed(error)
     }
 }

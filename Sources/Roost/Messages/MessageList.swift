@@ -53,6 +53,7 @@ public final class MessageList {
     @ObservationIgnored private var failures = 0
     /// The messages in the outbox, and whether it changed since they were read.
     @ObservationIgnored private var pending: [MessageItem] = []
+    @ObservationIgnored private var changes: [ChangedMessage?: [OutboxItem]] = [:]
     @ObservationIgnored private var isOutboxChanged = true
     @ObservationIgnored private var isFetching = false
     @ObservationIgnored private var isOpened = false
@@ -117,14 +118,20 @@ public final class MessageList {
         await follower.work { try await self.read(.newest) }
     }
 
-    /// Tries a refused message again. Does nothing for any other.
+    /// Tries a refused message of the user's again, or its refused changes. Does nothing for any other.
     public func retry(_ clientId: ClientID) async {
-        await driver.request(.retry(MessageKey(channel: channelId, clientId: clientId)))
+        for row in outboxRows(of: clientId) { await driver.request(.retry(row)) }
     }
 
-    /// Gives up a message that is on its way. One that the server has taken meanwhile stays.
+    /// Gives up a message of the user's that is on its way, or its changes that are. What the server has taken meanwhile stays.
     public func discard(_ clientId: ClientID) async {
-        await driver.request(.discard(MessageKey(channel: channelId, clientId: clientId)))
+        for row in outboxRows(of: clientId) { await driver.request(.discard(row)) }
+    }
+
+    private func outboxRows(of clientId: ClientID) -> [OutboxRow] {
+        let item = items.last { $0.clientId == clientId && $0.sender == user }
+        guard let item, item.message != nil else { return [.message(MessageKey(channel: channelId, clientId: clientId))] }
+        return item.operations.map { .operation($0, of: channelId) }
     }
 
     // MARK: Reading
@@ -145,7 +152,11 @@ public final class MessageList {
         // The outbox first: a message leaves it after it is in the cache, so that read in this order, none can be missed.
         if isOutboxChanged {
             let items = try await files.outbox.items(of: channelId)
-            pending = items.map { MessageItem($0, user: self.user) }
+            pending = items.compactMap { item in
+                MessageItem(item, user: user)?.changed(
+                    by: items.filter { $0.operation.changed == .sent(item.message?.clientId ?? "") })
+            }
+            changes = Dictionary(grouping: items.filter { $0.operation.changed != nil }) { $0.operation.changed }
             isOutboxChanged = false
         }
         let (channel, user, pending, asked, status) = (channelId, user, pending, opening, driver.statuses.current)
@@ -193,7 +204,14 @@ public final class MessageList {
         if hasNewer != window.hasNewer { hasNewer = window.hasNewer }
         if newerCount != window.newerCount { newerCount = window.newerCount }
         if firstUnread != mark.first { firstUnread = mark.first }
-        show(window.rows.map(\.item) + (window.hasNewer ? [] : read.pending))
+        show(window.rows.map { withChanges($0.item) } + (window.hasNewer ? [] : read.pending))
+    }
+
+    /// A message with what the user has changed of it and the server doesn't know yet.
+    private func withChanges(_ item: MessageItem) -> MessageItem {
+        guard !changes.isEmpty, let message = item.message else { return item }
+        let own = item.sender == user ? changes[.sent(item.clientId)] ?? [] : []
+        return item.changed(by: own + (changes[.stored(message.messageId)] ?? []))
     }
 
     private func show(_ items: [MessageItem]) {

@@ -3,10 +3,12 @@ public import RoostAPI
 extension LiveChannel {
     /// Marks the channel as read, on all of the user's devices (AM-45). The position only moves forward.
     ///
-    /// - Parameter seq: The seq of the newest message seen; all of the channel when it is nil.
-    /// - Throws: `RoostError` with `not_member`, and as ``Chat/call(_:)`` does.
-    @discardableResult
-    public func markRead(upTo seq: Seq? = nil) async throws -> UnreadCount {
-        try await chat.call(MarkRead(channel: id, seq: seq))
+    /// It is on this device's disk and shown when this returns, and is sent as soon as that is possible; of several, the highest.
+    /// - Parameter seq: The seq of the newest message seen; all that this device has of the channel when it is nil.
+    /// - Throws: `RoostError` with `invalid_argument` for a seq that can't be one, `unavailable` when this device can't store it.
+    public func markRead(upTo seq: Seq? = nil) async throws {
+        let operation = MarkRead(channel: id, seq: seq)
+        try operation.validate()
+        try await chat.driver.enqueue(.read(operation))
     }
 }

@@ -8,6 +8,8 @@ struct StoreChange: Hashable, Sendable {
     var channels: Set<ChannelID> = []
     /// The channels of which messages on their way changed.
     var outbox: Set<ChannelID> = []
+    /// Whether operations on their way changed, of whatever channel or none.
+    var isOutbox = false
     /// The channels in which a user became or stopped being a member, or got another role.
     var members: Set<ChannelID> = []
     /// The channels in which the user's own membership changed.
@@ -17,12 +19,13 @@ struct StoreChange: Hashable, Sendable {
 
     static let everything = StoreChange(isEverything: true, isOwn: true)
 
-    var isEmpty: Bool { !isEverything && !isOwn && channels.isEmpty && outbox.isEmpty }
+    var isEmpty: Bool { !isEverything && !isOwn && !isOutbox && channels.isEmpty && outbox.isEmpty }
 
     mutating func merge(_ other: StoreChange) {
         isEverything = isEverything || other.isEverything
         channels.formUnion(other.channels)
         outbox.formUnion(other.outbox)
+        isOutbox = isOutbox || other.isOutbox
         members.formUnion(other.members)
         memberships.formUnion(other.memberships)
         isOwn = isOwn || other.isOwn
@@ -35,6 +38,7 @@ extension StoreChange {
             if let channel = write.channel { channels.insert(channel) }
             switch write {
             case .erase: self.merge(.everything)
+            case .overlay(nil, _): isOwn = true
             case .rows(let rows, let stream): kinds.note(rows, of: stream, in: &self)
             default: break
             }
@@ -53,6 +57,8 @@ final class ChangeSignals: Sendable {
         case channels
         /// The user's own data besides channels.
         case own
+        /// The user's operations on their way.
+        case outbox
 
         func concerns(_ change: StoreChange) -> Bool {
             if change.isEverything { return true }
@@ -61,6 +67,7 @@ final class ChangeSignals: Sendable {
             case .messages(let channel): change.channels.contains(channel) || change.outbox.contains(channel)
             case .channels: !change.channels.isEmpty
             case .own: change.isOwn
+            case .outbox: change.isOutbox
             }
         }
     }

@@ -36,6 +36,8 @@ extension Database {
         case .rows(let rows, let stream): try kinds.save(rows, of: stream, as: user, in: self)
         case .count(let channel, let rows):
             if let membership = try membership(of: channel) { try replace(membership.counting(rows, as: user)) }
+        case .overlay(let channel, let overlay): try setOverlay(overlay, of: channel)
+        case .keepOverlays(let channels): try keepOverlays(of: channels)
         case .capabilities(let channel, let own):
             try changeCapabilities(in: channel) { if !$0.own.isNewer(than: own) { $0.own = own } }
         case .roleCapabilities(let channel, let byRole):

@@ -4,9 +4,9 @@ import Logging
 import NIOConcurrencyHelpers
 import RoostAPI
 
-/// The messages that the server hasn't taken yet: a file of its own, because unlike the cache it can't be fetched again.
+/// The operations that the server hasn't taken yet: a file of its own, because unlike the cache it can't be fetched again.
 ///
-/// A row is written before its message is shown or sent, and deleted after the message is in the cache. A crash in between leaves a
+/// A row is written before its operation is shown or sent, and deleted after what it did is in the cache. A crash in between leaves a
 /// message in both files, and lists show it once (``MessageList``).
 final class Outbox: Sendable {
     let url: URL?
@@ -40,61 +40,73 @@ final class Outbox: Sendable {
         }
     }
 
-    /// Stores a message. An existing one with the same channel and client id stays unchanged, and is returned.
-    func insert(_ operation: SendMessage, createdAt: Timestamp) async throws -> OutboxItem {
-        try await queue.write { database in
-            let arguments: StatementArguments = [
-                operation.channel.rawValue, operation.clientId.rawValue, createdAt.milliseconds, try StoredJSON.encode(operation),
-            ]
-            try database.execute(
+    /// Applies writes in one transaction.
+    func apply(_ writes: [OutboxWrite]) async throws {
+        try await queue.write { database in for write in writes { try Self.apply(write, in: database) } }
+    }
+
+    private static func apply(_ write: OutboxWrite, in database: Database) throws {
+        switch write {
+        case .put(let item):
+            let (name, fields, client) = try item.operation.columns()
+            try database.cachedStatement(
                 sql: """
-                    INSERT INTO outbox (channel_id, client_id, created_at, operation) VALUES (?, ?, ?, ?)
-                    ON CONFLICT (channel_id, client_id) DO NOTHING
-                    """, arguments: arguments)
-            let inserted = try Self.items(
-                database, "WHERE channel_id = ? AND client_id = ?", [operation.channel.rawValue, operation.clientId.rawValue])
-            guard let item = inserted.first else { throw DatabaseError(message: "The outbox didn't keep a message.") }
-            return item
+                    INSERT OR REPLACE INTO operations
+                        (id, number, channel_id, name, client_id, created_at, first_sent_at, server, operation, failure, is_waiting)
+                    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                    """
+            ).execute(arguments: [
+                item.id, item.number, item.channel?.rawValue, name, client?.rawValue, item.createdAt.milliseconds,
+                item.firstSentAt?.milliseconds, item.server, fields, try item.failure.map { try StoredJSON.encode($0) },
+                item.isWaiting,
+            ])
+        case .remove(let id, _):
+            try database.cachedStatement(sql: "DELETE FROM operations WHERE id = ?").execute(arguments: [id])
+        case .server(let server):
+            try database.execute(sql: "UPDATE outbox_state SET server = ?", arguments: [server])
         }
     }
 
-    func apply(_ write: OutboxWrite) async throws {
-        try await queue.write { database in
-            switch write {
-            case .remove(let key):
-                try database.execute(
-                    sql: "DELETE FROM outbox WHERE channel_id = ? AND client_id = ?",
-                    arguments: [key.channel.rawValue, key.clientId.rawValue])
-            case .fail(let key, let error):
-                try Self.set(failure: try StoredJSON.encode(error), of: key, in: database)
-            case .retry(let key):
-                try Self.set(failure: nil, of: key, in: database)
-            }
+    /// Everything, in the order of sending, and the server that the device knew last.
+    func saved() async throws -> SavedOutbox {
+        try await queue.read { database in
+            SavedOutbox(
+                items: try Self.items(database, "ORDER BY number", []),
+                server: try String.fetchOne(database, sql: "SELECT server FROM outbox_state"))
         }
     }
 
     /// Everything, in the order of sending.
-    func items() async throws -> [OutboxItem] {
-        try await queue.read { try Self.items($0, "", []) }
+    func items() async throws -> [OutboxItem] { try await saved().items }
+
+    /// The newest operations of one channel, in the order of sending.
+    func items(of channel: ChannelID, limit: Int = 300) async throws -> [OutboxItem] {
+        try await queue.read {
+            try Self.items($0, "WHERE channel_id = ? ORDER BY number DESC LIMIT ?", [channel.rawValue, limit]).reversed()
+        }
     }
 
-    /// The messages of one channel, in the order of sending.
-    func items(of channel: ChannelID) async throws -> [OutboxItem] {
-        try await queue.read { try Self.items($0, "WHERE channel_id = ?", [channel.rawValue]) }
+    /// The oldest operations of all.
+    func items(limit: Int) async throws -> [OutboxItem] {
+        try await queue.read { try Self.items($0, "ORDER BY number LIMIT ?", [limit]) }
     }
 
-    private static func set(failure: Data?, of key: MessageKey, in database: Database) throws {
-        try database.execute(
-            sql: "UPDATE outbox SET failure = ? WHERE channel_id = ? AND client_id = ?",
-            arguments: [failure, key.channel.rawValue, key.clientId.rawValue])
+    func count() async throws -> Int {
+        try await queue.read { try Int.fetchOne($0, sql: "SELECT COUNT(*) FROM operations") ?? 0 }
     }
 
     private static func items(_ database: Database, _ clause: String, _ arguments: StatementArguments) throws -> [OutboxItem] {
-        let sql = "SELECT number, created_at, operation, failure FROM outbox \(clause) ORDER BY number"
+        let sql = """
+            SELECT id, number, name, client_id, created_at, first_sent_at, server, operation, failure, is_waiting
+            FROM operations \(clause)
+            """
         return try Row.fetchAll(database, sql: sql, arguments: arguments).map { row in
             OutboxItem(
-                number: row[0], operation: try StoredJSON.decode(from: row[2]), createdAt: Timestamp(milliseconds: row[1]),
-                failure: try (row[3] as Data?).map { try StoredJSON.decode(from: $0) })
+                id: row[0], number: row[1],
+                operation: try OutboxOperation(
+                    row[2], (row[3] as String?).map(ClientID.init(rawValue:)), row[7]), createdAt: Timestamp(milliseconds: row[4]),
+                firstSentAt: (row[5] as Int64?).map(Timestamp.init(milliseconds:)), server: row[6],
+                failure: try (row[8] as Data?).map { try StoredJSON.decode(from: $0) }, isWaiting: row[9])
         }
     }
 
@@ -109,6 +121,61 @@ final class Outbox: Sendable {
                     );
                     """)
         }
+        // Whether a message of the former version was ever sent isn't known: it may have been.
+        migrator.registerMigration("2") { database in
+            try database.execute(
+                sql: """
+                    CREATE TABLE operations (
+                        id INTEGER PRIMARY KEY, number INTEGER NOT NULL, channel_id TEXT, name TEXT NOT NULL, client_id TEXT,
+                        created_at INTEGER NOT NULL, first_sent_at INTEGER, server TEXT, operation BLOB NOT NULL, failure BLOB,
+                        is_waiting INTEGER NOT NULL
+                    );
+                    CREATE INDEX operations_by_channel ON operations (channel_id, number);
+                    CREATE INDEX operations_in_order ON operations (number);
+                    CREATE UNIQUE INDEX operations_by_message ON operations (channel_id, client_id) WHERE name = 'message.send';
+                    INSERT INTO operations (id, number, channel_id, name, client_id, created_at, first_sent_at, operation, failure, is_waiting)
+                    SELECT number, number, channel_id, 'message.send', client_id, created_at, created_at, operation, failure, 0 FROM outbox;
+                    DROP TABLE outbox;
+                    CREATE TABLE outbox_state (id INTEGER PRIMARY KEY CHECK (id = 1), server TEXT);
+                    INSERT INTO outbox_state (id) VALUES (1);
+                    """)
+        }
         return migrator
+    }
+}
+
+/// An outbox as it is on disk.
+struct SavedOutbox: Hashable, Sendable {
+    var items: [OutboxItem] = []
+    var server: String?
+}
+
+extension OutboxOperation {
+    fileprivate func columns() throws -> (name: String, fields: Data, client: ClientID?) {
+        func fields<Fields: RoostAPI.Operation>(_ operation: Fields) throws -> (String, Data) {
+            (Fields.name, try StoredJSON.encode(operation))
+        }
+        let (name, json) = try fields(operation)
+        let client: ClientID? =
+            switch self {
+            case .send(let message): message.clientId
+            case .edit(_, let client), .delete(_, let client): client
+            default: nil
+            }
+        return (name, json, client)
+    }
+
+    fileprivate init(_ name: String, _ client: ClientID?, _ fields: Data) throws {
+        switch name {
+        case SendMessage.name: self = .send(try StoredJSON.decode(from: fields))
+        case EditMessage.name: self = .edit(try StoredJSON.decode(from: fields), of: client)
+        case DeleteMessage.name: self = .delete(try StoredJSON.decode(from: fields), of: client)
+        case MarkRead.name: self = .read(try StoredJSON.decode(from: fields))
+        case HideChannel.name: self = .hide(try StoredJSON.decode(from: fields))
+        case UnhideChannel.name: self = .unhide(try StoredJSON.decode(from: fields))
+        case LeaveChannel.name: self = .leave(try StoredJSON.decode(from: fields))
+        case UpdatePreferences.name: self = .preferences(try StoredJSON.decode(from: fields))
+        default: throw DatabaseError(message: "The outbox holds an operation \(name).")
+        }
     }
 }

@@ -6,14 +6,15 @@ public import Foundation
 public struct StorageProblem: Error, Hashable, Sendable, CustomStringConvertible {
     /// What has happened, and so what is lost.
     public enum Kind: Hashable, Sendable {
-        /// The outbox was damaged, or was written by a newer version. It was renamed, and a new one begun: messages that hadn't reached the
+        /// The outbox was damaged, or was written by a newer version. It was renamed, and a new one begun: messages and changes that hadn't reached the
         /// server are only in the renamed file. The user should be told.
         case outboxSetAside
         /// The same of the cache, which is fetched again.
         case cacheSetAside
         /// The cache can't be opened, and is in memory instead: the next start fetches everything again.
         case cacheNotKept
-        /// What became of a message couldn't be written. After a restart it may be sent once more, which the server stores nothing of.
+        /// Something couldn't be written. What was asked for isn't kept, and its call says so; what was carried out may be sent once more after a
+        /// restart, and the server does nothing again.
         case outboxNotWritten
     }
 

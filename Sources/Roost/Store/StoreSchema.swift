@@ -37,7 +37,7 @@ extension Store {
     /// of features have tables of their own. It ends with the names of permissions, which stored capabilities use: a version with other
     /// permissions fetches again.
     static func schema(_ kinds: CachedRowKinds) -> String {
-        streams + Channel.cacheSchema + kinds.schema
+        streams + Overlay.schema + Channel.cacheSchema + kinds.schema
             + "\n-- Permissions: \(Permission.allCases.map(\.rawValue).joined(separator: " "))"
     }
 

@@ -26,10 +26,16 @@ enum StoreWrite: Hashable, Sendable {
     /// The same for all members, by role.
     case roleCapabilities(ChannelID, Capabilities.ByRole)
 
+    /// Sets what is shown over the server's rows of a channel, or of none; nil for nothing.
+    case overlay(ChannelID?, Overlay?)
+    /// Removes the overlays of all channels but these.
+    case keepOverlays(Set<ChannelID?>)
+
     /// The channel that live objects must read again.
     var channel: ChannelID? {
         switch self {
-        case .erase, .userPosition, .rows(_, of: .user): nil
+        case .erase, .userPosition, .rows(_, of: .user), .keepOverlays: nil
+        case .overlay(let channel, _): channel
         case .position(let channel, _), .forget(let channel), .leave(let channel), .forgetMessages(let channel, _),
             .counters(let channel, _),
             .rows(_, of: .channel(let channel)), .capabilities(let channel, _), .roleCapabilities(let channel, _),

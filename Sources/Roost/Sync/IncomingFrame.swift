@@ -18,16 +18,22 @@ struct IncomingFrame: Decodable {
         var user: UserID
         /// The user's role in the app; nil for a role that this version doesn't know.
         var role: AppRole?
+        /// Nil of a server that has no name.
+        var server: String?
         var epoch: String
+        /// The server's clock; nil of a server that doesn't tell it.
+        var now: Timestamp?
         var pingIntervalSeconds: Int
 
-        private enum CodingKeys: String, CodingKey { case user, role, epoch, pingIntervalSeconds }
+        private enum CodingKeys: String, CodingKey { case user, role, server, epoch, now, pingIntervalSeconds }
 
         init(from decoder: any Decoder) throws {
             let container = try decoder.container(keyedBy: CodingKeys.self)
             user = try container.decode(UserID.self, forKey: .user)
             role = try container.decodeIfPresent(String.self, forKey: .role).flatMap(AppRole.init(rawValue:))
+            server = try container.decodeIfPresent(String.self, forKey: .server)
             epoch = try container.decode(String.self, forKey: .epoch)
+            now = try container.decodeIfPresent(Timestamp.self, forKey: .now)
             pingIntervalSeconds = try container.decode(Int.self, forKey: .pingIntervalSeconds)
         }
     }

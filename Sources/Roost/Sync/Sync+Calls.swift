@@ -11,7 +11,7 @@ extension Sync {
         case app(CallToken, CacheEffect)
         case resume
         case watch(ChannelID)
-        case send(MessageKey)
+        case send(Int64, of: ChannelID?)
         case history(HistoryPlace)
     }
 
@@ -35,6 +35,7 @@ extension Sync {
             return emit(.reply(token, .failure(RoostError(.notConnected, "There is no connection to the server."))))
         }
         if let operation = operation as? UnwatchChannel { watched.remove(operation.channel) }
+        if let channel = CacheEffect.channelJoined(by: operation) { giveUpLeaving(channel) }
         send(operation, for: .app(token, CacheEffect(operation)))
     }
 
@@ -53,10 +54,10 @@ extension Sync {
     }
 
     /// Sends a call and remembers the purpose of its reply.
-    mutating func send(_ operation: any Operation, for purpose: Purpose) {
+    mutating func send(_ operation: any Operation, for purpose: Purpose, key: IdempotencyKey? = nil) {
         lastCall += 1
         do {
-            let frame = try Self.frame(operation, number: lastCall)
+            let frame = try Self.frame(operation, number: lastCall, key)
             calls[lastCall] = purpose
             emit(.send(frame))
             emit(.startTimer(.call(lastCall), settings.callTimeout))
@@ -66,8 +67,10 @@ extension Sync {
         }
     }
 
-    private static func frame<Call: Operation>(_ operation: Call, number: Int64) throws -> [UInt8] {
-        try JSONWriter.bytes(of: CallFrame(call: number, with: operation))
+    private static func frame<Call: Operation>(
+        _ operation: Call, number: Int64, _ key: IdempotencyKey?
+    ) throws -> [UInt8] {
+        try JSONWriter.bytes(of: CallFrame(call: number, key: key, with: operation))
     }
 
     mutating func reply(_ number: Int64, _ error: RoostError?, _ bytes: [UInt8]) {
@@ -92,7 +95,7 @@ extension Sync {
         case (.watch, .success): break
         case (.resume, .success(let bytes)): resumed(bytes)
         case (.resume, .failure(let error)): resumeFailed(error)
-        case (.send(let key), _): sendFinished(key, result)
+        case (.send(let id, let channel), _): sendFinished(id, of: channel, result)
         case (.history(let place), _): pageArrived(at: place, result)
         }
     }
@@ -152,5 +155,16 @@ extension Sync {
         calls = [:]
         hasLostCalls = false
         failLoads(error)
+    }
+}
+
+extension Sync.CacheEffect {
+    /// The channel that an operation makes the user a member of.
+    static func channelJoined(by operation: any Operation) -> ChannelID? {
+        switch operation {
+        case let operation as JoinChannel: operation.channel
+        case let operation as AcceptInvitation: operation.channel
+        default: nil
+        }
     }
 }

@@ -119,7 +119,9 @@ extension Sync {
         mustRenewWatches = true
         pingInterval = .seconds(min(max(1, welcome.pingIntervalSeconds), 3600))
         silentTicks = 0
-        emit(.startTimer(.liveness, pingInterval / 2))
+        startLiveness(pingInterval / 2)
+        serverTime = welcome.now ?? serverTime
+        met(welcome.server)
         if saved.epoch != welcome.epoch { startAfresh(epoch: welcome.epoch) }
         catchUpsInARow = 0
         catchUp()
@@ -185,6 +187,8 @@ extension Sync {
     /// believes. Ticks are half as long, so that the silence is noticed soon after.
     mutating func livenessTick() {
         guard isAuthenticated else { return }
+        // Timers are late rather than early, so that this is never ahead.
+        serverTime = serverTime.adding(livenessPause)
         guard !isBeingProbed else { return lose(.network, "nothing was heard for \(settings.nudgeTimeout) after a ping") }
         silentTicks += 1
         guard silentTicks <= 4 else { return lose(.network, "nothing was heard for \(pingInterval * 2)") }
@@ -194,7 +198,12 @@ extension Sync {
         } else if silentTicks == 3 {
             emit(.ping)
         }
-        emit(.startTimer(.liveness, pingInterval / 2))
+        startLiveness(pingInterval / 2)
+    }
+
+    private mutating func startLiveness(_ pause: Duration) {
+        livenessPause = pause
+        emit(.startTimer(.liveness, pause))
     }
 
     /// What was waited for may be there now, and the connection may be gone without a word. A server that asked for patience is given it.
@@ -208,7 +217,7 @@ extension Sync {
             guard !isBeingProbed else { return }
             isBeingProbed = true
             emit(.ping)
-            emit(.startTimer(.liveness, settings.nudgeTimeout))
+            startLiveness(settings.nudgeTimeout)
         case .waiting, .idle, .fetchingToken, .opening, .authenticating: break
         }
     }

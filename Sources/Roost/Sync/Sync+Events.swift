@@ -39,17 +39,16 @@ extension Sync {
     /// Nil if a change that this device has asked for could be the one.
     private func isFromOtherDevice(_ rows: Rows) -> Bool? {
         guard !isOnItsWay(anyOf: rows) else { return false }
-        guard !hasLostCalls, !calls.values.contains(where: \.mayChange) else { return nil }
+        guard !hasLostCalls, !calls.values.contains(where: mayChange) else { return nil }
         return true
     }
-}
 
-extension Sync.Purpose {
     /// Whether the call may change something that doesn't say where it comes from, as a message does by its client id.
-    fileprivate var mayChange: Bool {
-        switch self {
+    private func mayChange(_ purpose: Purpose) -> Bool {
+        switch purpose {
         case .app: true
-        case .send, .resume, .watch, .history: false
+        case .send(let id, let channel): queues[channel]?.items[id]?.operation.sent == nil
+        case .resume, .watch, .history: false
         }
     }
 }

@@ -167,7 +167,7 @@ extension Sync {
     /// Drops the cache in another epoch, since it belongs to a history that the server no longer has. The outbox stays.
     mutating func startAfresh(epoch: String) {
         saved = SavedState(epoch: epoch)
-        emit(.store([.erase(epoch: epoch)]))
+        emit(.store([.erase(epoch: epoch)] + overlayWrites))
     }
 
     /// Requests writes, and then removes messages from the outbox that the rows of channels bring: never before those are stored.

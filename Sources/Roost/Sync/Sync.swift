@@ -12,7 +12,9 @@ import RoostAPI
 /// - `Sync+Rows`: the writes for rows.
 /// - `Sync+Calls`: calls and their replies.
 /// - `Sync+History`: pages of messages that the stream doesn't bring.
-/// - `Sync+Outbox`: messages on their way, one at a time in each channel.
+/// - `Sync+Enqueuing`: taking operations into the outbox.
+/// - `Sync+Outbox`: operations on their way, one at a time in each channel.
+/// - `Sync+Sending`: what ends a message on its way.
 /// - `Sync+Events`: telling the app what happened.
 /// - `Sync+Watching`: watching again after a reconnect.
 ///
@@ -32,6 +34,8 @@ struct Sync: Sendable {
         var heldEventsMax = 10_000
         /// Times that the server may answer a message with `internal_error` before it counts as refused.
         var internalErrorsMax = 8
+        /// Whether a queue waits for the end of a refusal that has one, instead of going on with the next operation.
+        var waitsForEndOfRefusal = true
         /// The kinds of rows that are read from the server's frames.
         var rowKinds = RowKinds.standard
     }
@@ -97,26 +101,36 @@ struct Sync: Sendable {
     var mustRenewWatches = false
 
     // Outbox.
-    var queues: [ChannelID: SendQueue] = [:]
-    /// Acknowledged messages whose event the stream hasn't brought yet.
-    var acknowledged: [MessageKey: Seq] = [:]
+    var queues: [ChannelID?: OutboxQueue] = [:]
+    /// Acknowledged messages whose event the stream hasn't brought yet, with their rows in the outbox.
+    var acknowledged: [MessageKey: Acknowledged] = [:]
+    var lastNumber: Int64 = 0
+    /// Callers that wait until their operation is in the file.
+    var keeping: Set<CallToken> = []
+    /// What is shown over the server's rows.
+    var overlays: [ChannelID?: Overlay] = [:]
+    /// The server that operations are sent to: the one that was met last.
+    var server: String?
+    /// The server's clock, never ahead of it: by its welcome, and by the ticks since then.
+    var serverTime = Timestamp(milliseconds: 0)
+    var livenessPause = Duration.zero
 
     private(set) var outputs: [Output] = []
 
     /// - Parameters:
     ///   - saved: The state in the store.
-    ///   - outbox: The messages still to be sent, in any order.
+    ///   - outbox: The operations still to be sent, in any order.
     ///   - random: Where the jitter of reconnecting comes from.
     init(
-        user: UserID, client: String, settings: Settings = Settings(), saved: SavedState = SavedState(), outbox: [OutboxItem] = [],
-        random: any RandomNumberGenerator & Sendable
+        user: UserID, client: String, settings: Settings = Settings(), saved: SavedState = SavedState(),
+        outbox: SavedOutbox = SavedOutbox(), random: any RandomNumberGenerator & Sendable
     ) {
         self.user = user
         self.client = client
         self.settings = settings
         self.saved = saved
         self.random = random
-        for item in outbox { queues[item.key.channel, default: SendQueue()].insert(item) }
+        restoreQueues(outbox)
     }
 
     /// Takes in what happened, and returns what to do about it, in order.
@@ -132,9 +146,12 @@ struct Sync: Sendable {
         case .call(let token, let operation): call(operation, for: token)
         case .cancel(let token): cancel(token)
         case .loadMessages(let token, let channel, let load, let limit): self.load(load, in: channel, limit: limit, for: token)
-        case .enqueued(let item): enqueue(item)
-        case .retry(let key): retry(key)
-        case .discard(let key): discard(key)
+        case .enqueue(let token, let operation, let id, let time): enqueue(operation, id: id, at: time, for: token)
+        case .kept(let token, let id, let channel): kept(id, of: channel, for: token)
+        case .outboxFailed(let outbox, let reason): outboxFailed(outbox, reason)
+        case .retry(let row): retry(row)
+        case .discard(let row): discard(row)
+        case .resolveOthers(let discards): resolveOthers(discard: discards)
         case .storeFailed(let saved, let reason): storeFailed(saved, reason)
         }
         defer { outputs = [] }

@@ -7,13 +7,27 @@ extension SyncDriver {
     func perform(_ outputs: [Sync.Output]) async {
         let writes = outputs.flatMap { output in if case .store(let writes) = output { writes } else { [StoreWrite]() } }
         let isStored = writes.isEmpty ? true : await store(writes)
+        var outboxWrites: [OutboxWrite] = []
+        var isKept = true
         for output in outputs {
+            switch output {
             // A message whose row couldn't be stored stays in the outbox: it is sent again, and the server knows it by its client id.
-            if !isStored, case .outbox(.remove) = output { continue }
+            case .outbox(.remove) where !isStored: continue
             // Nor is the app told of it: it comes again, among what was missed.
-            if !isStored, case .event = output { continue }
+            case .event where !isStored: continue
+            case .outbox(let write):
+                outboxWrites.append(write)
+                continue
+            case .send, .kept, .reply:
+                // These say what is in the file. Nothing else waits for the disk, so that several writes are one.
+                if !outboxWrites.isEmpty { isKept = await apply(outboxWrites) && isKept }
+                outboxWrites = []
+            default: break
+            }
+            if !isKept, case .kept = output { continue }
             await perform(output)
         }
+        if !outboxWrites.isEmpty { _ = await apply(outboxWrites) }
     }
 
     /// Returns whether the rows are stored. If writing fails, the machine gets the state that is.
@@ -38,7 +52,8 @@ extension SyncDriver {
         case .ping: outgoing?.yield(.ping)
         case .close: close()
         case .store: break
-        case .outbox(let write): await apply(write)
+        case .outbox: break
+        case .kept(let token, let id, let channel): inputs.append(.kept(token, id, of: channel))
         case .reply(let token, let result): replies.removeValue(forKey: token)?.resume(with: result.mapError { $0 })
         case .settled(let key, let result): settle(key, result)
         case .status(let status): set(status)
@@ -98,16 +113,21 @@ extension SyncDriver {
         }
     }
 
-    private func apply(_ write: OutboxWrite) async {
-        guard let files = try? await files() else { return }
+    /// Returns whether the writes are in the file. If writing fails, the machine gets what is.
+    private func apply(_ writes: [OutboxWrite]) async -> Bool {
+        guard let files = try? await files() else { return false }
+        var isWritten = true
         do {
-            try await files.outbox.apply(write)
+            try await files.outbox.apply(writes)
         } catch {
-            // The row stays unchanged. After a restart it is sent once more with the same client id, which stores nothing twice.
+            // The rows stay unchanged. What was carried out is sent once more after a restart, which does nothing twice.
             environment.logger.error("The outbox couldn't be written.", metadata: ["error": "\(error)"])
             environment.onStorageProblem(StorageProblem(.outboxNotWritten, files.outbox.url, error))
+            inputs.append(.outboxFailed(try? await files.outbox.saved(), "\(error)"))
+            isWritten = false
         }
-        files.store.signals.signal(StoreChange(outbox: [write.key.channel]))
+        files.store.signals.signal(StoreChange(outbox: Set(writes.compactMap(\.channel)), isOutbox: true))
+        return isWritten
     }
 
     private func set(_ status: Sync.Status) {
@@ -143,13 +163,5 @@ extension SyncDriver {
 
     private func settle(_ key: MessageKey, _ result: Result<Message, RoostError>) {
         for waiting in (confirmations.removeValue(forKey: key) ?? [:]).values { waiting.resume(with: result.mapError { $0 }) }
-    }
-}
-
-extension OutboxWrite {
-    fileprivate var key: MessageKey {
-        switch self {
-        case .remove(let key), .fail(let key, _), .retry(let key): key
-        }
     }
 }

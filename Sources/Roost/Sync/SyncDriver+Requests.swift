@@ -73,7 +73,7 @@ extension SyncDriver {
         _ = try await answer(order.take()) { .loadMessages($0, channel, load, limit: limit) }
     }
 
-    /// Changes something of a message in the outbox.
+    /// Changes something of an operation in the outbox.
     func request(_ input: Sync.Input) async {
         _ = try? await prepare()
         await post(input)
@@ -107,29 +107,22 @@ extension SyncDriver {
         }
     }
 
-    /// Writes a message into the outbox, and returns when it is on disk. Messages are sent in the order of these calls.
-    nonisolated(nonsending) func enqueue(_ operation: SendMessage) async throws { try await enqueue(operation, order.take()) }
+    /// Takes an operation into the outbox, and returns when it is on disk and shown. Operations are sent in the order of these calls.
+    ///
+    /// - Throws: `RoostError` with `unavailable` if it can't be written; `not_found` for a change of a message on its way that isn't.
+    nonisolated(nonsending) func enqueue(_ operation: OutboxOperation) async throws { try await enqueue(operation, order.take()) }
 
-    private func enqueue(_ operation: SendMessage, _ turn: CallOrder.Turn) async throws {
+    private func enqueue(_ operation: OutboxOperation, _ turn: CallOrder.Turn) async throws {
         await turn.comes()
         defer { turn.pass() }
-        let files = try await prepare()
-        let (previous, createdAt) = (lastInsert, environment.now())
-        let insert = Task {
-            _ = await previous?.result
-            try requireSession()
-            let item = try await files.outbox.insert(operation, createdAt: createdAt)
-            files.store.signals.signal(StoreChange(outbox: [operation.channel]))
-            submit(.enqueued(item))
-        }
-        lastInsert = insert
-        turn.pass()
-        do {
-            try await insert.value
-        } catch let error as RoostError {
-            throw error
-        } catch {
-            throw RoostError(.unavailable, "The message can't be written to this device's outbox: \(error)")
+        _ = try await prepare()
+        try requireSession()
+        let token = nextToken()
+        // It is kept whether the caller waits or not.
+        _ = try await withCheckedThrowingContinuation { continuation in
+            replies[token] = continuation
+            submit(.enqueue(token, operation, id: .random(in: 1...Int64.max), at: environment.now()))
+            turn.pass()
         }
     }
 
@@ -146,7 +139,7 @@ extension SyncDriver {
                 // Waiting begins before sending, or an answer could come unseen.
                 confirmations[key, default: [:]][token] = continuation
                 Task {
-                    do { try await enqueue(operation, turn) } catch {
+                    do { try await enqueue(.send(operation), turn) } catch {
                         confirmations[key]?.removeValue(forKey: token)?.resume(throwing: error)
                     }
                 }
@@ -154,6 +147,12 @@ extension SyncDriver {
         } onCancel: {
             Task { await self.stopWaiting(for: token, of: key) }
         }
+    }
+
+    /// The server whose operations are sent; nil before the first connection.
+    func knownServer() async -> String? {
+        _ = try? await prepare()
+        return machine?.server
     }
 
     private func nextToken() -> CallToken {

@@ -59,7 +59,6 @@ actor SyncDriver {
     var outgoing: AsyncStream<TransportCommand>.Continuation?
     var connection: Task<Void, Never>?
     var tokenFetch: Task<Void, Never>?
-    var lastInsert: Task<Void, any Error>?
 
     // The waiting callers.
     var lastToken: CallToken = 0
@@ -94,9 +93,14 @@ actor SyncDriver {
             ?? Task { [environment] in
                 let files = try await files()
                 let saved = try await files.store.savedState()
-                machine = Sync(
+                let machine = Sync(
                     user: environment.user, client: Self.client, settings: environment.settings, saved: saved,
-                    outbox: try await files.outbox.items(), random: environment.random)
+                    outbox: try await files.outbox.saved(), random: environment.random)
+                // The process may have ended between the two files.
+                if try await files.store.read({ try $0.overlays() }) != machine.overlays {
+                    try await files.store.write(machine.overlayWrites)
+                }
+                self.machine = machine
                 return files
             }
         preparation = task
@@ -185,10 +189,11 @@ actor SyncDriver {
         if !hasEnded {
             isLoggingOut = true
             do {
-                // What was written into the outbox before is in it; nothing comes after.
-                _ = await lastInsert?.result
-                let count = discardingUnsent ? 0 : try await files.outbox.items().count
-                guard count == 0 else { throw UnsentMessages(count: count) }
+                // What was asked for before is in the outbox; nothing comes after.
+                await drain()
+                await rest()
+                let count = discardingUnsent ? 0 : try await files.outbox.count()
+                guard count == 0 else { throw UnsentOperations(count: count) }
                 guard !files.isShared else {
                     throw RoostError(.unavailable, "Another chat of this process has this user's files open.")
                 }

@@ -46,23 +46,28 @@ struct MessageKey: Hashable, Sendable {
     var clientId: ClientID
 }
 
-/// A message on its way to the server.
-struct OutboxItem: Hashable, Sendable {
-    /// Its place in the order of sending. Higher numbers were sent later.
-    var number: Int64
-    var operation: SendMessage
-    var createdAt: Timestamp
-    /// Why the server refused it for good. Nil while it is still to be sent.
-    var failure: RoostError?
-
-    var key: MessageKey { MessageKey(channel: operation.channel, clientId: operation.clientId) }
-}
-
 /// A change of the outbox requested by the machine.
 enum OutboxWrite: Hashable, Sendable {
-    case remove(MessageKey)
-    case fail(MessageKey, RoostError)
-    case retry(MessageKey)
+    /// Stores an operation, or another state of it.
+    case put(OutboxItem)
+    case remove(Int64, of: ChannelID?)
+    /// The server that operations are sent to.
+    case server(String)
+
+    /// Whose operations they are.
+    var channel: ChannelID? {
+        switch self {
+        case .put(let item): item.channel
+        case .remove(_, let channel): channel
+        case .server: nil
+        }
+    }
+}
+
+/// An operation in the outbox, as it is named by what shows it.
+enum OutboxRow: Hashable, Sendable {
+    case operation(Int64, of: ChannelID?)
+    case message(MessageKey)
 }
 
 /// Chosen by the driver to find the caller of a reply again.
@@ -76,7 +81,8 @@ extension Sync {
         case handshake
         case liveness
         case call(Int64)
-        case outbox(ChannelID)
+        /// The queue of a channel, or of what belongs to none.
+        case outbox(ChannelID?)
     }
 
     /// All that can happen to a client.
@@ -93,10 +99,16 @@ extension Sync {
         case call(CallToken, any Operation)
         case cancel(CallToken)
         case loadMessages(CallToken, ChannelID, MessageLoad, limit: Int)
-        /// A message that is in the outbox on disk.
-        case enqueued(OutboxItem)
-        case retry(MessageKey)
-        case discard(MessageKey)
+        /// An operation to be kept until it is carried out, with an id drawn at random, and this device's time.
+        case enqueue(CallToken, OutboxOperation, id: Int64, at: Timestamp)
+        /// What the machine had written for the operation of ``Output/kept(_:_:of:)`` is in the file.
+        case kept(CallToken, Int64, of: ChannelID?)
+        /// The outbox couldn't be written. Carries what is in the file; nil if that can't be read either.
+        case outboxFailed(SavedOutbox?, String)
+        case retry(OutboxRow)
+        case discard(OutboxRow)
+        /// What is meant for another server is sent to this one, or given up.
+        case resolveOthers(discard: Bool)
         /// Rows couldn't be stored. Carries the state that is stored.
         case storeFailed(SavedState, String)
     }
@@ -112,6 +124,8 @@ extension Sync {
         /// Written in one transaction.
         case store([StoreWrite])
         case outbox(OutboxWrite)
+        /// Comes back as ``Input/kept(_:_:of:)`` once all that was written to the outbox before is in the file.
+        case kept(CallToken, Int64, of: ChannelID?)
         /// The frame that answers a call, or why there is none.
         case reply(CallToken, Result<[UInt8], RoostError>)
         /// The outcome of a message of the outbox.

@@ -24,10 +24,10 @@ extension Chat {
 
     /// Decides whether invitations make the user a member at once, without asking (SB-18). ``preferences`` follows it.
     ///
-    /// - Throws: `RoostError` as ``call(_:)`` does.
-    @discardableResult
-    public nonisolated(nonsending) func setAutoAcceptInvitations(_ accepts: Bool) async throws -> Preferences {
-        try await call(UpdatePreferences(autoAcceptInvitations: accepts))
+    /// It is on this device's disk and shown when this returns, and is sent as soon as that is possible.
+    /// - Throws: `RoostError` with `unavailable` when this device can't store it.
+    public nonisolated(nonsending) func setAutoAcceptInvitations(_ accepts: Bool) async throws {
+        try await driver.enqueue(.preferences(UpdatePreferences(autoAcceptInvitations: accepts)))
     }
 
     /// Replaces the given fields of the user's own profile. Absent fields stay unchanged.

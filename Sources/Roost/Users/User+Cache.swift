@@ -44,9 +44,21 @@ extension Database {
         return try Data.fetchOne(statement, arguments: [id.rawValue]).map { try StoredJSON.decode(from: $0) }
     }
 
-    /// Returns the user's preferences; the defaults if none are known.
+    /// Returns the user's preferences, as they will be with what is on its way; the defaults if none are known.
     func preferences() throws -> Preferences {
         let statement = try cachedStatement(sql: "SELECT json FROM preferences")
-        return try Data.fetchOne(statement).map { try StoredJSON.decode(from: $0) } ?? Preferences()
+        let stored = try Data.fetchOne(statement).map { try StoredJSON.decode(Preferences.self, from: $0) } ?? Preferences()
+        return try overlay(of: nil)?.preferences?.applied(to: stored) ?? stored
+    }
+}
+
+extension UpdatePreferences {
+    /// This update with what a later one replaces.
+    func followed(by later: UpdatePreferences) -> UpdatePreferences {
+        UpdatePreferences(autoAcceptInvitations: later.autoAcceptInvitations ?? autoAcceptInvitations)
+    }
+
+    func applied(to preferences: Preferences) -> Preferences {
+        Preferences(autoAcceptInvitations: autoAcceptInvitations ?? preferences.autoAcceptInvitations)
     }
 }

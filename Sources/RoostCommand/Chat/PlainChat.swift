@@ -145,7 +145,8 @@ final class PlainChat {
             switch item.state {
             case .pending: continue
             case .sent: waiting.remove(item.clientId)
-            case .failed(let error): refuse(item.clientId, error.summaryLine)
+            // Lines don't wait: the refusal is the answer.
+            case .waiting(let error), .failed(let error): refuse(item.clientId, error.summaryLine)
             }
         }
         await show(items.compactMap(\.message))

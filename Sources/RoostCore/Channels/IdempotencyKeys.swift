@@ -33,6 +33,19 @@ extension Context {
         try expireLater(now)
     }
 
+    /// Deletes keys that have expired, as many as are said.
+    ///
+    /// - Returns: How many, and the time of the oldest one that is left.
+    mutating func expireCreations(atOnce limit: Int64) throws -> (count: Int, oldest: Int64?) {
+        let count = try transaction.execute(
+            """
+            DELETE FROM idempotency_keys WHERE (user_id, request_key) IN (
+                SELECT user_id, request_key FROM idempotency_keys WHERE created_at <= \(oldestKey) ORDER BY created_at LIMIT \(limit))
+            """)
+        let oldest: SQL = "SELECT MIN(created_at) FROM idempotency_keys"
+        return (count, try transaction.first(oldest) { $0.optionalInt64() } ?? nil)
+    }
+
     private func fingerprint(of operation: CreateChannel) throws -> String {
         Fingerprint.of(String(decoding: try JSONWriter.bytes(of: operation), as: UTF8.self))
     }

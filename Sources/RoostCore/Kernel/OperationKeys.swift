@@ -113,22 +113,17 @@ extension Context {
     }
 
     fileprivate mutating func expireKeys(_ effect: Effect) throws {
-        let creations = try transaction.execute(
-            """
-            DELETE FROM idempotency_keys WHERE (user_id, request_key) IN (
-                SELECT user_id, request_key FROM idempotency_keys WHERE created_at <= \(oldestKey)
-                ORDER BY created_at LIMIT \(Self.keysAtOnce))
-            """)
+        let creations = try expireCreations(atOnce: Self.keysAtOnce)
         let others = try transaction.execute(
             """
             DELETE FROM operation_keys WHERE (user_id, operation_key) IN (
                 SELECT user_id, operation_key FROM operation_keys WHERE made_at <= \(oldestKey)
                 ORDER BY made_at LIMIT \(Self.keysAtOnce))
             """)
-        let ages: [SQL] = ["SELECT MIN(created_at) FROM idempotency_keys", "SELECT MIN(made_at) FROM operation_keys"]
-        let oldest = try ages.compactMap { try transaction.first($0) { $0.optionalInt64() } ?? nil }.min()
+        let oldestOther = try transaction.first("SELECT MIN(made_at) FROM operation_keys") { $0.optionalInt64() } ?? nil
+        let oldest = [creations.oldest, oldestOther].compactMap(\.self).min()
         guard let oldest else { return }
-        let isLimited = Int64(max(creations, others)) == Self.keysAtOnce
+        let isLimited = Int64(max(creations.count, others)) == Self.keysAtOnce
         let next = max(oldest + Self.keyLifetimeMilliseconds, now.milliseconds + (isLimited ? 0 : Self.pauseMilliseconds))
         try later(effect.kind, key: effect.key, at: Timestamp(milliseconds: next))
     }

@@ -62,7 +62,8 @@ actor ScriptedServer: Transport {
 
     private static let welcome = WelcomeFrame(
         welcome: .init(
-            user: "ann", role: .user, connection: 1, server: "server", epoch: "first", version: "0.1.0", now: Timestamp(milliseconds: 0),
+            user: "ann", role: .user, connection: 1, server: "server", epoch: "first", version: "0.1.0",
+            now: Timestamp(milliseconds: 0),
             tokenExpiresAt: Timestamp(milliseconds: 0), pingIntervalSeconds: 30))
 
     private static let nothingMissed = Resumption(

@@ -45,7 +45,8 @@ actor TinyServer: Transport {
         if frame.authenticate != nil {
             let now = Timestamp(milliseconds: 0)
             let welcome = WelcomeFrame.Welcome(
-                user: "ann", role: .user, connection: 1, server: "server", epoch: "first", version: "0.1.0", now: now, tokenExpiresAt: now,
+                user: "ann", role: .user, connection: 1, server: "server", epoch: "first", version: "0.1.0", now: now,
+                tokenExpiresAt: now,
                 pingIntervalSeconds: 30)
             return [try JSONWriter.bytes(of: WelcomeFrame(welcome: welcome))]
         }

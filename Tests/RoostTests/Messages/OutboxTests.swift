@@ -40,7 +40,7 @@ struct OutboxTests {
         #expect(client.calls.values.filter { $0 == "message.send" }.count == 1)
         try await client.receive(sent(message(4, "a", by: "ann", clientId: "c1"), messages: 3))
         try await client.answer("message.send", with: message(4, "a", by: "ann", clientId: "c1"))
-        #expect(client.sync.queues[Harness.channel]?.inFlight == "c2")
+        #expect(client.inFlight == "c2")
     }
 
     @Test("A lost connection sends the message again with the same client id; the list shows it once (I4)")
@@ -70,16 +70,16 @@ struct OutboxTests {
         try await client.send("good", clientId: "c2")
         try await client.refuse("message.send", with: RoostError(.notPermitted, "No."))
         #expect(settled(client.take()) == ["c1": .notPermitted])
-        #expect(client.sync.queues[Harness.channel]?.inFlight == "c2")
+        #expect(client.inFlight == "c2")
         #expect(try await client.outbox.items().map(\.failure?.code) == [.notPermitted, nil])
 
         let stored = message(4, "good", by: "ann", clientId: "c2")
         try await client.receive(sent(stored, messages: 3))
         try await client.answer("message.send", with: stored)
         let key = MessageKey(channel: Harness.channel, clientId: "c1")
-        try await client.feed(.retry(key))
-        #expect(client.sync.queues[Harness.channel]?.inFlight == "c1")
-        try await client.feed(.discard(key))
+        try await client.feed(.retry(.message(key)))
+        #expect(client.inFlight == "c1")
+        try await client.feed(.discard(.message(key)))
         #expect(try await client.outbox.items() == [])
     }
 
@@ -106,7 +106,7 @@ struct OutboxTests {
         #expect(try await client.texts() == ["one", "two", "a…", "b…"])
         try await client.connect()
         try await client.answer("stream.resume", with: Resumption(user: changes(user: 1), channels: [], hasMore: false))
-        #expect(client.sync.queues[Harness.channel]?.inFlight == "c1")
+        #expect(client.inFlight == "c1")
     }
 
     @Test("A crash between the store and the outbox neither loses nor doubles the message")

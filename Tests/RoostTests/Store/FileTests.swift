@@ -26,6 +26,44 @@ struct FileTests {
         #expect(FileManager.default.fileExists(atPath: outbox.path + ".damaged-1"))
     }
 
+    @Test("The outbox of the former version keeps its messages, in order, with their refusals; they may have been sent")
+    func formerOutbox() async throws {
+        defer { try? FileManager.default.removeItem(at: folder) }
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        let file = folder.appending(component: "outbox.sqlite")
+        let operations = ["a", "b"].map { SendMessage(channel: "general", clientId: ClientID($0), text: "text \($0)") }
+        let refusal = RoostError(.notPermitted, "No.")
+        do {
+            let queue = try DatabaseQueue(path: file.path)
+            var former = DatabaseMigrator()
+            former.registerMigration("1") { database in
+                try database.execute(
+                    sql: """
+                        CREATE TABLE outbox (
+                            number INTEGER PRIMARY KEY AUTOINCREMENT, channel_id TEXT NOT NULL, client_id TEXT NOT NULL,
+                            created_at INTEGER NOT NULL, operation BLOB NOT NULL, failure BLOB, UNIQUE (channel_id, client_id)
+                        );
+                        """)
+            }
+            try former.migrate(queue)
+            try await queue.write { database in
+                for (number, operation) in operations.enumerated() {
+                    try database.execute(
+                        sql: "INSERT INTO outbox (channel_id, client_id, created_at, operation, failure) VALUES (?, ?, ?, ?, ?)",
+                        arguments: [
+                            "general", operation.clientId.rawValue, 5 + number, try StoredJSON.encode(operation),
+                            number == 0 ? try StoredJSON.encode(refusal) : nil,
+                        ])
+                }
+            }
+            try queue.close()
+        }
+        let items = try await Outbox(url: file, logger: logger).items()
+        #expect(items.map(\.operation) == operations.map { .send($0) })
+        #expect(items.map(\.failure) == [refusal, nil])
+        #expect(items.map(\.createdAt.milliseconds) == [5, 6] && items.allSatisfy { $0.firstSentAt == $0.createdAt })
+    }
+
     @Test("A cache of a newer version is set aside")
     func newer() async throws {
         defer { try? FileManager.default.removeItem(at: folder) }

@@ -74,9 +74,9 @@ struct LogOutTests {
         defer { try? FileManager.default.removeItem(at: directory) }
         let chat = chat()
         for text in ["one", "two"] { try await chat.channel("general").send(text) }
-        let error = await #expect(throws: UnsentMessages.self) { try await chat.logOut() }
+        let error = await #expect(throws: UnsentOperations.self) { try await chat.logOut() }
         #expect(error?.count == 2)
-        #expect(error?.localizedDescription == "2 messages haven't reached the server, and would be deleted.")
+        #expect(error?.localizedDescription == "2 messages and changes haven't reached the server, and would be deleted.")
         #expect(isThere)
         if isDiscarding {
             try await chat.logOut(discardingUnsent: true)

@@ -64,7 +64,7 @@ struct StorageProblemTests {
         let told = await told(1)
         #expect(told.map(\.kind) == [.outboxSetAside] && told[0].message == "It was written by a newer version.")
         let kept = try DatabaseQueue(path: #require(told[0].file).path)
-        #expect(try await kept.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM outbox") } == 1)
+        #expect(try await kept.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM operations") } == 1)
         await chat.disconnect()
     }
 
@@ -90,13 +90,13 @@ struct StorageProblemTests {
         let queue = try DatabaseQueue(path: file.path)
         try await queue.write { database in
             try database.execute(
-                sql: "CREATE TRIGGER full BEFORE DELETE ON outbox BEGIN SELECT RAISE(ABORT, 'the disk is full'); END")
+                sql: "CREATE TRIGGER full BEFORE DELETE ON operations BEGIN SELECT RAISE(ABORT, 'the disk is full'); END")
         }
         try await chat.channel("general").sendConfirmed("hi")
         let told = await told(1)
         #expect(told.map(\.kind) == [.outboxNotWritten] && told[0].file?.path == file.path)
         #expect(told[0].message.contains("the disk is full"))
-        #expect(try await queue.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM outbox") } == 1)
+        #expect(try await queue.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM operations") } == 1)
         await chat.disconnect()
     }
 }

@@ -1,6 +1,7 @@
 import Foundation
 import Logging
 import RoostAPI
+import Synchronization
 
 @testable import Roost
 
@@ -13,6 +14,12 @@ struct Harness {
     private(set) var outputs: [Sync.Output] = []
     /// Calls that were sent and not answered yet, by number.
     private(set) var calls: [Int64: String] = [:]
+    /// The keys of all calls of an operation, in their order.
+    private(set) var keys: [String: [String?]] = [:]
+    /// Also the ids of operations in the outbox, which a client that starts again goes on from.
+    private var lastToken = Self.tokens.next()
+
+    private static let tokens = Counter()
 
     static let user: UserID = "ann"
     static let channel: ChannelID = "general"
@@ -27,7 +34,7 @@ struct Harness {
         self.store = store
         self.outbox = outbox
         sync = Sync(
-            user: Self.user, client: "test", saved: try await store.savedState(), outbox: try await outbox.items(),
+            user: Self.user, client: "test", saved: try await store.savedState(), outbox: try await outbox.saved(),
             random: NoChance())
     }
 
@@ -36,17 +43,33 @@ struct Harness {
 
     /// Feeds one input, and does what the machine asks of the files.
     mutating func feed(_ input: Sync.Input) async throws {
+        var kept: [Sync.Input] = []
         for output in sync.handle(input) {
             outputs.append(output)
             switch output {
             case .store(let writes): try await store.write(writes)
-            case .outbox(let write): try await outbox.apply(write)
+            case .outbox(let write): try await outbox.apply([write])
+            case .kept(let token, let id, let channel): kept.append(.kept(token, id, of: channel))
             case .send(let bytes):
-                let call = try? JSONDecoder().decode(SentCall.self, from: Data(bytes))
-                if let call { calls[call.call] = call.operation }
+                guard let call = try? JSONDecoder().decode(SentCall.self, from: Data(bytes)) else { break }
+                calls[call.call] = call.operation
+                keys[call.operation, default: []].append(call.key)
             default: break
             }
         }
+        for input in kept { try await feed(input) }
+    }
+
+    /// The client id of the message that is under way.
+    var inFlight: ClientID? {
+        guard let queue = sync.queues[Self.channel], let id = queue.inFlight else { return nil }
+        return queue.items[id]?.message?.clientId
+    }
+
+    /// Asks for an operation that is kept until it is carried out.
+    mutating func enqueue(_ operation: OutboxOperation) async throws {
+        lastToken += 1
+        try await feed(.enqueue(lastToken, operation, id: lastToken, at: Timestamp(milliseconds: 0)))
     }
 
     mutating func take() -> [Sync.Output] {
@@ -68,14 +91,15 @@ struct Harness {
     }
 
     /// Connects up to the resume call, which is left unanswered.
-    mutating func connect(epoch: String = "first", role: AppRole = .user) async throws {
+    mutating func connect(epoch: String = "first", server: String = "server", role: AppRole = .user) async throws {
         try await feed(.start)
         if sync.isFetchingToken { try await feed(.token("token")) }
         try await feed(.transport(sync.connection, .opened))
         try await receive(
             WelcomeFrame(
                 welcome: .init(
-                    user: Self.user, role: role, connection: 1, server: "server", epoch: epoch, version: "0.1.0", now: Timestamp(milliseconds: 0),
+                    user: Self.user, role: role, connection: 1, server: server, epoch: epoch, version: "0.1.0",
+                    now: Timestamp(milliseconds: 0),
                     tokenExpiresAt: Timestamp(milliseconds: 0), pingIntervalSeconds: 30)))
     }
 
@@ -100,6 +124,11 @@ struct Harness {
         return number
     }
 
+    /// Answers the oldest unanswered call of an operation as one that an earlier call did.
+    mutating func answerDone(_ operation: String) async throws {
+        try await receive(text: #"{"reply":\#(try take(operation)),"done":true}"#)
+    }
+
     struct Missing: Error { var operation: String }
 
     // MARK: What the user sees
@@ -119,21 +148,28 @@ struct Harness {
     func texts() async throws -> [String] {
         let pending = try await outbox.items(of: Self.channel)
         let onTheirWay = try await store.read { database in
-            try pending.filter { try !database.holdsOwnMessage($0.key.clientId, in: Self.channel) }
+            try pending.filter { try !database.holdsOwnMessage($0.message?.clientId ?? "", in: Self.channel) }
         }
-        let items = try await window().rows.map(\.item) + onTheirWay.map { MessageItem($0, user: Self.user) }
+        let items = try await window().rows.map(\.item) + onTheirWay.compactMap { MessageItem($0, user: Self.user) }
         return items.map { $0.state == .sent ? $0.text : "\($0.text)…" }
     }
 
     mutating func send(_ text: String, clientId: ClientID) async throws {
         let operation = SendMessage(channel: Self.channel, clientId: clientId, text: text)
-        try await feed(.enqueued(try await outbox.insert(operation, createdAt: Timestamp(milliseconds: 0))))
+        try await enqueue(.send(operation))
     }
 }
 
 private struct SentCall: Decodable {
     var call: Int64
     var operation: String
+    var key: String?
+}
+
+/// Numbers that no two clients have.
+private final class Counter: Sendable {
+    private let last = Atomic<Int64>(0)
+    func next() -> Int64 { last.add(1000, ordering: .relaxed).newValue }
 }
 
 private struct Reply<Value: Encodable>: Encodable {

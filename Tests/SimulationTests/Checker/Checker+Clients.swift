@@ -71,7 +71,7 @@ extension Checker {
     /// - Parameter isRenewed: Whether the list started over: the channel was left, or came fresh.
     mutating func showed(_ names: Set<Name>, of channel: ChannelID, on client: String, isRenewed: Bool) {
         if !isRenewed {
-            for name in (shown[client]?[channel] ?? []).subtracting(names) {
+            for name in (shown[client]?[channel] ?? []).subtracting(names).subtracting(discarded) {
                 fail("I6", "\(client) showed \(name), and doesn't any more")
             }
         }
@@ -89,6 +89,7 @@ extension Checker {
         if store.users[store.user] != fresh.users[store.user] {
             differ("its profile", store.users[store.user], fresh.users[store.user])
         }
+        if !store.overlays.isEmpty { fail("I5", "\(client) still shows \(store.overlays) at rest") }
         if store.preferences != fresh.preferences { differ("its preferences", store.preferences, fresh.preferences) }
         if store.ownInvitations != fresh.ownInvitations {
             differ("its invitations", store.ownInvitations, fresh.ownInvitations)

@@ -13,6 +13,7 @@ import RoostAPI
 /// - I7 the unread count is what its definition says, at each moment.
 /// - I8 a read position never goes back within a membership.
 /// - I9 non-members get nothing.
+/// - I10 what a user asks for once happens once: a lost answer undoes nothing that came since.
 struct Checker {
     struct Verdict: Hashable, CustomStringConvertible {
         let invariant: String
@@ -35,6 +36,9 @@ struct Checker {
     }
 
     private(set) var verdicts: [Verdict] = []
+
+    /// What the texts of edits by an outbox begin with. Each has a number of its own.
+    static let queuedEdit = "queued edit"
 
     // What users did.
     var texts: [Name: Set<String>] = [:]
@@ -117,6 +121,10 @@ struct Checker {
 
     private mutating func committed(_ message: Message, with event: Event) {
         let (name, channel) = (message.name, message.channelId)
+        let before = versions[channel]?[message.seq] ?? []
+        if message.text.hasPrefix(Self.queuedEdit), before.contains(where: { $0.text == message.text }) {
+            fail("I10", "\(name) gets the text '\(message.text)' at \(message.changeSeq) once more")
+        }
         versions[channel, default: [:]][message.seq, default: []].append(message)
         guard message.seq == event.seq else { return }
         births[channel, default: []].append((message.seq, message.sender))

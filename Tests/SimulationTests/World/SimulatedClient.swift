@@ -23,6 +23,8 @@ final class SimulatedClient {
     private var runNumber = 0
     private var lastToken: CallToken = 0
     private var calls: Set<CallToken> = []
+    /// What was written to the outbox and the machine isn't told of yet.
+    private var kept: [Sync.Input] = []
     /// Durable writes until the app is killed: between the store's and the outbox's, for example. Nil for never.
     var writesUntilCrash: Int?
 
@@ -48,7 +50,7 @@ final class SimulatedClient {
     /// Whether nothing is left to do or to wait for.
     var isSettled: Bool {
         guard let machine, machine.phase == .online, machine.calls.isEmpty, connection?.isFlowing == true else { return false }
-        return outbox.items.allSatisfy { $0.failure != nil }
+        return outbox.items.allSatisfy(\.isRefused)
     }
 
     // MARK: The app
@@ -58,8 +60,10 @@ final class SimulatedClient {
         scheduler.note("\(name) starts")
         runNumber += 1
         machine = Sync(
-            user: user, client: "simulated", settings: settings, saved: store.saved, outbox: outbox.items,
+            user: user, client: "simulated", settings: settings, saved: store.saved, outbox: outbox.saved,
             random: Jitter(state: scheduler.random.next()))
+        // The app may have been killed between the two files.
+        if let machine, machine.overlays != store.overlays { store.apply(machine.overlayWrites) }
         handle(.start)
     }
 
@@ -71,6 +75,7 @@ final class SimulatedClient {
         runNumber += 1
         timers = [:]
         calls = []
+        kept = []
         writesUntilCrash = nil
         connection?.client = nil
         connection?.closeByClient()
@@ -78,12 +83,15 @@ final class SimulatedClient {
     }
 
     func send(_ text: String, clientId: ClientID, in channel: ChannelID) {
-        let item = outbox.insert(
-            SendMessage(channel: channel, clientId: clientId, text: text), createdAt: Timestamp(milliseconds: scheduler.now))
         scheduler.note("\(name) sends \(clientId) to \(channel)")
-        showed(self, [channel])
-        // Between the outbox and the machine an app can be killed.
-        if countWrite() { handle(.enqueued(item)) }
+        enqueue(.send(SendMessage(channel: channel, clientId: clientId, text: text)))
+    }
+
+    /// Asks for an operation that is kept until it is carried out.
+    func enqueue(_ operation: OutboxOperation) {
+        lastToken += 1
+        let id = Int64(bitPattern: scheduler.random.next() >> 1)
+        handle(.enqueue(lastToken, operation, id: id, at: Timestamp(milliseconds: scheduler.now)))
     }
 
     func call(_ operation: any RoostAPI.Operation) {
@@ -109,8 +117,8 @@ final class SimulatedClient {
 
     func cancelCall() { if let token = calls.min() { handle(.cancel(token)) } }
 
-    func retry(_ key: MessageKey) { handle(.retry(key)) }
-    func discard(_ key: MessageKey) { handle(.discard(key)) }
+    func retry(_ item: OutboxItem) { handle(.retry(.operation(item.id, of: item.channel))) }
+    func discard(_ item: OutboxItem) { handle(.discard(.operation(item.id, of: item.channel))) }
     func disconnect() { handle(.stop) }
     func connect() { handle(.start) }
     func nudge() { handle(.nudge) }
@@ -120,6 +128,8 @@ final class SimulatedClient {
     private func handle(_ input: Sync.Input) {
         guard let outputs = machine?.handle(input) else { return }
         perform(outputs)
+        let run = runNumber
+        while run == runNumber, !kept.isEmpty { handle(kept.removeFirst()) }
     }
 
     private func perform(_ outputs: [Sync.Output]) {
@@ -160,8 +170,9 @@ final class SimulatedClient {
         case .outbox(let write):
             outbox.apply(write)
             scheduler.note("\(name) changes its outbox: \(write.summary)")
-            showed(self, [write.key.channel])
+            if let channel = write.channel { showed(self, [channel]) }
             _ = countWrite()
+        case .kept(let token, let id, let channel): kept.append(.kept(token, id, of: channel))
         case .reply(let token, let result):
             calls.remove(token)
             guard case .success(let bytes) = result, let message = try? ReplyResult<Message>.decode(bytes) else { return }
@@ -187,10 +198,10 @@ final class SimulatedClient {
     /// Some outputs follow the order of a dictionary, which no seed repeats. Those of them that matter here are put in order.
     private static func inRepeatableOrder(_ outputs: [Sync.Output]) -> [Sync.Output] {
         var ordered: [Sync.Output] = []
-        var removals: [MessageKey] = []
+        var removals: [(id: Int64, channel: ChannelID?)] = []
         for output in outputs {
-            if case .outbox(.remove(let key)) = output {
-                removals.append(key)
+            if case .outbox(.remove(let id, let channel)) = output {
+                removals.append((id, channel))
                 continue
             }
             if case .settled = output {} else { flush() }
@@ -198,8 +209,8 @@ final class SimulatedClient {
         }
         flush()
         func flush() {
-            removals.sort { ($0.channel, $0.clientId) < ($1.channel, $1.clientId) }
-            ordered += removals.map { .outbox(.remove($0)) }
+            removals.sort { $0.id < $1.id }
+            ordered += removals.map { .outbox(.remove($0.id, of: $0.channel)) }
             removals = []
         }
         return ordered

@@ -184,9 +184,12 @@ final class SimulatedServer {
         }
     }
 
-    private static let greeting = Greeting(server: "simulated", epoch: "first", version: "simulated", pingInterval: .seconds(25), drainWindow: .zero)
+    private static let greeting = Greeting(
+        server: "simulated", epoch: "first", version: "simulated", pingInterval: .seconds(25), drainWindow: .zero)
 
-    private func submit(_ operation: some Handled, _ call: SocketSession.Call, by caller: Caller, on connection: ConnectionID, in run: Run) {
+    private func submit(
+        _ operation: some Handled, _ call: SocketSession.Call, by caller: Caller, on connection: ConnectionID, in run: Run
+    ) {
         scheduler.note("\(caller.user) on \(connection.rawValue) calls \(type(of: operation).name)")
         let job = Job(operation, call: call.number, key: call.key, by: caller, at: .init(shard: 0, connection: connection))
         guard type(of: operation).isReadOnly else {

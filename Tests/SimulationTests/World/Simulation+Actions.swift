@@ -28,10 +28,10 @@ extension Simulation {
         case 43...55: change(by: client, in: channel)
         case 56...67:
             let head = Int(checker.heads[.channel(channel)] ?? 1)
-            client.call(
-                MarkRead(channel: channel, seq: scheduler.random.once(in: 2) ? nil : Seq(scheduler.random.number(0...head + 2))))
+            let seq = scheduler.random.once(in: 2) ? nil : Seq(scheduler.random.number(0...head + 2))
+            request(.read(MarkRead(channel: channel, seq: seq)), by: client)
         case 68...78: client.call(JoinChannel(channel: scheduler.random.pick(channels)))
-        case 79...82: client.call(LeaveChannel(channel: channel))
+        case 79...82: request(.leave(LeaveChannel(channel: channel)), by: client)
         case 83...85: create(by: client)
         case 86...87: client.call(UpdateMe(displayName: "\(scheduler.random.number(1...3))"))
         case 88: client.call(UpdateChannel(channel: channel, displayName: "\(scheduler.random.number(1...3))"))
@@ -66,10 +66,16 @@ extension Simulation {
         case 10...11:
             let role = scheduler.random.pick([ChannelRole.operator, .member, .owner])
             client.call(SetMemberRole(channel: channel, users: [other], role: role))
-        case 12...13: client.call(HideChannel(channel: channel, allowAutoUnhide: scheduler.random.once(in: 2)))
-        case 14: client.call(UnhideChannel(channel: channel))
-        default: client.call(UpdatePreferences(autoAcceptInvitations: scheduler.random.once(in: 2)))
+        case 12...13:
+            request(.hide(HideChannel(channel: channel, allowAutoUnhide: scheduler.random.once(in: 2))), by: client)
+        case 14: request(.unhide(UnhideChannel(channel: channel)), by: client)
+        default: request(.preferences(UpdatePreferences(autoAcceptInvitations: scheduler.random.once(in: 2))), by: client)
         }
+    }
+
+    /// Mostly by the outbox, and now and then as a plain call.
+    private func request(_ operation: OutboxOperation, by client: SimulatedClient) {
+        if scheduler.random.once(in: 4) { client.call(operation.operation) } else { client.enqueue(operation) }
     }
 
     /// Answers an invitation that is there, or none that is.
@@ -118,22 +124,50 @@ extension Simulation {
     }
 
     private func change(by client: SimulatedClient, in channel: ChannelID) {
+        if scheduler.random.once(in: 3), changePending(by: client, in: channel) { return }
         let own = (client.store.messages[channel] ?? [:]).values.filter { $0.sender == client.user }.sorted { $0.seq < $1.seq }
         guard !own.isEmpty else { return }
         let message = scheduler.random.pick(own).messageId
         if scheduler.random.once(in: 3) {
-            client.call(DeleteMessage(channel: channel, message: message))
-        } else {
+            request(.delete(DeleteMessage(channel: channel, message: message)), by: client)
+        } else if scheduler.random.once(in: 3) {
             client.call(EditMessage(channel: channel, message: message, text: "edit \(scheduler.random.number(1...3))"))
+        } else {
+            client.enqueue(.edit(EditMessage(channel: channel, message: message, text: queuedText())))
         }
     }
 
-    /// Tries a refused message again, or gives it up.
+    /// A text that no other edit has, so that the checker knows one that is made twice.
+    private func queuedText() -> String {
+        lastEdit += 1
+        return "\(Checker.queuedEdit) \(lastEdit)"
+    }
+
+    /// Edits or deletes a message that is on its way. Returns false if there is none.
+    private func changePending(by client: SimulatedClient, in channel: ChannelID) -> Bool {
+        let pending = client.outbox.items.compactMap(\.message).filter { $0.channel == channel }
+        guard !pending.isEmpty else { return false }
+        let (key, none) = (scheduler.random.pick(pending), MessageID(rawValue: 0))
+        let name = Checker.Name(sender: client.user, channel: channel, clientId: key.clientId)
+        if scheduler.random.once(in: 3) {
+            checker.gaveUp(name, on: client.name)
+            client.enqueue(.delete(DeleteMessage(channel: channel, message: none), of: key.clientId))
+        } else {
+            let text = queuedText()
+            checker.sent(name, text)
+            client.enqueue(.edit(EditMessage(channel: channel, message: none, text: text), of: key.clientId))
+        }
+        return true
+    }
+
+    /// Tries a refused operation again, or gives it up.
     private func settle(by client: SimulatedClient) {
         guard let item = client.outbox.items.first(where: { $0.failure != nil }) else { return }
-        if scheduler.random.once(in: 2) { return client.retry(item.key) }
-        scheduler.note("\(client.name) gives up \(item.key.clientId)")
-        checker.gaveUp(Checker.Name(sender: client.user, channel: item.key.channel, clientId: item.key.clientId), on: client.name)
-        client.discard(item.key)
+        if scheduler.random.once(in: 2) { return client.retry(item) }
+        scheduler.note("\(client.name) gives up \(item.operation.summary)")
+        if let key = item.message {
+            checker.gaveUp(Checker.Name(sender: client.user, channel: key.channel, clientId: key.clientId), on: client.name)
+        }
+        client.discard(item)
     }
 }

@@ -47,6 +47,7 @@ final class Simulation {
     var checker = Checker()
     var channels: [ChannelID] = []
     var lastClientId = 0
+    var lastEdit = 0
     var actionsLeft = 0
     var isHealed = false
     /// The kinds of events that the run has had.
@@ -175,10 +176,10 @@ final class Simulation {
 
     private func showed(_ channel: ChannelID, on client: SimulatedClient, isRenewed: Bool) {
         let sent = (client.store.messages[channel] ?? [:]).values.map { MessageItem($0) }
-        let pending = client.outbox.items.filter { $0.key.channel == channel }
+        let pending = client.outbox.items.filter { $0.channel == channel }
         let known = Set(sent.map(\.id))
         // A list shows no message as on its way that is cached.
-        let items = sent + pending.map { MessageItem($0, user: client.user) }.filter { !known.contains($0.id) }
+        let items = sent + pending.compactMap { MessageItem($0, user: client.user) }.filter { !known.contains($0.id) }
         let names = items.map { Checker.Name(sender: $0.sender, channel: channel, clientId: $0.clientId) }
         if Set(names).count != names.count { checker.fail("I6", "\(client.name) shows a message of \(channel) twice") }
         checker.showed(Set(names), of: channel, on: client.name, isRenewed: isRenewed)
@@ -212,6 +213,6 @@ final class Simulation {
 extension SimulatedClient {
     /// The content of the outbox.
     var unsent: [Checker.Name] {
-        outbox.items.map { Checker.Name(sender: user, channel: $0.key.channel, clientId: $0.key.clientId) }
+        outbox.items.compactMap(\.message).map { Checker.Name(sender: user, channel: $0.channel, clientId: $0.clientId) }
     }
 }

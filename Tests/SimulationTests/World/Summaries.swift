@@ -19,6 +19,8 @@ extension StoreWrite {
         case .add(let rows, let channel): "add(\(channel): \(rows.summary))"
         case .rows(let rows, let stream): "rows of \(stream): \(rows.summary)"
         case .count(let channel, let rows): "count(\(channel): \(rows.summary))"
+        case .overlay(let channel, let overlay): "overlay(\(channel?.rawValue ?? "own") \(overlay.map { "\($0)" } ?? "none"))"
+        case .keepOverlays(let channels): "overlays(\(channels.count))"
         case .capabilities(let channel, let own): "capabilities(\(channel)@\(own.channelSeq) \(own.permissions.count))"
         case .roleCapabilities(let channel, let byRole): "capabilities(\(channel)@\(byRole.channelSeq) by role)"
         }
@@ -43,17 +45,16 @@ extension Rows {
 extension OutboxWrite {
     var summary: String {
         switch self {
-        case .remove(let key): "without \(key.clientId)"
-        case .fail(let key, let error): "\(key.clientId) is refused: \(error.code.rawValue)"
-        case .retry(let key): "\(key.clientId) once more"
+        case .put(let item):
+            "\(item.number) \(item.operation.summary)\(item.firstSentAt == nil ? "" : ", sent")\(item.failure.map { ", \($0.code.rawValue)" } ?? "")"
+        case .remove(let id, _): "without \(id)"
+        case .server(let server): "for \(server)"
         }
     }
+}
 
-    var key: MessageKey {
-        switch self {
-        case .remove(let key), .fail(let key, _), .retry(let key): key
-        }
-    }
+extension OutboxOperation {
+    var summary: String { "\(type(of: operation).name) \(sent?.clientId.rawValue ?? "")" }
 }
 
 extension Sync.Status {

@@ -117,6 +117,7 @@ struct ScreenLayout {
     private func content(of row: ScreenState.Row) -> (text: String, style: Style?) {
         switch row.state {
         case .pending: (row.text + " …", .dim)
+        case .waiting(let error): (row.text + "\n… not yet: \(error.summaryLine) /discard gives it up", .dim)
         case .failed(let error): (row.text + "\n✗ not sent: \(error.summaryLine) /retry or /discard", .alert)
         case .sent where row.isDeleted: ("message deleted", .dim)
         case .sent: (row.text + (row.isEdited ? " (edited)" : ""), nil)

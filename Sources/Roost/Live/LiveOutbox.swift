@@ -1,0 +1,106 @@
+public import Observation
+public import RoostAPI
+
+/// What the user has asked for and the server hasn't carried out, as a live object: messages and changes on their way, and those that were
+/// refused.
+///
+/// An app shows it to let its user decide about what was refused, and must where ``isForAnotherServer`` is true.
+@MainActor @Observable
+public final class LiveOutbox {
+    /// An operation of the user's.
+    public struct Entry: Identifiable, Hashable, Sendable {
+        /// How far it has come.
+        public enum State: Hashable, Sendable {
+            /// It is sent as soon as that is possible.
+            case pending
+            /// The server refused it until a time (`until` of the error), and it is sent again then.
+            case waiting(RoostError)
+            /// The server refused it, and what it showed was taken back. With `key_expired` it may have been carried out: that long there was no
+            /// answer.
+            case failed(RoostError)
+            /// It was meant for the data of another server, and isn't sent until the app says so.
+            case forAnotherServer
+        }
+
+        public let id: Int64
+        /// The name of the operation as the protocol has it: `message.send`, `channel.hide`.
+        public let operation: String
+        /// The channel that it is about; nil if there is none.
+        public let channel: ChannelID?
+        /// When the user asked for it, by this device's clock.
+        public let createdAt: Timestamp
+        public let state: State
+
+        init(_ item: OutboxItem, server: String?) {
+            (id, channel, createdAt) = (item.id, item.channel, item.createdAt)
+            operation = type(of: item.operation.operation).name
+            if let meant = item.server, let server, meant != server {
+                state = .forAnotherServer
+            } else if let error = item.failure {
+                state = item.isWaiting ? .waiting(error) : .failed(error)
+            } else {
+                state = .pending
+            }
+        }
+    }
+
+    /// The operations that ``entries`` holds at most.
+    public nonisolated static let entriesMax = 300
+
+    /// The oldest ones, in the order in which they are sent.
+    public private(set) var entries: [Entry] = []
+    /// How many there are.
+    public private(set) var count = 0
+    /// Whether some are for another server than the one that was connected to: its data was replaced, and not by a backup of its own. The app
+    /// asks its user, and calls ``sendToThisServer()`` or ``discardForAnotherServer()``.
+    public var isForAnotherServer: Bool { entries.contains { $0.state == .forAnotherServer } }
+    /// How far it has come.
+    public var phase: LivePhase { follower.phase }
+
+    /// Returns once the device's outbox was asked.
+    ///
+    /// - Throws: The `RoostError` of ``phase``; `CancellationError`.
+    public func loaded() async throws { try await follower.loaded() }
+
+    @ObservationIgnored private let driver: SyncDriver
+    @ObservationIgnored private let follower: Follower
+    @ObservationIgnored private let observers = Observers<[Entry]>()
+
+    init(_ driver: SyncDriver) {
+        self.driver = driver
+        follower = Follower(driver)
+        follower.follow(.outbox, reload: { [weak self] _ in try await self?.reload() })
+    }
+
+    /// The entries from now on, the current ones first.
+    public var updates: AsyncStream<[Entry]> { observers.values(of: self, startingWith: follower.hasAnswer ? entries : nil) }
+
+    /// Calls back with the entries, and again on every change, until the token is invalidated or released (AM-29).
+    public func observe(_ callback: @escaping @MainActor ([Entry]) -> Void) -> ObservationToken {
+        observers.add(startingWith: follower.hasAnswer ? entries : nil, callback)
+    }
+
+    /// Tries a refused operation again. Does nothing for any other.
+    public func retry(_ entry: Entry) async { await driver.request(.retry(.operation(entry.id, of: entry.channel))) }
+
+    /// Gives up an operation, and takes back what it shows. One that the server has carried out meanwhile stays.
+    public func discard(_ entry: Entry) async { await driver.request(.discard(.operation(entry.id, of: entry.channel))) }
+
+    /// Sends what was meant for another server to this one.
+    public func sendToThisServer() async { await driver.request(.resolveOthers(discard: false)) }
+
+    /// Gives up what was meant for another server.
+    public func discardForAnotherServer() async { await driver.request(.resolveOthers(discard: true)) }
+
+    private func reload() async throws {
+        let outbox = try await driver.files().outbox
+        let items = try await outbox.items(limit: Self.entriesMax)
+        let count = try await outbox.count()
+        let server = await driver.knownServer()
+        let entries = items.map { Entry($0, server: server) }
+        defer { follower.answered() }
+        guard !follower.hasAnswer || entries != self.entries || count != self.count else { return }
+        (self.entries, self.count) = (entries, count)
+        observers.notify(entries)
+    }
+}

@@ -1,0 +1,89 @@
+import RoostAPI
+
+/// Messages of the outbox: what their answers and their events end, and the changes that follow them.
+extension Sync {
+    /// A message that was acknowledged before its event came.
+    struct Acknowledged: Hashable, Sendable {
+        var message: Message
+        /// Its row in the outbox.
+        var id: Int64
+    }
+
+    mutating func acknowledge(_ item: OutboxItem, _ key: MessageKey, _ bytes: [UInt8]) {
+        let message: Message
+        do {
+            message = try ReplyResult<Message>.decode(bytes)
+        } catch {
+            return sendFailed(item, RoostError(.internalError, "The stored message couldn't be read: \(error)"))
+        }
+        resolve(key, message.messageId)
+        emit(.settled(key, .success(message)))
+        if let position = saved.channels[key.channel], message.seq > position.cursor {
+            // The row stays until the stream has brought the message, so that the list is never without it.
+            forget(item)
+            acknowledged[key] = Acknowledged(message: message, id: item.id)
+        } else {
+            remove(item)
+        }
+    }
+
+    /// Rows of a channel came with its stream and are stored.
+    mutating func arrived(_ rows: Rows) {
+        for message in rows.sent(by: user) { arrived(message) }
+    }
+
+    /// Whether rows bring a message that this device has sent, and that wasn't known to have arrived.
+    func isOnItsWay(anyOf rows: Rows) -> Bool {
+        rows.sent(by: user).map { MessageKey(channel: $0.channelId, clientId: $0.clientId) }.contains { key in
+            acknowledged[key] != nil || item(.message(key)) != nil
+        }
+    }
+
+    /// An own message is stored: its row in the outbox has done its work.
+    private mutating func arrived(_ message: Message) {
+        let key = MessageKey(channel: message.channelId, clientId: message.clientId)
+        guard let item = item(.message(key)) else { return }
+        resolve(key, message.messageId)
+        remove(item)
+        emit(.settled(key, .success(message)))
+        sendNext(in: key.channel)
+    }
+
+    mutating func settleAcknowledged() {
+        for (key, known) in acknowledged where saved.channels[key.channel].map({ $0.cursor >= known.message.seq }) ?? true {
+            acknowledged[key] = nil
+            emit(.outbox(.remove(known.id, of: key.channel)))
+        }
+    }
+
+    /// Changes of a message that was on its way name it by its id from now on.
+    private mutating func resolve(_ key: MessageKey, _ message: MessageID) {
+        for var change in changes(of: .sent(key.clientId), in: key.channel) {
+            change.operation = change.operation.resolved(message)
+            put(change)
+        }
+    }
+
+    /// The server doesn't have a refused message: its changes are made where it is.
+    mutating func mergeChanges(of item: OutboxItem, _ key: MessageKey) {
+        var item = item
+        for change in changes(of: .sent(key.clientId), in: key.channel) {
+            remove(change)
+            switch change.operation {
+            case .edit(let edit, _): item.operation = item.operation.edited(edit)
+            case .delete: return remove(item)
+            default: break
+            }
+        }
+        if item != queues[key.channel]?.items[item.id] { put(item) }
+    }
+}
+
+extension OutboxOperation {
+    /// The same message with other content.
+    func edited(_ edit: EditMessage) -> OutboxOperation {
+        guard var message = sent else { return self }
+        message.content.apply(edit)
+        return .send(message)
+    }
+}

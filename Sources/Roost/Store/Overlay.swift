@@ -1,0 +1,111 @@
+import Foundation
+import GRDB
+import RoostAPI
+
+/// What the user's operations on their way change of the user's own rows: it is shown at once, over what the server has said.
+struct Overlay: Codable, Hashable, Sendable {
+    /// The channel is read up to here.
+    var readSeq: Seq?
+    var hiddenState: HiddenState?
+    /// The user has left the channel.
+    var isLeaving = false
+    var preferences: UpdatePreferences?
+
+    init() {}
+
+    /// - Parameter items: In their order.
+    init(_ items: some Sequence<OutboxItem>) {
+        for item in items {
+            switch item.operation {
+            case .read(let operation): readSeq = operation.seq.map { max($0, readSeq ?? 0) } ?? readSeq
+            case .hide(let operation):
+                hiddenState = operation.allowAutoUnhide ?? true ? .hiddenAllowAutoUnhide : .hiddenPreventAutoUnhide
+            case .unhide: hiddenState = .unhidden
+            case .leave: isLeaving = true
+            case .preferences(let operation): preferences = preferences?.followed(by: operation) ?? operation
+            case .send, .edit, .delete: break
+            }
+        }
+    }
+
+    var isEmpty: Bool { self == Overlay() }
+
+    /// The user's membership as it is shown.
+    ///
+    /// - Parameters:
+    ///   - counters: The channel's.
+    ///   - unread: How many messages of others are unread after the place that was read up to; nil if that isn't known here.
+    func applied(to membership: Membership, _ counters: ChannelCounters?, unread: Int?) -> Membership {
+        var shown = membership
+        if let readSeq, readSeq > membership.readSeq {
+            shown.readSeq = readSeq
+            if let counters, let unread { shown.readCount = max(shown.readCount, counters.ordinal - unread) }
+        }
+        if let hiddenState {
+            shown.hiddenState = hiddenState
+            shown.hiddenOrdinal = hiddenState == .unhidden ? 0 : counters?.ordinal ?? shown.hiddenOrdinal
+        }
+        if isLeaving { shown.state = .none }
+        return shown
+    }
+
+    /// Overlays are kept in the cache, beside what the server has said of the same row, so that whatever reads the row shows them.
+    static let schema =
+        "CREATE TABLE overlays (channel_id TEXT PRIMARY KEY NOT NULL, json BLOB NOT NULL, server_row BLOB) WITHOUT ROWID;"
+}
+
+extension Database {
+    /// The overlay of a channel; of what belongs to none if it is nil.
+    func overlay(of channel: ChannelID?) throws -> Overlay? {
+        let statement = try cachedStatement(sql: "SELECT json FROM overlays WHERE channel_id = ?")
+        return try Data.fetchOne(statement, arguments: [channel?.rawValue ?? ""]).map { try StoredJSON.decode(from: $0) }
+    }
+
+    func overlays() throws -> [ChannelID?: Overlay] {
+        var overlays: [ChannelID?: Overlay] = [:]
+        for row in try Row.fetchAll(self, sql: "SELECT channel_id, json FROM overlays") {
+            let name: String = row[0]
+            overlays[name.isEmpty ? nil : ChannelID(name)] = try StoredJSON.decode(Overlay.self, from: row[1])
+        }
+        return overlays
+    }
+
+    func setOverlay(_ overlay: Overlay?, of channel: ChannelID?) throws {
+        let membership = try channel.flatMap { try self.membership(of: $0) }
+        let name = channel?.rawValue ?? ""
+        if let overlay {
+            try run("INSERT OR REPLACE INTO overlays (channel_id, json) VALUES (?, ?)", [name, try StoredJSON.encode(overlay)])
+        } else {
+            try run("DELETE FROM overlays WHERE channel_id = ?", [name])
+        }
+        if let membership { try replace(membership) }
+    }
+
+    /// Removes the overlays of all channels but these.
+    func keepOverlays(of channels: Set<ChannelID?>) throws {
+        for name in try String.fetchAll(self, sql: "SELECT channel_id FROM overlays") {
+            let channel = name.isEmpty ? nil : ChannelID(name)
+            if !channels.contains(channel) { try setOverlay(nil, of: channel) }
+        }
+    }
+
+    /// The membership as it is shown, and a note of what the server has said if that is something else.
+    func shown(_ membership: Membership) throws -> Membership {
+        let channel = membership.channelId
+        guard let overlay = try overlay(of: channel) else { return membership }
+        try run(
+            "UPDATE overlays SET server_row = ? WHERE channel_id = ?", [try StoredJSON.encode(membership), channel.rawValue])
+        let counters = try counters(of: channel)
+        return overlay.applied(to: membership, counters, unread: try unread(in: channel, after: overlay.readSeq, counters))
+    }
+
+    private func unread(in channel: ChannelID, after seq: Seq?, _ counters: ChannelCounters?) throws -> Int? {
+        guard let seq, let counters else { return nil }
+        if seq >= counters.seq { return 0 }
+        let cached = try cachedStatement(sql: "SELECT window_start FROM positions WHERE channel_id = ?")
+        guard let start = try Seq.fetchOne(cached, arguments: [channel.rawValue]), start <= seq + 1 else { return nil }
+        let statement = try cachedStatement(
+            sql: "SELECT COUNT(*) FROM messages WHERE channel_id = ? AND seq > ? AND own_client_id IS NULL")
+        return try Int.fetchOne(statement, arguments: [channel.rawValue, seq])
+    }
+}

@@ -1,0 +1,131 @@
+import RoostAPI
+
+/// An operation that the outbox keeps until the server has taken or refused it.
+enum OutboxOperation: Hashable, Sendable {
+    case send(SendMessage)
+    /// The client id is that of a message on its way, whose id isn't known yet.
+    case edit(EditMessage, of: ClientID? = nil)
+    case delete(DeleteMessage, of: ClientID? = nil)
+    case read(MarkRead)
+    case hide(HideChannel)
+    case unhide(UnhideChannel)
+    case leave(LeaveChannel)
+    case preferences(UpdatePreferences)
+
+    /// The operation as the server knows it.
+    var operation: any Operation {
+        switch self {
+        case .send(let operation): operation
+        case .edit(let operation, _): operation
+        case .delete(let operation, _): operation
+        case .read(let operation): operation
+        case .hide(let operation): operation
+        case .unhide(let operation): operation
+        case .leave(let operation): operation
+        case .preferences(let operation): operation
+        }
+    }
+
+    /// The channel in whose queue it waits; nil for the queue of those that belong to none.
+    var channel: ChannelID? {
+        switch self {
+        case .send(let operation): operation.channel
+        case .edit(let operation, _): operation.channel
+        case .delete(let operation, _): operation.channel
+        case .read(let operation): operation.channel
+        case .hide(let operation): operation.channel
+        case .unhide(let operation): operation.channel
+        case .leave(let operation): operation.channel
+        case .preferences: nil
+        }
+    }
+
+    /// The message that it sends.
+    var sent: SendMessage? { if case .send(let operation) = self { operation } else { nil } }
+
+    /// The message that it changes.
+    var changed: ChangedMessage? {
+        switch self {
+        case .edit(let operation, let client): ChangedMessage(operation.message, client)
+        case .delete(let operation, let client): ChangedMessage(operation.message, client)
+        default: nil
+        }
+    }
+
+    var isVisibility: Bool {
+        switch self {
+        case .hide, .unhide: true
+        default: false
+        }
+    }
+
+    /// The same change of a message whose id is known by now.
+    func resolved(_ message: MessageID) -> OutboxOperation {
+        switch self {
+        case .edit(var operation, _):
+            operation.message = message
+            return .edit(operation)
+        case .delete(var operation, _):
+            operation.message = message
+            return .delete(operation)
+        default: return self
+        }
+    }
+}
+
+/// A message as a change names it.
+enum ChangedMessage: Hashable, Sendable {
+    case stored(MessageID)
+    /// On its way.
+    case sent(ClientID)
+
+    init(_ message: MessageID, _ client: ClientID?) { self = client.map(Self.sent) ?? .stored(message) }
+}
+
+extension EditMessage {
+    /// This edit with what a later one replaces.
+    func followed(by later: EditMessage) -> EditMessage {
+        var both = self
+        both.text = later.text ?? text
+        both.customType = later.customType ?? customType
+        both.data = later.data ?? data
+        both.metadata = later.metadata ?? metadata
+        both.tags = later.tags ?? tags
+        return both
+    }
+}
+
+/// An operation on its way to the server.
+struct OutboxItem: Hashable, Sendable {
+    /// Names it in this device's outbox; drawn at random.
+    var id: Int64
+    /// Its place in the order of sending. Higher numbers were asked for later.
+    var number: Int64
+    var operation: OutboxOperation
+    var createdAt: Timestamp
+    /// When it was first sent, by the server's clock: from then on the server may have it. Nil while it can't.
+    var firstSentAt: Timestamp?
+    /// The server that it is for; nil if none was known.
+    var server: String?
+    /// Why the server refused it. Nil while it is still to be sent.
+    var failure: RoostError?
+    /// Whether the refusal ends by itself, and it is sent again then.
+    var isWaiting = false
+
+    var channel: ChannelID? { operation.channel }
+
+    /// The sender's own name of the message that it sends.
+    var message: MessageKey? { operation.sent.map { MessageKey(channel: $0.channel, clientId: $0.clientId) } }
+
+    /// Whether the server refused it for good.
+    var isRefused: Bool { failure != nil && !isWaiting }
+
+    /// Whether the server can't have it: it can still be changed, or taken away without a trace.
+    var isUnsent: Bool { firstSentAt == nil || failure != nil }
+
+    /// The name by which the server knows a repetition. A message has its client id.
+    var key: IdempotencyKey? {
+        guard operation.sent == nil, let firstSentAt else { return nil }
+        return IdempotencyKey(madeAt: firstSentAt, random: UInt64(bitPattern: id))
+    }
+}

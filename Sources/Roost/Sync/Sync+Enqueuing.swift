@@ -1,0 +1,165 @@
+import Logging
+import RoostAPI
+
+/// Taking operations into the outbox: what the server can't have yet is changed, and where only the last one counts, the last one is kept.
+extension Sync {
+    mutating func enqueue(_ operation: OutboxOperation, id: Int64, at time: Timestamp, for token: CallToken) {
+        lastNumber += 1
+        let item = OutboxItem(id: id, number: lastNumber, operation: operation, createdAt: time, server: server)
+        switch operation {
+        case .send(let message): enqueue(item, sending: message, for: token)
+        case .edit(let edit, let client): enqueue(item, edit, client, for: token)
+        case .delete(let delete, let client): enqueue(item, delete, client, for: token)
+        case .read(let read): enqueue(item, read, for: token)
+        case .hide, .unhide:
+            // Hiding with the messages so far does more than the next one takes back.
+            let superseded = pending(in: item.channel) { earlier in
+                if case .hide(let hide) = earlier.operation, hide.hidePreviousMessages == true, !earlier.isRefused { return false }
+                return earlier.operation.isVisibility && earlier.isUnsent
+            }
+            keep(item, removing: superseded, for: token)
+        case .leave:
+            let same = pending(in: item.channel) { if case .leave = $0.operation { true } else { false } }
+            guard same.allSatisfy(\.isRefused) else { return reply(token) }
+            keep(item, removing: same, for: token)
+        case .preferences(let update):
+            let superseded = pending(in: nil) { $0.isUnsent && !isInFlight($0) }
+            var merged = item
+            for case .preferences(let earlier) in superseded.lazy.filter({ !$0.isRefused }).map(\.operation) {
+                merged.operation = .preferences(earlier.followed(by: update))
+            }
+            keep(merged, removing: superseded, for: token)
+        }
+    }
+
+    private mutating func enqueue(_ item: OutboxItem, sending message: SendMessage, for token: CallToken) {
+        let key = MessageKey(channel: message.channel, clientId: message.clientId)
+        if let known = acknowledged[key] {
+            emit(.settled(key, .success(known.message)))
+            return reply(token)
+        }
+        // Sending with a client id that is on its way already is no second message; with one that was refused, it is another attempt.
+        guard self.item(.message(key)) == nil else {
+            retry(.message(key))
+            return reply(token)
+        }
+        keep(item, for: token)
+    }
+
+    private mutating func enqueue(_ item: OutboxItem, _ edit: EditMessage, _ client: ClientID?, for token: CallToken) {
+        guard let target = target(edit.message, client, in: edit.channel, for: token) else { return }
+        if case .sent(let client) = target, var sent = self.item(.message(MessageKey(channel: edit.channel, clientId: client))),
+            sent.isUnsent
+        {
+            sent.operation = sent.operation.edited(edit)
+            return keep(sent, for: token)
+        }
+        let item = aimed(item, at: target)
+        if var earlier = changes(of: target, in: edit.channel).last(where: { !$0.isRefused }), earlier.isUnsent,
+            case .edit(let before, let client) = earlier.operation
+        {
+            earlier.operation = .edit(before.followed(by: edit), of: client)
+            return keep(earlier, for: token)
+        }
+        keep(item, for: token)
+    }
+
+    private mutating func enqueue(_ item: OutboxItem, _ delete: DeleteMessage, _ client: ClientID?, for token: CallToken) {
+        guard let target = target(delete.message, client, in: delete.channel, for: token) else { return }
+        if case .sent(let client) = target,
+            let sent = self.item(.message(MessageKey(channel: delete.channel, clientId: client))), sent.isUnsent
+        {
+            giveUp(sent)
+            showOverlay(of: delete.channel)
+            return reply(token)
+        }
+        let earlier = changes(of: target, in: delete.channel)
+        let isDeleted = earlier.contains { if case .delete = $0.operation { !$0.isRefused } else { false } }
+        guard !isDeleted else { return reply(token) }
+        // Nobody needs to see what a message that goes said in between.
+        keep(aimed(item, at: target), removing: earlier.filter { $0.isUnsent && !isInFlight($0) }, for: token)
+    }
+
+    private mutating func enqueue(_ item: OutboxItem, _ read: MarkRead, for token: CallToken) {
+        var (item, read) = (item, read)
+        // All of it is what this device has of it: a message that comes later wasn't seen.
+        read.seq = read.seq ?? saved.channels[read.channel]?.cursor
+        item.operation = .read(read)
+        var superseded: [OutboxItem] = []
+        for earlier in pending(in: read.channel, where: { if case .read = $0.operation { true } else { false } }) {
+            guard case .read(let before) = earlier.operation else { continue }
+            if !earlier.isRefused, let seq = read.seq, before.seq ?? -1 >= seq { return reply(token) }
+            if earlier.isUnsent, !isInFlight(earlier) { superseded.append(earlier) }
+        }
+        keep(item, removing: superseded, for: token)
+    }
+
+    /// The message that a change is about. Nil if there is none, which the caller was told then.
+    private mutating func target(
+        _ message: MessageID, _ client: ClientID?, in channel: ChannelID, for token: CallToken
+    ) -> ChangedMessage? {
+        guard let client else { return .stored(message) }
+        let key = MessageKey(channel: channel, clientId: client)
+        if let known = acknowledged[key] { return .stored(known.message.messageId) }
+        if item(.message(key)) != nil { return .sent(client) }
+        emit(.reply(token, .failure(RoostError(.notFound, "There is no such message on its way.", field: "clientId"))))
+        return nil
+    }
+
+    private func aimed(_ item: OutboxItem, at target: ChangedMessage) -> OutboxItem {
+        guard case .stored(let message) = target else { return item }
+        var item = item
+        item.operation = item.operation.resolved(message)
+        return item
+    }
+
+    private func pending(in channel: ChannelID?, where matches: (OutboxItem) -> Bool) -> [OutboxItem] {
+        queues[channel]?.changes.filter { isForThisServer($0) && matches($0) } ?? []
+    }
+
+    private func isInFlight(_ item: OutboxItem) -> Bool { queues[item.channel]?.inFlight == item.id }
+
+    // MARK: Into the file
+
+    private mutating func reply(_ token: CallToken) { emit(.reply(token, .success([]))) }
+
+    /// Has an operation, or another state of it, written in place of others. It is sent and shown once it is in the file.
+    private mutating func keep(_ item: OutboxItem, removing superseded: [OutboxItem] = [], for token: CallToken) {
+        var item = item
+        let isNext = phase == .online && queues[item.channel]?.isIdle ?? true && isForThisServer(item)
+        if isNext, !item.isRefused { item.firstSentAt = serverTime }
+        put(item)
+        queues[item.channel]?.beginWriting(item.id)
+        for earlier in superseded { remove(earlier) }
+        keeping.insert(token)
+        emit(.kept(token, item.id, of: item.channel))
+    }
+
+    mutating func kept(_ id: Int64, of channel: ChannelID?, for token: CallToken) {
+        guard keeping.remove(token) != nil else { return }
+        queues[channel]?.endWriting(id)
+        showOverlay(of: channel)
+        reply(token)
+        sendNext(in: channel)
+    }
+
+    /// What is in the file holds where somebody waits for something to be kept. What couldn't be taken out of it is sent again after a restart.
+    mutating func outboxFailed(_ outbox: SavedOutbox?, _ reason: String) {
+        log(.error, "The outbox couldn't be written: \(reason)")
+        guard !keeping.isEmpty else { return }
+        if let outbox {
+            let before = queues
+            restoreQueues(outbox)
+            for (channel, queue) in before {
+                if let id = queue.inFlight, queues[channel]?.items[id] != nil { queues[channel]?.inFlight = id }
+                queues[channel]?.isWaiting = queue.isWaiting
+            }
+            for channel in Set(before.keys).union(queues.keys).sorted(by: { $0?.rawValue ?? "" < $1?.rawValue ?? "" }) {
+                emit(.store([.overlay(channel, overlays[channel])]))
+            }
+        }
+        let error = RoostError(.unavailable, "This device's outbox couldn't be written: \(reason)")
+        for token in keeping.sorted() { emit(.reply(token, .failure(error))) }
+        keeping = []
+    }
+}

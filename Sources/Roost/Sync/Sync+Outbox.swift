@@ -1,0 +1,238 @@
+import RoostAPI
+
+/// Sending what the outbox holds: one operation at a time in each channel, in order, under the same name however often, until the server has
+/// taken or refused it. Operations of no channel have a queue of their own.
+///
+/// - An operation is in the file before it is shown, sent, or said to be kept.
+/// - What the server can't have yet is changed where it is (`Sync+Enqueuing`). What it may have isn't touched: a later operation follows.
+/// - A queue waits for the end of a refusal that has one. Other refused operations stay in the file, are shown no longer, and hold nobody up.
+extension Sync {
+    mutating func restoreQueues(_ outbox: SavedOutbox) {
+        server = outbox.server
+        queues = [:]
+        for item in outbox.items {
+            queues[item.channel, default: OutboxQueue()].put(item, for: server)
+            lastNumber = max(lastNumber, item.number)
+        }
+        overlays = [:]
+        for channel in queues.keys {
+            let overlay = overlay(of: channel)
+            if !overlay.isEmpty { overlays[channel] = overlay }
+        }
+    }
+
+    // MARK: Rows
+
+    mutating func retry(_ row: OutboxRow) {
+        guard var item = item(row), item.failure != nil || !isForThisServer(item) else { return }
+        if item.isWaiting { endWaiting(in: item.channel) }
+        // Refused, the server hasn't carried it out: it is another attempt.
+        item.firstSentAt = nil
+        item.failure = nil
+        item.isWaiting = false
+        item.server = server
+        put(item)
+        showOverlay(of: item.channel)
+        sendNext(in: item.channel)
+    }
+
+    /// Gives up an operation. One that is under way may have arrived all the same; the stream then brings what it did.
+    mutating func discard(_ row: OutboxRow) {
+        guard let item = item(row) else { return }
+        if item.isWaiting { endWaiting(in: item.channel) }
+        giveUp(item)
+        showOverlay(of: item.channel)
+        sendNext(in: item.channel)
+    }
+
+    /// Gives up an operation, with those that change the message that it sends.
+    mutating func giveUp(_ item: OutboxItem) {
+        if let message = item.message {
+            for change in changes(of: .sent(message.clientId), in: message.channel) { remove(change) }
+            emit(.settled(message, .failure(RoostError(.notFound, "The message was discarded."))))
+        }
+        remove(item)
+    }
+
+    /// Sends the operations that were meant for another server to this one, or gives them up.
+    mutating func resolveOthers(discard discards: Bool) {
+        for channel in queuedChannels {
+            let others = (queues[channel]?.items.values.filter { !isForThisServer($0) } ?? []).sorted { $0.number < $1.number }
+            for var item in others {
+                guard !discards else {
+                    giveUp(item)
+                    continue
+                }
+                (item.server, item.firstSentAt) = (server, nil)
+                put(item)
+            }
+            if !others.isEmpty { showOverlay(of: channel) }
+        }
+        sendAll()
+    }
+
+    /// A user who joins takes back that they leave, which is still on its way.
+    mutating func giveUpLeaving(_ channel: ChannelID) {
+        for item in queues[channel]?.changes ?? [] {
+            if case .leave = item.operation, queues[channel]?.inFlight != item.id { remove(item) }
+        }
+        showOverlay(of: channel)
+    }
+
+    // MARK: Sending
+
+    /// The connection is one to this server. What is meant for another one waits until the app decides.
+    mutating func met(_ name: String?) {
+        guard let name, name != server else { return }
+        server = name
+        emit(.outbox(.server(name)))
+        for channel in queuedChannels {
+            for item in queues[channel]?.items.values.map(\.self) ?? [] { queues[channel]?.put(item, for: name) }
+            showOverlay(of: channel)
+        }
+    }
+
+    mutating func sendAll() {
+        for channel in queuedChannels { sendNext(in: channel) }
+    }
+
+    mutating func sendNext(in channel: ChannelID?) {
+        guard phase == .online, var item = queues[channel]?.next else { return }
+        if item.firstSentAt == nil || item.isWaiting {
+            // After a refusal, the server doesn't have it.
+            item.firstSentAt = serverTime
+            item.server = server
+            (item.failure, item.isWaiting) = (nil, false)
+            put(item)
+        }
+        queues[channel]?.inFlight = item.id
+        send(item.operation.operation, for: .send(item.id, of: channel), key: item.key)
+    }
+
+    mutating func sendAgain(in channel: ChannelID?) {
+        queues[channel]?.isWaiting = false
+        sendNext(in: channel)
+    }
+
+    mutating func sendFinished(_ id: Int64, of channel: ChannelID?, _ result: Result<[UInt8], RoostError>) {
+        // Its event came before the reply, and did all that there is to do.
+        guard queues[channel]?.inFlight == id, let item = queues[channel]?.items[id] else { return }
+        queues[channel]?.inFlight = nil
+        switch result {
+        case .success(let bytes):
+            if let message = item.message {
+                acknowledge(item, message, bytes)
+            } else {
+                remove(item)
+            }
+        case .failure(let error): sendFailed(item, error)
+        }
+        showOverlay(of: channel)
+        sendNext(in: channel)
+    }
+
+    mutating func sendFailed(_ item: OutboxItem, _ error: RoostError) {
+        let channel = item.channel
+        if error.code == .internalError { queues[channel]?.internalErrors += 1 }
+        let internalErrors = queues[channel]?.internalErrors ?? 0
+        if error.isRetryable, internalErrors < settings.internalErrorsMax {
+            let retries = queues[channel]?.retries ?? 0
+            let doubled = settings.backoff.lowerBound * (1 << min(retries, 16))
+            let delay = error.retryAfterMilliseconds.map(Self.wait) ?? min(settings.backoff.upperBound, doubled)
+            queues[channel]?.retries += 1
+            return waitToSend(in: channel, delay)
+        }
+        var item = item
+        item.failure = error
+        if settings.waitsForEndOfRefusal, let until = error.until, until < .forever {
+            item.isWaiting = true
+            put(item)
+            // The end may come earlier: a moderator changes their mind.
+            return waitToSend(in: channel, Self.wait(milliseconds: until.milliseconds - serverTime.milliseconds))
+        }
+        item.isWaiting = false
+        put(item)
+        queues[channel]?.internalErrors = 0
+        queues[channel]?.retries = 0
+        if let key = item.message {
+            emit(.settled(key, .failure(error)))
+            mergeChanges(of: item, key)
+        }
+    }
+
+    private mutating func waitToSend(in channel: ChannelID?, _ delay: Duration) {
+        queues[channel]?.isWaiting = true
+        emit(.startTimer(.outbox(channel), delay))
+    }
+
+    private mutating func endWaiting(in channel: ChannelID?) {
+        queues[channel]?.isWaiting = false
+        emit(.cancelTimer(.outbox(channel)))
+    }
+
+    /// Nothing is under way without a connection. Operations that were are sent again on the next one.
+    mutating func stopSending() {
+        for channel in queuedChannels {
+            queues[channel]?.inFlight = nil
+            if queues[channel]?.isWaiting == true { endWaiting(in: channel) }
+        }
+    }
+
+    // MARK: The queues and the file
+
+    /// The channels that have a queue, in an order that the same history repeats.
+    private var queuedChannels: [ChannelID?] { queues.keys.sorted { $0?.rawValue ?? "" < $1?.rawValue ?? "" } }
+
+    func isForThisServer(_ item: OutboxItem) -> Bool { item.server == nil || item.server == server }
+
+    func item(_ row: OutboxRow) -> OutboxItem? {
+        switch row {
+        case .operation(let id, let channel): queues[channel]?.items[id]
+        case .message(let key): queues[key.channel].flatMap { queue in queue.messages[key.clientId].flatMap { queue.items[$0] } }
+        }
+    }
+
+    /// The operations that change a message, in their order.
+    func changes(of message: ChangedMessage, in channel: ChannelID) -> [OutboxItem] {
+        queues[channel]?.changes.filter { $0.operation.changed == message } ?? []
+    }
+
+    /// Puts an operation, or another state of it, into its queue and the file.
+    mutating func put(_ item: OutboxItem) {
+        queues[item.channel, default: OutboxQueue()].put(item, for: server)
+        emit(.outbox(.put(item)))
+    }
+
+    mutating func remove(_ item: OutboxItem) {
+        emit(.outbox(.remove(item.id, of: item.channel)))
+        forget(item)
+    }
+
+    /// Removes an operation from its queue, and not from the file.
+    mutating func forget(_ item: OutboxItem) {
+        _ = queues[item.channel]?.remove(item.id)
+        guard queues[item.channel]?.isEmpty == true else { return }
+        emit(.cancelTimer(.outbox(item.channel)))
+        queues[item.channel] = nil
+    }
+
+    // MARK: What is shown
+
+    private func overlay(of channel: ChannelID?) -> Overlay {
+        guard let queue = queues[channel] else { return Overlay() }
+        return Overlay(queue.changes.filter { queue.isShown($0, by: server) })
+    }
+
+    mutating func showOverlay(of channel: ChannelID?) {
+        let overlay = overlay(of: channel)
+        guard overlay != overlays[channel] ?? Overlay() else { return }
+        overlays[channel] = overlay.isEmpty ? nil : overlay
+        emit(.store([.overlay(channel, overlays[channel])]))
+    }
+
+    /// The writes that make a store show all overlays, and no others.
+    var overlayWrites: [StoreWrite] {
+        let channels = overlays.keys.sorted { $0?.rawValue ?? "" < $1?.rawValue ?? "" }
+        return [.keepOverlays(Set(channels))] + channels.map { .overlay($0, overlays[$0]) }
+    }
+}

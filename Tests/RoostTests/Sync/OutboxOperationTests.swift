@@ -1,0 +1,193 @@
+import Foundation
+import Logging
+import RoostAPI
+import Testing
+
+@testable import Roost
+
+/// Operations in the outbox besides sending.
+@Suite("Outbox: operations")
+struct OutboxOperationTests {
+    private static let channel = Harness.channel
+    private let hide = OutboxOperation.hide(HideChannel(channel: channel))
+    private let unhide = OutboxOperation.unhide(UnhideChannel(channel: channel))
+
+    private func offline() async throws -> Harness {
+        var client = try await Harness()
+        try await client.connectWithChannel()
+        try await client.feed(.stop)
+        client.forgetCalls()
+        return client
+    }
+
+    private func edit(_ text: String, of client: ClientID? = nil, _ id: Int64 = 2) -> OutboxOperation {
+        .edit(EditMessage(channel: Self.channel, message: MessageID(rawValue: id), text: text), of: client)
+    }
+
+    private func reconnect(_ client: inout Harness, server: String = "server") async throws {
+        try await client.connect(server: server)
+        try await client.answer("stream.resume", with: Resumption(user: changes(user: 1), channels: [], hasMore: false))
+    }
+
+    @Test("What is asked for offline is shown at once, kept over a restart, and sent with a key when there is a connection")
+    func shown() async throws {
+        var before = try await offline()
+        for operation in [
+            .read(MarkRead(channel: Self.channel)), hide, .preferences(UpdatePreferences(autoAcceptInvitations: false)),
+        ]
+            as [OutboxOperation]
+        { try await before.enqueue(operation) }
+        var client = try await before.restarted()
+        #expect(try await client.unread() == 0)
+        #expect(try await client.view()?.hiddenState == .hiddenAllowAutoUnhide)
+        #expect(try await client.store.read { try $0.preferences() } == Preferences(autoAcceptInvitations: false))
+        try await reconnect(&client)
+        #expect(client.calls.values.sorted() == ["preferences.update", "reading.mark"])
+        try await client.answer("reading.mark", with: UnreadCount(channelId: Self.channel, unreadCount: 0, readSeq: 3))
+        #expect(client.keys["channel.hide"]?.first??.count == 36)
+    }
+
+    @Test("A lost reply has the call sent again with its key, also after a restart; what was done isn't done again")
+    func lostReply() async throws {
+        var before = try await Harness()
+        try await before.connectWithChannel()
+        try await before.enqueue(hide)
+        let first = before.keys["channel.hide"]
+        var client = try await before.restarted()
+        try await reconnect(&client)
+        #expect(first?.count == 1 && client.keys["channel.hide"] == first)
+        try await client.answerDone("channel.hide")
+        #expect(try await client.outbox.items() == [])
+        #expect(try await client.store.read { try $0.overlays() } == [:])
+    }
+
+    @Test("Where only the last counts, the last is sent: the highest place read, the last of hiding, all of the preferences")
+    func coalesced() async throws {
+        var client = try await offline()
+        for operation in [
+            .read(MarkRead(channel: Self.channel, seq: 2)), hide, .read(MarkRead(channel: Self.channel, seq: 3)), unhide, hide,
+            .read(MarkRead(channel: Self.channel, seq: 1)), .leave(LeaveChannel(channel: Self.channel)),
+            .leave(LeaveChannel(channel: Self.channel)),
+        ] as [OutboxOperation] { try await client.enqueue(operation) }
+        #expect(
+            try await client.outbox.items().map(\.operation) == [
+                .read(MarkRead(channel: Self.channel, seq: 3)), hide, .leave(LeaveChannel(channel: Self.channel)),
+            ])
+        #expect(try await client.listed() == [])
+    }
+
+    @Test("An edit of a message that can't have left changes it, and deleting it leaves no trace")
+    func unsentMessage() async throws {
+        var client = try await offline()
+        try await client.send("a", clientId: "c1")
+        try await client.send("b", clientId: "c2")
+        try await client.enqueue(edit("a2", of: "c1", 0))
+        #expect(try await client.texts() == ["one", "two", "a2…", "b…"])
+        try await client.enqueue(.delete(DeleteMessage(channel: Self.channel, message: MessageID(rawValue: 0)), of: "c1"))
+        #expect(try await client.texts() == ["one", "two", "b…"])
+        #expect(try await client.outbox.count() == 1)
+    }
+
+    @Test("Changes of a message that may have left follow it, with the id that it gets")
+    func sentMessage() async throws {
+        var client = try await Harness()
+        try await client.connectWithChannel()
+        try await client.send("a", clientId: "c1")
+        try await client.enqueue(edit("a2", of: "c1", 0))
+        try await client.enqueue(edit("a3", of: "c1", 0))
+        #expect(try await client.outbox.items().map(\.operation.changed) == [nil, .sent("c1")])
+        let stored = message(4, "a", by: "ann", clientId: "c1")
+        try await client.receive(sent(stored, messages: 3))
+        #expect(client.calls.values.contains("message.edit"))
+        #expect(
+            try await client.outbox.items().map(\.operation) == [
+                .edit(EditMessage(channel: Self.channel, message: stored.messageId, text: "a3"))
+            ])
+    }
+
+    @Test("A refusal takes back what was shown, and stays with its error until it is tried again or given up")
+    func refused() async throws {
+        var client = try await Harness()
+        try await client.connectWithChannel()
+        try await client.enqueue(.leave(LeaveChannel(channel: Self.channel)))
+        #expect(try await client.listed() == [])
+        try await client.refuse("member.leave", with: RoostError(.kindForbids, "No."))
+        #expect(try await client.listed() == [Self.channel])
+        let item = try #require(try await client.outbox.items().first)
+        #expect(item.failure?.code == .kindForbids)
+        try await client.feed(.retry(.operation(item.id, of: Self.channel)))
+        #expect(try await client.listed() == [])
+        #expect(client.calls.values.contains("member.leave"))
+        try await client.feed(.discard(.operation(item.id, of: Self.channel)))
+        #expect(try await client.listed() == [Self.channel])
+        #expect(try await client.outbox.count() == 0)
+    }
+
+    @Test("A queue waits for the end of a refusal that has one, and goes on in order; with the setting it goes on at once")
+    func waiting() async throws {
+        var client = try await Harness()
+        try await client.connectWithChannel()
+        try await client.send("a", clientId: "c1")
+        try await client.send("b", clientId: "c2")
+        let until = Timestamp(milliseconds: 60_000)
+        try await client.refuse("message.send", with: RoostError(.muted, "Muted.", until: until))
+        #expect(client.take().contains(.startTimer(.outbox(Self.channel), .seconds(60))))
+        #expect(try await client.outbox.items().map(\.isWaiting) == [true, false])
+        #expect(client.inFlight == nil)
+        try await client.feed(.timer(.outbox(Self.channel)))
+        #expect(client.inFlight == "c1")
+        try await client.refuse("message.send", with: RoostError(.muted, "Muted.", until: .forever))
+        #expect(client.inFlight == "c2")
+    }
+
+    @Test("After a restore of the same server what wasn't sent is sent; for another server it waits until the app decides")
+    func otherServer() async throws {
+        var client = try await offline()
+        try await client.send("a", clientId: "c1")
+        try await client.enqueue(hide)
+        try await client.connect(epoch: "second", server: "other")
+        try await client.answer("stream.resume", with: Resumption(user: changes(user: 1), channels: [], hasMore: false))
+        #expect(client.calls.isEmpty)
+        #expect(try await client.outbox.items().allSatisfy { $0.server == "server" })
+        try await client.send("b", clientId: "c2")
+        #expect(client.inFlight == "c2")
+        try await client.feed(.resolveOthers(discard: false))
+        #expect(try await client.outbox.items().map(\.server) == ["other", "other", "other"])
+
+        var same = try await offline()
+        try await same.enqueue(hide)
+        try await same.connect(epoch: "second")
+        try await same.answer("stream.resume", with: Resumption(user: changes(user: 1), channels: [], hasMore: false))
+        #expect(same.calls.values.contains("channel.hide"))
+    }
+
+    @Test("Joining takes back that the user leaves, unless that is under way")
+    func joining() async throws {
+        var client = try await Harness()
+        try await client.connectWithChannel()
+        try await client.send("a", clientId: "c1")
+        try await client.enqueue(.leave(LeaveChannel(channel: Self.channel)))
+        try await client.feed(.call(1, JoinChannel(channel: Self.channel)))
+        #expect(try await client.outbox.items().map(\.operation.sent?.clientId) == ["c1"])
+        #expect(try await client.listed() == [Self.channel])
+    }
+
+    @Test("100,000 operations in the outbox are taken, coalesced and sent")
+    func many() async throws {
+        var sync = Sync(user: "ann", client: "test", random: NoChance())
+        let count: Int64 = 100_000
+        for number in 1...count {
+            let message = SendMessage(channel: Self.channel, clientId: ClientID("c\(number)"), text: "hi")
+            _ = sync.handle(.enqueue(number, .send(message), id: number, at: Timestamp(milliseconds: 0)))
+            _ = sync.handle(
+                .enqueue(-number, .read(MarkRead(channel: Self.channel, seq: number)), id: -number, at: Timestamp(milliseconds: 0)))
+        }
+        let queue = try #require(sync.queues[Self.channel])
+        #expect(queue.items.count == Int(count) + 1)
+        var restarted = Sync(
+            user: "ann", client: "test", outbox: SavedOutbox(items: queue.items.values.sorted { $0.number < $1.number }),
+            random: NoChance())
+        for number in 1...count { _ = restarted.handle(.discard(.operation(number, of: Self.channel))) }
+        #expect(restarted.queues[Self.channel]?.next?.operation == .read(MarkRead(channel: Self.channel, seq: count)))
+    }
+}
