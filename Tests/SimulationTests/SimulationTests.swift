@@ -18,6 +18,16 @@ struct SimulationTests {
         #expect(outcome.verdicts.isEmpty, "\(outcome.failure)")
     }
 
+    @Test("I10 a lost answer undoes nothing that another device did since", arguments: Seeds.first(40))
+    func onlyOnce(seed: UInt64) throws {
+        var profile = Simulation.Profile(seed: seed)
+        profile.editsMostly = true
+        profile.actions = 300
+        profile.channelsMax = 1
+        let outcome = try Simulation(seed: seed, profile: profile).run()
+        #expect(outcome.verdicts.isEmpty, "\(outcome.failure)")
+    }
+
     @Test("A seed gives the same history each time", arguments: Seeds.first(3))
     func replay(seed: UInt64) throws {
         #expect(try Simulation(seed: seed).run().hash == Simulation(seed: seed).run().hash)

@@ -23,6 +23,7 @@ extension Simulation {
             return client.call(JoinChannel(channel: scheduler.random.pick(channels)))
         }
         let channel = joined.isEmpty || scheduler.random.once(in: 12) ? scheduler.random.pick(channels) : favourite(of: joined)
+        if profile.editsMostly, !scheduler.random.once(in: 3) { return change(by: client, in: channel) }
         switch scheduler.random.number(1...118) {
         case 1...42: send(by: client, in: channel)
         case 43...55: change(by: client, in: channel)
@@ -127,8 +128,8 @@ extension Simulation {
         if scheduler.random.once(in: 3), changePending(by: client, in: channel) { return }
         let own = (client.store.messages[channel] ?? [:]).values.filter { $0.sender == client.user }.sorted { $0.seq < $1.seq }
         guard !own.isEmpty else { return }
-        let message = scheduler.random.pick(own).messageId
-        if scheduler.random.once(in: 3) {
+        let message = (profile.editsMostly ? own[own.count - 1] : scheduler.random.pick(own)).messageId
+        if scheduler.random.once(in: profile.editsMostly ? 20 : 3) {
             request(.delete(DeleteMessage(channel: channel, message: message)), by: client)
         } else if scheduler.random.once(in: 3) {
             client.call(EditMessage(channel: channel, message: message, text: "edit \(scheduler.random.number(1...3))"))

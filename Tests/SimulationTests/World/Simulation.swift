@@ -13,6 +13,8 @@ final class Simulation {
         var mischief = 0
         /// Whether the clock of the server's machine is set now and then, by up to a day.
         var setsClock = false
+        /// Whether people mostly change their newest message, on all their devices.
+        var editsMostly = false
         /// Events that a client keeps while catching up.
         var heldEventsMax = 10_000
         /// Channels at most: few, so that some have a long history.
