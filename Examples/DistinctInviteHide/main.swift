@@ -52,12 +52,13 @@ notice.cancel()
 // Distinct: the same people get the same channel, until somebody is invited or leaves.
 var draft = CreateChannel(type: .group, displayName: "Plans", users: ["bob"])
 draft.isDistinct = true
-try await bob.setAutoAcceptInvitations(true)
+// Calls that wait for the server, since ann goes on from here.
+_ = try await bob.call(UpdatePreferences(autoAcceptInvitations: true))
 let group = try await ann.createChannel(draft)
 expect(try await ann.createChannel(draft).id == group.id, "creating with the same people answers the same channel")
 
 // Invitations: bob wants to be asked from now on.
-try await bob.setAutoAcceptInvitations(false)
+_ = try await bob.call(UpdatePreferences(autoAcceptInvitations: false))
 let asked = try await ann.createChannel(type: .group, displayName: "Asked")
 expect(await refusal { try await bob.joinChannel(asked.id) } == .inviteRequired, "joining a private group needs an invitation")
 let results = try await asked.invite(["bob"], welcome: "Come in!")
@@ -85,8 +86,8 @@ var visible = ChannelQuery(hidden: .unhiddenOnly)
 visible.ids = [group.id, asked.id]
 let list = bob.channels(matching: visible)
 for await update in list.updates where Set(update.items.map(\.id)) == [group.id, asked.id] { break }
-_ = try await bob.channel(group.id).hide()
-_ = try await bob.channel(asked.id).hide(allowAutoUnhide: false)
+_ = try await bob.call(HideChannel(channel: group.id))
+_ = try await bob.call(HideChannel(channel: asked.id, allowAutoUnhide: false))
 for await update in list.updates where update.items.isEmpty { break }
 expect(list.items.isEmpty, "what is hidden is in no list")
 try await group.sendConfirmed(MessageDraft(text: "New!"))
@@ -104,8 +105,8 @@ exact.exactUsers = ["ann"]
 expect(try await bob.call(exact).items.count == 2, "both are channels of exactly bob and ann")
 
 // Leaving ends that a channel is the one of its people.
-try await bob.setAutoAcceptInvitations(true)
-try await bob.channel(group.id).leave()
+_ = try await bob.call(UpdatePreferences(autoAcceptInvitations: true))
+_ = try await bob.call(LeaveChannel(channel: group.id))
 expect(try await ann.createChannel(draft).id != group.id, "after somebody left, the same people get a new channel")
 
 await ann.disconnect()
