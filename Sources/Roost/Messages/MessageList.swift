@@ -151,12 +151,7 @@ public final class MessageList {
         let files = try await driver.files()
         // The outbox first: a message leaves it after it is in the cache, so that read in this order, none can be missed.
         if isOutboxChanged {
-            let items = try await files.outbox.items(of: channelId)
-            pending = items.compactMap { item in
-                MessageItem(item, user: user)?.changed(
-                    by: items.filter { $0.operation.changed == .sent(item.message?.clientId ?? "") })
-            }
-            changes = Dictionary(grouping: items.filter { $0.operation.changed != nil }) { $0.operation.changed }
+            take(try await files.outbox.items(of: channelId))
             isOutboxChanged = false
         }
         let (channel, user, pending, asked, status) = (channelId, user, pending, opening, driver.statuses.current)
@@ -185,6 +180,15 @@ public final class MessageList {
         guard !isOpened else { return }
         isOpened = true
         try await files.store.noteOpening(of: channelId)
+    }
+
+    /// Takes the channel's operations of the outbox: messages, with what was changed of them since, and changes of other messages.
+    private func take(_ operations: [OutboxItem]) {
+        pending = operations.compactMap { item in
+            MessageItem(item, user: user)?.changed(
+                by: operations.filter { $0.operation.changed == .sent(item.message?.clientId ?? "") })
+        }
+        changes = Dictionary(grouping: operations.filter { $0.operation.changed != nil }) { $0.operation.changed }
     }
 
     /// What was read of one state of the cache.

@@ -21,7 +21,6 @@ extension SyncDriver {
         suspended = Suspended(files: files, isUnderWay: statuses.current.isUnderWay)
         await stop()
         await rest()
-        _ = await lastInsert?.result
         // An app that connects in the background has taken them back.
         if suspended != nil { files.suspend() }
     }
