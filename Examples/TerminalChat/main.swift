@@ -50,6 +50,7 @@ struct MissingToken: Error, CustomStringConvertible {
             switch item.state {
             case .sent: print("\(item.sender): \(text)")
             case .pending: print("\(item.sender): \(text) …")
+            case .waiting(let error): print("\(item.sender): \(text) … \(error.message)")
             case .failed(let error): print("\(item.sender): \(text) ✗ \(error.message) (/retry, /discard)")
             }
         }

@@ -29,8 +29,8 @@ final class ChatScreenModel {
     func appeared(_ item: MessageItem) async {
         if item.id == messages.items.first?.id { await attempt { try await self.messages.loadOlder() } }
         guard item.id == messages.items.last?.id else { return }
-        await messages.loadNewer()
-        await attempt { _ = try await self.channel.markRead() }
+        await attempt { try await self.messages.loadNewer() }
+        await attempt { try await self.channel.markRead() }
     }
 
     func retry(_ item: MessageItem) async { await messages.retry(item.clientId) }
