@@ -75,8 +75,7 @@ extension Chat {
             onStorageProblem: (@Sendable (StorageProblem) -> Void)? = nil, followsSystem: Bool = true,
             logger: Logger = Logger(label: "roost"), backoff: ClosedRange<Duration> = .milliseconds(500)...(.seconds(30)),
             callTimeout: Duration = .seconds(30), waitsForEndOfRefusal: Bool = true,
-            transport: any Transport = Configuration.standardTransport,
-            clock: any Clock<Duration> = ContinuousClock()
+            transport: any Transport = Configuration.standardTransport, clock: any Clock<Duration> = ContinuousClock()
         ) {
             self.storage = storage
             self.cacheSizeBytesMax = cacheSizeBytesMax

@@ -55,7 +55,7 @@ final class LogCopier: @unchecked Sendable {  // the lane alone uses `pin`, the 
         let code = sqlite3_open_v2(uri, &opened, SQLITE_OPEN_READWRITE | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX, nil)
         guard code == SQLITE_OK, sqlite3_exec(opened, "PRAGMA synchronous = FULL", nil, nil, nil) == SQLITE_OK,
             // A connection learns that there is a log with the first page it reads.
-            sqlite3_exec(opened, read, nil, nil, nil) == SQLITE_OK, roost_uses_vfs(opened) == 1
+            sqlite3_exec(opened, "SELECT 1 FROM sqlite_schema LIMIT 1", nil, nil, nil) == SQLITE_OK, roost_uses_vfs(opened) == 1
         else {
             defer { sqlite3_close(opened) }
             throw SQLiteDatabase.failure(opened)
@@ -64,19 +64,17 @@ final class LogCopier: @unchecked Sendable {  // the lane alone uses `pin`, the 
         return opened
     }
 
-    private static let read = "SELECT 1 FROM sqlite_schema LIMIT 1"
-
     // MARK: On the lane
 
     /// Pins the log at its end, and begins to copy it up to there. A copy of before has ended.
     ///
     /// The log is longer than what was copied before: a reader of a log that is copied as a whole would not keep it from restarting.
     func begin(at end: Int32) throws {
-        if isPinned { try execute("COMMIT", on: pin) }
+        if isPinned { try check(sqlite3_exec(pin, "COMMIT", nil, nil, nil)) }
         isPinned = false
-        try execute("BEGIN", on: pin)
+        // The snapshot begins with the first page that is read.
+        try check(sqlite3_exec(pin, "BEGIN; SELECT 1 FROM sqlite_schema LIMIT 1", nil, nil, nil))
         isPinned = true
-        try execute(Self.read, on: pin)
         (copiedFrames, copies) = (end, copies + 1)
         underWay.enter()
         work.withLock { $0 = .asked }
@@ -102,16 +100,16 @@ final class LogCopier: @unchecked Sendable {  // the lane alone uses `pin`, the 
         (copiedFrames, copies) = (0, 0)
         guard isPinned else { return }
         isPinned = false
-        try execute("COMMIT", on: pin)
+        try check(sqlite3_exec(pin, "COMMIT", nil, nil, nil))
     }
 
     /// Gives the checkpoint up for now. The log stays pinned, since all of it may be in the file.
     func giveUp() { (copiedFrames, copies) = (0, 0) }
 
-    private func execute(_ sql: String, on connection: OpaquePointer?) throws {
-        guard sqlite3_exec(connection, sql, nil, nil, nil) == SQLITE_OK else {
-            let failure = SQLiteDatabase.failure(connection)
-            throw DatabaseFailure(message: "The log couldn't be held. \(failure.message)", kind: .fatal)
+    private func check(_ code: Int32) throws {
+        guard code == SQLITE_OK else {
+            let failure = SQLiteDatabase.failure(pin)
+            throw DatabaseFailure(message: "The log couldn't be pinned. \(failure.message)", kind: .fatal)
         }
     }
 

@@ -27,7 +27,9 @@ final class EventFeed: Sendable {
             return state.lastNumber
         }
         if let number {
-            continuation.onTermination = { [weak self] _ in _ = self?.state.withLockedValue { $0.readers.removeValue(forKey: number) } }
+            continuation.onTermination = { [weak self] _ in
+                _ = self?.state.withLockedValue { $0.readers.removeValue(forKey: number) }
+            }
         } else {
             continuation.finish()
         }

@@ -11,7 +11,7 @@ extension Sync {
         case app(CallToken, CacheEffect)
         case resume
         case watch(ChannelID)
-        case send(Int64, of: ChannelID?)
+        case send(Int64, of: ChannelID?, isMessage: Bool)
         case history(HistoryPlace)
     }
 
@@ -95,7 +95,7 @@ extension Sync {
         case (.watch, .success): break
         case (.resume, .success(let bytes)): resumed(bytes)
         case (.resume, .failure(let error)): resumeFailed(error)
-        case (.send(let id, let channel), _): sendFinished(id, of: channel, result)
+        case (.send(let id, let channel, _), _): sendFinished(id, of: channel, result)
         case (.history(let place), _): pageArrived(at: place, result)
         }
     }

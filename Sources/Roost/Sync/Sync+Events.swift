@@ -39,15 +39,17 @@ extension Sync {
     /// Nil if a change that this device has asked for could be the one.
     private func isFromOtherDevice(_ rows: Rows) -> Bool? {
         guard !isOnItsWay(anyOf: rows) else { return false }
-        guard !hasLostCalls, !calls.values.contains(where: mayChange) else { return nil }
+        guard !hasLostCalls, !calls.values.contains(where: \.mayChange) else { return nil }
         return true
     }
+}
 
+extension Sync.Purpose {
     /// Whether the call may change something that doesn't say where it comes from, as a message does by its client id.
-    private func mayChange(_ purpose: Purpose) -> Bool {
-        switch purpose {
+    fileprivate var mayChange: Bool {
+        switch self {
         case .app: true
-        case .send(let id, let channel): queues[channel]?.items[id]?.operation.sent == nil
+        case .send(_, _, let isMessage): !isMessage
         case .resume, .watch, .history: false
         }
     }

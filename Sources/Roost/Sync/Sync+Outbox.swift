@@ -106,7 +106,7 @@ extension Sync {
             put(item)
         }
         queues[channel]?.inFlight = item.id
-        send(item.operation.operation, for: .send(item.id, of: channel), key: item.key)
+        send(item.operation.operation, for: .send(item.id, of: channel, isMessage: item.operation.sent != nil), key: item.key)
     }
 
     mutating func sendAgain(in channel: ChannelID?) {

@@ -81,7 +81,9 @@ struct NewsTests {
         try await wait("all messages") { list.items.count == 100 && list.items.allSatisfy { $0.state == .sent } }
         #expect(list.items.map(\.text) == (1...100).map { "\($0)" })
 
-        let naming = (1...100).map { number in Task { try await ann.call(UpdateChannel(channel: "general", displayName: "\(number)")) } }
+        let naming = (1...100).map { number in
+            Task { try await ann.call(UpdateChannel(channel: "general", displayName: "\(number)")) }
+        }
         var seqs: [Seq] = []
         for task in naming { seqs.append(try await task.value.counters.seq) }
         #expect(seqs == Array(seqs[0]...seqs[0] + 99))

@@ -54,6 +54,9 @@ struct RowKindTests {
         func counts(_ kinds: RowKinds) throws -> [Int] {
             try [2, 0].map { try statementCount(after: $0, in: world, kinds) }
         }
+        // Not only messages, after which nothing else is asked for.
+        let four = try world.send("four", to: "general", as: "ann")
+        try world.perform(EditMessage(channel: "general", message: four.messageId, text: "edited"), as: "ann")
         let standard = try counts(.standard)
         #expect(try counts(Self.kinds) == standard)
         for number in 0..<20 { try world.send("\(number)", to: "general", as: "ann") }
@@ -63,6 +66,19 @@ struct RowKindTests {
         #expect(try counts(Self.kinds) == standard.map { $0 + 1 })
         try put("moon", on: 3, in: world)
         #expect(try counts(Self.kinds) == standard.map { $0 + 1 })
+    }
+
+    @Test("NF-04 a client that missed only messages costs one look-up for them, any other change one for each kind there may be")
+    func onlyMessages() throws {
+        let world = try world()
+        defer { try? world.execute("DROP TABLE stickers") }
+        try put("star", on: 2, in: world)
+        let messages = try (0..<3).map { try world.send("\($0)", to: "general", as: "ann") }
+        let missed = try statementCount(after: messages[0].seq, in: world, Self.kinds)
+        #expect(try statementCount(after: messages[1].seq, in: world, Self.kinds) == missed)
+        // Messages of before that were changed, members, stickers.
+        try world.perform(EditMessage(channel: "general", message: messages[2].messageId, text: "edited"), as: "ann")
+        #expect(try statementCount(after: messages[0].seq, in: world, Self.kinds) == missed + 3)
     }
 
     @Test("I2 promise 4 events, changes, resuming and missed events bring its rows, and each client ends as a fresh one begins")
