@@ -49,13 +49,13 @@
 @_exported public import enum RoostAPI.MembershipState
 
 // Messages and reading.
+@_exported public import enum RoostAPI.EventKind
 @_exported public import struct RoostAPI.Message
 @_exported public import protocol RoostAPI.MessageCarrying
 @_exported public import struct RoostAPI.MessageContent
 @_exported public import struct RoostAPI.MessagePage
 @_exported public import struct RoostAPI.ReadState
 @_exported public import struct RoostAPI.TotalUnread
-@_exported public import struct RoostAPI.UnreadCount
 
 // Users.
 @_exported public import struct RoostAPI.Preferences

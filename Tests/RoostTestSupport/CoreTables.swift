@@ -26,6 +26,7 @@ public enum CoreTables {
         ("channel_types", "SELECT * FROM channel_types ORDER BY 1"),
         ("roles", "SELECT * FROM roles ORDER BY 1"),
         ("idempotency_keys", "SELECT * FROM idempotency_keys ORDER BY 1, 2"),
+        ("operation_keys", "SELECT * FROM operation_keys ORDER BY 1, 2"),
     ]
 
     /// Every row of every table as text.

@@ -14,7 +14,7 @@ public enum ChatEvent: Hashable, Sendable {
     /// One thing that happened.
     public struct Happening: Hashable, Sendable {
         /// What happened; nil for a kind that is newer than this version.
-        public let kind: Event.Kind?
+        public let kind: EventKind?
         /// The channel in which it happened; nil for what concerns only the user, such as preferences.
         public let channel: ChannelID?
         /// Who did it; nil if the server doesn't say so.

@@ -29,6 +29,7 @@ public final class LiveOutbox {
         public let channel: ChannelID?
         /// When the user asked for it, by this device's clock.
         public let createdAt: Timestamp
+        /// How far it has come.
         public let state: State
 
         init(_ item: OutboxItem, server: String?) {

@@ -44,46 +44,69 @@ extension StreamID: WireWritable {
     public func write(to json: inout JSONBytes) { json.string(description) }
 }
 
+/// What happened (ledger §4).
+public enum EventKind: String, Codable, CaseIterable, Sendable, WireEnumeration {
+    /// A message was sent.
+    case messageNew = "message.new"
+    /// A message was edited.
+    case messageUpdated = "message.updated"
+    /// A message was deleted: its place stays.
+    case messageDeleted = "message.deleted"
+    /// A channel was created, to its first members.
+    case channelCreated = "channel.created"
+    /// A channel's attributes changed.
+    case channelUpdated = "channel.updated"
+    /// A channel's metadata changed.
+    case channelMetadataUpdated = "channel.metadataUpdated"
+    /// A channel was frozen: only operators send.
+    case channelFrozen = "channel.frozen"
+    /// A freeze ended.
+    case channelUnfrozen = "channel.unfrozen"
+    /// Ordinary members of a channel may not send for a time.
+    case channelSilenced = "channel.silenced"
+    /// A silence was ended.
+    case channelUnsilenced = "channel.unsilenced"
+    /// A channel's rate limit was set or removed.
+    case channelRateLimitChanged = "channel.rateLimitChanged"
+    /// A channel was deleted.
+    case channelDeleted = "channel.deleted"
+    /// To all devices of the user who hid or unhid it.
+    case channelHidden = "channel.hidden"
+    /// To all devices of the user who unhid it.
+    case channelUnhidden = "channel.unhidden"
+    /// Users became members.
+    case memberJoined = "member.joined"
+    /// A member left, or was removed.
+    case memberLeft = "member.left"
+    /// To the removed user; the others get `member.left`.
+    case memberRemoved = "member.removed"
+    /// A member's role changed.
+    case memberRoleChanged = "member.roleChanged"
+    /// To all devices of the inviter.
+    case invitationSent = "invitation.sent"
+    /// To the invited user.
+    case invitationReceived = "invitation.received"
+    /// An invitation was accepted.
+    case invitationAccepted = "invitation.accepted"
+    /// An invitation was declined.
+    case invitationDeclined = "invitation.declined"
+    /// An invitation was withdrawn.
+    case invitationWithdrawn = "invitation.withdrawn"
+    /// To all devices of a user: the user's read position moved.
+    case readingMarked = "reading.marked"
+    case userUpdated = "user.updated"
+    case preferencesUpdated = "preferences.updated"
+    /// Several changes in one event, from `after` up to `seq`: what a node sends for events that didn't reach it.
+    case changes = "stream.changes"
+}
+
 /// A committed change, as clients see it: its stream, its position there, and the rows after the change. On a socket it comes as an
 /// ``EventFrame``.
 ///
 /// Applying an event is an upsert of its rows, so applying one twice changes nothing. On a stream an event follows the one before it
 /// without a hole; a client that finds one missing asks for the changes after its own position. There is no order between two streams.
 public struct Event: Codable, Hashable, Sendable {
-    /// What happened (ledger §4).
-    public enum Kind: String, Codable, CaseIterable, Sendable, WireEnumeration {
-        case messageNew = "message.new"
-        case messageUpdated = "message.updated"
-        case messageDeleted = "message.deleted"
-        case channelCreated = "channel.created"
-        case channelUpdated = "channel.updated"
-        case channelMetadataUpdated = "channel.metadataUpdated"
-        case channelFrozen = "channel.frozen"
-        case channelUnfrozen = "channel.unfrozen"
-        case channelSilenced = "channel.silenced"
-        case channelUnsilenced = "channel.unsilenced"
-        case channelRateLimitChanged = "channel.rateLimitChanged"
-        case channelDeleted = "channel.deleted"
-        /// To all devices of the user who hid or unhid it.
-        case channelHidden = "channel.hidden"
-        case channelUnhidden = "channel.unhidden"
-        case memberJoined = "member.joined"
-        case memberLeft = "member.left"
-        /// To the removed user; the others get `member.left`.
-        case memberRemoved = "member.removed"
-        case memberRoleChanged = "member.roleChanged"
-        /// To all devices of the inviter.
-        case invitationSent = "invitation.sent"
-        case invitationReceived = "invitation.received"
-        case invitationAccepted = "invitation.accepted"
-        case invitationDeclined = "invitation.declined"
-        case invitationWithdrawn = "invitation.withdrawn"
-        case readingMarked = "reading.marked"
-        case userUpdated = "user.updated"
-        case preferencesUpdated = "preferences.updated"
-        /// Several changes in one event, from `after` up to `seq`: what a node sends for events that didn't reach it.
-        case changes = "stream.changes"
-    }
+    public typealias Kind = EventKind
 
     public var kind: Kind  // wire: "event"
     public var stream: StreamID

@@ -56,10 +56,11 @@ public enum Limits {
     public static let rateLimitWindowSeconds = 3600
     /// The most seconds of a mute, a silence or a rate limit that isn't for ever: a hundred years.
     public static let durationSeconds = 3_155_760_000
-    /// Hours for which an idempotency key is kept (SB-12); how far ahead of the server's clock a key's time may be; and the keys that are kept of
-    /// one user at a time.
+    /// Hours for which an idempotency key is kept (SB-12).
     public static let idempotencyKeyHours = 168
+    /// Hours by which a key's time may be ahead of the server's clock.
     public static let idempotencyKeyAheadHours = 24
+    /// The keys that are kept of one user at a time.
     public static let idempotencyKeysPerUser = 10_000
     /// The most seconds that an app's option may allow for a token: ten years.
     public static let tokenLifetimeSecondsMax = 3650 * 86_400
