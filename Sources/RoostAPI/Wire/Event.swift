@@ -94,7 +94,9 @@ public enum EventKind: String, Codable, CaseIterable, Sendable, WireEnumeration 
     case invitationWithdrawn = "invitation.withdrawn"
     /// To all devices of a user: the user's read position moved.
     case readingMarked = "reading.marked"
+    /// To all devices of a user: the profile changed.
     case userUpdated = "user.updated"
+    /// To all devices of a user: the preferences changed.
     case preferencesUpdated = "preferences.updated"
     /// Several changes in one event, from `after` up to `seq`: what a node sends for events that didn't reach it.
     case changes = "stream.changes"
