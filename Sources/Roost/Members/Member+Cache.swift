@@ -82,6 +82,12 @@ extension Database {
         return try Data.fetchAll(statement, arguments: [channel.rawValue, seq]).map { try StoredJSON.decode(from: $0) }
     }
 
+    /// The user's membership as it is shown, with the user's operations on their way.
+    func shownMembership(of channel: ChannelID) throws -> Membership? {
+        let statement = try cachedStatement(sql: "SELECT json FROM memberships WHERE channel_id = ?")
+        return try Data.fetchOne(statement, arguments: [channel.rawValue]).map { try StoredJSON.decode(from: $0) }
+    }
+
     /// The user's own membership, current or former, as the server has it.
     func membership(of channel: ChannelID) throws -> Membership? {
         let statement = try cachedStatement(

@@ -67,7 +67,7 @@ struct UnreadMark: Sendable {
     /// Reads where the user had read to, once the channel is followed; then, the first message after it.
     mutating func read(in channel: ChannelID, as user: UserID, _ database: Database) throws {
         guard let state = try database.messageState(of: channel) else { return }
-        if !isSet, let membership = try database.membership(of: channel), let counters = try database.counters(of: channel) {
+        if !isSet, let membership = try database.shownMembership(of: channel), let counters = try database.counters(of: channel) {
             isSet = true
             if Unread.count(in: counters, for: membership) > 0 { readSeq = max(membership.readSeq, membership.historyFloor) }
         }
