@@ -347,9 +347,13 @@ async def life_of_a_channel(world, ann, bob, ann_id, bob_id):
     equal([second["seq"], second["parentId"]], [4, first["messageId"]], "answering message")
     assert int(second["messageId"]) > int(first["messageId"]), "ids grow"
     listed = await bob("message.list", channel=room)
-    equal(listed, {"messages": [first, second], "hasOlder": False, "hasNewer": False, "seq": 4}, "history")
-    equal(await bob("message.list", channel=room, before=4, limit=1), {**listed, "messages": [first], "hasNewer": True}, "history before")
-    equal(await bob("message.list", channel=room, after=3), {**listed, "messages": [second], "hasOlder": True}, "history after")
+    who = {user["userId"]: user for user in listed["users"]}
+    equal(listed, {"messages": [first, second], "hasOlder": False, "hasNewer": False, "seq": 4, "users": [who[id] for id in sorted([ann_id, bob_id])]}, "history")
+    profiles = await bob("user.getMany", users=[ann_id, bob_id], omitMetadata=True)
+    equal([{key: row[key] for key in ("userId", "displayName", "avatarFileId", "version") if key in row} for row in profiles], listed["users"], "who sent it")
+    before = {**listed, "messages": [first], "hasNewer": True, "users": [who[ann_id]]}
+    equal(await bob("message.list", channel=room, before=4, limit=1), before, "history before")
+    equal(await bob("message.list", channel=room, after=3), {**listed, "messages": [second], "hasOlder": True, "users": [who[bob_id]]}, "history after")
     equal((await bob("message.list", channel=room, around=3, limit=2))["messages"], [first, second], "history around")
     equal(await bob("message.list", channel=room, aroundMessage=first["messageId"], limit=1), {**listed, "messages": [first], "hasNewer": True}, "history around a message")
     equal(await bob("message.get", channel=room, message=second["messageId"]), second, "one message")

@@ -2,6 +2,7 @@ extension Member: StreamRow {
     package static let kind = "members"
     package var key: String { userId.rawValue }
     package var stamp: Int64 { changeSeq }
+    package var namedUsers: [UserID] { [userId] }
 }
 
 /// Only on the member's own stream, and in the member's own changes.
@@ -17,6 +18,7 @@ extension Invitation: StreamRow {
     /// Identifiers hold no line breaks.
     package var key: String { "\(channelId)\n\(userId)\n\(inviter)" }
     package var stamp: Int64 { Int64(revision) }
+    package var namedUsers: [UserID] { [inviter, userId] }
     package var contentSizeBytes: Int { (welcome.map(JSONBytes.sizeBytes) ?? 0) + 300 }
 }
 

@@ -156,13 +156,16 @@ public struct MessagePage: Codable, Hashable, Sendable {
     public var hasNewer: Bool
     /// The channel's seq at this answer: a message list that begins with this page follows the stream from here.
     public var seq: Seq
+    /// The users whom the messages name, each once, in the order of their ids. Absent where there are none.
+    public var users: [UserSummary]?
 
     // derived: init
-    public init(messages: [Message], hasOlder: Bool, hasNewer: Bool, seq: Seq) {
+    public init(messages: [Message], hasOlder: Bool, hasNewer: Bool, seq: Seq, users: [UserSummary]? = nil) {
         self.messages = messages
         self.hasOlder = hasOlder
         self.hasNewer = hasNewer
         self.seq = seq
+        self.users = users
     }
 }
 
@@ -174,6 +177,7 @@ extension MessagePage: WireWritable {
         json.member("hasOlder", hasOlder)
         json.member("hasNewer", hasNewer)
         json.member("seq", seq)
+        json.member("users", users)
         json.endObject()
     }
 }

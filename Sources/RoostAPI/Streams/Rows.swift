@@ -68,6 +68,9 @@ extension Rows {
     /// The seqs of messages that the rows report as deleted for good.
     package var purgedMessages: [Seq] { lists.flatMap(\.purgedMessages) }
 
+    /// The users whom the rows name, some of them repeatedly.
+    package var namedUsers: [UserID] { lists.flatMap(\.namedUsers) }
+
     /// Returns the number of rows about messages up to a seq.
     package func count(aboutMessagesUpTo seq: Seq) -> Int { lists.reduce(0) { $0 + $1.count(aboutMessagesUpTo: seq) } }
 
@@ -116,6 +119,7 @@ private protocol RowList: Sendable {
     var contentSizeBytes: Int { get }
     var oldestMessage: Seq? { get }
     var purgedMessages: [Seq] { get }
+    var namedUsers: [UserID] { get }
     func count(aboutMessagesUpTo seq: Seq) -> Int
     func filtered(_ isKept: (_ aboutMessage: Seq?) -> Bool) -> (any RowList)?
     func append(to rows: inout Rows)
@@ -134,6 +138,8 @@ private struct RowsOfKind<Row: StreamRow>: RowList, Hashable {
     var oldestMessage: Seq? { rows.count == 1 ? rows[0].aboutMessage : rows.lazy.compactMap(\.aboutMessage).min() }
 
     var purgedMessages: [Seq] { rows.compactMap(\.purgedMessage) }
+
+    var namedUsers: [UserID] { rows.flatMap(\.namedUsers) }
 
     func count(aboutMessagesUpTo seq: Seq) -> Int { rows.count { $0.aboutMessage.map { $0 <= seq } ?? false } }
 

@@ -64,15 +64,22 @@ public struct Changes: Codable, Hashable, Sendable {
     public var isFresh: Bool?
     /// Set for an ephemeral channel: messages may have been sent in between, and are gone (SB-04).
     public var isIncomplete: Bool?
+    /// Users whom the rows name, each once, in the order of their ids: `Limits.usersPerChanges` at most, first those of the newest messages.
+    /// Absent where there are none, and within the answer to a resume, which has its own.
+    public var users: [UserSummary]?
 
     // derived: init
-    public init(stream: StreamID, rows: Rows, seq: Seq, hasMore: Bool, isFresh: Bool? = nil, isIncomplete: Bool? = nil) {
+    public init(
+        stream: StreamID, rows: Rows, seq: Seq, hasMore: Bool, isFresh: Bool? = nil, isIncomplete: Bool? = nil,
+        users: [UserSummary]? = nil
+    ) {
         self.stream = stream
         self.rows = rows
         self.seq = seq
         self.hasMore = hasMore
         self.isFresh = isFresh
         self.isIncomplete = isIncomplete
+        self.users = users
     }
 }
 
@@ -86,6 +93,7 @@ extension Changes: WireWritable {
         json.member("hasMore", hasMore)
         json.member("isFresh", isFresh)
         json.member("isIncomplete", isIncomplete)
+        json.member("users", users)
         json.endObject()
     }
 }
@@ -134,12 +142,16 @@ public struct Resumption: Codable, Hashable, Sendable {
     public var channels: [Changes]
     /// Whether more is to come: ask again with the new positions.
     public var hasMore: Bool
+    /// Users whom the rows name, each once, in the order of their ids: `Limits.usersPerChanges` at most, first those of each channel's newest
+    /// message. Absent where there are none.
+    public var users: [UserSummary]?
 
     // derived: init
-    public init(user: Changes, channels: [Changes], hasMore: Bool) {
+    public init(user: Changes, channels: [Changes], hasMore: Bool, users: [UserSummary]? = nil) {
         self.user = user
         self.channels = channels
         self.hasMore = hasMore
+        self.users = users
     }
 }
 
@@ -150,6 +162,7 @@ extension Resumption: WireWritable {
         json.member("user", user)
         json.member("channels", channels)
         json.member("hasMore", hasMore)
+        json.member("users", users)
         json.endObject()
     }
 }

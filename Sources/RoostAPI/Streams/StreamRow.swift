@@ -16,6 +16,8 @@ package protocol StreamRow: WireWritable, Decodable, Hashable, Sendable {
     var aboutMessage: Seq? { get }
     /// The seq of a message that the row reports as deleted for good; nil for most kinds. Rows about that message are deleted with it.
     var purgedMessage: Seq? { get }
+    /// The users whom the row names by their ids alone. None by default.
+    var namedUsers: [UserID] { get }
     /// About how many bytes the row takes when written, which bounds pages. 200 by default.
     var contentSizeBytes: Int { get }
 }
@@ -24,6 +26,7 @@ extension StreamRow {
     package static var isSingle: Bool { false }
     package var aboutMessage: Seq? { nil }
     package var purgedMessage: Seq? { nil }
+    package var namedUsers: [UserID] { [] }
     package var contentSizeBytes: Int { 200 }
 }
 

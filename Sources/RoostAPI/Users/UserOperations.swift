@@ -78,8 +78,14 @@ public struct GetUsers: Operation {
     public static let summary = "Several users by their ids, at most 100. Unknown ids are left out."
 
     public var users: [UserID]
+    /// Whether the profiles come without their metadata, which may be large; false when left out.
+    public var omitMetadata: Bool?
+
     // derived: init
-    public init(users: [UserID]) { self.users = users }
+    public init(users: [UserID], omitMetadata: Bool? = nil) {
+        self.users = users
+        self.omitMetadata = omitMetadata
+    }
     public func validate() throws(RoostError) {
         guard users.count <= Limits.usersPerCall else {
             throw .limitExceeded("users", limit: Limits.usersPerCall, unit: "ids")

@@ -26,6 +26,8 @@ public enum Limits {
     public static let membersPerCall = 100
     /// Users fetched by one call.
     public static let usersPerCall = 100
+    /// Users that accompany the rows of one answer to a resume or to changes.
+    public static let usersPerChanges = 200
     /// The most channels that an app's option may allow per user.
     public static let channelsPerUserMax = 20_000
     /// Members of a group or a conversation where nothing sets another number (SB-01).

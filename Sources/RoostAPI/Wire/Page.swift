@@ -6,12 +6,16 @@ public struct Page<Item: Codable & Hashable & Sendable>: Codable, Hashable, Send
     public var nextCursor: String?
     /// Give it back to read the page before this one; absent on the first page, and for lists that go one way.
     public var previousCursor: String?
+    /// The users whom the items name by their ids alone, each once, in the order of their ids. Absent where there are none, and where the
+    /// items have their users.
+    public var users: [UserSummary]?
 
     // derived: init
-    public init(items: [Item], nextCursor: String? = nil, previousCursor: String? = nil) {
+    public init(items: [Item], nextCursor: String? = nil, previousCursor: String? = nil, users: [UserSummary]? = nil) {
         self.items = items
         self.nextCursor = nextCursor
         self.previousCursor = previousCursor
+        self.users = users
     }
 }
 
@@ -22,6 +26,7 @@ extension Page: WireWritable where Item: WireWritable {
         json.member("items", items)
         json.member("nextCursor", nextCursor)
         json.member("previousCursor", previousCursor)
+        json.member("users", users)
         json.endObject()
     }
 }

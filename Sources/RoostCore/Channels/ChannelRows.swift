@@ -145,7 +145,8 @@ extension Channel: ContentSized {
     }
 }
 
-extension ChannelView: ContentSized {
+extension ChannelView: ContentSized, NamesUsers {
+    var namedUsers: [UserID] { (lastMessage?.namedUsers ?? []) + (invitation?.namedUsers ?? []) }
     var contentSizeBytes: Int {
         channel.contentSizeBytes + (lastMessage?.contentSizeBytes ?? 0) + (invitation?.contentSizeBytes ?? 0) + 800
     }

@@ -18,7 +18,7 @@ extension QueryChannels: Handled, PagedQuery {
             case .all, .notMember: try findableChannels(for: caller, in: transaction)
             }
         var capabilityCache = Permissions.CapabilityCache(of: caller.role, now: context.now)
-        return try walk.page(through: sources) { channel in
+        var page = try walk.page(through: sources) { channel -> ChannelView? in
             guard let (access, whole) = try transaction.accessWithAttributes(to: channel, of: caller.user, now: context.now) else {
                 return nil
             }
@@ -26,6 +26,8 @@ extension QueryChannels: Handled, PagedQuery {
             if membership ?? .member != .member, context.refusal(of: .channelRead, in: access) != nil { return nil }
             return try context.view(of: access, whole, capabilities: capabilityCache.capabilities(in: access.facts))
         }
+        page.users = try context.summaries(for: page.items)
+        return page
     }
 
     /// Returns a source that reads the user's channels matching the query, in its order.

@@ -229,8 +229,9 @@ extension Invitation: StoredRow {
     package static func purge(about message: Seq, in channel: ChannelID, _ transaction: any Transaction) throws {}
 }
 
-extension Invitation: ContentSized {}
+extension Invitation: ContentSized, NamesUsers {}
 
-extension InvitationEntry: ContentSized {
+extension InvitationEntry: ContentSized, NamesUsers {
+    var namedUsers: [UserID] { invitation.namedUsers }
     var contentSizeBytes: Int { invitation.contentSizeBytes + channel.contentSizeBytes }
 }

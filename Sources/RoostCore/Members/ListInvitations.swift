@@ -6,7 +6,7 @@ extension ListInvitations: Handled, PagedQuery {
         let walk = try Walk(self, shape: [.integer, .text], limits: Limits.memberPage, isDescending: true)
         let columns: [SQL] = ["i.invited_seq", "i.user_id"]
         let (transaction, id) = (context.transaction, access.channelId)
-        return try walk.page(through: [
+        var page = try walk.page(through: [
             { stretch in
                 let sql: SQL = """
                     SELECT i.invited_seq, \(Invitation.columns) FROM invitations i
@@ -20,6 +20,8 @@ extension ListInvitations: Handled, PagedQuery {
                 }
             }
         ]) { $0 }
+        page.users = try context.summaries(for: page.items)
+        return page
     }
 }
 
@@ -28,21 +30,23 @@ extension ListMyInvitations: Handled, PagedQuery {
         try context.require(.streamRead)
         let walk = try Walk(self, shape: [.integer, .text], limits: Limits.memberPage, isDescending: true)
         let columns: [SQL] = ["i.invited_at", "i.channel_id"]
-        let context = context
-        return try walk.page(through: [
+        let reading = context
+        var page = try walk.page(through: [
             { stretch in
                 let sql: SQL = """
                     SELECT \(Invitation.columns) FROM invitations i CROSS JOIN channel_heads h
-                    WHERE i.user_id = \(context.caller.user) AND i.state = 'pending' AND h.channel_id = i.channel_id AND h.is_deleted = 0\
+                    WHERE i.user_id = \(reading.caller.user) AND i.state = 'pending' AND h.channel_id = i.channel_id AND h.is_deleted = 0\
                     \(stretch.condition(on: columns))
                     ORDER BY \(stretch.order(by: columns)) LIMIT \(stretch.count)
                     """
-                return try context.transaction.rows(sql) { row in
+                return try reading.transaction.rows(sql) { row in
                     let invitation = try Invitation(reading: &row)
                     return Walk.Entry(
                         place: [.integer(invitation.invitedAt.milliseconds), .text(invitation.channelId.rawValue)], row: invitation)
                 }
             }
-        ]) { InvitationEntry(invitation: $0, channel: try context.channel($0.channelId)) }
+        ]) { InvitationEntry(invitation: $0, channel: try reading.channel($0.channelId)) }
+        page.users = try context.summaries(for: page.items)
+        return page
     }
 }

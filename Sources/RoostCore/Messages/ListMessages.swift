@@ -2,6 +2,12 @@ public import RoostAPI
 
 extension ListMessages: Handled {
     public func handle(in context: inout Context) throws -> MessagePage {
+        var page = try askedPage(in: &context)
+        page.users = try context.summaries(for: page.messages)
+        return page
+    }
+
+    private func askedPage(in context: inout Context) throws -> MessagePage {
         let access = try context.require(.historyRead, in: channel)
         let channel = access.channelId
         let limit = try Limits.page(limit, Limits.historyPage)

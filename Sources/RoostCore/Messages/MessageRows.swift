@@ -181,4 +181,4 @@ extension Message: StoredRow {
     package static func purge(about message: Seq, in channel: ChannelID, _ transaction: any Transaction) throws {}
 }
 
-extension Message: ContentSized {}
+extension Message: ContentSized, NamesUsers {}

@@ -9,8 +9,10 @@ extension GetChannelChanges: Handled {
         if let refusal = context.refusal(of: .historyRead, in: access), !access.isMember || refusal.code == .banned {
             throw refusal
         }
-        return try context.changes(
+        var changes = try context.changes(
             in: access, above: context.readingFloor(in: access), after: after, limit: try Limits.page(limit, Limits.changesPage))
+        changes.users = try context.summaries(for: [changes.rows])
+        return changes
     }
 }
 

@@ -26,7 +26,9 @@ extension Resume: Handled {
             hasMore = hasMore || changes.hasMore
             channels.append(changes)
         }
-        return Resumption(user: user, channels: channels, hasMore: hasMore)
+        return Resumption(
+            user: user, channels: channels, hasMore: hasMore,
+            users: try context.summaries(for: channels.map(\.rows) + [user.rows]))
     }
 
     /// Returns whether so many messages were missed that the newest are a better start.

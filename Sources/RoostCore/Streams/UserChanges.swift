@@ -3,7 +3,9 @@ public import RoostAPI
 extension GetMyChanges: Handled {
     public func handle(in context: inout Context) throws -> Changes {
         try context.require(.streamRead)
-        return try context.myChanges(after: after, limit: try Limits.page(limit, Limits.changesPage))
+        var changes = try context.myChanges(after: after, limit: try Limits.page(limit, Limits.changesPage))
+        changes.users = try context.summaries(for: [changes.rows])
+        return changes
     }
 }
 

@@ -31,16 +31,25 @@ extension GetUser: Handled {
 extension GetUsers: Handled {
     public func handle(in context: inout Context) throws -> [User] {
         try context.require(.userRead)
+        let showsDeactivated = context.showsDeactivated
+        guard !users.isEmpty else { return [] }
+        let sql: SQL = """
+            SELECT \(User.columns), u.deactivated_at FROM users u WHERE u.user_id IN (\(list: Set(users.map(\.rawValue)).sorted()))
+            """
+        var found: [User] = []
         var sizeBytes = 0
-        return try Set(users).sorted().compactMap { id in
-            guard let user = try context.user(id) else { return nil }
+        try context.transaction.each(sql) { row in
+            var user = try User(reading: &row)
+            user.deactivatedAt = row.optionalTimestamp().flatMap { showsDeactivated ? $0 : nil }
+            if omitMetadata == true { user.metadata = nil }
             sizeBytes += user.contentSizeBytes
             // There is no next page here, and a user left out would look like one who doesn't exist.
             guard sizeBytes <= Limits.pageContentBytes else {
                 throw RoostError.limitExceeded("users", limit: Limits.pageContentBytes, unit: "bytes of profiles in one answer")
             }
-            return user
+            found.append(user)
         }
+        return found.sorted { $0.userId < $1.userId }
     }
 }
 
@@ -82,12 +91,12 @@ extension Context {
     /// Returns a user as the caller may see them.
     fileprivate func user(_ id: UserID) throws -> User? {
         var found = try transaction.user(id)
-        // Only users who can shut others out see who is.
-        if found != nil, Permissions.refusal(of: .userManage, for: caller.role) == nil {
-            found?.deactivatedAt = try transaction.deactivation(of: id)
-        }
+        if found != nil, showsDeactivated { found?.deactivatedAt = try transaction.deactivation(of: id) }
         return found
     }
+
+    /// Only users who can shut others out see who is.
+    fileprivate var showsDeactivated: Bool { Permissions.refusal(of: .userManage, for: caller.role) == nil }
 
     /// Creates a user, or replaces the given fields. Writing the current values changes nothing.
     fileprivate mutating func write(_ profile: UserProfile, of id: UserID) throws -> User {

@@ -22,7 +22,9 @@ extension WatchChannel: Handled {
             online: context.presence.onlineMemberCount(of: channel), watcherCount: watchers.count,
             watchers: Dictionary(uniqueKeysWithValues: shown.map { ($0.userId.rawValue, $0) }),
             members: members.mapValues(\.member), read: members.mapValues(\.read),
-            messages: MessagePage(messages: messages, hasOlder: hasOlder, hasNewer: false, seq: access.counters.seq),
+            messages: MessagePage(
+                messages: messages, hasOlder: hasOlder, hasNewer: false, seq: access.counters.seq,
+                users: try context.summaries(for: messages)),
             ownCapabilities: context.capabilities(in: access))
     }
 }

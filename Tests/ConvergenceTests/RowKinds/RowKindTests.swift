@@ -200,28 +200,3 @@ struct RowKindTests {
         #expect(try await again.stickers().map(\.picture) == ["star"])
     }
 }
-
-/// A transaction that counts its statements.
-private final class CountingTransaction: Transaction {
-    private let transaction: any Transaction
-    private(set) var statementCount = 0
-
-    init(_ transaction: any Transaction) { self.transaction = transaction }
-
-    var dialect: Dialect { transaction.dialect }
-
-    func execute(_ sql: SQL) throws -> Int {
-        statementCount += 1
-        return try transaction.execute(sql)
-    }
-
-    func perform(_ sql: SQL) throws {
-        statementCount += 1
-        try transaction.perform(sql)
-    }
-
-    func each(_ sql: SQL, _ body: (inout RowReader) throws -> Void) throws {
-        statementCount += 1
-        try transaction.each(sql, body)
-    }
-}

@@ -1,0 +1,63 @@
+/// What lists show of a user: the name and the picture.
+///
+/// Answers with rows that name users carry the users too, each once. Events name users by their ids alone.
+public struct UserSummary: Codable, Hashable, Sendable {
+    public var userId: UserID
+    public var displayName: String?
+    public var avatarFileId: String?
+    /// The version of the profile (``User/version``): of two summaries of one user, the one with the higher version is newer. 0 for a user of
+    /// whom only the id is known.
+    public var version: Int64 = 0  // wire: may be absent
+
+    // derived: init
+    public init(userId: UserID, displayName: String? = nil, avatarFileId: String? = nil, version: Int64 = 0) {
+        self.userId = userId
+        self.displayName = displayName
+        self.avatarFileId = avatarFileId
+        self.version = version
+    }
+}
+
+extension UserSummary {
+    // derived: CodingKeys
+    private enum CodingKeys: String, CodingKey {
+        case userId, displayName, avatarFileId, version
+    }
+
+    // derived: encode(to:)
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: CodingKeys.self)
+        try container.encode(userId, forKey: .userId)
+        try container.encodeIfPresent(displayName, forKey: .displayName)
+        try container.encodeIfPresent(avatarFileId, forKey: .avatarFileId)
+        try container.encode(version, forKey: .version)
+    }
+
+    // derived: init(from:)
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: CodingKeys.self)
+        userId = try container.decode(UserID.self, forKey: .userId)
+        displayName = try container.decodeIfPresent(String.self, forKey: .displayName)
+        avatarFileId = try container.decodeIfPresent(String.self, forKey: .avatarFileId)
+        version = try container.decodeIfPresent(Int64.self, forKey: .version) ?? 0
+    }
+}
+
+extension UserSummary: WireWritable {
+    // derived: write(to:)
+    public func write(to json: inout JSONBytes) {
+        json.beginObject()
+        json.member("userId", userId)
+        json.member("displayName", displayName)
+        json.member("avatarFileId", avatarFileId)
+        json.member("version", version)
+        json.endObject()
+    }
+}
+
+extension User {
+    /// What lists show of the user.
+    public var summary: UserSummary {
+        UserSummary(userId: userId, displayName: profile.displayName, avatarFileId: profile.avatarFileId, version: version)
+    }
+}

@@ -1,0 +1,56 @@
+import RoostAPI
+
+/// A row of a list that names users by their ids alone. What is shown of them accompanies its page.
+protocol NamesUsers {
+    /// The users, some of them repeatedly.
+    var namedUsers: [UserID] { get }
+}
+
+extension Context {
+    /// Returns what lists show of users, each once, in the order of their ids: nil for none. Unknown ids are left out.
+    ///
+    /// A page costs one statement more, however many users it names.
+    func summaries(of ids: some Sequence<UserID>) throws -> [UserSummary]? {
+        var found: [UserSummary] = []
+        if Permissions.refusal(of: .userRead, for: caller.role) == nil { found = try transaction.summaries(of: Set(ids)) }
+        return found.isEmpty ? nil : found
+    }
+
+    /// Returns what lists show of the users whom rows name.
+    func summaries(for rows: some Sequence<some NamesUsers>) throws -> [UserSummary]? {
+        try summaries(of: rows.lazy.flatMap(\.namedUsers))
+    }
+
+    /// Returns what lists show of the users whom the rows of streams name: as many as may accompany them, those of each stream's newest message
+    /// first.
+    func summaries(for streams: [Rows]) throws -> [UserSummary]? {
+        var ids: Set<UserID> = []
+        let newest = streams.lazy.compactMap { $0.messages?.max { $0.seq < $1.seq }?.sender }
+        for id in newest where ids.count < Limits.usersPerChanges { ids.insert(id) }
+        for rows in streams where ids.count < Limits.usersPerChanges {
+            for id in rows.namedUsers where ids.count < Limits.usersPerChanges { ids.insert(id) }
+        }
+        return try summaries(of: ids)
+    }
+}
+
+extension Transaction {
+    fileprivate func summaries(of ids: Set<UserID>) throws -> [UserSummary] {
+        var found: [UserSummary] = []
+        for part in ids.map(\.rawValue).sorted().chunked(by: 512) {
+            let sql: SQL = "SELECT \(UserSummary.columns) FROM users WHERE user_id IN (\(list: part))"
+            found += try rows(sql) { try UserSummary(reading: &$0) }
+        }
+        return found.sorted { $0.userId < $1.userId }
+    }
+}
+
+extension UserSummary {
+    // derived: columns
+    static let columns: SQL = "user_id, display_name, avatar_file_id, version"
+
+    // derived: init(reading:)
+    init(reading row: inout RowReader) throws {
+        try self.init(userId: row.value(), displayName: row.value(), avatarFileId: row.value(), version: row.value())
+    }
+}

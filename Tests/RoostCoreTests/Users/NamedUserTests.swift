@@ -1,0 +1,150 @@
+import RoostDatabase
+import RoostTestSupport
+import Testing
+
+@testable import RoostAPI
+@testable import RoostCore
+
+/// The users whom the rows of an answer name.
+@Suite("Users that accompany rows")
+struct NamedUserTests {
+    private func world() throws -> CoreWorld {
+        let world = try CoreWorld()
+        try world.user("ann", displayName: "Ann")
+        _ = try world.perform(
+            UpsertUser(user: "bob", displayName: "Bob", avatarFileId: "bob.png", metadata: ["a": .integer(1)]), as: "root",
+            role: .admin)
+        try world.user("cat")
+        try world.channel("general", owner: "ann", members: ["bob", "cat"])
+        return world
+    }
+
+    private let ann = UserSummary(userId: "ann", displayName: "Ann", version: 1)
+    private let bob = UserSummary(userId: "bob", displayName: "Bob", avatarFileId: "bob.png", version: 1)
+    private let cat = UserSummary(userId: "cat", version: 1)
+
+    @Test(
+        "X-01 A page of messages brings its senders, each once, with name, picture and version; one without messages brings nobody")
+    func history() throws {
+        let world = try world()
+        #expect(try world.perform(ListMessages(channel: "general"), as: "ann").users == nil)
+        for sender in ["bob", "ann", "bob", "bob"] as [UserID] { try world.send("hi", to: "general", as: sender) }
+        let page = try world.perform(ListMessages(channel: "general"), as: "cat")
+        #expect(page.users == [ann, bob])
+        #expect(try world.perform(ListMessages(channel: "general", limit: 1), as: "cat").users == [bob])
+        let around = ListMessages(channel: "general", around: page.messages[1].seq, limit: 1)
+        #expect(try world.perform(around, as: "cat").users == [ann])
+        _ = try world.perform(UpdateMe(displayName: "Robert"), as: "bob")
+        let renamed = try world.perform(ListMessages(channel: "general"), as: "cat").users?.last
+        #expect(renamed == UserSummary(userId: "bob", displayName: "Robert", avatarFileId: "bob.png", version: 2))
+    }
+
+    @Test("X-01 What accompanies a page has neither metadata nor times, and of a deactivated user what it was before")
+    func small() throws {
+        let world = try world()
+        try world.send("hi", to: "general", as: "bob")
+        _ = try world.perform(DeactivateUser(user: "bob"), as: "root", role: .admin)
+        let page = try world.perform(ListMessages(channel: "general"), as: "ann")
+        let text = String(decoding: try JSONWriter.bytes(of: page.users), as: UTF8.self)
+        #expect(text == #"[{"userId":"bob","displayName":"Bob","avatarFileId":"bob.png","version":1}]"#)
+    }
+
+    @Test("SB-25 Pages of channels and of invitations bring the senders of the last messages, the inviters and the invited")
+    func lists() throws {
+        let world = try world()
+        try world.send("hi", to: "general", as: "bob")
+        for user in ["dan", "eve"] as [UserID] { try world.user(user) }
+        _ = try world.perform(UpdatePreferences(autoAcceptInvitations: false), as: "dan")
+        _ = try world.perform(CreateChannel(channel: "team", type: .group), as: "cat")
+        _ = try world.perform(InviteMembers(channel: "team", users: ["dan"]), as: "cat")
+        let dan = UserSummary(userId: "dan", version: 1)
+        #expect(try world.perform(QueryChannels(), as: "ann").users == [bob])
+        #expect(try world.perform(QueryChannels(), as: "cat").users == [bob])
+        #expect(try world.perform(QueryChannels(), as: "eve").users == nil)
+        #expect(try world.perform(ListInvitations(channel: "team"), as: "cat").users == [cat, dan])
+        #expect(try world.perform(ListMyInvitations(), as: "dan").users == [cat, dan])
+    }
+
+    @Test("A resume and pages of changes bring the users whom their rows name: messages' senders, members, inviters")
+    func changes() throws {
+        let world = try world()
+        try world.send("hi", to: "general", as: "bob")
+        let fresh = try world.perform(Resume(after: 0, channels: [:]), as: "ann")
+        #expect(fresh.users == [bob] && fresh.channels.allSatisfy { $0.users == nil })
+        let seq = try #require(fresh.channels.first?.seq)
+        try world.user("dan")
+        _ = try world.perform(AddMembers(channel: "general", users: ["dan"]), as: "ann")
+        _ = try world.perform(UpdatePreferences(autoAcceptInvitations: false), as: "ann")
+        let missed = try world.perform(Resume(after: fresh.user.seq, channels: ["general": seq]), as: "ann")
+        #expect(missed.users == [UserSummary(userId: "dan", version: 1)])
+        #expect(try world.perform(GetChannelChanges(channel: "general", after: seq), as: "ann").users == missed.users)
+        _ = try world.perform(CreateChannel(channel: "team", type: .group), as: "cat")
+        _ = try world.perform(InviteMembers(channel: "team", users: ["ann"]), as: "cat")
+        #expect(try world.perform(GetMyChanges(after: missed.user.seq), as: "ann").users == [ann, cat])
+        let nothing = try world.perform(GetMyChanges(after: try world.perform(GetMyChanges(after: 0), as: "ann").seq), as: "ann")
+        #expect(nothing.users == nil)
+    }
+
+    @Test("A resume brings 200 users at most: first the senders of each channel's newest message")
+    func bounded() throws {
+        let world = try CoreWorld()
+        try world.user("ann")
+        let others = (0..<150).map { UserID("u\(1000 + $0)") }
+        for user in others + ["last0", "last1"] { try world.user(user) }
+        for (index, channel) in ["a", "b"].enumerated() {
+            try world.channel(ChannelID(channel), type: .community, owner: "ann", members: Array(others.prefix(90)))
+            _ = try world.perform(
+                AddMembers(channel: ChannelID(channel), users: Array(others.dropFirst(90)) + ["last\(index)"].map { UserID($0) }),
+                as: "ann")
+        }
+        let position = try world.perform(Resume(after: 0, channels: [:]), as: "ann")
+        var positions: [String: Seq] = [:]
+        for changes in position.channels {
+            if case .channel(let channel) = changes.stream { positions[channel.rawValue] = changes.seq }
+        }
+        for user in others + ["last1"] { try world.send("hi", to: "b", as: user) }
+        try world.send("hi", to: "a", as: "last0")
+        let more = (0..<100).map { UserID("m\(1000 + $0)") }
+        for user in more { try world.user(user) }
+        _ = try world.perform(AddMembers(channel: "b", users: more), as: "ann")
+        let missed = try world.perform(Resume(after: position.user.seq, channels: positions), as: "ann")
+        let users = try #require(missed.users)
+        #expect(
+            users.count == Limits.usersPerChanges && users.contains { $0.userId == "last0" }
+                && users.contains { $0.userId == "last1" })
+        #expect(users.map(\.userId) == users.map(\.userId).sorted() && Set(users.map(\.userId)).count == users.count)
+    }
+
+    @Test("NF-04 However many users a page names, it costs one statement more; several users by their ids cost one")
+    func statements() throws {
+        let world = try world()
+        let others = (0..<40).map { UserID("u\(100 + $0)") }
+        for user in others { try world.user(user) }
+        _ = try world.perform(AddMembers(channel: "general", users: others), as: "ann")
+        func count(_ operation: some Handled) throws -> Int {
+            try world.database.read { transaction in
+                let counting = CountingTransaction(transaction)
+                var context = Context(transaction: counting, caller: Caller(user: "ann"), now: world.now, ids: IDGenerator())
+                _ = try operation.handle(in: &context)
+                return counting.statementCount
+            }
+        }
+        let empty = try count(ListMessages(channel: "general", limit: 100))
+        try world.send("hi", to: "general", as: "bob")
+        let one = try count(ListMessages(channel: "general", limit: 100))
+        for user in others { try world.send("hi", to: "general", as: user) }
+        #expect(try [one, count(ListMessages(channel: "general", limit: 100))] == [empty + 1, empty + 1])
+        #expect(try count(GetUsers(users: others)) == 1)
+    }
+
+    @Test("X-01 Several users come without their metadata if the caller leaves it out")
+    func withoutMetadata() throws {
+        let world = try world()
+        let (whole, part) = (
+            try world.perform(GetUsers(users: ["bob"]), as: "ann"),
+            try world.perform(GetUsers(users: ["bob"], omitMetadata: true), as: "ann")
+        )
+        #expect(whole.map(\.metadata) == [["a": .integer(1)]] && part.map(\.metadata) == [nil])
+        #expect(part.map(\.summary) == [bob] && whole.map(\.summary) == [bob])
+    }
+}
