@@ -48,10 +48,10 @@ struct MissingToken: Error, CustomStringConvertible {
             let item = update.items[index]
             let text = item.isDeleted ? "(deleted)" : item.text
             switch item.state {
-            case .sent: print("\(item.sender): \(text)")
-            case .pending: print("\(item.sender): \(text) …")
-            case .waiting(let error): print("\(item.sender): \(text) … \(error.message)")
-            case .failed(let error): print("\(item.sender): \(text) ✗ \(error.message) (/retry, /discard)")
+            case .sent: print("\(item.sender.name): \(text)")
+            case .pending: print("\(item.sender.name): \(text) …")
+            case .waiting(let error): print("\(item.sender.name): \(text) … \(error.message)")
+            case .failed(let error): print("\(item.sender.name): \(text) ✗ \(error.message) (/retry, /discard)")
             }
         }
     }
@@ -68,7 +68,7 @@ struct MissingToken: Error, CustomStringConvertible {
     /// Does what a line says; false for the last one.
     func take(_ line: String) async -> Bool {
         let words = line.split(separator: " ", maxSplits: 1).map(String.init)
-        let own = messages.items.last { $0.sender == chat.user && !$0.isDeleted }
+        let own = messages.items.last { $0.id.sender == chat.user && !$0.isDeleted }
         do {
             switch (words.first ?? "", own?.message) {
             case ("", _): break

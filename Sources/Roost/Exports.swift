@@ -61,3 +61,4 @@
 @_exported public import struct RoostAPI.Preferences
 @_exported public import struct RoostAPI.User
 @_exported public import struct RoostAPI.UserProfile
+@_exported public import struct RoostAPI.UserSummary

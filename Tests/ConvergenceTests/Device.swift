@@ -30,6 +30,15 @@ struct Device {
 
     mutating func receive(_ frame: [UInt8]) { feed(.transport(sync.connection, .message(frame))) }
 
+    /// Shows users by their ids alone, and waits until the client asks for them.
+    mutating func miss(_ users: Set<UserID>) {
+        feed(.miss(users))
+        feed(.timer(.users))
+    }
+
+    /// Calls an operation as an app does.
+    mutating func call(_ operation: some RoostAPI.Operation) { feed(.call(1, operation)) }
+
     mutating func takeSent() -> [[UInt8]] {
         defer { sent = [] }
         return sent
@@ -41,7 +50,7 @@ struct Device {
             for output in sync.handle(inputs.removeFirst()) {
                 switch output {
                 case .store(let writes): store.apply(writes)
-                case .send(let bytes): sent.append(bytes)
+                case .send(let bytes), .sendAhead(let bytes): sent.append(bytes)
                 case .fetchToken: inputs.append(.token("token"))
                 case .open(let number): inputs.append(.transport(number, .opened))
                 default: break
@@ -68,9 +77,8 @@ extension Device {
                 hidden: membership.visibility(in: channel.counters), messages: Array((store.messages[id] ?? [:]).values),
                 members: [], pending: [])
         }
-        let user = store.user
         view.add(
-            profile: store.users[user], preferences: store.preferences, seq: store.saved.userCursor, total: total,
+            profile: store.profile, preferences: store.preferences, seq: store.saved.userCursor, total: total,
             memberships: store.memberships.values.filter { !deleted.contains($0.channelId) },
             invitations: Array(store.ownInvitations.values))
         view.forget(Self.isPartOfCache)

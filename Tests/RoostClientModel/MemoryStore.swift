@@ -31,7 +31,9 @@ struct MemoryStore {
     private(set) var members: [ChannelID: [UserID: Member]] = [:]
     private(set) var invitations: [String: Invitation] = [:]
     private(set) var preferences = Preferences()
-    private(set) var users: [UserID: User] = [:]
+    /// The user's own.
+    private(set) var profile: User?
+    private(set) var users: [UserID: UserSummary] = [:]
     private(set) var capabilities: [ChannelID: Capabilities] = [:]
     /// What is shown over the rows, which stay as the server has them.
     private(set) var overlays: [ChannelID?: Overlay] = [:]
@@ -83,6 +85,7 @@ struct MemoryStore {
         case .counters(let channel, let counters):
             if let held = channels[channel]?.counters, held.seq <= counters.seq { channels[channel]?.counters = counters }
         case .add(let rows, let channel): channels[channel]?.counters.add(rows)
+        case .users(let users): apply(users)
         case .rows(let rows, let stream): apply(rows, of: stream)
         case .count(let channel, let rows): memberships[channel] = memberships[channel].map { $0.counting(rows, as: user) }
         case .overlay(let channel, let overlay): overlays[channel] = overlay
@@ -115,7 +118,8 @@ struct MemoryStore {
         for row in rows.invitations ?? [] where invitations[row.key].map({ row.revision >= $0.revision }) ?? true {
             invitations[row.key] = row
         }
-        for row in rows.users ?? [] where users[row.userId].map({ row.version >= $0.version }) ?? true { users[row.userId] = row }
+        for row in rows.users ?? [] where row.version >= profile?.version ?? 0 { profile = row }
+        apply((rows.users ?? []).map(\.summary))
         preferences = rows.preferences ?? preferences
         for kind in kinds.all where !Self.named.contains(kind.kind) { hold(kind, of: rows, from: stream) }
 
@@ -125,6 +129,10 @@ struct MemoryStore {
         guard case .channel(let channel) = stream else { return }
         let gone = Set(rows.purgedMessages)
         if !gone.isEmpty { forget(messagesOf: channel) { gone.contains($0) } }
+    }
+
+    private mutating func apply(_ incoming: [UserSummary]) {
+        for user in incoming where users[user.userId].map({ user.version > $0.version }) ?? true { users[user.userId] = user }
     }
 
     private mutating func apply(_ incoming: Membership) {

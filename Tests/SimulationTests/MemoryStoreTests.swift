@@ -91,6 +91,11 @@ struct MemoryStoreTests {
                 .rows(
                     Rows([User(userId: "ann", createdAt: time, updatedAt: time)], [Preferences(autoAcceptInvitations: false)]),
                     of: .user("ann")),
+                .users([
+                    UserSummary(userId: "ann", displayName: "older", version: 1),
+                    UserSummary(userId: "bob", displayName: "Bob", version: 2),
+                ]),
+                .users([UserSummary(userId: "bob", displayName: "older", version: 1)]),
                 // Only a channel's stream has rows in the common shape.
                 .rows(Rows([Mark(message: 6, stamp: 50)]), of: .user("ann")),
             ],
@@ -108,19 +113,24 @@ struct MemoryStoreTests {
 
     /// Compares every row of every kind.
     private func expectSameRows(in store: Store, and model: MemoryStore, _ kinds: RowKinds) async throws {
-        func text(_ value: some Encodable) throws -> String { String(decoding: try JSONWriter.bytes(of: value), as: UTF8.self) }
         func rows(_ columns: String, _ kind: any StreamRow.Type) async throws -> Set<String> {
             let sql = "SELECT \(columns) FROM \(kind.kind)"
             return try await store.read { try String.fetchSet($0, sql: sql) }
         }
+        func models<Model: CachedModel & Hashable & Sendable>(_ table: String) async throws -> Set<Model> {
+            let sql = "SELECT \(Model.cacheColumns) FROM \(table)"
+            return Set(try await store.read { try $0.models(sql, []) })
+        }
         let json = "CAST(json AS TEXT)"
-        #expect(try await rows(json, Message.self) == Set(model.messages.values.flatMap(\.values).map(text)))
-        #expect(try await rows(json, Membership.self) == Set(model.memberships.values.map(text)))
-        #expect(try await rows(json, Invitation.self) == Set(model.invitations.values.map(text)))
-        #expect(try await rows(json, User.self) == Set(model.users.values.map(text)))
+        #expect(try await models("messages") == Set(model.messages.values.flatMap(\.values)))
+        #expect(try await models("memberships") == Set(model.memberships.values))
+        #expect(try await models("invitations") == Set(model.invitations.values))
+        #expect(try await models("users") == Set(model.users.values))
+        #expect(try await store.read { try $0.profile(of: "ann") } == model.profile)
         #expect(try await store.read { try $0.preferences() } == model.preferences)
-        let members = try model.members.flatMap { channel, members in try members.values.map { "\(channel) \(try text($0))" } }
-        #expect(try await rows("channel_id || ' ' || \(json)", Member.self) == Set(members))
+        for (channel, members) in model.members {
+            #expect(try await Set(store.read { try $0.members(of: channel, changedAfter: -1) }) == Set(members.values))
+        }
         let purged = model.purged.flatMap { channel, places in places.values.map { "\(channel) \($0.seq) \($0.changeSeq)" } }
         #expect(try await rows("channel_id || ' ' || seq || ' ' || change_seq", PurgedMessage.self) == Set(purged))
         for kind in kinds.all where !MemoryStore.named.contains(kind.kind) {

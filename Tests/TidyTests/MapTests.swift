@@ -142,18 +142,22 @@ struct MapTests {
             "cache_schema": "Store", "capabilities": "Channels", "channel_attributes": "Channels", "channels": "Channels",
             "invitations": "Members", "members": "Members", "memberships": "Members", "messages": "Messages",
             "opened_channels": "Messages", "operations": "Store", "outbox": "Store", "outbox_state": "Store", "overlays": "Store",
-            "positions": "Store", "preferences": "Users", "purged": "Messages", "state": "Store", "users": "Users",
+            "positions": "Store", "preferences": "Users", "profile": "Users", "purged": "Messages", "state": "Store",
+            "users": "Users",
         ],
         readsOfOthers: [
             // A row of a channel list is one statement; lists of channels are lists of memberships with counters. The newest message is one of
             // the window, which the position says.
-            "Channels": ["invitations", "memberships", "messages", "positions"],
-            // A membership counts what came after it, up to where the channel is followed. Invitations show their channels.
-            "Members": ["channel_attributes", "messages", "overlays", "positions"],
-            // A user doesn't see messages from before their history floor; older ones than the window are the server's.
-            "Messages": ["memberships", "positions"],
+            "Channels": ["invitations", "memberships", "messages", "positions", "users"],
+            // A membership counts what came after it, up to where the channel is followed. An overlay keeps what the server has said of it.
+            "Members": ["messages", "overlays", "positions"],
+            // A user doesn't see messages from before their history floor; older ones than the window are the server's. Messages are shown with
+            // their senders.
+            "Messages": ["memberships", "positions", "users"],
             // Rows about a message follow the message. What is on its way is shown over a membership, with what it leaves unread.
             "Store": ["memberships", "messages", "purged"],
+            // Users stay as long as something names them.
+            "Users": ["invitations", "members", "messages"],
         ])
 
     @Test(

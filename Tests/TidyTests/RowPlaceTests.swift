@@ -23,6 +23,7 @@ struct RowPlaceTests {
                 "RoostCore/Channels/ChannelAccess.swift": ["Invitation"],
                 "Roost/Channels/ChannelItem.swift": ["Invitation", "Message"],
                 "Roost/Channels/ChannelMembership.swift": ["Invitation"],
+                "Roost/Channels/ChannelRow.swift": ["Invitation", "Message"],
                 "Roost/Channels/LiveChannel.swift": ["Invitation", "Message"],
             ]
         ),
@@ -38,7 +39,7 @@ struct RowPlaceTests {
             [
                 "RoostAPI/Members/Member.swift": ["User"],
                 "RoostCore/Members/MemberListing.swift": ["User"],
-                "Roost/Members/MemberItem.swift": ["User"], "Roost/Members/MemberRoster.swift": ["User"],
+                "Roost/Members/MemberItem.swift": ["User"],
             ]
         ),
         (

@@ -6,7 +6,9 @@ from deriving.declarations import MODIFIERS, Unreadable, code_of, end_of_declara
 from deriving.initialisers import write_applying, write_flat_init, write_init
 from deriving.lines import Asked
 from deriving.names import write_all, write_cases, write_optional_init, write_row, write_values
-from deriving.rows import write_bind, write_bound_columns, write_columns, write_reading
+from deriving.rows import (
+    write_bind, write_bound_columns, write_cache_columns, write_cache_reading, write_caching, write_columns, write_reading,
+)
 from deriving.wire import write_decode, write_encode, write_keys, write_members, write_write
 
 # What can be asked for: how its declaration begins, and what writes it.
@@ -23,6 +25,9 @@ WRITERS = {
     "bound columns": (r"let boundColumns\b", write_bound_columns),
     "init(reading:)": (r"init(?=\(reading )", write_reading),
     "bind(to:)": (r"func bind(?=\(to )", write_bind),
+    "cache columns": (r"let cacheColumns\b", write_cache_columns),
+    "init(cached:)": (r"init(?=\(cached )", write_cache_reading),
+    "cache(in:)": (r"func cache(?=\(in )", write_caching),
     "applying(_:)": (r"func applying(?=\(_ )", write_applying),
     "cases": (r"case\b", write_cases),
     "row": (r"var row\b", write_row),
@@ -76,20 +81,24 @@ def rewritten(text, path, known):
 
 def parts_of_marker(match):
     """What is to be derived, and what is said behind that."""
-    return re.fullmatch(r"((?:package |flat |bound |optional )?[^\s,]+)(?:,? (.*))?", match["what"]).groups("")
+    return re.fullmatch(r"((?:package |flat |bound |cache |optional )?[^\s,]+)(?:,? (.*))?", match["what"]).groups("")
 
 
 def said_of_row(text, around, match, what):
-    """What a row has otherwise is said once: behind `columns`, and what is written of them behind `bound columns`."""
-    read, bound = "", None
+    """What a row has otherwise is said once: behind `columns`, and what is written of them behind `bound columns`; likewise behind `cache columns`."""
+    read, bound, cached = "", None, ""
     for each in MARKER.finditer(text, around.start, match.end()):
         asked, said = parts_of_marker(each)
         if asked == "columns":
             read = said
         elif asked == "bound columns":
             bound = ", ".join(filter(None, [read, said]))
+        elif asked == "cache columns":
+            cached = said
     if what in ("bound columns", "bind(to:)") and bound is not None:
         return bound
+    if what in ("init(cached:)", "cache(in:)"):
+        return cached
     return read if what in ("init(reading:)", "bind(to:)") else ""
 
 

@@ -177,17 +177,17 @@ def write_bound_columns(asked):
     return sql(asked, "static let boundColumns: SQL =", names)
 
 
-def write_reading(asked):
+def write_reading(asked, label="reading", reader="RowReader"):
     columns, given, _ = row_of(asked)
     arguments = []
     in_row = {column.field for column in columns}
     for field in asked.type.fields:
         if field in in_row:
-            value = f"{field.type}(reading: &row)" if stands_inline(field) else "row.value()"
+            value = f"{field.type}({label}: &row)" if stands_inline(field) else "row.value()"
             arguments.append(f"{field.name}: {value}")
         elif field in given:
             arguments.append(f"{field.name}: {field.name}")
-    parameters = ["reading row: inout RowReader"] + [f"{field.name}: {field.type}" for field in given]
+    parameters = [f"{label} row: inout {reader}"] + [f"{field.name}: {field.type}" for field in given]
     called = filled("try self.init(", arguments, ")", depth_of(asked.type) + len(INDENT))
     if called[-1] == ")":
         called[-2:] = [called[-2] + ")"]
@@ -199,5 +199,50 @@ def write_bind(asked):
     return [
         "func bind(to sql: inout SQL.Interpolation) throws {",
         *(INDENT + f"try sql.bind({column.field.name})" for column in columns),
+        "}",
+    ]
+
+
+def write_cache_columns(asked):
+    """The same three for the SDK's cache, whose columns have no types: the schema is made of them.
+
+    >>> text = '''struct A {
+    ...     var aId: Int
+    ...     var content: B  // inline
+    ...     var seq: Int
+    ... }
+    ... struct B { var d: Int? }
+    ... extension A {
+    ...     // derived: cache columns, without seq
+    ...     // derived: init(cached:)
+    ...     // derived: cache(in:)
+    ... }'''
+    >>> print(in_one_file(text).partition("extension A {\\n")[2])
+        // derived: cache columns, without seq
+        static let cacheColumns: CacheColumns = "a_id, \\(B.cacheColumns)"
+        // derived: init(cached:)
+        init(cached row: inout CacheReader, seq: Int) throws {
+            try self.init(aId: row.value(), content: B(cached: &row), seq: seq)
+        }
+        // derived: cache(in:)
+        func cache(in row: inout CacheWriter) throws {
+            try row.put(aId)
+            try row.put(content)
+        }
+    }
+    """
+    columns, _, _ = row_of(asked)
+    names = [f"\\({column.field.type}.cacheColumns)" if stands_inline(column.field) else column.name for column in columns]
+    return sql(asked, "static let cacheColumns: CacheColumns =", names)
+
+
+def write_cache_reading(asked): return write_reading(asked, "cached", "CacheReader")
+
+
+def write_caching(asked):
+    columns, _, _ = row_of(asked)
+    return [
+        "func cache(in row: inout CacheWriter) throws {",
+        *(INDENT + f"try row.put({column.field.name})" for column in columns),
         "}",
     ]

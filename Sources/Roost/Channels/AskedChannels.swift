@@ -11,6 +11,8 @@ final class AskedChannels: ChannelSource {
     private let chat: Chat
     private let ask: @MainActor () -> Void
     private var views: [ChannelID: ChannelView] = [:]
+    /// The users whom they name, as the store knows them.
+    private var users: [UserID: UserSummary] = [:]
     private var nextCursor: String?
     private var isLoaded = false
     private var askedFor: Set<AskedState> = []
@@ -35,13 +37,14 @@ final class AskedChannels: ChannelSource {
         let now = chat.driver.environment.now()
         let placed = views.values.map { (place: query.place(of: $0), view: $0) }
         let sorted = placed.sorted { query.isReversed ? $1.place.isBefore($0.place) : $0.place.isBefore($1.place) }
-        return sorted.map { ChannelItem($0.view, now: now) }
+        return sorted.map { ChannelItem($0.view, users, now: now) }
     }
 
     var hasMore: Bool { nextCursor != nil }
     var number: Int { 0 }
     var difference: ListUpdate<ChannelItem>? { nil }
     var isPartial: Bool { false }
+    var missed: Set<UserID> { Set(users.values.lazy.filter { $0.version == 0 }.map(\.userId)) }
     var unreadCount: Int { views.values.reduce(0) { $0 + $1.unreadCount } }
 
     func follow(_ change: StoreChange) async throws {
@@ -70,6 +73,15 @@ final class AskedChannels: ChannelSource {
             if isFollowed || change.memberships.contains(id) { views[id] = holds(view) ? view : nil }
         }
         if mustAskAgain { ask() }
+        try await introduce()
+    }
+
+    /// Reads the users whom the rows name. Those whom a page brought are stored before it is here.
+    private func introduce() async throws {
+        let ids = Set(views.values.flatMap { [$0.lastMessage?.sender, $0.invitation?.inviter].compactMap { $0 } })
+        users = try await chat.driver.files().store.read { database in
+            Dictionary(uniqueKeysWithValues: try ids.map { ($0, try database.summary(of: $0)) })
+        }
     }
 
     /// Returns whether a row that matched the query still does, as far as this device knows.
@@ -86,6 +98,7 @@ final class AskedChannels: ChannelSource {
     /// Asks for as many rows as are shown.
     func connected() async throws {
         (views, nextCursor) = try await rows(after: nil, atLeast: max(pageSize, views.count))
+        try await introduce()
         isLoaded = true
     }
 
@@ -96,6 +109,7 @@ final class AskedChannels: ChannelSource {
         let more = try await rows(after: nextCursor, atLeast: 1)
         views.merge(more.views) { _, new in new }
         self.nextCursor = more.nextCursor
+        try await introduce()
     }
 
     /// A page can be empty and not the last: then a few more are requested.
@@ -114,4 +128,9 @@ final class AskedChannels: ChannelSource {
         }
         return (views, page.cursor)
     }
+}
+
+/// The users of its pages are stored.
+extension QueryChannels: CachedOperation {
+    var cacheEffect: Sync.CacheEffect { .users }
 }

@@ -4,8 +4,8 @@ import RoostAPI
 
 /// Channels aren't a kind of rows: streams are made of them. The cache keeps them, their counters and the user's permissions in them.
 extension Channel {
-    /// A list of channels reads every row of `channels`: they are narrow, and the JSON is stored elsewhere. A row of JSON has another revision
-    /// with each write, so that it is decoded once.
+    /// A list of channels reads every row of `channels`: they are narrow, and the attributes are stored elsewhere. A row of attributes has
+    /// another revision with each write, so that it is read once.
     static let cacheSchema = """
         CREATE TABLE channels (
             channel_id TEXT PRIMARY KEY NOT NULL, seq INTEGER NOT NULL, member_count INTEGER NOT NULL,
@@ -14,26 +14,109 @@ extension Channel {
             tags TEXT NOT NULL, is_public INTEGER NOT NULL, is_frozen INTEGER NOT NULL, is_deleted INTEGER NOT NULL
         ) WITHOUT ROWID;
         CREATE INDEX channels_listed ON channels (list_at, channel_id);
+        CREATE INDEX channels_active ON channels (last_activity, channel_id);
+        CREATE INDEX channels_created ON channels (created_at, channel_id);
+        CREATE INDEX channels_named ON channels (name_key, channel_id);
         CREATE TABLE channel_attributes (
-            channel_id TEXT PRIMARY KEY NOT NULL, revision INTEGER NOT NULL, json BLOB NOT NULL
+            \(Channel.cacheColumns), revision, PRIMARY KEY (channel_id)
         ) WITHOUT ROWID;
-        CREATE TABLE capabilities (
-            channel_id TEXT PRIMARY KEY NOT NULL, revision INTEGER NOT NULL, json BLOB NOT NULL
-        ) WITHOUT ROWID;
+        CREATE TABLE capabilities (channel_id, \(Capabilities.cacheColumns), PRIMARY KEY (channel_id)) WITHOUT ROWID;
         """
 }
 
-extension ChannelCounters {
-    /// Their columns in `channels AS c`.
-    fileprivate static let cacheColumns = "c.seq, c.member_count, c.message_count, c.ordinal, c.last_activity, c.last_message_at"
+extension Channel: CachedModel {
+    // derived: cache columns, without counters
+    static let cacheColumns: CacheColumns = """
+        channel_id, type, is_distinct, is_public, is_ephemeral, \(ChannelAttributes.cacheColumns), metadata, metadata_version,
+        metadata_updated_by, tags, policy, is_frozen, is_muted, muted_until, is_rate_limited, rate_limit, rate_limit_window_seconds,
+        rate_limited_until, created_by, created_at, updated_at, deleted_at
+        """
 
-    /// Reads ``cacheColumns``, which begin at an index.
-    init(_ row: Row, from index: Int) {
-        self.init(
-            seq: row[index], memberCount: row[index + 1], messageCount: row[index + 2], ordinal: row[index + 3],
-            lastActivity: Timestamp(milliseconds: row[index + 4]),
-            lastMessageAt: (row[index + 5] as Int64?).map(Timestamp.init(milliseconds:)))
+    // derived: init(cached:)
+    init(cached row: inout CacheReader, counters: ChannelCounters) throws {
+        try self.init(
+            channelId: row.value(), type: row.value(), isDistinct: row.value(), isPublic: row.value(), isEphemeral: row.value(),
+            attributes: ChannelAttributes(cached: &row), metadata: row.value(), metadataVersion: row.value(),
+            metadataUpdatedBy: row.value(), tags: row.value(), policy: row.value(), isFrozen: row.value(), isMuted: row.value(),
+            mutedUntil: row.value(), isRateLimited: row.value(), rateLimit: row.value(), rateLimitWindowSeconds: row.value(),
+            rateLimitedUntil: row.value(), counters: counters, createdBy: row.value(), createdAt: row.value(),
+            updatedAt: row.value(), deletedAt: row.value())
     }
+
+    // derived: cache(in:)
+    func cache(in row: inout CacheWriter) throws {
+        try row.put(channelId)
+        try row.put(type)
+        try row.put(isDistinct)
+        try row.put(isPublic)
+        try row.put(isEphemeral)
+        try row.put(attributes)
+        try row.put(metadata)
+        try row.put(metadataVersion)
+        try row.put(metadataUpdatedBy)
+        try row.put(tags)
+        try row.put(policy)
+        try row.put(isFrozen)
+        try row.put(isMuted)
+        try row.put(mutedUntil)
+        try row.put(isRateLimited)
+        try row.put(rateLimit)
+        try row.put(rateLimitWindowSeconds)
+        try row.put(rateLimitedUntil)
+        try row.put(createdBy)
+        try row.put(createdAt)
+        try row.put(updatedAt)
+        try row.put(deletedAt)
+    }
+
+    /// Reads the attributes alone: the counters have a table of their own.
+    init(cached row: inout CacheReader) throws { try self.init(cached: &row, counters: .none) }
+}
+
+extension ChannelAttributes: CachedModel {
+    // derived: cache columns
+    static let cacheColumns: CacheColumns = "display_name, avatar_file_id, cover_url, custom_type, data"
+
+    // derived: init(cached:)
+    init(cached row: inout CacheReader) throws {
+        try self.init(
+            displayName: row.value(), avatarFileId: row.value(), coverUrl: row.value(), customType: row.value(), data: row.value())
+    }
+
+    // derived: cache(in:)
+    func cache(in row: inout CacheWriter) throws {
+        try row.put(displayName)
+        try row.put(avatarFileId)
+        try row.put(coverUrl)
+        try row.put(customType)
+        try row.put(data)
+    }
+}
+
+/// In `channels`.
+extension ChannelCounters: CachedModel {
+    // derived: cache columns
+    static let cacheColumns: CacheColumns = "seq, member_count, message_count, ordinal, last_activity, last_message_at"
+
+    // derived: init(cached:)
+    init(cached row: inout CacheReader) throws {
+        try self.init(
+            seq: row.value(), memberCount: row.value(), messageCount: row.value(), ordinal: row.value(), lastActivity: row.value(),
+            lastMessageAt: row.value())
+    }
+
+    // derived: cache(in:)
+    func cache(in row: inout CacheWriter) throws {
+        try row.put(seq)
+        try row.put(memberCount)
+        try row.put(messageCount)
+        try row.put(ordinal)
+        try row.put(lastActivity)
+        try row.put(lastMessageAt)
+    }
+
+    fileprivate static let none = ChannelCounters(
+        seq: 0, memberCount: 0, messageCount: 0, ordinal: 0, lastActivity: Timestamp(milliseconds: 0))
 }
 
 extension Database {
@@ -43,24 +126,26 @@ extension Database {
     /// The same as a row of a list.
     ///
     /// - Parameters:
-    ///   - known: The row as it was read before: what is stored unchanged isn't decoded again.
-    ///   - now: The time for states that end by the clock; nil to leave them as they are stored.
+    ///   - known: The row as it was read before, parts of which may still be right.
+    ///   - now: The time by which silences and rate limits have ended; nil leaves them as they were stored.
     func channelRow(_ channel: ChannelID, known: ChannelRow? = nil, now: Timestamp? = nil) throws -> ChannelRow? {
-        let sql = """
-            SELECT a.revision, m.revision, k.revision, l.seq, l.change_seq,
-                   \(ChannelCounters.cacheColumns),
-                   a.json, m.json, k.json, l.json, (SELECT json FROM invitations WHERE channel_id = ?1 AND is_waiting)
-            FROM channels c JOIN channel_attributes a ON a.channel_id = c.channel_id
-            LEFT JOIN memberships m ON m.channel_id = c.channel_id
-            LEFT JOIN capabilities k ON k.channel_id = c.channel_id
-            LEFT JOIN positions p ON p.channel_id = c.channel_id
-            LEFT JOIN messages l ON l.channel_id = c.channel_id
-                      AND l.seq = (SELECT seq FROM messages WHERE channel_id = ?1 AND seq >= COALESCE(p.window_start, 0)
-                                   ORDER BY seq DESC LIMIT 1)
-            WHERE c.channel_id = ?1
-            """
-        let rows = try Row.fetchCursor(try cachedStatement(sql: sql), arguments: [channel.rawValue])
+        let rows = try Row.fetchCursor(try cachedStatement(sql: ChannelRow.query), arguments: [channel.rawValue])
         return try rows.next().map { try ChannelRow($0, known: known, now: now) }
+    }
+
+    /// A channel's attributes and counters; nil when it isn't cached.
+    func channel(_ id: ChannelID) throws -> Channel? {
+        let sql = """
+            SELECT \(Channel.cacheColumns.of("a")), \(ChannelCounters.cacheColumns.of("c"))
+            FROM channels c JOIN channel_attributes a ON a.channel_id = c.channel_id WHERE c.channel_id = ?
+            """
+        let rows = try Row.fetchCursor(try cachedStatement(sql: sql), arguments: [id.rawValue])
+        return try rows.next().map { row in
+            var reader = CacheReader(row)
+            var channel = try Channel(cached: &reader)
+            channel.counters = try ChannelCounters(cached: &reader)
+            return channel
+        }
     }
 
     func save(_ channel: Channel) throws {
@@ -82,9 +167,9 @@ extension Database {
                 String(decoding: try JSONWriter.bytes(of: channel.tags), as: UTF8.self), channel.isPublic, channel.isFrozen,
                 channel.deletedAt != nil,
             ])
-        try run(
-            "INSERT OR REPLACE INTO channel_attributes (channel_id, revision, json) VALUES (?, random(), ?)",
-            [id, try StoredJSON.encode(channel)])
+        var row = CacheWriter()
+        try row.put(channel)
+        try run(Self.replacementOfAttributes, row)
         try save(channel.counters, of: channel.channelId)
     }
 
@@ -102,20 +187,32 @@ extension Database {
             ])
     }
 
+    private static let replacementOfAttributes = """
+        INSERT OR REPLACE INTO channel_attributes (\(Channel.cacheColumns), revision)
+        VALUES (\(Channel.cacheColumns.placeholders), random())
+        """
+
     func counters(of channel: ChannelID) throws -> ChannelCounters? {
-        let statement = try cachedStatement(sql: "SELECT \(ChannelCounters.cacheColumns) FROM channels c WHERE channel_id = ?")
-        return try Row.fetchOne(statement, arguments: [channel.rawValue]).map { ChannelCounters($0, from: 0) }
+        try model(Self.queryOfCounters, [channel.rawValue])
     }
 
+    private static let queryOfCounters = "SELECT \(ChannelCounters.cacheColumns) FROM channels WHERE channel_id = ?"
+
     func changeCapabilities(in channel: ChannelID, _ change: (inout Capabilities) -> Void) throws {
-        let statement = try cachedStatement(sql: "SELECT json FROM capabilities WHERE channel_id = ?")
-        let stored = try Data.fetchOne(statement, arguments: [channel.rawValue])
-        var capabilities = try stored.map { try StoredJSON.decode(Capabilities.self, from: $0) } ?? Capabilities()
+        let stored: Capabilities? = try model(Self.queryOfCapabilities, [channel.rawValue])
+        var capabilities = stored ?? Capabilities()
         change(&capabilities)
-        try run(
-            "INSERT OR REPLACE INTO capabilities (channel_id, revision, json) VALUES (?, random(), ?)",
-            [channel.rawValue, try StoredJSON.encode(capabilities)])
+        var row = CacheWriter()
+        try row.put(channel.rawValue)
+        try row.put(capabilities)
+        try run(Self.replacementOfCapabilities, row)
     }
+
+    private static let queryOfCapabilities = "SELECT \(Capabilities.cacheColumns) FROM capabilities WHERE channel_id = ?"
+    private static let replacementOfCapabilities = """
+        INSERT OR REPLACE INTO capabilities (channel_id, \(Capabilities.cacheColumns))
+        VALUES (?, \(Capabilities.cacheColumns.placeholders))
+        """
 
     func forgetCapabilities(in channel: ChannelID) throws {
         try run("DELETE FROM capabilities WHERE channel_id = ?", [channel.rawValue])

@@ -12,6 +12,10 @@ public struct ChannelItem: Identifiable, Hashable, Sendable {
     public var invitation: Invitation? { row.view.invitation }
     /// The newest message on this device.
     public var lastMessage: Message? { row.view.lastMessage }
+    /// Who sent ``lastMessage``, as this device knows them: by the id alone until their name has come.
+    public var lastSender: UserSummary? { row.sender }
+    /// Who sent ``invitation``, likewise.
+    public var inviter: UserSummary? { row.inviter }
     /// Messages that the user hasn't read (AM-43); 0 for non-members.
     public var unreadCount: Int { row.view.unreadCount }
     /// Whether the user hid the channel (SB-29).
@@ -24,10 +28,12 @@ public struct ChannelItem: Identifiable, Hashable, Sendable {
 
     init(_ row: ChannelRow) { self.row = row }
 
-    init(_ view: ChannelView, now: Timestamp) {
+    /// - Parameter users: The users of whom more than the id is known.
+    init(_ view: ChannelView, _ users: [UserID: UserSummary], now: Timestamp) {
         var view = view
         view.channel.updateTimedStates(now)
-        row = ChannelRow(view)
+        func user(_ id: UserID?) -> UserSummary? { id.map { users[$0] ?? UserSummary(userId: $0) } }
+        row = ChannelRow(view, sender: user(view.lastMessage?.sender), inviter: user(view.invitation?.inviter))
     }
 }
 

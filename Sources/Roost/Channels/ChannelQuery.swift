@@ -39,21 +39,40 @@ extension QueryChannels {
         return places
     }
 
-    /// Whether an index has the channels in the list's order.
-    private var isIndexed: Bool { effectiveSort == .lastMessage && !isReversed && nameContains == nil }
-
-    /// The first channels that the query holds, in its order, found by an index; nil if no index has them.
+    /// The first channels that the query holds, in its order, found by the order's index; nil for a part of a name, which SQL doesn't compare.
     func first(_ count: Int, in database: Database) throws -> [ChannelID]? {
-        guard isIndexed else { return nil }
-        let conditions = storeConditions
-        let sql = """
-            SELECT c.channel_id FROM channels c INDEXED BY channels_listed
-            CROSS JOIN memberships m ON m.channel_id = c.channel_id
-            WHERE m.is_member = 1 AND c.is_deleted = 0 \(conditions.sql)
-            ORDER BY c.list_at DESC, c.channel_id DESC LIMIT ?
-            """
-        let arguments = StatementArguments(conditions.arguments + [count])
-        return try String.fetchAll(try database.cachedStatement(sql: sql), arguments: arguments).map(ChannelID.init)
+        guard nameContains == nil else { return nil }
+        let direction = effectiveOrder == .ascending ? "ASC" : "DESC"
+        var found: [ChannelID] = []
+        for group in groups where found.count < count {
+            let conditions = storeConditions
+            let sql = """
+                SELECT c.channel_id FROM channels c INDEXED BY \(index)
+                CROSS JOIN memberships m ON m.channel_id = c.channel_id
+                WHERE m.is_member = 1 AND c.is_deleted = 0 \(group) \(conditions.sql)
+                ORDER BY \(placeColumn) \(direction), c.channel_id \(direction) LIMIT ?
+                """
+            let arguments = StatementArguments(conditions.arguments + [count - found.count])
+            found += try String.fetchAll(try database.cachedStatement(sql: sql), arguments: arguments).map(ChannelID.init)
+        }
+        return found
+    }
+
+    /// The index with the order's column and the id.
+    private var index: String {
+        switch effectiveSort {
+        case .lastMessage, .unreadFirst: "channels_listed"
+        case .lastActivity: "channels_active"
+        case .created: "channels_created"
+        case .name: "channels_named"
+        }
+    }
+
+    /// The conditions of the parts that follow one another, each in the order of the index.
+    private var groups: [String] {
+        guard effectiveSort == .unreadFirst else { return [""] }
+        let groups = ["AND c.ordinal > m.read_count", "AND c.ordinal <= m.read_count"]
+        return isReversed ? groups.reversed() : groups
     }
 
     /// The unread messages of all channels that the query holds. Names aren't compared.
@@ -119,12 +138,12 @@ extension QueryChannels {
         if includeEmpty == false { conditions.add("c.message_count > 0") }
         if includeFrozen == false { conditions.add("c.is_frozen = 0") }
         if unreadOnly == true { conditions.add("c.ordinal > m.read_count") }
-        let comesBack = "(m.hidden = 'hiddenAllowAutoUnhide' AND c.ordinal > m.hidden_ordinal)"
+        let comesBack = "(m.hidden_state = 'hiddenAllowAutoUnhide' AND c.ordinal > m.hidden_ordinal)"
         switch hidden ?? .unhiddenOnly {
-        case .unhiddenOnly: conditions.add("(m.hidden = 'unhidden' OR \(comesBack))")
-        case .hiddenOnly: conditions.add("m.hidden <> 'unhidden' AND NOT \(comesBack)")
-        case .hiddenAllowAutoUnhide: conditions.add("m.hidden = 'hiddenAllowAutoUnhide' AND NOT \(comesBack)")
-        case .hiddenPreventAutoUnhide: conditions.add("m.hidden = 'hiddenPreventAutoUnhide'")
+        case .unhiddenOnly: conditions.add("(m.hidden_state = 'unhidden' OR \(comesBack))")
+        case .hiddenOnly: conditions.add("m.hidden_state <> 'unhidden' AND NOT \(comesBack)")
+        case .hiddenAllowAutoUnhide: conditions.add("m.hidden_state = 'hiddenAllowAutoUnhide' AND NOT \(comesBack)")
+        case .hiddenPreventAutoUnhide: conditions.add("m.hidden_state = 'hiddenPreventAutoUnhide'")
         case .all: break
         }
         return conditions

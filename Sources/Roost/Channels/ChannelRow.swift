@@ -5,73 +5,118 @@ import RoostAPI
 /// What a row of a channel list holds. It is copied as one reference and compared by it first: after a change, most rows of a list are the
 /// ones that they were.
 final class ChannelRow: Hashable, Sendable {
-    /// The stored rows from which a view was decoded.
+    /// The stored rows from which a view was read.
     private struct Source: Hashable {
         var attributes: Int64
-        var membership: Int64?
-        var capabilities: Int64?
         var messageSeq: Seq?
         var messageChangeSeq: Seq?
     }
 
     let view: ChannelView
+    /// Who sent the last message, and who invited.
+    let sender: UserSummary?
+    let inviter: UserSummary?
     private let source: Source?
 
     /// A row that the server sent.
-    init(_ view: ChannelView) {
+    init(_ view: ChannelView, sender: UserSummary?, inviter: UserSummary?) {
         self.view = view
+        self.sender = sender
+        self.inviter = inviter
         source = nil
     }
 
-    private init(_ view: ChannelView, _ source: Source) {
+    private init(_ view: ChannelView, sender: UserSummary?, inviter: UserSummary?, _ source: Source?) {
         self.view = view
+        self.sender = sender
+        self.inviter = inviter
         self.source = source
     }
 
-    static func == (one: ChannelRow, other: ChannelRow) -> Bool { one === other || one.view == other.view }
+    static func == (one: ChannelRow, other: ChannelRow) -> Bool {
+        one === other || (one.view == other.view && one.sender == other.sender && one.inviter == other.inviter)
+    }
 
     func hash(into hasher: inout Hasher) { view.hash(into: &hasher) }
 
-    /// A row of ``GRDB/Database/channelRow(_:known:now:)``, in the order of its columns. What `known` was decoded from isn't decoded again.
+    // MARK: From the store
+
+    /// A channel with all that is shown of it, in one statement.
+    static let query = """
+        SELECT a.revision, l.seq, l.change_seq, \(ChannelCounters.cacheColumns.of("c")), \(Channel.cacheColumns.of("a")),
+               \(Membership.cacheColumns.of("m")), \(Capabilities.cacheColumns.of("k")), \(Message.cacheColumns.of("l")),
+               \(UserSummary.cacheColumns.of("u")), \(Invitation.cacheColumns.of("i")), \(UserSummary.cacheColumns.of("v"))
+        FROM channels c JOIN channel_attributes a ON a.channel_id = c.channel_id
+        LEFT JOIN memberships m ON m.channel_id = c.channel_id
+        LEFT JOIN capabilities k ON k.channel_id = c.channel_id
+        LEFT JOIN positions p ON p.channel_id = c.channel_id
+        LEFT JOIN messages l ON l.channel_id = c.channel_id
+                  AND l.seq = (SELECT seq FROM messages WHERE channel_id = ?1 AND seq >= COALESCE(p.window_start, 0)
+                               ORDER BY seq DESC LIMIT 1)
+        LEFT JOIN users u ON u.user_id = l.sender
+        LEFT JOIN invitations i ON i.channel_id = c.channel_id AND +i.is_waiting = 1
+        LEFT JOIN users v ON v.user_id = i.inviter
+        WHERE c.channel_id = ?1
+        """
+
+    /// A row of ``query``. Parts of `known` that were read from the same rows aren't read again.
     convenience init(_ row: Row, known: ChannelRow?, now: Timestamp?) throws {
+        var reader = CacheReader(row)
         let source = Source(
-            attributes: row[0], membership: row[1], capabilities: row[2], messageSeq: row[3], messageChangeSeq: row[4])
-        func model<Model: Decodable>(_ column: Int) throws -> Model? {
-            try (row[column] as Data?).map { try StoredJSON.decode(Model.self, from: $0) }
-        }
-        // The membership of a deleted channel isn't shown as it is stored.
-        let known = known?.view.channel.deletedAt == nil ? known : nil
-        let before = known?.source
+            attributes: try reader.value(), messageSeq: try reader.value(), messageChangeSeq: try reader.value())
+        let counters = try ChannelCounters(cached: &reader)
         var channel: Channel
-        if let known, before?.attributes == source.attributes {
+        if let known, known.source?.attributes == source.attributes {
             channel = known.view.channel
+            reader.skip(Channel.self)
         } else {
-            channel = try StoredJSON.decode(Channel.self, from: row[11])
+            channel = try Channel(cached: &reader)
         }
-        channel.counters = ChannelCounters(row, from: 5)
+        channel.counters = counters
         if let now { channel.updateTimedStates(now) }
 
-        let isSameMembership = before != nil && before?.membership == source.membership
-        var membership = isSameMembership ? known?.view.membership : try model(12)
-        var permissions: [Permission]
-        if let known, isSameMembership, before?.capabilities == source.capabilities {
-            permissions = known.view.ownCapabilities
-        } else {
-            let capabilities: Capabilities? = try model(13)
-            let isMember = membership?.state == .member
-            permissions = capabilities?.now(as: isMember ? membership?.role : nil) ?? []
-        }
+        var membership: Membership? = try reader.optional()
+        let capabilities: Capabilities? = try reader.optional()
+        let isMember = membership?.state == .member
+        var permissions = capabilities?.now(as: isMember ? membership?.role : nil) ?? []
         if channel.deletedAt != nil {
             // A deleted channel has no members, without a word to any of them.
             membership?.state = .none
             permissions = []
         }
-        let isSameMessage =
-            before != nil && before?.messageSeq == source.messageSeq && before?.messageChangeSeq == source.messageChangeSeq
-        let lastMessage = isSameMessage ? known?.view.lastMessage : try model(14)
+        // Equal lists share their storage.
+        if let known, known.view.ownCapabilities == permissions { permissions = known.view.ownCapabilities }
+
+        var lastMessage: Message?
+        if let known, let before = known.source, before.messageSeq == source.messageSeq,
+            before.messageChangeSeq == source.messageChangeSeq
+        {
+            lastMessage = known.view.lastMessage
+            reader.skip(Message.self)
+        } else {
+            lastMessage = try reader.optional()
+        }
+        let sender: UserSummary? = try reader.optional()
+        let invitation: Invitation? = try reader.optional()
+        let inviter: UserSummary? = try reader.optional()
         self.init(
             ChannelView(
-                channel: channel, membership: membership, invitation: try model(15), lastMessage: lastMessage,
-                ownCapabilities: permissions), source)
+                channel: channel, membership: membership, invitation: invitation, lastMessage: lastMessage,
+                ownCapabilities: permissions),
+            sender: lastMessage.map { sender ?? UserSummary(userId: $0.sender) },
+            inviter: invitation.map { inviter ?? UserSummary(userId: $0.inviter) }, source)
+    }
+
+    /// Whether the row shows one of some users.
+    func shows(_ users: Set<UserID>) -> Bool {
+        (sender.map { users.contains($0.userId) } ?? false) || (inviter.map { users.contains($0.userId) } ?? false)
+    }
+
+    /// The same row with its users as they are stored now.
+    func introduced(in database: Database) throws -> ChannelRow {
+        let changed = ChannelRow(
+            view, sender: try sender.map { try database.summary(of: $0.userId) },
+            inviter: try inviter.map { try database.summary(of: $0.userId) }, source)
+        return changed == self ? self : changed
     }
 }

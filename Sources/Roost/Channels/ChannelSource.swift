@@ -15,6 +15,8 @@ protocol ChannelSource: AnyObject {
     var hasMore: Bool { get }
     /// The unread messages of all channels that the query holds.
     var unreadCount: Int { get }
+    /// Users of whom rows that came with the last call show the id alone.
+    var missed: Set<UserID> { get }
     /// Whether ``complete()`` has something to do once the rows are shown.
     var isPartial: Bool { get }
 
@@ -41,6 +43,7 @@ final class StoredChannels: ChannelSource {
     private(set) var hasMore = false
     private(set) var unreadCount = 0
     private(set) var isPartial = false
+    private(set) var missed: Set<UserID> = []
 
     init(_ query: ChannelQuery, pageSize: Int, driver: SyncDriver) {
         self.driver = driver
@@ -70,6 +73,6 @@ final class StoredChannels: ChannelSource {
             }
         }
         (items, difference) = (shown.items, shown.difference)
-        (hasMore, unreadCount, isPartial) = (shown.hasMore, shown.unreadCount, shown.isPartial)
+        (hasMore, unreadCount, isPartial, missed) = (shown.hasMore, shown.unreadCount, shown.isPartial, shown.missed)
     }
 }

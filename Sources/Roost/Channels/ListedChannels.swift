@@ -12,6 +12,8 @@ struct ListedChannels: Sendable {
         var hasMore: Bool
         var unreadCount: Int
         var isPartial: Bool
+        /// Users of whom rows that were read show the id alone.
+        var missed: Set<UserID>
     }
 
     private let query: ChannelQuery
@@ -24,6 +26,7 @@ struct ListedChannels: Sendable {
     private var difference: ListUpdate<ChannelItem>?
     private var hasMore = false
     private var unreadCount = 0
+    private var missed: Set<UserID> = []
 
     /// So many rows are read before the places of all others are.
     private static let firstRowsMax = 200
@@ -37,7 +40,7 @@ struct ListedChannels: Sendable {
     var shown: Shown {
         Shown(
             items: items, difference: difference, hasMore: hasMore, unreadCount: unreadCount,
-            isPartial: items != nil && order == nil)
+            isPartial: items != nil && order == nil, missed: missed)
     }
 
     /// Has the next change read everything: the last one was broken off.
@@ -46,20 +49,37 @@ struct ListedChannels: Sendable {
     }
 
     mutating func apply(_ change: StoreChange, in database: Database, now: Timestamp) throws {
-        difference = nil
+        (difference, missed) = (nil, [])
         if items == nil, try readFirst(in: database, now: now) { return }
         // After a change of everything, nothing is as it was.
         if change.isEverything { items = nil }
         // Past some share of all channels, reading all of them takes less than looking up each.
-        guard let count = order?.places.count, items != nil, change.channels.count <= max(100, count / 8) else {
-            return try readAll(keeping: { !change.channels.contains($0) }, in: database, now: now)
+        let before = items
+        let isIntroduced = try introduce(change.users, in: database)
+        if let count = order?.places.count, items != nil, change.channels.count <= max(100, count / 8) {
+            try move(change.channels, in: database, now: now)
+            finish()
+        } else {
+            try readAll(keeping: { !change.channels.contains($0) }, in: database, now: now)
         }
-        try move(change.channels, in: database, now: now)
-        finish()
+        if isIntroduced, let before, let items { difference = ListUpdate(from: before, to: items) }
+    }
+
+    /// Shows users as they are stored now, and looks at no other rows. Returns whether there were any.
+    private mutating func introduce(_ users: Set<UserID>, in database: Database) throws -> Bool {
+        guard !users.isEmpty, var rows = items else { return false }
+        var isIntroduced = false
+        for index in rows.indices where rows[index].row.shows(users) {
+            rows[index] = ChannelItem(try rows[index].row.introduced(in: database))
+            isIntroduced = true
+        }
+        if isIntroduced { items = rows }
+        return isIntroduced
     }
 
     mutating func extend(in database: Database, now: Timestamp) throws {
         let before = items
+        missed = []
         try complete(in: database, now: now)
         let (sum, isTooLarge) = limit.addingReportingOverflow(pageSize)
         limit = isTooLarge ? .max : sum
@@ -106,13 +126,16 @@ struct ListedChannels: Sendable {
         finish()
     }
 
-    private func row(_ id: ChannelID, _ known: ChannelItem?, in database: Database, now: Timestamp) throws -> ChannelItem {
+    private mutating func row(_ id: ChannelID, _ known: ChannelItem?, in database: Database, now: Timestamp) throws -> ChannelItem {
         guard let row = try database.channelRow(id, known: known?.row, now: now) else { throw Inconsistent() }
+        for user in [row.sender, row.inviter] {
+            if let user, user.version == 0 { missed.insert(user.userId) }
+        }
         return ChannelItem(row)
     }
 
     /// Adds rows up to the limit. Returns whether there were any.
-    private func fill(
+    private mutating func fill(
         _ items: inout [ChannelItem], from order: ChannelOrder, in database: Database, now: Timestamp
     ) throws -> Bool {
         let count = items.count

@@ -19,6 +19,10 @@ public final class LiveChannel: Identifiable {
     public private(set) var currentUserMembership = ChannelMembership.none
     /// The newest message on this device.
     public private(set) var lastMessage: Message?
+    /// Who sent ``lastMessage``, as this device knows them: by the id alone until their name has come.
+    public private(set) var lastSender: UserSummary?
+    /// Who sent ``invitation``, likewise.
+    public private(set) var inviter: UserSummary?
     /// Messages that the user hasn't read (AM-43), exact at every moment.
     public private(set) var unreadCount = 0
     /// Whether the user hid the channel; a new message brings back one that was hidden until then (SB-29).
@@ -48,6 +52,8 @@ public final class LiveChannel: Identifiable {
             reload: { [weak self] change in
                 // Another history has other rows with the same stamps.
                 if change.isEverything { self?.row = nil }
+                // Users of other channels concern it only if it shows them.
+                if !change.isEverything, !change.channels.contains(id), self?.row?.shows(change.users) != true { return }
                 try await self?.reload()
             })
     }
@@ -88,13 +94,17 @@ public final class LiveChannel: Identifiable {
         view?.channel.updateTimedStates(now)
         waitForExpiry(in: view, now: now)
         let ownMembership = ChannelMembership(view, now: now)
+        let areOthers = row?.sender != lastSender || row?.inviter != inviter
+        follower.miss([row?.sender, row?.inviter].compactMap { $0 })
         defer { follower.answered() }
-        guard !follower.hasAnswer || view != self.view || ownMembership != currentUserMembership else { return }
+        guard !follower.hasAnswer || areOthers || view != self.view || ownMembership != currentUserMembership else { return }
         channel = view?.channel
         membership = view?.membership
         invitation = view?.invitation
         currentUserMembership = ownMembership
         lastMessage = view?.lastMessage
+        lastSender = row?.sender
+        inviter = row?.inviter
         unreadCount = view?.unreadCount ?? 0
         hiddenState = view?.hiddenState ?? .unhidden
         ownCapabilities = view?.ownCapabilities ?? []

@@ -27,6 +27,8 @@ final class Follower {
     @ObservationIgnored private var following: ObservationToken?
     @ObservationIgnored private var delayed: Task<Void, Never>?
     @ObservationIgnored private let turns = Turns()
+    /// Users whom the object shows by their ids alone, as it has said.
+    @ObservationIgnored private var missed: Set<UserID> = []
 
     init(_ driver: SyncDriver) { self.driver = driver }
 
@@ -40,7 +42,12 @@ final class Follower {
         changed: @escaping @MainActor (StoreChange) async -> Void
     ) {
         following = driver.follow(
-            topic, connected: connected, failed: { [weak self] error in self?.enter(.unavailable(error)) }, changed: changed)
+            topic, connected: connected, failed: { [weak self] error in self?.enter(.unavailable(error)) },
+            changed: { [weak self] change in
+                // With another history, or another file, users who were known aren't.
+                if change.isEverything { self?.missed = [] }
+                await changed(change)
+            })
     }
 
     /// Follows a topic, and has a step take its turn for everything at once and then for each change.
@@ -88,6 +95,24 @@ final class Follower {
             self?.delayed = nil
             await work()
         }
+    }
+
+    // MARK: Users
+
+    /// Has the server asked for those of some users of whom only the id is known.
+    func miss(_ users: some Sequence<UserSummary>) {
+        var unknown: Set<UserID> = []
+        for user in users where user.version == 0 { unknown.insert(user.userId) }
+        miss(unknown)
+    }
+
+    /// Has the server asked for users of whom only the id is known: for each once, however often the object shows them.
+    func miss(_ unknown: Set<UserID>) {
+        let new = unknown.subtracting(missed)
+        guard !new.isEmpty else { return }
+        missed = missed.count < Sync.UserQuestions.absentMax ? missed.union(new) : new
+        let driver = driver
+        Task { await driver.submit(.miss(new)) }
     }
 
     // MARK: Phases

@@ -5,30 +5,25 @@ import RoostAPI
 extension Invitation: CachedRow {
     static let schema = """
         CREATE TABLE invitations (
-            channel_id TEXT NOT NULL, user_id TEXT NOT NULL, inviter TEXT NOT NULL, revision INTEGER NOT NULL,
-            is_waiting INTEGER NOT NULL, invited_at INTEGER NOT NULL, json BLOB NOT NULL,
-            PRIMARY KEY (channel_id, user_id, inviter)
+            \(Invitation.cacheColumns), is_waiting, PRIMARY KEY (channel_id, user_id, inviter)
         ) WITHOUT ROWID;
         CREATE INDEX invitations_waiting ON invitations (is_waiting, invited_at, channel_id);
         """
 
     static func save(_ rows: [Invitation], of stream: StreamID, as user: UserID, in database: Database) throws {
         for invitation in rows {
-            try database.run(
-                """
-                INSERT INTO invitations (channel_id, user_id, inviter, revision, is_waiting, invited_at, json) VALUES (?, ?, ?, ?, ?, ?, ?)
-                ON CONFLICT (channel_id, user_id, inviter) DO UPDATE
-                SET revision = excluded.revision, is_waiting = excluded.is_waiting, invited_at = excluded.invited_at,
-                    json = excluded.json
-                WHERE excluded.revision >= revision
-                """,
-                [
-                    invitation.channelId.rawValue, invitation.userId.rawValue, invitation.inviter.rawValue, invitation.revision,
-                    invitation.userId == user && invitation.state == .pending, invitation.invitedAt.milliseconds,
-                    try StoredJSON.encode(invitation),
-                ])
+            var row = CacheWriter()
+            try row.put(invitation)
+            try row.put(invitation.userId == user && invitation.state == .pending)
+            try database.run(upsert, row)
         }
     }
+
+    private static let upsert = """
+        INSERT INTO invitations (\(Invitation.cacheColumns), is_waiting) VALUES (\(Invitation.cacheColumns.placeholders), ?)
+        ON CONFLICT (channel_id, user_id, inviter) DO UPDATE
+        SET \(Invitation.cacheColumns.replaced), is_waiting = excluded.is_waiting WHERE excluded.revision >= revision
+        """
 
     /// Invitations to or by the user belong to the user's own stream, and stay.
     static func forget(_ channel: ChannelID, as user: UserID, in database: Database) throws {
@@ -44,16 +39,40 @@ extension Invitation: CachedRow {
     }
 }
 
+extension Invitation: CachedModel {
+    // derived: cache columns
+    static let cacheColumns: CacheColumns = "channel_id, user_id, inviter, welcome, state, invited_at, ended_at, revision"
+
+    // derived: init(cached:)
+    init(cached row: inout CacheReader) throws {
+        try self.init(
+            channelId: row.value(), userId: row.value(), inviter: row.value(), welcome: row.value(), state: row.value(),
+            invitedAt: row.value(), endedAt: row.value(), revision: row.value())
+    }
+
+    // derived: cache(in:)
+    func cache(in row: inout CacheWriter) throws {
+        try row.put(channelId)
+        try row.put(userId)
+        try row.put(inviter)
+        try row.put(welcome)
+        try row.put(state)
+        try row.put(invitedAt)
+        try row.put(endedAt)
+        try row.put(revision)
+    }
+}
+
 extension Database {
-    /// Returns the user's pending invitations, the newest first, each with its channel if that is known here.
-    func waitingInvitations() throws -> [(invitation: Invitation, channel: Channel?)] {
-        let statement = try cachedStatement(
-            sql: """
-                SELECT i.json, a.json FROM invitations i LEFT JOIN channel_attributes a ON a.channel_id = i.channel_id
-                WHERE i.is_waiting = 1 ORDER BY i.invited_at DESC, i.channel_id DESC
-                """)
-        return try Row.fetchAll(statement).map { row in
-            (try StoredJSON.decode(from: row[0]), try (row[1] as Data?).map { try StoredJSON.decode(from: $0) })
+    /// Returns the user's pending invitations, the newest first, each with its inviter, and its channel if that is known here.
+    func waitingInvitations() throws -> [InvitationItem] {
+        let invitations: [Invitation] = try models(
+            """
+            SELECT \(Invitation.cacheColumns) FROM invitations WHERE is_waiting = 1 ORDER BY invited_at DESC, channel_id DESC
+            """, [])
+        return try invitations.map { invitation in
+            InvitationItem(
+                invitation: invitation, inviter: try summary(of: invitation.inviter), channel: try channel(invitation.channelId))
         }
     }
 }

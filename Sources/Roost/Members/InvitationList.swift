@@ -11,8 +11,10 @@ public struct InvitationItem: Identifiable, Hashable, Sendable {
         public var inviter: UserID
     }
 
-    /// The inviter, the time and the welcome text.
+    /// The time and the welcome text.
     public var invitation: Invitation
+    /// Who invited, as this device knows them: by the id alone until their name has come.
+    public var inviter: UserSummary
     /// The channel's summary; nil until it is known on this device.
     public var channel: Channel?
 
@@ -73,13 +75,14 @@ public final class InvitationList {
 
     private func reload() async throws {
         let items = try await chat.driver.files().store.read { database in
-            try database.waitingInvitations().map { InvitationItem(invitation: $0.invitation, channel: $0.channel) }
+            try database.waitingInvitations()
         }
         if !follower.hasAnswer || items != self.items {
             let before = self.items
             self.items = items
             observers.notify(items, after: before)
         }
+        follower.miss(items.lazy.map(\.inviter))
         follower.answered()
         Task { [weak self] in await self?.fetchChannels() }
     }

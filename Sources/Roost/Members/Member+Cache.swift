@@ -4,24 +4,24 @@ import RoostAPI
 
 extension Member: CachedRow {
     static let schema = """
-        CREATE TABLE members (
-            channel_id TEXT NOT NULL, user_id TEXT NOT NULL, change_seq INTEGER NOT NULL, json BLOB NOT NULL,
-            PRIMARY KEY (channel_id, user_id)
-        ) WITHOUT ROWID;
+        CREATE TABLE members (channel_id, \(Member.cacheColumns), PRIMARY KEY (channel_id, user_id)) WITHOUT ROWID;
         CREATE INDEX members_changed ON members (channel_id, change_seq);
         """
 
     static func save(_ rows: [Member], of stream: StreamID, as user: UserID, in database: Database) throws {
         guard case .channel(let channel) = stream else { return }
         for member in rows {
-            try database.run(
-                """
-                INSERT INTO members (channel_id, user_id, change_seq, json) VALUES (?, ?, ?, ?)
-                ON CONFLICT (channel_id, user_id) DO UPDATE SET change_seq = excluded.change_seq, json = excluded.json
-                WHERE excluded.change_seq >= change_seq
-                """, [channel.rawValue, member.userId.rawValue, member.changeSeq, try StoredJSON.encode(member)])
+            var row = CacheWriter()
+            try row.put(channel.rawValue)
+            try row.put(member)
+            try database.run(upsert, row)
         }
     }
+
+    private static let upsert = """
+        INSERT INTO members (channel_id, \(Member.cacheColumns)) VALUES (?, \(Member.cacheColumns.placeholders))
+        ON CONFLICT (channel_id, user_id) DO UPDATE SET \(Member.cacheColumns.replaced) WHERE excluded.change_seq >= change_seq
+        """
 
     static func forget(messages: ClosedRange<Seq>, in channel: ChannelID, _ database: Database) throws {}
 
@@ -30,14 +30,33 @@ extension Member: CachedRow {
     }
 }
 
-/// The user's own memberships. A list of channels reads the index of `memberships`: it is narrow, and the JSON is stored elsewhere.
+extension Member: CachedModel {
+    // derived: cache columns
+    static let cacheColumns: CacheColumns = "user_id, role, state, joined_at, joined_seq, change_seq"
+
+    // derived: init(cached:)
+    init(cached row: inout CacheReader) throws {
+        try self.init(
+            userId: row.value(), role: row.value(), state: row.value(), joinedAt: row.value(), joinedSeq: row.value(),
+            changeSeq: row.value())
+    }
+
+    // derived: cache(in:)
+    func cache(in row: inout CacheWriter) throws {
+        try row.put(userId)
+        try row.put(role)
+        try row.put(state)
+        try row.put(joinedAt)
+        try row.put(joinedSeq)
+        try row.put(changeSeq)
+    }
+}
+
+/// The user's own memberships. A list of channels reads the index of `memberships`, which is narrow.
 extension Membership: CachedRow {
     static let schema = """
-        CREATE TABLE memberships (
-            channel_id TEXT PRIMARY KEY NOT NULL, is_member INTEGER NOT NULL, read_count INTEGER NOT NULL, hidden TEXT NOT NULL,
-            hidden_ordinal INTEGER NOT NULL, history_floor INTEGER NOT NULL, revision INTEGER NOT NULL, json BLOB NOT NULL
-        ) WITHOUT ROWID;
-        CREATE INDEX memberships_listed ON memberships (is_member, channel_id, read_count, hidden, hidden_ordinal);
+        CREATE TABLE memberships (\(Membership.cacheColumns), is_member, PRIMARY KEY (channel_id)) WITHOUT ROWID;
+        CREATE INDEX memberships_listed ON memberships (is_member, channel_id, read_count, hidden_state, hidden_ordinal);
         """
 
     static func save(_ rows: [Membership], of stream: StreamID, as user: UserID, in database: Database) throws {
@@ -74,56 +93,85 @@ extension Membership: CachedRow {
     }
 }
 
+extension Membership: CachedModel {
+    // derived: cache columns
+    static let cacheColumns: CacheColumns = """
+        channel_id, role, state, joined_at, joined_seq, read_seq, read_count, last_read_at, history_floor, hidden_state,
+        hidden_ordinal, muted_until, banned_until, channel_seq, user_seq
+        """
+
+    // derived: init(cached:)
+    init(cached row: inout CacheReader) throws {
+        try self.init(
+            channelId: row.value(), role: row.value(), state: row.value(), joinedAt: row.value(), joinedSeq: row.value(),
+            readSeq: row.value(), readCount: row.value(), lastReadAt: row.value(), historyFloor: row.value(),
+            hiddenState: row.value(), hiddenOrdinal: row.value(), mutedUntil: row.value(), bannedUntil: row.value(),
+            channelSeq: row.value(), userSeq: row.value())
+    }
+
+    // derived: cache(in:)
+    func cache(in row: inout CacheWriter) throws {
+        try row.put(channelId)
+        try row.put(role)
+        try row.put(state)
+        try row.put(joinedAt)
+        try row.put(joinedSeq)
+        try row.put(readSeq)
+        try row.put(readCount)
+        try row.put(lastReadAt)
+        try row.put(historyFloor)
+        try row.put(hiddenState)
+        try row.put(hiddenOrdinal)
+        try row.put(mutedUntil)
+        try row.put(bannedUntil)
+        try row.put(channelSeq)
+        try row.put(userSeq)
+    }
+}
+
 extension Database {
     /// The members of a channel whose rows changed after a seq, in the order of their changes.
     func members(of channel: ChannelID, changedAfter seq: Seq) throws -> [Member] {
-        let statement = try cachedStatement(
-            sql: "SELECT json FROM members WHERE channel_id = ? AND change_seq > ? ORDER BY change_seq, user_id")
-        return try Data.fetchAll(statement, arguments: [channel.rawValue, seq]).map { try StoredJSON.decode(from: $0) }
-    }
-
-    /// The user's membership as it is shown, with the user's operations on their way.
-    func shownMembership(of channel: ChannelID) throws -> Membership? {
-        let statement = try cachedStatement(sql: "SELECT json FROM memberships WHERE channel_id = ?")
-        return try Data.fetchOne(statement, arguments: [channel.rawValue]).map { try StoredJSON.decode(from: $0) }
+        let sql = """
+            SELECT \(Member.cacheColumns) FROM members WHERE channel_id = ? AND change_seq > ? ORDER BY change_seq, user_id
+            """
+        return try models(sql, [channel.rawValue, seq])
     }
 
     /// The user's own membership, current or former, as the server has it.
     func membership(of channel: ChannelID) throws -> Membership? {
-        let statement = try cachedStatement(
-            sql: """
-                SELECT COALESCE((SELECT server_row FROM overlays WHERE channel_id = ?1), json) FROM memberships
-                WHERE channel_id = ?1
-                """)
-        return try Data.fetchOne(statement, arguments: [channel.rawValue]).map { try StoredJSON.decode(from: $0) }
+        let statement = try cachedStatement(sql: "SELECT server_row FROM overlays WHERE channel_id = ? AND server_row IS NOT NULL")
+        if let row = try Data.fetchOne(statement, arguments: [channel.rawValue]) { return try StoredJSON.decode(from: row) }
+        return try shownMembership(of: channel)
     }
+
+    /// The same with the user's operations on their way, as lists show it.
+    func shownMembership(of channel: ChannelID) throws -> Membership? { try model(Self.queryOfMembership, [channel.rawValue]) }
 
     /// Puts the user's own membership in the place of the one that is there. Readers see it under the user's operations on their way.
     func replace(_ membership: Membership) throws {
         let membership = try shown(membership)
-        try run(
-            """
-            INSERT OR REPLACE INTO memberships
-                (channel_id, is_member, read_count, hidden, hidden_ordinal, history_floor, revision, json)
-            VALUES (?, ?, ?, ?, ?, ?, random(), ?)
-            """,
-            [
-                membership.channelId.rawValue, membership.state == .member, membership.readCount, membership.hiddenState.rawValue,
-                membership.hiddenOrdinal, membership.historyFloor, try StoredJSON.encode(membership),
-            ])
+        var row = CacheWriter()
+        try row.put(membership)
+        try row.put(membership.state == .member)
+        try run(Self.replacementOfMembership, row)
     }
+
+    private static let queryOfMembership = "SELECT \(Membership.cacheColumns) FROM memberships WHERE channel_id = ?"
+    private static let replacementOfMembership = """
+        INSERT OR REPLACE INTO memberships (\(Membership.cacheColumns), is_member)
+        VALUES (\(Membership.cacheColumns.placeholders), ?)
+        """
 
     /// The messages after a seq, up to where the channel is followed.
     fileprivate func followedMessages(in channel: ChannelID, after seq: Seq) throws -> [Message] {
-        let statement = try cachedStatement(
-            sql: """
-                SELECT json FROM messages
-                WHERE channel_id = ?1 AND seq > ?2 AND seq <= (SELECT cursor FROM positions WHERE channel_id = ?1)
-                """)
-        return try Data.fetchAll(statement, arguments: [channel.rawValue, seq]).map {
-            try StoredJSON.decode(Message.self, from: $0)
-        }
+        try models(Self.queryOfFollowed, [channel.rawValue, seq])
     }
+
+    private static let queryOfFollowed = """
+        SELECT \(Message.cacheColumns) FROM messages
+        WHERE channel_id = ?1 AND seq > ?2 AND seq <= (SELECT cursor FROM positions WHERE channel_id = ?1)
+        """
 }
 
 extension StoreWrite {

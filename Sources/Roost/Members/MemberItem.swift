@@ -4,8 +4,10 @@ public import RoostAPI
 public struct MemberItem: Identifiable, Hashable, Sendable {
     /// The membership: role, state, since when.
     public internal(set) var member: Member
-    /// Who it is; nil for a user who doesn't exist any more, and until a new member's profile is there.
-    public internal(set) var user: User?
+    /// Who it is, as this device knows them: by the id alone until their name has come.
+    public internal(set) var user: UserSummary
+    /// The whole profile as it was when the row was fetched. Nil for a member who came after that, and for a user who doesn't exist any more.
+    public internal(set) var profile: User?
     /// Whether the user had a connection when the server was asked, which ``MemberList/presenceAsOf`` tells. Nil for a member who came after
     /// that. Nobody follows who comes and goes: an app that shows it says when it was.
     public internal(set) var wasOnline: Bool?
@@ -18,12 +20,16 @@ public struct MemberItem: Identifiable, Hashable, Sendable {
     public var id: UserID { member.userId }
 
     /// A member of whom an event told.
-    init(_ member: Member) { self.member = member }
+    init(_ member: Member) {
+        self.member = member
+        user = UserSummary(userId: member.userId)
+    }
 
     /// A row of a page from the server.
     init(_ entry: MemberEntry) {
         member = entry.member
-        user = entry.user
+        user = entry.user?.summary ?? UserSummary(userId: entry.member.userId)
+        profile = entry.user
         wasOnline = entry.isOnline
         mutedUntil = entry.mutedUntil
         bannedUntil = entry.bannedUntil

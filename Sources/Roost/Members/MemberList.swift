@@ -32,6 +32,8 @@ public final class MemberList {
     @ObservationIgnored private let question: Question
     @ObservationIgnored private let pageSize: Int
     @ObservationIgnored private var roster: MemberRoster
+    /// The members' names and pictures, as they are stored.
+    @ObservationIgnored private var users: [UserID: UserSummary] = [:]
     /// Whether the roster has a page of the server's.
     @ObservationIgnored private var isAnswered = false
     /// The seq of the channel after which members' rows in the store are news.
@@ -52,6 +54,9 @@ public final class MemberList {
             .channel(channel), connected: { [weak self] in await self?.work { try await $0.refresh() } },
             changed: { [weak self] change in
                 if !change.members.isEmpty { await self?.work(isQuestion: false) { try await $0.follow() } }
+                if self?.roster.users.isDisjoint(with: change.users) == false {
+                    await self?.work(isQuestion: false) { try await $0.introduce() }
+                }
             })
     }
 
@@ -71,6 +76,7 @@ public final class MemberList {
         try await follower.take {
             guard let cursor = self.roster.nextCursor else { return }
             self.roster.add(try await self.page(after: cursor), isFirst: false)
+            try await self.introduce()
         }
         show()
     }
@@ -109,6 +115,7 @@ public final class MemberList {
         }
         roster = fresh
         presenceAsOf = now
+        try await introduce()
         isAnswered = true
         try await follow()
     }
@@ -124,11 +131,15 @@ public final class MemberList {
         guard let last = members.last else { return }
         self.seen = max(seen, last.changeSeq)
         roster.apply(members)
-        let unknown = Array(roster.usersWithoutProfile.prefix(Limits.usersPerCall))
-        guard !unknown.isEmpty else { return }
-        show()
-        // Without an answer they are shown by their ids, until the next refresh.
-        if let users = try? await chat.users(unknown) { roster.introduce(users) }
+        try await introduce()
+    }
+
+    /// Reads who the members are. The users of a page were stored before it was here.
+    private func introduce() async throws {
+        let ids = roster.users
+        users = try await chat.driver.files().store.read { database in
+            Dictionary(uniqueKeysWithValues: try ids.map { ($0, try database.summary(of: $0)) })
+        }
     }
 
     private func page(after cursor: String?) async throws -> Page<MemberEntry> {
@@ -147,7 +158,12 @@ public final class MemberList {
     private func show() {
         guard isAnswered else { return }
         if hasMore != (roster.nextCursor != nil) { hasMore = roster.nextCursor != nil }
-        let sorted = roster.sorted
+        let sorted = roster.sorted.map { item in
+            var item = item
+            if let user = users[item.id], user.version > item.user.version { item.user = user }
+            return item
+        }
+        follower.miss(sorted.lazy.map(\.user))
         defer { follower.answered() }
         guard !follower.hasAnswer || sorted != items else { return }
         let before = items

@@ -28,8 +28,8 @@ struct MemberRoster {
     /// The rows in their order.
     var sorted: [MemberItem] { entries.values.sorted { isBefore($0.member, $1.member) } }
 
-    /// Users of whom only the id is known.
-    var usersWithoutProfile: [UserID] { entries.values.filter { $0.user == nil }.map(\.id).sorted() }
+    /// Everybody on it.
+    var users: Set<UserID> { Set(entries.keys) }
 
     /// Starts over with a first page, or appends the next one.
     mutating func add(_ page: Page<MemberEntry>, isFirst: Bool) {
@@ -47,11 +47,6 @@ struct MemberRoster {
             updates[member.userId] = member
             take(member)
         }
-    }
-
-    /// Tells who some members are.
-    mutating func introduce(_ users: [User]) {
-        for user in users { entries[user.userId]?.user = user }
     }
 
     private mutating func take(_ member: Member) {
@@ -79,4 +74,21 @@ struct MemberRoster {
         case .userId: order == .ascending ? left.userId < right.userId : left.userId > right.userId
         }
     }
+}
+
+/// The users of these pages are stored.
+extension ListMembers: CachedOperation {
+    var cacheEffect: Sync.CacheEffect { .users }
+}
+
+extension SearchMembers: CachedOperation {
+    var cacheEffect: Sync.CacheEffect { .users }
+}
+
+extension GetMember: CachedOperation {
+    var cacheEffect: Sync.CacheEffect { .users }
+}
+
+extension ListInvitations: CachedOperation {
+    var cacheEffect: Sync.CacheEffect { .users }
 }

@@ -8,7 +8,6 @@ struct MessageState {
     var position: Position
     /// Messages up to here are concealed from the user.
     var floor: Seq
-
 }
 
 extension ClosedRange<Seq> {
@@ -25,24 +24,22 @@ struct CachedPart {
     /// Messages of the channel that changed after a seq, in the order of their changes.
     func messages(changedAfter seq: Seq, limit: Int) throws -> [CachedMessage] {
         let sql = """
-            SELECT seq, change_seq, json FROM messages
-            WHERE channel_id = ?1 AND change_seq > ?2 AND seq BETWEEN ?4 AND ?5 ORDER BY change_seq, seq LIMIT ?3
+            \(CachedMessage.query)
+            WHERE m.channel_id = ?1 AND m.change_seq > ?2 AND m.seq BETWEEN ?4 AND ?5 ORDER BY m.change_seq, m.seq LIMIT ?3
             """
         return try messages(sql, [channel.rawValue, seq, limit, range.lowerBound, range.upperBound])
     }
 
     /// The newest messages before a seq, oldest first.
     func messages(before seq: Seq, limit: Int, known: [CachedMessage] = []) throws -> [CachedMessage] {
-        let sql = """
-            SELECT seq, change_seq, json FROM messages WHERE channel_id = ? AND seq BETWEEN ? AND ? ORDER BY seq DESC LIMIT ?
-            """
+        let sql = "\(CachedMessage.query) WHERE m.channel_id = ? AND m.seq BETWEEN ? AND ? ORDER BY m.seq DESC LIMIT ?"
         let last = min(seq &- 1, range.upperBound)
         return try messages(sql, [channel.rawValue, range.lowerBound, last, limit], known).reversed()
     }
 
     /// The oldest messages from a seq on.
     func messages(from seq: Seq, limit: Int, known: [CachedMessage] = []) throws -> [CachedMessage] {
-        let sql = "SELECT seq, change_seq, json FROM messages WHERE channel_id = ? AND seq BETWEEN ? AND ? ORDER BY seq LIMIT ?"
+        let sql = "\(CachedMessage.query) WHERE m.channel_id = ? AND m.seq BETWEEN ? AND ? ORDER BY m.seq LIMIT ?"
         return try messages(sql, [channel.rawValue, max(seq, range.lowerBound), range.upperBound, limit], known)
     }
 
@@ -53,12 +50,12 @@ struct CachedPart {
         var messages: [CachedMessage] = []
         let rows = try Row.fetchCursor(try database.cachedStatement(sql: sql), arguments: arguments)
         while let row = try rows.next() {
-            let (seq, changeSeq): (Seq, Seq) = (row[0], row[1])
+            var reader = CacheReader(row)
+            let (seq, changeSeq): (Seq, Seq) = (try reader.value(), try reader.value())
             if let same = known[seq], same.changeSeq == changeSeq {
                 messages.append(same)
             } else {
-                let message = try StoredJSON.decode(Message.self, from: row[2])
-                messages.append(CachedMessage(seq: seq, changeSeq: changeSeq, item: MessageItem(message)))
+                messages.append(try CachedMessage(&reader))
             }
         }
         return messages
@@ -114,21 +111,19 @@ extension Database {
     /// Whether a message that the user sent is cached.
     func holdsOwnMessage(_ clientId: ClientID, in channel: ChannelID) throws -> Bool {
         let statement = try cachedStatement(
-            sql: "SELECT EXISTS (SELECT 1 FROM messages WHERE channel_id = ? AND own_client_id = ?)")
+            sql: "SELECT EXISTS (SELECT 1 FROM messages WHERE channel_id = ? AND client_id = ? AND is_own = 1)")
         return try Bool.fetchOne(statement, arguments: [channel.rawValue, clientId.rawValue]) ?? false
     }
 
     /// A message that the user sent; nil if it isn't cached.
     func ownMessage(_ clientId: ClientID, in channel: ChannelID) throws -> Message? {
-        let statement = try cachedStatement(sql: "SELECT json FROM messages WHERE channel_id = ? AND own_client_id = ?")
-        return try Data.fetchOne(statement, arguments: [channel.rawValue, clientId.rawValue]).map {
-            try StoredJSON.decode(from: $0)
-        }
+        let sql = "SELECT \(Message.cacheColumns) FROM messages WHERE channel_id = ? AND client_id = ? AND is_own = 1"
+        return try model(sql, [channel.rawValue, clientId.rawValue])
     }
 
     /// A cached message by its id.
     func message(_ id: MessageID, in channel: ChannelID) throws -> Message? {
-        let statement = try cachedStatement(sql: "SELECT json FROM messages WHERE message_id = ? AND channel_id = ?")
-        return try Data.fetchOne(statement, arguments: [id.rawValue, channel.rawValue]).map { try StoredJSON.decode(from: $0) }
+        let sql = "SELECT \(Message.cacheColumns) FROM messages WHERE message_id = ? AND channel_id = ?"
+        return try model(sql, [id.rawValue, channel.rawValue])
     }
 }

@@ -4,40 +4,91 @@ import RoostAPI
 
 extension Message: CachedRow {
     static let schema = """
-        CREATE TABLE messages (
-            channel_id TEXT NOT NULL, seq INTEGER NOT NULL, change_seq INTEGER NOT NULL, message_id INTEGER NOT NULL,
-            own_client_id TEXT, json BLOB NOT NULL,
-            PRIMARY KEY (channel_id, seq)
-        ) WITHOUT ROWID;
+        CREATE TABLE messages (\(Message.cacheColumns), is_own, PRIMARY KEY (channel_id, seq)) WITHOUT ROWID;
         CREATE INDEX messages_by_id ON messages (message_id);
         CREATE INDEX messages_changed ON messages (channel_id, change_seq);
-        CREATE INDEX messages_own ON messages (channel_id, own_client_id) WHERE own_client_id IS NOT NULL;
+        CREATE INDEX messages_own ON messages (channel_id, client_id) WHERE is_own = 1;
         CREATE TABLE opened_channels (channel_id TEXT PRIMARY KEY NOT NULL, number INTEGER NOT NULL) WITHOUT ROWID;
         """
 
     /// Saves messages, except those concealed from the user (SB-14, SB-26) and those deleted for good.
     static func save(_ rows: [Message], of stream: StreamID, as user: UserID, in database: Database) throws {
         for message in rows {
-            try database.run(
-                """
-                INSERT INTO messages (channel_id, seq, change_seq, own_client_id, json, message_id)
-                SELECT ?1, ?2, ?3, ?4, ?5, ?6
-                WHERE ?2 > COALESCE((SELECT history_floor FROM memberships WHERE channel_id = ?1), 0)
-                      AND NOT EXISTS (SELECT 1 FROM purged WHERE channel_id = ?1 AND seq = ?2)
-                ON CONFLICT (channel_id, seq) DO UPDATE SET change_seq = excluded.change_seq, json = excluded.json
-                WHERE excluded.change_seq >= change_seq
-                """,
-                [
-                    message.channelId.rawValue, message.seq, message.changeSeq,
-                    message.sender == user ? message.clientId.rawValue : nil, try StoredJSON.encode(message),
-                    message.messageId.rawValue,
-                ])
+            var row = CacheWriter()
+            try row.put(message)
+            try row.put(message.sender == user)
+            try row.put(message.seq)
+            try row.put(message.channelId.rawValue)
+            try database.run(upsert, row)
         }
     }
+
+    /// The seq and the channel come once more, for the conditions.
+    private static let upsert = """
+        INSERT INTO messages (\(Message.cacheColumns), is_own)
+        SELECT \(Message.cacheColumns.placeholders), ?
+        FROM (SELECT ? AS seq, ? AS channel_id) AS new
+        WHERE new.seq > COALESCE((SELECT history_floor FROM memberships WHERE channel_id = new.channel_id), 0)
+              AND NOT EXISTS (SELECT 1 FROM purged p WHERE p.channel_id = new.channel_id AND p.seq = new.seq)
+        ON CONFLICT (channel_id, seq) DO UPDATE SET \(Message.cacheColumns.replaced)
+        WHERE excluded.change_seq >= change_seq
+        """
 
     static func forget(messages: ClosedRange<Seq>, in channel: ChannelID, _ database: Database) throws {
         try database.run(
             "DELETE FROM messages WHERE channel_id = ? AND seq BETWEEN ? AND ?",
             [channel.rawValue, messages.lowerBound, messages.upperBound])
+    }
+}
+
+extension Message: CachedModel {
+    // derived: cache columns
+    static let cacheColumns: CacheColumns = """
+        message_id, channel_id, seq, change_seq, sender, client_id, \(MessageContent.cacheColumns), created_at, edited_at,
+        deleted_at
+        """
+
+    // derived: init(cached:)
+    init(cached row: inout CacheReader) throws {
+        try self.init(
+            messageId: row.value(), channelId: row.value(), seq: row.value(), changeSeq: row.value(), sender: row.value(),
+            clientId: row.value(), content: MessageContent(cached: &row), createdAt: row.value(), editedAt: row.value(),
+            deletedAt: row.value())
+    }
+
+    // derived: cache(in:)
+    func cache(in row: inout CacheWriter) throws {
+        try row.put(messageId)
+        try row.put(channelId)
+        try row.put(seq)
+        try row.put(changeSeq)
+        try row.put(sender)
+        try row.put(clientId)
+        try row.put(content)
+        try row.put(createdAt)
+        try row.put(editedAt)
+        try row.put(deletedAt)
+    }
+}
+
+extension MessageContent: CachedModel {
+    // derived: cache columns
+    static let cacheColumns: CacheColumns = "text, custom_type, data, metadata, tags, parent_id"
+
+    // derived: init(cached:)
+    init(cached row: inout CacheReader) throws {
+        try self.init(
+            text: row.value(), customType: row.value(), data: row.value(), metadata: row.value(), tags: row.value(),
+            parentId: row.value())
+    }
+
+    // derived: cache(in:)
+    func cache(in row: inout CacheWriter) throws {
+        try row.put(text)
+        try row.put(customType)
+        try row.put(data)
+        try row.put(metadata)
+        try row.put(tags)
+        try row.put(parentId)
     }
 }

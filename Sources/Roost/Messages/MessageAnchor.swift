@@ -72,15 +72,12 @@ struct UnreadMark: Sendable {
             if Unread.count(in: counters, for: membership) > 0 { readSeq = max(membership.readSeq, membership.historyFloor) }
         }
         guard let readSeq, let part = state.position.part(holding: readSeq + 1) else { return }
-        let statement = try database.cachedStatement(
-            sql: """
-                SELECT seq, json FROM messages
-                WHERE channel_id = ? AND seq BETWEEN ? AND ? AND own_client_id IS NULL ORDER BY seq
-                """)
+        let statement = try database.cachedStatement(sql: Self.queryOfOthers)
         let rows = try Row.fetchCursor(statement, arguments: [channel.rawValue, readSeq + 1, part.upperBound])
         while let row = try rows.next() {
-            if row[0] == firstSeq { return }
-            let message = try StoredJSON.decode(Message.self, from: row[1])
+            var reader = CacheReader(row)
+            if try reader.value() == firstSeq { return }
+            let message = try Message(cached: &reader)
             guard Unread.counts(message) else { continue }
             (firstSeq, first) = (message.seq, MessageItem.ID(sender: message.sender, clientId: message.clientId))
             return
@@ -88,4 +85,9 @@ struct UnreadMark: Sendable {
         // It was deleted for good, and so were all after it.
         (firstSeq, first) = (nil, nil)
     }
+
+    private static let queryOfOthers = """
+        SELECT seq, \(Message.cacheColumns) FROM messages
+        WHERE channel_id = ? AND seq BETWEEN ? AND ? AND is_own = 0 ORDER BY seq
+        """
 }

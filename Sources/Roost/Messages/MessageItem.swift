@@ -23,7 +23,7 @@ public struct MessageItem: MessageCarrying, Identifiable, Hashable, Sendable {
     }
 
     private struct Row: Hashable, Sendable {
-        let sender: UserID
+        var sender: UserSummary
         let clientId: ClientID
         var content: MessageContent
         let createdAt: Timestamp
@@ -37,8 +37,9 @@ public struct MessageItem: MessageCarrying, Identifiable, Hashable, Sendable {
 
     private var row: Boxed<Row>
 
-    /// Who sent the message.
-    public var sender: UserID { row.value.sender }
+    /// Who sent the message, as this device knows them: by the id alone until their name has come. Of a user who was deactivated it is
+    /// what they were called before.
+    public var sender: UserSummary { row.value.sender }
     /// The id that the sender's client gave the message.
     public var clientId: ClientID { row.value.clientId }
     /// Its content; empty once it is deleted.
@@ -58,7 +59,7 @@ public struct MessageItem: MessageCarrying, Identifiable, Hashable, Sendable {
     public var message: Message? { row.value.message }
 
     /// The same while the message is pending and when it is sent.
-    public var id: ID { ID(sender: sender, clientId: clientId) }
+    public var id: ID { ID(sender: sender.userId, clientId: clientId) }
 
     /// How far an edit or the deletion of the message by the user has come, while that is on its way; nil if there is none. The row shows it
     /// unless it is `failed`. ``MessageList/retry(_:)`` and ``MessageList/discard(_:)`` are for it, too.
@@ -72,20 +73,32 @@ public struct MessageItem: MessageCarrying, Identifiable, Hashable, Sendable {
     /// Whether this is the very row that the other one is: nothing was read again.
     func isSameRow(as other: MessageItem) -> Bool { row === other.row }
 
-    init(_ message: Message) {
+    init(_ message: Message, sender: UserSummary) {
         row = Boxed(
             Row(
-                sender: message.sender, clientId: message.clientId, content: message.content, createdAt: message.createdAt,
+                sender: sender, clientId: message.clientId, content: message.content, createdAt: message.createdAt,
                 state: .sent, message: message))
     }
 
     /// A message on its way; nil for another operation.
-    init?(_ item: OutboxItem, user: UserID) {
+    ///
+    /// - Parameter sender: The user.
+    init?(_ item: OutboxItem, sender: UserSummary) {
         guard let operation = item.operation.sent else { return nil }
         row = Boxed(
             Row(
-                sender: user, clientId: operation.clientId, content: operation.content, createdAt: item.createdAt,
+                sender: sender, clientId: operation.clientId, content: operation.content, createdAt: item.createdAt,
                 state: State(item), message: nil, operations: [item.id]))
+    }
+
+    /// The same message of a sender who is called otherwise now.
+    func sent(by sender: UserSummary) -> MessageItem {
+        guard sender != self.sender else { return self }
+        var item = self
+        var changed = row.value
+        changed.sender = sender
+        item.row = Boxed(changed)
+        return item
     }
 
     /// The same message as the user's changes on their way make it. In the order of the changes.

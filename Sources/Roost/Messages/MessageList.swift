@@ -55,6 +55,8 @@ public final class MessageList {
     @ObservationIgnored private var pending: [MessageItem] = []
     @ObservationIgnored private var changes: [ChangedMessage?: [OutboxItem]] = [:]
     @ObservationIgnored private var isOutboxChanged = true
+    /// Users of whom something else is to be shown than in the window.
+    @ObservationIgnored private var renamed: Set<UserID> = []
     @ObservationIgnored private var isFetching = false
     @ObservationIgnored private var isOpened = false
     @ObservationIgnored private var isShown = false
@@ -129,7 +131,7 @@ public final class MessageList {
     }
 
     private func outboxRows(of clientId: ClientID) -> [OutboxRow] {
-        let item = items.last { $0.clientId == clientId && $0.sender == user }
+        let item = items.last { $0.clientId == clientId && $0.id.sender == user }
         guard let item, item.message != nil else { return [.message(MessageKey(channel: channelId, clientId: clientId))] }
         return item.operations.map { .operation($0, of: channelId) }
     }
@@ -143,6 +145,7 @@ public final class MessageList {
 
     private func reload(_ change: StoreChange) async throws {
         if change.isEverything || change.outbox.contains(channelId) { isOutboxChanged = true }
+        renamed.formUnion(change.users)
         try await read(.stay)
         if opening != nil || window.rows.count < pageSize { Task { [weak self] in await self?.fetch() } }
     }
@@ -155,9 +158,10 @@ public final class MessageList {
             isOutboxChanged = false
         }
         let (channel, user, pending, asked, status) = (channelId, user, pending, opening, driver.statuses.current)
-        let (known, knownMark) = (window, mark)
+        let (known, knownMark, renamed) = (window, mark, renamed)
         let read = try await files.store.read { database in
             var (window, mark) = (known, knownMark)
+            try window.introduce(renamed, in: database)
             try mark.read(in: channel, as: user, database)
             var opening: MessageOpening?
             var step = try asked?.step(in: channel, mark, isOnline: status == .online, database) ?? .read(move)
@@ -174,7 +178,9 @@ public final class MessageList {
             }
             // One that is in both is the channel's: its row in the outbox is about to be removed.
             let unsent = try pending.filter { try !database.holdsOwnMessage($0.clientId, in: channel) }
-            return Reading(window: window, mark: mark, opening: opening, missing: step.load, pending: unsent)
+            let sender = try unsent.isEmpty ? UserSummary(userId: user) : database.summary(of: user)
+            return Reading(
+                window: window, mark: mark, opening: opening, missing: step.load, pending: unsent.map { $0.sent(by: sender) })
         }
         show(read, after: asked)
         guard !isOpened else { return }
@@ -184,8 +190,9 @@ public final class MessageList {
 
     /// Takes the channel's operations of the outbox: messages, with what was changed of them since, and changes of other messages.
     private func take(_ operations: [OutboxItem]) {
+        let sender = UserSummary(userId: user)
         pending = operations.compactMap { item in
-            MessageItem(item, user: user)?.changed(
+            MessageItem(item, sender: sender)?.changed(
                 by: operations.filter { $0.operation.changed == .sent(item.message?.clientId ?? "") })
         }
         changes = Dictionary(grouping: operations.filter { $0.operation.changed != nil }) { $0.operation.changed }
@@ -204,6 +211,7 @@ public final class MessageList {
         // The app may have asked for something else meanwhile, which is read next.
         guard opening == asked else { return }
         (window, mark, opening, missing) = (read.window, read.mark, read.opening, read.missing)
+        renamed = []
         if hasOlder != window.hasOlder { hasOlder = window.hasOlder }
         if hasNewer != window.hasNewer { hasNewer = window.hasNewer }
         if newerCount != window.newerCount { newerCount = window.newerCount }
@@ -214,11 +222,12 @@ public final class MessageList {
     /// A message with what the user has changed of it and the server doesn't know yet.
     private func withChanges(_ item: MessageItem) -> MessageItem {
         guard !changes.isEmpty, let message = item.message else { return item }
-        let own = item.sender == user ? changes[.sent(item.clientId)] ?? [] : []
+        let own = item.id.sender == user ? changes[.sent(item.clientId)] ?? [] : []
         return item.changed(by: own + (changes[.stored(message.messageId)] ?? []))
     }
 
     private func show(_ items: [MessageItem]) {
+        follower.miss(items.lazy.map(\.sender))
         defer {
             if opening == nil { follower.answered() } else if follower.hasAnswer { follower.askedAnew() }
         }

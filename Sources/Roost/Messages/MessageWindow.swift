@@ -1,13 +1,6 @@
 import GRDB
 import RoostAPI
 
-/// A message of the cache.
-struct CachedMessage: Sendable {
-    let seq: Seq
-    let changeSeq: Seq
-    let item: MessageItem
-}
-
 /// The part of a channel's cached messages that a list holds: without a hole, and never more than a number of them.
 ///
 /// It is a value that reads on: given the state before, it reads the rows that changed since, by their stamps, and those that the app asks
@@ -122,6 +115,13 @@ struct MessageWindow: Sendable {
         hasOlderCached = try cached.hasMessage(before: rows.first?.seq ?? .max)
         hasNewerCached = try rows.last.map { try cached.hasMessage(after: $0.seq) } ?? false
         hasNewer = hasNewerCached || !part.isNewest
+    }
+
+    /// Shows users as they are stored now. No message is read again.
+    mutating func introduce(_ users: Set<UserID>, in database: Database) throws {
+        for index in rows.indices where users.contains(rows[index].item.sender.userId) {
+            rows[index] = try rows[index].introduced(in: database)
+        }
     }
 
     // MARK: What changed

@@ -98,10 +98,11 @@ extension Sync {
         for problem in page.rows.problems { log(.error, "A message of \(channel) couldn't be read and was skipped: \(problem)") }
         guard let range = page.range(at: place.side, upTo: position.cursor) else { return }
         let forgotten = saved.channels[channel]?.insert(range) ?? []
+        let users = page.users.map { [StoreWrite.users($0.users)] } ?? []
         let rows = [page.rows.rows.ofFeatures, load.overtaken].map { $0.withoutRows(aboutMessagesExcept: range.contains) }
         emit(
             .store(
-                rows.filter { !$0.isEmptyOfFeatures }.map { .rows($0, of: .channel(channel)) } + positionWrite(of: channel)
+                users + rows.filter { !$0.isEmptyOfFeatures }.map { .rows($0, of: .channel(channel)) } + positionWrite(of: channel)
                     + forgotten.map { .forgetMessages(channel, $0) }))
     }
 
@@ -145,8 +146,9 @@ private struct HistoryPage: Decodable {
     var hasOlder: Bool
     var hasNewer: Bool
     var seq: Seq
+    var users: LenientUsers?
 
-    private enum CodingKeys: String, CodingKey { case hasOlder, hasNewer, seq }
+    private enum CodingKeys: String, CodingKey { case hasOlder, hasNewer, seq, users }
 
     init(from decoder: any Decoder) throws {
         rows = try LenientRows(from: decoder)
@@ -154,6 +156,7 @@ private struct HistoryPage: Decodable {
         hasOlder = try container.decode(Bool.self, forKey: .hasOlder)
         hasNewer = try container.decode(Bool.self, forKey: .hasNewer)
         seq = try container.decode(Seq.self, forKey: .seq)
+        users = try? container.decodeIfPresent(LenientUsers.self, forKey: .users)
     }
 
     /// The range of which the page has all messages. What comes after the cursor is the stream's to bring.

@@ -14,12 +14,16 @@ struct StoreChange: Hashable, Sendable {
     var members: Set<ChannelID> = []
     /// The channels in which the user's own membership changed.
     var memberships: Set<ChannelID> = []
+    /// The users of whom something else is shown now.
+    var users: Set<UserID> = []
     /// Whether something of the user's own changed: invitations, preferences.
     var isOwn = false
 
     static let everything = StoreChange(isEverything: true, isOwn: true)
 
-    var isEmpty: Bool { !isEverything && !isOwn && !isOutbox && channels.isEmpty && outbox.isEmpty }
+    var isEmpty: Bool {
+        !isEverything && !isOwn && !isOutbox && channels.isEmpty && outbox.isEmpty && users.isEmpty
+    }
 
     mutating func merge(_ other: StoreChange) {
         isEverything = isEverything || other.isEverything
@@ -28,12 +32,15 @@ struct StoreChange: Hashable, Sendable {
         isOutbox = isOutbox || other.isOutbox
         members.formUnion(other.members)
         memberships.formUnion(other.memberships)
+        users.formUnion(other.users)
         isOwn = isOwn || other.isOwn
     }
 }
 
 extension StoreChange {
-    init(_ writes: [StoreWrite], _ kinds: CachedRowKinds) {
+    /// - Parameter users: The users of the writes of whom something else is shown now.
+    init(_ writes: [StoreWrite], _ kinds: CachedRowKinds, introducing users: [UserID] = []) {
+        self.users = Set(users)
         for write in writes {
             if let channel = write.channel { channels.insert(channel) }
             switch write {
@@ -61,7 +68,8 @@ final class ChangeSignals: Sendable {
         case outbox
 
         func concerns(_ change: StoreChange) -> Bool {
-            if change.isEverything { return true }
+            // Who is shown where, only the live objects know.
+            if change.isEverything || !change.users.isEmpty { return true }
             return switch self {
             case .channel(let channel): change.channels.contains(channel)
             case .messages(let channel): change.channels.contains(channel) || change.outbox.contains(channel)

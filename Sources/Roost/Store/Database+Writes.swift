@@ -4,7 +4,10 @@ import RoostAPI
 
 extension Database {
     /// Applies one write. See ``StoreWrite`` for what each means.
-    func apply(_ write: StoreWrite, as user: UserID, _ kinds: CachedRowKinds) throws {
+    ///
+    /// - Returns: The users of whom something else is shown now, as far as the write doesn't say so itself.
+    @discardableResult
+    func apply(_ write: StoreWrite, as user: UserID, _ kinds: CachedRowKinds) throws -> [UserID] {
         switch write {
         case .erase(let epoch): try erase(epoch: epoch, kinds)
         case .userPosition(let seq): try run("UPDATE state SET user_cursor = ?", [seq])
@@ -34,6 +37,7 @@ extension Database {
                 try save(counters, of: channel)
             }
         case .rows(let rows, let stream): try kinds.save(rows, of: stream, as: user, in: self)
+        case .users(let users): return try save(users)
         case .count(let channel, let rows):
             if let membership = try membership(of: channel) { try replace(membership.counting(rows, as: user)) }
         case .overlay(let channel, let overlay): try setOverlay(overlay, of: channel)
@@ -43,6 +47,7 @@ extension Database {
         case .roleCapabilities(let channel, let byRole):
             try changeCapabilities(in: channel) { if byRole.channelSeq >= $0.byRole.channelSeq { $0.byRole = byRole } }
         }
+        return []
     }
 
     /// Statements are prepared once and kept.
@@ -63,8 +68,10 @@ extension Database {
     }
 
     private func forget(_ channel: ChannelID, as user: UserID, _ kinds: CachedRowKinds) throws {
+        try outdateCounters(of: channel)
+        // Rows come with a position. Most channels that begin afresh are new here: at the first connection, all of them.
+        guard try cursor(of: channel) != nil else { return }
         try kinds.forget(channel, as: user, in: self)
         try run("UPDATE positions SET generation = random() WHERE channel_id = ?", [channel.rawValue])
-        try outdateCounters(of: channel)
     }
 }

@@ -21,16 +21,34 @@ struct DatabaseFile: Sendable {
     ///
     /// - Throws: `DatabaseError` or `CocoaError` when neither the file nor a new one in its place can be used.
     func open() throws -> DatabaseQueue {
-        guard let url else { return try migrated(DatabaseQueue(configuration: configuration)) }
+        try open { path in
+            let queue = try path.map { try DatabaseQueue(path: $0, configuration: configuration) }
+            return try migrated(queue ?? DatabaseQueue(configuration: configuration))
+        }
+    }
+
+    /// Opens the file with connections that read beside the one that writes: who reads gets the last state that was committed, and doesn't wait.
+    /// In memory there is one for both.
+    ///
+    /// - Throws: As ``open()``.
+    func openForReaders() throws -> any DatabaseWriter {
+        try open { path -> any DatabaseWriter in
+            guard let path else { return try migrated(DatabaseQueue(configuration: configuration)) }
+            return try migrated(DatabasePool(path: path, configuration: configuration))
+        }
+    }
+
+    private func open<Connections>(_ connect: (_ path: String?) throws -> Connections) throws -> Connections {
+        guard let url else { return try connect(nil) }
         try FileManager.default.createDirectory(at: url.deletingLastPathComponent(), withIntermediateDirectories: true)
         do {
-            return try migrated(DatabaseQueue(path: url.path, configuration: configuration))
+            return try connect(url.path)
         } catch let error as DatabaseError where Self.meansDamage(error) {
             try setAside(because: error)
         } catch let error as NewerSchema {
             try setAside(because: error)
         }
-        return try migrated(DatabaseQueue(path: url.path, configuration: configuration))
+        return try connect(url.path)
     }
 
     /// Renames the file and what belongs to it: nothing is deleted, so that a message that was never sent can still be dug out.
@@ -55,11 +73,11 @@ struct DatabaseFile: Sendable {
         var description: String { "It was written by a newer version." }
     }
 
-    private func migrated(_ queue: DatabaseQueue) throws -> DatabaseQueue {
-        if try queue.read(migrator.hasBeenSuperseded) { throw NewerSchema() }
-        try migrator.migrate(queue)
-        try queue.write(prepare)
-        return queue
+    private func migrated<Connections: DatabaseWriter>(_ connections: Connections) throws -> Connections {
+        if try connections.read(migrator.hasBeenSuperseded) { throw NewerSchema() }
+        try migrator.migrate(connections)
+        try connections.write(prepare)
+        return connections
     }
 
     private var configuration: Configuration {
@@ -70,8 +88,10 @@ struct DatabaseFile: Sendable {
         let isFile = url != nil
         // An app in the background mustn't hold locks in a directory that it shares (``SyncFiles/suspend()``).
         configuration.observesSuspensionNotifications = isShared
+        // A list that reads much, and everything else.
+        configuration.maximumReaderCount = 2
         configuration.prepareDatabase { database in
-            if isFile { try database.execute(sql: "PRAGMA journal_mode = WAL") }
+            if isFile, !database.configuration.readonly { try database.execute(sql: "PRAGMA journal_mode = WAL") }
             try database.execute(sql: "PRAGMA synchronous = \(synchronous)")
         }
         return configuration

@@ -7,13 +7,14 @@ import RoostAPI
 /// The cache: the data that the client has from the server, in a file that can be deleted and rebuilt.
 ///
 /// The writes of one ``Sync/Output/store(_:)`` are one transaction, so that a reader never sees rows without the position that they
-/// belong to. It does not guarantee that the newest transactions survive a power cut: the server has them.
+/// belong to. Who reads doesn't wait for a transaction, and gets the state before it. It does not guarantee that the newest transactions
+/// survive a power cut: the server has them.
 final class Store: Sendable {
     /// How many stores of this process have each file open. A file is trimmed by its first one, before anybody knows its positions.
     private static let openFiles = NIOLockedValueBox<[URL: Int]>([:])
 
     private let file: DatabaseFile
-    private let queue: NIOLockedValueBox<DatabaseQueue>
+    private let connections: NIOLockedValueBox<any DatabaseWriter>
     private let user: UserID
     private let kinds: CachedRowKinds
     let signals = ChangeSignals()
@@ -38,19 +39,22 @@ final class Store: Sendable {
             logger: logger,
             wasSetAside: { report(StorageProblem(.cacheSetAside, $0, $1)) })
         let file = file
-        queue = NIOLockedValueBox(
+        connections = NIOLockedValueBox(
             try Self.openFiles.withLockedValue { openFiles in
-                let queue = try file.open()
-                guard let url else { return queue }
+                let connections = try file.openForReaders()
+                guard let url else { return connections }
                 if openFiles[url, default: 0] == 0 {
                     do {
-                        try queue.write { try $0.trim(to: sizeBytesMax, kinds) }
+                        try connections.write { database in
+                            try database.trim(to: sizeBytesMax, kinds)
+                            try database.trimUsers()
+                        }
                     } catch {
                         logger.error("The cache couldn't be trimmed.", metadata: ["error": "\(error)"])
                     }
                 }
                 openFiles[url, default: 0] += 1
-                return queue
+                return connections
             })
     }
 
@@ -78,15 +82,15 @@ final class Store: Sendable {
         }
     }
 
-    private var database: DatabaseQueue { queue.withLockedValue { $0 } }
+    private var database: any DatabaseWriter { connections.withLockedValue { $0 } }
 
     /// Applies writes in one transaction, then notifies the live objects.
     func write(_ writes: [StoreWrite]) async throws {
         let (user, kinds) = (user, kinds)
-        try await database.write { database in
-            for write in writes { try database.apply(write, as: user, kinds) }
+        let introduced = try await database.write { database in
+            try writes.flatMap { try database.apply($0, as: user, kinds) }
         }
-        signals.signal(StoreChange(writes, kinds))
+        signals.signal(StoreChange(writes, kinds, introducing: introduced))
     }
 
     /// Writes what no live object has to be told of.
@@ -104,10 +108,10 @@ final class Store: Sendable {
     /// Replaces the file after a write failed because it is damaged. After any other failure the file stays unchanged.
     func recover(from error: any Error) throws {
         guard let error = error as? DatabaseError, DatabaseFile.meansDamage(error) else { return }
-        try queue.withLockedValue { queue in
-            try? queue.close()
+        try connections.withLockedValue { connections in
+            try? connections.close()
             try file.setAside(because: error)
-            queue = try file.open()
+            connections = try file.openForReaders()
         }
         signals.signal(.everything)
     }
@@ -116,10 +120,10 @@ final class Store: Sendable {
     func letGo() throws {
         var memory = file
         memory.url = nil
-        let empty = try memory.open()
-        try queue.withLockedValue { queue in
-            try queue.close()
-            queue = empty
+        let empty = try memory.openForReaders()
+        try connections.withLockedValue { connections in
+            try connections.close()
+            connections = empty
         }
         signals.signal(.everything)
     }

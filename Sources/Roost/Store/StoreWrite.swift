@@ -19,6 +19,8 @@ enum StoreWrite: Hashable, Sendable {
     case add(Rows, to: ChannelID)
     /// Puts rows of features in the place of older ones, as each kind says (``CachedRow``).
     case rows(Rows, of: StreamID)
+    /// Puts what lists show of users in the place of older versions.
+    case users([UserSummary])
     /// Counts as read what rows bring that isn't unread for the user (``Membership/counting(_:as:)``).
     case count(ChannelID, Rows)
     /// Replaces the user's permissions in a channel, unless newer ones are stored.
@@ -34,7 +36,7 @@ enum StoreWrite: Hashable, Sendable {
     /// The channel that live objects must read again.
     var channel: ChannelID? {
         switch self {
-        case .erase, .userPosition, .rows(_, of: .user), .keepOverlays: nil
+        case .erase, .userPosition, .users, .rows(_, of: .user), .keepOverlays: nil
         case .overlay(let channel, _): channel
         case .position(let channel, _), .forget(let channel), .leave(let channel), .forgetMessages(let channel, _),
             .counters(let channel, _),

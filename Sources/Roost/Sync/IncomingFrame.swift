@@ -96,6 +96,7 @@ struct IncomingResumption: Decodable {
     var user: IncomingChanges
     var channels: [IncomingChanges]
     var hasMore: Bool
+    var users: LenientUsers?
 }
 
 /// The changes of one stream, as ``Changes`` describes them.

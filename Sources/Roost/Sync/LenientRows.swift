@@ -53,7 +53,7 @@ struct LenientRows: Decodable {
 }
 
 /// One element of a list, read or not.
-private struct Attempt<Row: Decodable>: Decodable {
+struct Attempt<Row: Decodable>: Decodable {
     var row: Row?
     var problem: String?
 

@@ -13,6 +13,7 @@ extension Sync {
         case watch(ChannelID)
         case send(Int64, of: ChannelID?, isMessage: Bool)
         case history(HistoryPlace)
+        case users
     }
 
     /// A reply's effect on the cache.
@@ -22,6 +23,8 @@ extension Sync {
         case membership
         /// A channel, whether the user is a member or not.
         case channel
+        /// What lists show of users.
+        case users
         /// Invitations with the summaries of their channels.
         case invitations
         /// The channel is watched from now on.
@@ -54,12 +57,14 @@ extension Sync {
     }
 
     /// Sends a call and remembers the purpose of its reply.
-    mutating func send(_ operation: any Operation, for purpose: Purpose, key: IdempotencyKey? = nil) {
+    ///
+    /// - Parameter ahead: Whether it goes out before what is stored.
+    mutating func send(_ operation: any Operation, for purpose: Purpose, key: IdempotencyKey? = nil, ahead: Bool = false) {
         lastCall += 1
         do {
             let frame = try Self.frame(operation, number: lastCall, key)
             calls[lastCall] = purpose
-            emit(.send(frame))
+            emit(ahead ? .sendAhead(frame) : .send(frame))
             emit(.startTimer(.call(lastCall), settings.callTimeout))
         } catch {
             let refusal = RoostError(.invalidArgument, "The call can't be written as JSON: \(error)")
@@ -97,6 +102,7 @@ extension Sync {
         case (.resume, .failure(let error)): resumeFailed(error)
         case (.send(let id, let channel, _), _): sendFinished(id, of: channel, result)
         case (.history(let place), _): pageArrived(at: place, result)
+        case (.users, _): usersArrived(result)
         }
     }
 
@@ -110,9 +116,15 @@ extension Sync {
             guard let page = try? ReplyResult<Page<InvitationEntry>>.decode(bytes) else { return }
             let writes = page.items.flatMap { invitationWrites([$0.invitation], channel: $0.channel) }
             if !writes.isEmpty { emit(.store(writes)) }
+            arrived(.users, bytes)
+        case .users:
+            guard let users = try? ReplyResult<NamedUsers>.decode(bytes).users, !users.isEmpty else { return }
+            emit(.store([.users(users)]))
         case .watch(let channel):
             watched.insert(channel)
             guard let state = try? ReplyResult<WatchedChannel>.decode(bytes) else { return }
+            let users = (state.messages.users ?? []) + state.watchers.values.map(\.summary).sorted { $0.userId < $1.userId }
+            if !users.isEmpty { emit(.store([.users(users)])) }
             channelArrived(
                 ChannelView(
                     channel: state.channel, membership: state.membership, lastMessage: state.messages.messages.last,

@@ -245,6 +245,8 @@ extension Sync {
             emit(.close)
             emit(.cancelTimer(.handshake))
             emit(.cancelTimer(.liveness))
+            emit(.cancelTimer(.users))
+            userQuestions.disconnected()
         }
         phase = .waiting
         isBeingProbed = false

@@ -104,7 +104,9 @@ extension Sync {
     private mutating func resume() {
         let positions = saved.channels.filter { !refreshing.contains($0.key) }.map { ($0.key.rawValue, $0.value.cursor) }
         refreshing = []
-        send(Resume(after: saved.userCursor, channels: Dictionary(uniqueKeysWithValues: positions)), for: .resume)
+        // While a page is stored, the server makes the next one.
+        send(
+            Resume(after: saved.userCursor, channels: Dictionary(uniqueKeysWithValues: positions)), for: .resume, ahead: true)
     }
 
     mutating func resumed(_ bytes: [UInt8]) {
@@ -129,6 +131,7 @@ extension Sync {
             }
             writes += self.writes(for: changes)
         }
+        if let users = page.users?.users, !users.isEmpty { writes.append(.users(users)) }
         store(writes, bringing: page.channels.map(\.rows.rows))
         guard page.hasMore || !refreshing.isEmpty else { return caughtUp() }
         guard saved != before || !refreshing.isEmpty else { return lose(.server, "a resume promised more and brought nothing") }
@@ -162,11 +165,13 @@ extension Sync {
         set(.online)
         sendAll()
         renewWatches()
+        askForUsersSoon()
     }
 
     /// Drops the cache in another epoch, since it belongs to a history that the server no longer has. The outbox stays.
     mutating func startAfresh(epoch: String) {
         saved = SavedState(epoch: epoch)
+        userQuestions.forgetAbsent()
         emit(.store([.erase(epoch: epoch)] + overlayWrites))
     }
 

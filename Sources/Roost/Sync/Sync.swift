@@ -16,6 +16,7 @@ import RoostAPI
 /// - `Sync+Outbox`: operations on their way, one at a time in each channel.
 /// - `Sync+Sending`: what ends a message on its way.
 /// - `Sync+Events`: telling the app what happened.
+/// - `Sync+Users`: asking for users of whom only the id is known.
 /// - `Sync+Watching`: watching again after a reconnect.
 ///
 /// It does not guarantee that requested writes are stored: a driver whose store fails must report it with ``Input/storeFailed(_:_:)``.
@@ -94,6 +95,9 @@ struct Sync: Sendable {
     // History.
     var loads: [HistoryPlace: HistoryLoad] = [:]
 
+    // Users.
+    var userQuestions = UserQuestions()
+
     // Watching.
     /// The channels that the app watches.
     var watched: Set<ChannelID> = []
@@ -146,6 +150,7 @@ struct Sync: Sendable {
         case .call(let token, let operation): call(operation, for: token)
         case .cancel(let token): cancel(token)
         case .loadMessages(let token, let channel, let load, let limit): self.load(load, in: channel, limit: limit, for: token)
+        case .miss(let users): miss(users)
         case .enqueue(let token, let operation, let id, let time): enqueue(operation, id: id, at: time, for: token)
         case .kept(let token, let id, let channel): kept(id, of: channel, for: token)
         case .outboxFailed(let outbox, let reason): outboxFailed(outbox, reason)
@@ -173,6 +178,7 @@ struct Sync: Sendable {
         case .liveness: livenessTick()
         case .call(let number): callTimedOut(number)
         case .outbox(let channel): sendAgain(in: channel)
+        case .users: askForUsers()
         }
     }
 }

@@ -3,8 +3,10 @@ import RoostAPI
 
 /// Performs the machine's outputs.
 extension SyncDriver {
-    /// Writes the rows of all outputs in one transaction, then does the rest in its order: nobody learns of a row before it is stored.
+    /// Asks the server for what comes next, writes the rows of all outputs in one transaction, then does the rest in its order: nobody learns
+    /// of a row before it is stored.
     func perform(_ outputs: [Sync.Output]) async {
+        for output in outputs { if case .sendAhead(let bytes) = output { outgoing?.yield(.message(bytes)) } }
         let writes = outputs.flatMap { output in if case .store(let writes) = output { writes } else { [StoreWrite]() } }
         let isStored = writes.isEmpty ? true : await store(writes)
         var outboxWrites: [OutboxWrite] = []
@@ -51,7 +53,7 @@ extension SyncDriver {
         case .send(let bytes): outgoing?.yield(.message(bytes))
         case .ping: outgoing?.yield(.ping)
         case .close: close()
-        case .store: break
+        case .store, .sendAhead: break
         case .outbox: break
         case .kept(let token, let id, let channel): inputs.append(.kept(token, id, of: channel))
         case .reply(let token, let result): replies.removeValue(forKey: token)?.resume(with: result.mapError { $0 })

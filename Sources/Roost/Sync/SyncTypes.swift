@@ -83,6 +83,7 @@ extension Sync {
         case call(Int64)
         /// The queue of a channel, or of what belongs to none.
         case outbox(ChannelID?)
+        case users
     }
 
     /// All that can happen to a client.
@@ -99,6 +100,8 @@ extension Sync {
         case call(CallToken, any Operation)
         case cancel(CallToken)
         case loadMessages(CallToken, ChannelID, MessageLoad, limit: Int)
+        /// Users who are shown, and of whom only the id is known.
+        case miss(Set<UserID>)
         /// An operation to be kept until it is carried out, with an id drawn at random, and this device's time.
         case enqueue(CallToken, OutboxOperation, id: Int64, at: Timestamp)
         /// What the machine had written for the operation of ``Output/kept(_:_:of:)`` is in the file.
@@ -119,6 +122,8 @@ extension Sync {
         case cancelToken
         case open(Int64)
         case send([UInt8])
+        /// The same, before what is stored: the server works meanwhile. If storing fails, the connection is given up, and the answer with it.
+        case sendAhead([UInt8])
         case ping
         case close
         /// Written in one transaction.

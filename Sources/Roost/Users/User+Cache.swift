@@ -2,24 +2,50 @@ import Foundation
 import GRDB
 import RoostAPI
 
+/// The user's own profile, which is kept whole. What lists show of it is among that of all users.
 extension User: CachedRow {
-    static let schema =
-        "CREATE TABLE users (user_id TEXT PRIMARY KEY NOT NULL, version INTEGER NOT NULL, json BLOB NOT NULL) WITHOUT ROWID;"
+    static let schema = """
+        CREATE TABLE users (\(UserSummary.cacheColumns), PRIMARY KEY (user_id)) WITHOUT ROWID;
+        CREATE TABLE profile (user_id TEXT PRIMARY KEY NOT NULL, version INTEGER NOT NULL, json BLOB NOT NULL) WITHOUT ROWID;
+        """
 
     static func save(_ rows: [User], of stream: StreamID, as user: UserID, in database: Database) throws {
         for user in rows {
             try database.run(
                 """
-                INSERT INTO users (user_id, version, json) VALUES (?, ?, ?)
+                INSERT INTO profile (user_id, version, json) VALUES (?, ?, ?)
                 ON CONFLICT (user_id) DO UPDATE SET version = excluded.version, json = excluded.json
                 WHERE excluded.version >= version
                 """, [user.userId.rawValue, user.version, try StoredJSON.encode(user)])
         }
+        _ = try database.save(rows.map(\.summary))
     }
 
     // A user belongs to no channel.
     static func forget(_ channel: ChannelID, as user: UserID, in database: Database) throws {}
     static func forget(messages: ClosedRange<Seq>, in channel: ChannelID, _ database: Database) throws {}
+
+    static func note(_ rows: [User], of stream: StreamID, in change: inout StoreChange) {
+        change.users.formUnion(rows.map(\.userId))
+    }
+}
+
+extension UserSummary: CachedModel {
+    // derived: cache columns
+    static let cacheColumns: CacheColumns = "user_id, display_name, avatar_file_id, version"
+
+    // derived: init(cached:)
+    init(cached row: inout CacheReader) throws {
+        try self.init(userId: row.value(), displayName: row.value(), avatarFileId: row.value(), version: row.value())
+    }
+
+    // derived: cache(in:)
+    func cache(in row: inout CacheWriter) throws {
+        try row.put(userId)
+        try row.put(displayName)
+        try row.put(avatarFileId)
+        try row.put(version)
+    }
 }
 
 /// The user's own.
@@ -39,10 +65,35 @@ extension Preferences: CachedRow {
 }
 
 extension Database {
-    func user(_ id: UserID) throws -> User? {
-        let statement = try cachedStatement(sql: "SELECT json FROM users WHERE user_id = ?")
+    /// The user's own profile; nil before it came.
+    func profile(of id: UserID) throws -> User? {
+        let statement = try cachedStatement(sql: "SELECT json FROM profile WHERE user_id = ?")
         return try Data.fetchOne(statement, arguments: [id.rawValue]).map { try StoredJSON.decode(from: $0) }
     }
+
+    /// What lists show of a user: the id alone of one who isn't known here.
+    func summary(of id: UserID) throws -> UserSummary {
+        try model(Self.queryOfUser, [id.rawValue]) ?? UserSummary(userId: id)
+    }
+
+    private static let queryOfUser = "SELECT \(UserSummary.cacheColumns) FROM users WHERE user_id = ?"
+
+    /// Saves what lists show of users, where it is newer than what is there.
+    ///
+    /// - Returns: The users of whom something else is shown now.
+    func save(_ users: [UserSummary]) throws -> [UserID] {
+        try users.compactMap { user in
+            var row = CacheWriter()
+            try row.put(user)
+            try run(Self.upsertOfUser, row)
+            return changesCount > 0 ? user.userId : nil
+        }
+    }
+
+    private static let upsertOfUser = """
+        INSERT INTO users (\(UserSummary.cacheColumns)) VALUES (\(UserSummary.cacheColumns.placeholders))
+        ON CONFLICT (user_id) DO UPDATE SET \(UserSummary.cacheColumns.replaced) WHERE excluded.version > version
+        """
 
     /// Returns the user's preferences, as they will be with what is on its way; the defaults if none are known.
     func preferences() throws -> Preferences {

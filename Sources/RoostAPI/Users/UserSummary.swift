@@ -2,8 +2,11 @@
 ///
 /// Answers with rows that name users carry the users too, each once. Events name users by their ids alone.
 public struct UserSummary: Codable, Hashable, Sendable {
+    /// Whose name and picture these are.
     public var userId: UserID
+    /// The name that is shown; nil if they have none.
     public var displayName: String?
+    /// The id of a file of the app's own for the picture.
     public var avatarFileId: String?
     /// The version of the profile (``User/version``): of two summaries of one user, the one with the higher version is newer. 0 for a user of
     /// whom only the id is known.

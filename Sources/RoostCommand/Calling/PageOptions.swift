@@ -20,6 +20,9 @@ struct PageOptions: ParsableArguments {
         while all, let cursor = page.nextCursor {
             let next = try await connection.call(operation(limit, cursor))
             page.items += next.items
+            let known = Set((page.users ?? []).map(\.userId))
+            let users = (page.users ?? []) + (next.users ?? []).filter { !known.contains($0.userId) }
+            page.users = users.isEmpty ? nil : users.sorted { $0.userId < $1.userId }
             page.nextCursor = next.nextCursor
         }
         return page

@@ -4,15 +4,20 @@ import RoostAPI
 /// Channels as people read them. What others wrote is made safe for a terminal.
 enum ChannelText {
     /// A list in columns.
-    static func table(_ views: [ChannelView]) -> [String] {
+    static func table(_ views: [ChannelView], _ names: UserNames) -> [String] {
         let rows = views.map { view in
             [
                 view.channel.channelId.rawValue.safe(), view.channel.type.rawValue, "\(view.channel.counters.memberCount)",
-                "\(view.unreadCount)", view.channel.counters.lastMessageAt.map { MessageTime.moment(of: $0.date) } ?? "-",
+                "\(view.unreadCount)", lastMessage(of: view, names),
                 ([view.channel.displayName?.safe() ?? "-"] + states(of: view)).joined(separator: ", "),
             ]
         }
         return Output.table([["channel", "type", "members", "unread", "last message", "name"]] + rows)
+    }
+
+    private static func lastMessage(of view: ChannelView, _ names: UserNames) -> String {
+        guard let moment = view.channel.counters.lastMessageAt.map({ MessageTime.moment(of: $0.date) }) else { return "-" }
+        return moment + (view.lastMessage.map { " by \(names.name(of: $0.sender))" } ?? "")
     }
 
     /// One channel, an attribute on each line.

@@ -36,7 +36,7 @@ struct Channels: AsyncParsableCommand {
         func run() async throws {
             try await options.run { connection in
                 let found = try await page.read(through: connection, operation)
-                try page.show(found, with: options, none: "No channels.", ChannelText.table)
+                try page.show(found, with: options, none: "No channels.") { ChannelText.table($0, UserNames(found.users)) }
             }
         }
 

@@ -141,7 +141,7 @@ final class PlainChat {
     }
 
     private func show(_ items: [MessageItem]) async {
-        for item in items where item.sender == room.chat.user && waiting.contains(item.clientId) {
+        for item in items where item.id.sender == room.chat.user && waiting.contains(item.clientId) {
             switch item.state {
             case .pending: continue
             case .sent: waiting.remove(item.clientId)
@@ -149,6 +149,7 @@ final class PlainChat {
             case .waiting(let error), .failed(let error): refuse(item.clientId, error.summaryLine)
             }
         }
+        room.note(items.lazy.map(\.sender))
         await show(items.compactMap(\.message))
     }
 

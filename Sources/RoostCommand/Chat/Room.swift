@@ -44,6 +44,11 @@ final class Room {
     /// Returns a user's name: their display name if it is known, otherwise their id.
     func name(of user: UserID) -> String { names[user] ?? user.rawValue.safe() }
 
+    /// Notes the names of those who are known on this device.
+    func note(_ users: some Sequence<UserSummary>) {
+        for user in users where user.version > 0 { names[user.userId] = user.name.safe() }
+    }
+
     /// Fetches the names that aren't known yet. Without a connection, ids have to do.
     ///
     /// - Returns: Whether there is something new.
@@ -51,9 +56,7 @@ final class Room {
         let unknown = Set(users).filter { names[$0] == nil }.sorted().prefix(Limits.usersPerCall)
         guard !unknown.isEmpty, let found = try? await chat.users(Array(unknown)) else { return false }
         for user in unknown { names[user] = user.rawValue.safe() }
-        for user in found {
-            if let name = user.displayName?.safe(), !name.isEmpty { names[user.userId] = name }
-        }
+        note(found.lazy.map(\.summary))
         return true
     }
 }

@@ -132,14 +132,15 @@ extension Room {
         let page = try await chat.call(ListMyInvitations(limit: Limits.memberPage.max))
         guard !page.items.isEmpty else { return RoomAnswer("you have no pending invitations") }
         return RoomAnswer(
-            ["/accept ID or /decline ID answers:"] + page.items.map(Self.line)
+            ["/accept ID or /decline ID answers:"] + page.items.map { Self.line(of: $0, UserNames(page.users)) }
                 + (page.nextCursor == nil ? [] : ["… and more"]))
     }
 
-    private static func line(of entry: InvitationEntry) -> String {
+    private static func line(of entry: InvitationEntry, _ names: UserNames) -> String {
         let name = entry.channel.displayName.map { " (\($0.safe()))" } ?? ""
         let welcome = entry.invitation.welcome.map { ": \($0.safe())" } ?? ""
-        return "#\(entry.channel.channelId.rawValue.safe())\(name), from \(entry.invitation.inviter.rawValue.safe())\(welcome)"
+        return
+            "#\(entry.channel.channelId.rawValue.safe())\(name), from \(names.nameWithID(of: entry.invitation.inviter))\(welcome)"
     }
 
     /// Answers the invitation into a channel, or the only one that there is.
@@ -150,7 +151,7 @@ extension Room {
         let page = try await chat.call(ListMyInvitations(limit: Limits.memberPage.max))
         guard let first = page.items.first else { return RoomAnswer("you have no pending invitations") }
         guard page.items.count == 1 else {
-            return RoomAnswer(["Which one? \(command) ID"] + page.items.map(Self.line))
+            return RoomAnswer(["Which one? \(command) ID"] + page.items.map { Self.line(of: $0, UserNames(page.users)) })
         }
         return try await answer(first.channel.channelId)
     }

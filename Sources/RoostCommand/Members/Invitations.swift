@@ -17,10 +17,10 @@ extension Members {
                     let found = try await page.read(through: connection) {
                         ListInvitations(channel: channel, limit: $0, cursor: $1)
                     }
-                    try page.show(found, with: options, none: "No invitations.", MemberText.table)
+                    try page.show(found, with: options, none: "No invitations.") { MemberText.table($0, UserNames(found.users)) }
                 } else {
                     let found = try await page.read(through: connection) { ListMyInvitations(limit: $0, cursor: $1) }
-                    try page.show(found, with: options, none: "No invitations.", MemberText.table)
+                    try page.show(found, with: options, none: "No invitations.") { MemberText.table($0, UserNames(found.users)) }
                 }
             }
         }

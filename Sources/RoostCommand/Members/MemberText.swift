@@ -44,11 +44,11 @@ enum MemberText {
     }
 
     /// The caller's own invitations, with the channels that they lead to.
-    static func table(_ entries: [InvitationEntry]) -> [String] {
+    static func table(_ entries: [InvitationEntry], _ names: UserNames) -> [String] {
         let rows = entries.map { entry in
             [
                 entry.channel.channelId.rawValue.safe(), entry.channel.displayName?.safe() ?? "-",
-                entry.invitation.inviter.rawValue.safe(),
+                names.nameWithID(of: entry.invitation.inviter),
                 MessageTime.moment(of: entry.invitation.invitedAt.date), entry.invitation.welcome?.safe() ?? "-",
             ]
         }
@@ -56,10 +56,10 @@ enum MemberText {
     }
 
     /// The invitations into a channel.
-    static func table(_ invitations: [Invitation]) -> [String] {
+    static func table(_ invitations: [Invitation], _ names: UserNames) -> [String] {
         let rows = invitations.map { invitation in
             [
-                invitation.userId.rawValue.safe(), invitation.inviter.rawValue.safe(),
+                names.nameWithID(of: invitation.userId), names.nameWithID(of: invitation.inviter),
                 MessageTime.moment(of: invitation.invitedAt.date), invitation.welcome?.safe() ?? "-",
             ]
         }

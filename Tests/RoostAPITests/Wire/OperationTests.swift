@@ -76,6 +76,7 @@ struct OperationTests {
         try roundTrip(Preferences.self)
         try roundTrip(RoleDefinition.self)
         try roundTrip(User.self)
+        try roundTrip(UserSummary.self)
         try roundTrip(Message.self)
         try roundTrip(PurgedMessage.self)
         try roundTrip(Rows.self)

@@ -16,7 +16,7 @@ struct Backend: Sendable {
     try await general.send("Hello, everyone!")
 
     for await update in general.messages().updates {
-        print(update.items.map { "\($0.sender): \($0.text)" })
+        print(update.items.map { "\($0.sender.name): \($0.text)" })
     }
     // sample.end
 }

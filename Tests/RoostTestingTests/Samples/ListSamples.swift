@@ -40,7 +40,7 @@ import Roost
     let members = chat.channel("general").members()
     try await members.loaded()
     for item in members.items {
-        let name = item.user?.displayName ?? "\(item.id)"
+        let name = item.user.name
         print(item.wasOnline == true ? "\(name), online at \(members.presenceAsOf?.date ?? .now)" : name)
     }
     // sample.end

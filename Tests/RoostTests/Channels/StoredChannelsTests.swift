@@ -65,7 +65,7 @@ struct StoredChannelsTests {
         for step in 0..<150 {
             let writes = world.change()
             try await store.write(writes)
-            try await source.follow(StoreChange(writes, .standard))
+            try await source.follow(StoreChange(writes, .standard, introducing: writes.introduced))
             var shown = before
             func check() {
                 guard let difference = source.difference, let items = source.items else { return }
@@ -78,11 +78,15 @@ struct StoredChannelsTests {
                 check()
             }
             let views = try await store.read { database in try RandomChannels.ids.compactMap { try database.channelView($0) } }
+            let users = try await store.read { database in
+                try Dictionary(uniqueKeysWithValues: RandomChannels.users.map { ($0, try database.summary(of: $0)) })
+            }
             let expected = query.evaluated(on: views)
             let items = try #require(source.items)
             #expect(items.map(\.id) == Array(expected.prefix(items.count)).map(\.channel.channelId), "step \(step)")
             #expect(
-                items == expected.prefix(items.count).map { ChannelItem($0, now: chat.driver.environment.now()) }, "step \(step)")
+                items == expected.prefix(items.count).map { ChannelItem($0, users, now: chat.driver.environment.now()) },
+                "step \(step)")
             #expect(source.hasMore == (expected.count > items.count))
             #expect(source.unreadCount == expected.reduce(0) { $0 + $1.unreadCount })
             #expect(ListUpdate(from: before, to: items).applied(to: before) == items, "step \(step)")
@@ -156,6 +160,11 @@ struct StoredChannelsTests {
         var queries = [ChannelQuery(), ChannelQuery(hidden: .all), ChannelQuery(types: [.group, .live], hidden: .all)]
         queries.append(ChannelQuery(hidden: .all))
         queries[3].unreadOnly = true
+        for sort in ChannelSort.allCases {
+            for order in [SortDirection.ascending, .descending] {
+                queries.append(ChannelQuery(hidden: .all, sort: sort, order: order))
+            }
+        }
         for query in queries {
             for pageSize in [1, 3, 100] {
                 let source = StoredChannels(query, pageSize: pageSize, driver: chat.driver)
@@ -165,7 +174,9 @@ struct StoredChannelsTests {
                 try await source.complete()
                 #expect(!source.isPartial && first == (source.items, source.hasMore, source.unreadCount))
                 // By reading, not by the index.
-                let places = try await store.read { ChannelOrder(try query.places(in: $0)).places.map(\.id) }
+                let places = try await store.read {
+                    ChannelOrder(try query.places(in: $0), isReversed: query.isReversed).places.map(\.id)
+                }
                 #expect(source.items?.map(\.id) == Array(places.prefix(pageSize)))
             }
         }
@@ -193,10 +204,9 @@ struct StoredChannelsTests {
         let counters = ChannelCounters(
             seq: 9, memberCount: 2, messageCount: 4, lastActivity: Timestamp(milliseconds: 900),
             lastMessageAt: Timestamp(milliseconds: 900))
-        // Whatever is decoded again fails, as long as its revision is the same.
+        // Attributes that are read again fail; they aren't, as long as their revision is the same.
         try await store.write([.counters("c1", counters)])
-        try await store.damage("UPDATE channel_attributes SET json = x'00'")
-        try await store.damage("UPDATE memberships SET json = x'00'")
+        try await store.damage("UPDATE channel_attributes SET metadata = x'00', type = NULL")
         try await source.follow(StoreChange(channels: ["c1"]))
         let items = try #require(source.items)
         #expect(items.map(\.id) == ["c1", "c2"] && items[0].channel.counters == counters && items[1] == before[0])
@@ -208,6 +218,13 @@ struct StoredChannelsTests {
         var query = ChannelQuery()
         query.nameContains = ""
         #expect(chat().channels(matching: query).phase == .refused(.invalidArgument("nameContains", "must not be empty")))
+    }
+}
+
+extension [StoreWrite] {
+    /// The users whom they may introduce.
+    fileprivate var introduced: [UserID] {
+        flatMap { write in if case .users(let users) = write { users.map(\.userId) } else { [UserID]() } }
     }
 }
 
@@ -224,10 +241,12 @@ extension Store {
 /// Channels that change by chance, as the writes that a store gets of it.
 struct RandomChannels {
     static let ids: [ChannelID] = (1...20).map { ChannelID("c\($0)") }
+    static let users: [UserID] = ["bob", "cat", "dan"]
     private var chance: SeededChance
     private var channels: [ChannelID: Channel] = [:]
     private var memberships: [ChannelID: Membership] = [:]
     private var userSeq: Seq = 0
+    private var version: Int64 = 0
 
     init(seed: UInt64) { chance = SeededChance(seed: seed) }
 
@@ -249,7 +268,19 @@ struct RandomChannels {
         let id = Self.ids[number(0...(Self.ids.count - 1))]
         guard var channel = channels[id], var membership = memberships[id] else { return create(id) }
         channel.counters.seq += 1
-        switch number(0...6) {
+        switch number(0...8) {
+        case 7:
+            version += 1
+            let user = Self.users[number(0...2)]
+            // Some come late.
+            return [.users([UserSummary(userId: user, displayName: "\(version)", version: max(1, version - Int64(number(0...4))))])]
+        case 8:
+            let message = Message(
+                messageId: MessageID(rawValue: channel.counters.seq), channelId: id, seq: channel.counters.seq,
+                changeSeq: channel.counters.seq, sender: Self.users[number(0...2)], clientId: "c", text: "hi",
+                createdAt: channel.createdAt)
+            channels[id] = channel
+            return [.counters(id, channel.counters), .rows(Rows([message]), of: .channel(id))]
         case 0, 1, 2:
             channel.counters.messageCount += 1
             // Some don't count.

@@ -60,8 +60,9 @@ struct MemberListTests {
         #expect(list.presenceAsOf != nil)
         try await server.send(change(4, [cat.member]))
         try await server.send(change(5, [member("bob", 2, state: .none, at: 5)]))
-        while list.items.map(\.id) != ["ann", "cat"] || list.items.last?.user == nil { _ = await updates.next() }
-        #expect(list.items.map(\.user?.userId) == ["ann", "cat"])
+        while list.items.map(\.id) != ["ann", "cat"] || list.items.last?.user.version == 0 { _ = await updates.next() }
+        #expect(list.items.map(\.user) == [entry("ann", 1), cat].compactMap(\.user?.summary))
+        #expect(list.items.map(\.profile) == [entry("ann", 1).user, nil])
         // Nobody asked whether cat is online.
         #expect(list.items.map(\.wasOnline) == [true, nil])
         await chat.disconnect()

@@ -19,13 +19,13 @@ struct TrimmingTests {
         return Chat(url: URL(filePath: "/"), user: "ann", configuration: configuration) { "token" }
     }
 
-    /// 400 messages of half a kilobyte in each channel, all of them cached.
+    /// 400 messages of two thirds of a kilobyte in each channel, all of them cached.
     private func fill(_ store: Store) async throws {
         for channel in channels {
             let messages = (1...400 as ClosedRange<Seq>).map { seq in
                 Message(
                     messageId: MessageID(rawValue: seq), channelId: channel, seq: seq, changeSeq: seq, sender: "bob",
-                    clientId: ClientID("\(seq)"), text: String(repeating: "x", count: 500), createdAt: Timestamp(milliseconds: seq))
+                    clientId: ClientID("\(seq)"), text: String(repeating: "x", count: 650), createdAt: Timestamp(milliseconds: seq))
             }
             try await store.write([
                 .forget(channel), .messages(messages, of: channel),
@@ -66,7 +66,7 @@ struct TrimmingTests {
         // Some 300 KB each, of which a quarter stays.
         try await trim(store, to: 900 << 10)
         #expect(try await counts(in: store) == [400, 100, 400])
-        try await trim(store, to: 600 << 10)
+        try await trim(store, to: 700 << 10)
         #expect(try await counts(in: store) == [400, 100, 100])
         try await trim(store, to: 1)
         #expect(try await counts(in: store) == [100, 100, 100])

@@ -50,7 +50,7 @@ struct Harness {
             case .store(let writes): try await store.write(writes)
             case .outbox(let write): try await outbox.apply([write])
             case .kept(let token, let id, let channel): kept.append(.kept(token, id, of: channel))
-            case .send(let bytes):
+            case .send(let bytes), .sendAhead(let bytes):
                 guard let call = try? JSONDecoder().decode(SentCall.self, from: Data(bytes)) else { break }
                 calls[call.call] = call.operation
                 keys[call.operation, default: []].append(call.key)
@@ -150,7 +150,8 @@ struct Harness {
         let onTheirWay = try await store.read { database in
             try pending.filter { try !database.holdsOwnMessage($0.message?.clientId ?? "", in: Self.channel) }
         }
-        let items = try await window().rows.map(\.item) + onTheirWay.compactMap { MessageItem($0, user: Self.user) }
+        let sender = UserSummary(userId: Self.user)
+        let items = try await window().rows.map(\.item) + onTheirWay.compactMap { MessageItem($0, sender: sender) }
         return items.map { $0.state == .sent ? $0.text : "\($0.text)…" }
     }
 

@@ -141,7 +141,8 @@ extension Harness {
     /// The positions of channels that each resume named since the last ``take()``.
     var resumes: [[String: Seq]] {
         outputs.compactMap { output in
-            guard case .send(let bytes) = output, let call = try? JSONDecoder().decode(ResumeCall.self, from: Data(bytes)) else {
+            guard case .sendAhead(let bytes) = output, let call = try? JSONDecoder().decode(ResumeCall.self, from: Data(bytes))
+            else {
                 return nil
             }
             return call.with.channels

@@ -177,12 +177,13 @@ final class Simulation {
     }
 
     private func showed(_ channel: ChannelID, on client: SimulatedClient, isRenewed: Bool) {
-        let sent = (client.store.messages[channel] ?? [:]).values.map { MessageItem($0) }
+        let sent = (client.store.messages[channel] ?? [:]).values.map { MessageItem($0, sender: UserSummary(userId: $0.sender)) }
         let pending = client.outbox.items.filter { $0.channel == channel }
         let known = Set(sent.map(\.id))
         // A list shows no message as on its way that is cached.
-        let items = sent + pending.compactMap { MessageItem($0, user: client.user) }.filter { !known.contains($0.id) }
-        let names = items.map { Checker.Name(sender: $0.sender, channel: channel, clientId: $0.clientId) }
+        let own = UserSummary(userId: client.user)
+        let items = sent + pending.compactMap { MessageItem($0, sender: own) }.filter { !known.contains($0.id) }
+        let names = items.map { Checker.Name(sender: $0.id.sender, channel: channel, clientId: $0.clientId) }
         if Set(names).count != names.count { checker.fail("I6", "\(client.name) shows a message of \(channel) twice") }
         checker.showed(Set(names), of: channel, on: client.name, isRenewed: isRenewed)
     }

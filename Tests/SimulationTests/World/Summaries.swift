@@ -17,6 +17,7 @@ extension StoreWrite {
         case .channel(let channel): "channel(\(channel.channelId)@\(channel.counters.seq))"
         case .counters(let channel, let counters): "counters(\(channel)@\(counters.seq) \(counters.messageCount))"
         case .add(let rows, let channel): "add(\(channel): \(rows.summary))"
+        case .users(let users): "users(\(users.map { "\($0.userId)@\($0.version)" }.joined(separator: " ")))"
         case .rows(let rows, let stream): "rows of \(stream): \(rows.summary)"
         case .count(let channel, let rows): "count(\(channel): \(rows.summary))"
         case .overlay(let channel, let overlay): "overlay(\(channel?.rawValue ?? "own") \(overlay.map { "\($0)" } ?? "none"))"

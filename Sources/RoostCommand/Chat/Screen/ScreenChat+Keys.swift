@@ -95,7 +95,7 @@ extension ScreenChat {
     }
 
     private var newestOwn: Message? {
-        list.items.last { $0.sender == room.chat.user && $0.message != nil && !$0.isDeleted }?.message
+        list.items.last { $0.id.sender == room.chat.user && $0.message != nil && !$0.isDeleted }?.message
     }
 
     private func deleteNewest() {

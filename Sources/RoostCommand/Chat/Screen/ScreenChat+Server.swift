@@ -12,7 +12,6 @@ extension ScreenChat {
             screen.hasEntered = true
             screen.events.yield(.watched(try await room.channel.watch(limit: 1)))
         }
-        learnNames()
     }
 
     /// Asks for the number of online members at intervals, since there are no events for it.

@@ -15,7 +15,7 @@ final class ScreenChat {
         case watched(WatchedChannel)
         case answered(RoomAnswer)
         case notice(String)
-        case tick, resized, namesChanged, stop
+        case tick, resized, stop
     }
 
     private(set) var room: Room
@@ -85,7 +85,6 @@ final class ScreenChat {
         case .messages:
             items = list.items
             showMessages()
-            learnNames()
         case .channel: show(room.channel.view)
         case .channels: showUnreadElsewhere()
         case .status(let status): show(status)
@@ -96,7 +95,6 @@ final class ScreenChat {
             state.memberCount = watched.channel.counters.memberCount
         case .notice(let text): state.tell([text], width: RawTerminal.size.width)
         case .tick: refreshOnlineCount()
-        case .namesChanged: showMessages()
         case .resized, .stop: break
         }
         return true
@@ -162,16 +160,11 @@ final class ScreenChat {
         state.hasOlder = list.hasOlder
         let rows = items.map { item in
             ScreenState.Row(
-                id: item.id, seq: item.message?.seq, name: room.name(of: item.sender), text: item.text.safe(keepsNewlines: true),
-                date: item.createdAt.date, state: item.state, isMine: item.sender == room.chat.user,
+                id: item.id, seq: item.message?.seq, name: item.sender.name.safe(), text: item.text.safe(keepsNewlines: true),
+                date: item.createdAt.date, state: item.state, isMine: item.id.sender == room.chat.user,
                 isEdited: item.message?.editedAt != nil, isDeleted: item.isDeleted)
         }
         state.show(rows, width: RawTerminal.size.width)
         state.hasNewer = list.hasNewer
-    }
-
-    func learnNames() {
-        let senders = items.map(\.sender)
-        Task { if await room.learnNames(of: senders) { events.yield(.namesChanged) } }
     }
 }

@@ -1,0 +1,32 @@
+import GRDB
+import RoostAPI
+
+/// A message of the cache, with its sender as the store knows them.
+struct CachedMessage: Sendable {
+    let seq: Seq
+    let changeSeq: Seq
+    let item: MessageItem
+
+    /// Begins with the two stamps, by which a message that was read before is recognised.
+    static let query = """
+        SELECT m.seq, m.change_seq, \(Message.cacheColumns.of("m")), \(UserSummary.cacheColumns.of("u"))
+        FROM messages m LEFT JOIN users u ON u.user_id = m.sender
+        """
+
+    /// Reads what follows the stamps of ``query``.
+    init(_ row: inout CacheReader) throws {
+        let message: Message = try Message(cached: &row)
+        let sender: UserSummary? = try row.optional()
+        self.init(MessageItem(message, sender: sender ?? UserSummary(userId: message.sender)), message)
+    }
+
+    private init(_ item: MessageItem, _ message: Message) {
+        (seq, changeSeq, self.item) = (message.seq, message.changeSeq, item)
+    }
+
+    /// The same message with its sender as they are stored now.
+    func introduced(in database: Database) throws -> CachedMessage {
+        guard let message = item.message else { return self }
+        return CachedMessage(item.sent(by: try database.summary(of: message.sender)), message)
+    }
+}

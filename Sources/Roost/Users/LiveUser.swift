@@ -1,0 +1,69 @@
+public import Observation
+public import RoostAPI
+
+/// What lists show of a user, as a live object: for a mention, a profile's head, whoever an app names by an id.
+///
+/// It shows what this device knows, offline too, and the server is asked for a user who isn't known yet.
+@MainActor @Observable
+public final class LiveUser: Identifiable {
+    /// The user's id.
+    public nonisolated let id: UserID
+    /// The name and the picture: the id alone until they have come.
+    public private(set) var user: UserSummary
+    /// How far it has come.
+    public var phase: LivePhase { follower.phase }
+
+    /// Returns once the device's store was asked.
+    ///
+    /// - Throws: The `RoostError` of ``phase``; `CancellationError`.
+    public func loaded() async throws { try await follower.loaded() }
+
+    @ObservationIgnored private let driver: SyncDriver
+    @ObservationIgnored private let follower: Follower
+    @ObservationIgnored private let observers = Observers<UserSummary>()
+
+    init(_ id: UserID, _ driver: SyncDriver) {
+        self.id = id
+        self.driver = driver
+        user = UserSummary(userId: id)
+        follower = Follower(driver)
+        follower.follow(
+            .own,
+            reload: { [weak self] change in
+                if change.isEverything || change.users.contains(id) { try await self?.reload() }
+            })
+    }
+
+    /// Every state from now on, the current one first.
+    public var updates: AsyncStream<UserSummary> {
+        observers.values(of: self, startingWith: follower.hasAnswer ? user : nil)
+    }
+
+    /// Calls back with the user, and again on every change, until the token is invalidated or released (AM-29).
+    public func observe(_ callback: @escaping @MainActor (UserSummary) -> Void) -> ObservationToken {
+        observers.add(startingWith: follower.hasAnswer ? user : nil, callback)
+    }
+
+    private func reload() async throws {
+        let id = id
+        let stored = try await driver.files().store.read { try $0.summary(of: id) }
+        follower.miss([stored])
+        defer { follower.answered() }
+        guard !follower.hasAnswer || stored != user else { return }
+        user = stored
+        observers.notify(stored)
+    }
+}
+
+extension UserSummary: Identifiable {
+    /// The user's id.
+    public var id: UserID { userId }
+
+    /// The name to show: the display name, or the id where there is none, or none has come yet.
+    public var name: String { displayName.flatMap { $0.isEmpty ? nil : $0 } ?? userId.rawValue }
+}
+
+extension Chat {
+    /// What lists show of a user, as a live object. Each call makes a new one; keep it while it is shown.
+    @MainActor public func user(_ id: UserID) -> LiveUser { LiveUser(id, driver) }
+}

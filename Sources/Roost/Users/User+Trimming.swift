@@ -1,0 +1,18 @@
+import GRDB
+
+/// What lists show of users stays as long as something names them.
+extension Database {
+    /// So many are kept whether they are named or not: they may be again.
+    private static let usersKept = 5000
+
+    /// Deletes the users whom nothing names any more, once there are many.
+    func trimUsers(keeping usersKept: Int = Database.usersKept) throws {
+        guard try Int.fetchOne(self, sql: "SELECT COUNT(*) FROM users") ?? 0 > usersKept else { return }
+        try execute(
+            sql: """
+                DELETE FROM users WHERE user_id NOT IN (
+                    SELECT sender FROM messages UNION SELECT user_id FROM members UNION SELECT user_id FROM invitations
+                    UNION SELECT inviter FROM invitations UNION SELECT user_id FROM profile)
+                """)
+    }
+}

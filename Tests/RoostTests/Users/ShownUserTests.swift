@@ -1,0 +1,201 @@
+import Foundation
+import GRDB
+import Logging
+import RoostAPI
+import Testing
+
+@testable import Roost
+
+/// Who sent it: names and pictures in rows that are shown.
+@MainActor @Suite("Users: names in rows", .timeLimit(.minutes(1)))
+struct ShownUserTests {
+    private func chat(_ transport: any Transport = TinyServer()) -> Chat {
+        var configuration = Chat.Configuration(
+            storage: .inMemory, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        configuration.transport = transport
+        return Chat(url: URL(filePath: "/"), user: "ann", configuration: configuration) { "token" }
+    }
+
+    /// It looks now and then: a loop that only yields takes a processor from the tests beside it.
+    private func until(_ condition: @MainActor () async -> Bool) async {
+        while await !condition(), !Task.isCancelled { try? await Task.sleep(for: .milliseconds(2)) }
+    }
+
+    private func named(_ id: UserID, _ name: String, version: Int64 = 1) -> UserSummary {
+        UserSummary(userId: id, displayName: name, avatarFileId: "\(name).png", version: version)
+    }
+
+    /// A member of the channel, in which messages were sent.
+    private func begin(_ messages: [Message]) -> [StoreWrite] {
+        [
+            .channel(channel(counters(3, messages: messages.count))), .membership(membership(readSeq: 3, readCount: 0)),
+            .messages(messages, of: Harness.channel), .position(Harness.channel, Position(cursor: 3, windowStart: 0)),
+        ]
+    }
+
+    @Test(
+        "Rows show names as the store knows them, without a connection, and change when a newer one arrives, but for an older one")
+    func rows() async throws {
+        let chat = chat()
+        let store = try await chat.driver.prepare().store
+        try await store.write(
+            begin([message(2, "one"), message(3, "two", by: "cat")]) + [.users([named("bob", "Bob", version: 2)])])
+        try await store.write([.invitation(invitation(by: "bob")), .channel(channel(counters(3, messages: 2)))])
+        let messages = chat.channel(Harness.channel).messages()
+        let channels = chat.channels()
+        let room = chat.channel(Harness.channel)
+        let invitations = chat.invitations()
+        let user = chat.user("cat")
+        try await messages.loaded()
+        try await channels.loaded()
+        try await room.loaded()
+        try await invitations.loaded()
+        try await user.loaded()
+        #expect(messages.items.map(\.sender) == [named("bob", "Bob", version: 2), UserSummary(userId: "cat")])
+        #expect(messages.items.map(\.sender.name) == ["Bob", "cat"])
+        #expect(
+            [channels.items.first?.lastSender, room.lastSender, user.user] == Array(repeating: UserSummary(userId: "cat"), count: 3)
+        )
+        #expect(invitations.items.map(\.inviter.name) == ["Bob"])
+
+        try await store.write([.users([named("cat", "Cat"), named("bob", "older")])])
+        await until { messages.items.last?.sender.name == "Cat" && channels.items.first?.lastSender?.name == "Cat" }
+        await until { room.lastSender == named("cat", "Cat") && user.user == named("cat", "Cat") }
+        try await store.write([.users([named("bob", "Robert", version: 3)])])
+        await until { messages.items.first?.sender.name == "Robert" && invitations.items.first?.inviter.name == "Robert" }
+        #expect(messages.items.map(\.text) == ["one", "two"])
+    }
+
+    @Test("When a name arrives, no message or channel is read again, and rows of others are the ones that they were")
+    func identity() async throws {
+        let chat = chat()
+        let store = try await chat.driver.prepare().store
+        try await store.write(begin([message(2, "one"), message(3, "two", by: "cat")]))
+        var window = MessageWindow(pageSize: 10)
+        window = try await store.read { [window] database in
+            var window = window
+            try window.read(.stay, of: Harness.channel, in: database)
+            return window
+        }
+        let channels = StoredChannels(ChannelQuery(), pageSize: 10, driver: chat.driver)
+        try await channels.follow(.everything)
+        try await channels.complete()
+        let before = (window.rows, try #require(channels.items?.first))
+        try await store.write([.users([named("cat", "Cat")])])
+        // Whatever is read again fails.
+        try await store.change { database in
+            try database.execute(sql: "UPDATE messages SET text = NULL")
+            try database.execute(sql: "UPDATE channel_attributes SET type = NULL")
+        }
+        window = try await store.read { [window] database in
+            var window = window
+            try window.introduce(["cat"], in: database)
+            return window
+        }
+        #expect(window.rows[0].item.isSameRow(as: before.0[0].item) && window.rows[1].item.message == before.0[1].item.message)
+        #expect(window.rows[1].item.sender == named("cat", "Cat"))
+        try await channels.follow(StoreChange(users: ["cat"]))
+        let row = try #require(channels.items?.first)
+        #expect(row.lastSender == named("cat", "Cat") && row.row.view == before.1.row.view)
+        let difference = try #require(channels.difference)
+        #expect(difference.applied(to: [before.1]) == [row] && !difference.isEmpty)
+        // Somebody whom nothing shows changes nothing.
+        try await channels.follow(StoreChange(users: ["zoe"]))
+        #expect(channels.items?.first?.row === row.row && channels.difference?.isEmpty ?? true)
+    }
+
+    @Test("The user's own new name is on all of their rows at once, those on their way included")
+    func own() async throws {
+        let chat = chat()
+        let store = try await chat.driver.prepare().store
+        try await store.write(begin([message(2, "one", by: "ann")]))
+        let room = chat.channel(Harness.channel)
+        try await room.send("two")
+        let messages = room.messages()
+        try await messages.loaded()
+        #expect(messages.items.map(\.sender.name) == ["ann", "ann"])
+        let ann = User(
+            userId: "ann", displayName: "Ann", createdAt: Timestamp(milliseconds: 0), updatedAt: Timestamp(milliseconds: 0),
+            version: 2)
+        try await store.write([.rows(Rows([ann]), of: .user("ann"))])
+        await until { messages.items.map(\.sender.name) == ["Ann", "Ann"] }
+        #expect(try await store.read { try $0.profile(of: "ann") } == ann)
+    }
+
+    @Test("A sender whom an event names by the id is asked for once, however many rows and lists show them; an unknown one too")
+    func asks() async throws {
+        let bob = User(
+            userId: "bob", displayName: "Bob", createdAt: Timestamp(milliseconds: 0), updatedAt: Timestamp(milliseconds: 0))
+        let server = ScriptedServer { call in
+            call.operation == "user.getMany" ? .result([bob]) : .error(.notFound("operation"))
+        }
+        let chat = chat(server)
+        try await chat.connect()
+        let (room, channels) = (chat.channel(Harness.channel), chat.channels())
+        let messages = room.messages()
+        try await server.send(
+            mine(
+                1, .memberJoined, membership(readSeq: 1, readCount: 0, channelSeq: 1, userSeq: 1),
+                channel: channel(counters(1, messages: 0))))
+        for (seq, sender) in [(2, "bob"), (3, "nobody"), (4, "bob"), (5, "nobody")] as [(Seq, UserID)] {
+            try await server.send(sent(message(seq, "\(seq)", by: sender), messages: Int(seq) - 1))
+        }
+        await until { messages.items.map(\.sender.name) == ["Bob", "nobody", "Bob", "nobody"] }
+        try await server.send(sent(message(6, "six"), messages: 5))
+        await until {
+            messages.items.count == 5 && channels.items.first?.lastSender?.name == "Bob" && room.lastSender?.name == "Bob"
+        }
+        let asked = await server.calls.filter { $0.operation == "user.getMany" }.compactMap { call -> JSONValue? in
+            if case .object(let fields) = call.with { fields["users"] } else { nil }
+        }
+        let ids = asked.flatMap { users -> [JSONValue] in if case .array(let ids) = users { ids } else { [] } }
+        #expect(Set(ids) == [.string("bob"), .string("nobody")] && ids.count == 2, "\(asked)")
+        await chat.disconnect()
+    }
+
+    @Test("What a page, a resume and the app's own questions say of users is stored")
+    func stored() async throws {
+        var client = try await Harness()
+        try await client.connect()
+        try await client.answer(
+            "stream.resume",
+            with: Resumption(
+                user: changes(user: 0), channels: [fresh()], hasMore: false,
+                users: [named("bob", "Bob"), named("cat", "Cat", version: 4)]))
+        func name(_ user: UserID) async throws -> String { try await client.store.read { try $0.summary(of: user).name } }
+        #expect(try await [name("bob"), name("cat")] == ["Bob", "Cat"])
+        try await client.feed(.call(1, ListMembers(channel: Harness.channel)))
+        let call = try #require(client.calls.max { $0.key < $1.key }?.key)
+        try await client.receive(
+            text:
+                #"{"reply":\#(call),"result":{"items":[{"member":{},"user":{"userId":"bob","displayName":"Bobby","version":2}}]}}"#)
+        #expect(try await name("bob") == "Bobby")
+    }
+
+    @Test("Users whom nothing names go once there are many; those who are named stay")
+    func trimmed() async throws {
+        let chat = chat()
+        let store = try await chat.driver.prepare().store
+        try await store.write(begin([message(2, "one")]) + [.invitation(invitation(by: "eve"))])
+        try await store.write([.users((0..<50).map { named(UserID("u\($0)"), "U") } + [named("bob", "Bob"), named("eve", "Eve")])])
+        func users() async throws -> [String] {
+            try await store.read { try String.fetchAll($0, sql: "SELECT user_id FROM users ORDER BY user_id") }
+        }
+        try await store.change { try $0.trimUsers(keeping: 52) }
+        #expect(try await users().count == 52)
+        try await store.change { try $0.trimUsers(keeping: 51) }
+        #expect(try await users() == ["bob", "eve"])
+    }
+
+    @Test("AM-29 A live user ends with its last owner")
+    func released() async throws {
+        let chat = chat()
+        let store = try await chat.driver.prepare().store
+        var user: LiveUser? = chat.user("bob")
+        try await user?.loaded()
+        weak let released = user
+        user = nil
+        await until { released == nil }
+        try await store.write([.users([named("bob", "Bob")])])
+    }
+}
