@@ -355,7 +355,7 @@ async def life_of_a_channel(world, ann, bob, ann_id, bob_id):
     equal(await bob("message.list", channel=room, before=4, limit=1), before, "history before")
     equal(await bob("message.list", channel=room, after=3), {**listed, "messages": [second], "hasOlder": True, "users": [who[bob_id]]}, "history after")
     equal((await bob("message.list", channel=room, around=3, limit=2))["messages"], [first, second], "history around")
-    equal(await bob("message.list", channel=room, aroundMessage=first["messageId"], limit=1), {**listed, "messages": [first], "hasNewer": True}, "history around a message")
+    equal(await bob("message.list", channel=room, aroundMessage=first["messageId"], limit=1), before, "history around a message")
     equal(await bob("message.get", channel=room, message=second["messageId"]), second, "one message")
     await refused(bob("message.get", channel=room, message="1"), "not_found", field="message")
     await refused(bob("message.list", channel=room, aroundMessage="1"), "not_found", field="aroundMessage")

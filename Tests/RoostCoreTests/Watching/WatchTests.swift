@@ -31,7 +31,9 @@ struct WatchTests {
                 "ann": ReadState(readSeq: 1, lastReadAt: nil, unreadCount: 0),
                 "bob": ReadState(readSeq: 1, lastReadAt: nil, unreadCount: 1),
             ],
-            messages: MessagePage(messages: [message], hasOlder: false, hasNewer: false, seq: 2),
+            messages: MessagePage(
+                messages: [message], hasOlder: false, hasNewer: false, seq: 2,
+                users: users.filter { $0.userId == "ann" }.map(\.summary)),
             ownCapabilities: view.ownCapabilities)
         #expect(watched == expected)
         #expect(world.notices.last == .watching(ConnectionID(rawValue: 3), "ann", "general", at: 2))
