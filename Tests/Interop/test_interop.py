@@ -379,7 +379,7 @@ async def life_of_a_channel(world, ann, bob, ann_id, bob_id):
     await refused(bob("channel.update", channel=room, displayName="mine"), "not_permitted")
     view = await bob("channel.get", channel=room)
     equal([view["channel"], view["lastMessage"]], [updated, deleted], "channel")
-    equal(await bob("channel.query"), {"items": [view]}, "own channels")
+    equal(await bob("channel.query"), {"items": [view], "users": [who[deleted["sender"]]]}, "own channels")
 
     me = await bob("user.updateMe", displayName="Bob", metadata={"a": {}})
     equal(await bob("user.me"), me, "oneself")
