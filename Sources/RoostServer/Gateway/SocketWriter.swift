@@ -3,7 +3,7 @@ import NIOCore
 
 /// Writes to a connection, past its channel if that holds nothing which comes before.
 ///
-/// The way through the channel costs a sixth of what write(2) does, for each delivery to an idle socket. It is what a channel is for if the client reads
+/// The way through the channel is a cost of its own beside write(2), for each delivery to an idle socket. It is what a channel is for if the client reads
 /// slower than the server writes: then what is left is the channel's, and so is what follows until the channel has written everything.
 struct SocketWriter {
     /// At the beginning the channel may hold the answer to the handshake.
