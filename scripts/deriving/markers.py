@@ -156,6 +156,8 @@ def refuse_unread(types, texts):
             around = [type for type in types_here if type.start < match.start() < type.end]
             if around and parts_of_marker(match)[0] not in ("init", "package init"):
                 read.add(around[-1].name)
+    # What stands inline is read with the type that it stands in.
+    read |= {field.type for type in types if type.name in read for field in type.fields if field.is_inline or "inline" in field.options}
     for type in types:
         for field in type.fields:
             if field.options and type.name not in read:

@@ -15,6 +15,8 @@ class Member(NamedTuple):
     type: str
     default: Optional[str]
     may_be_absent: bool
+    # Whether its default isn't written.
+    is_left_out: bool
     # The field that it is one of, if that one's fields stand among those of the type.
     inlined_in: Optional[Field]
     name: str
@@ -24,7 +26,7 @@ def members_of(asked, type=None, inlined_in=None):
     """The members of the object in their order on the wire."""
     members, last = [], []
     for field in (type or asked.type).fields:
-        key, default, is_inline, may_be_absent, ending = field.name, field.default, False, False, None
+        key, default, is_inline, may_be_absent, is_left_out, ending = field.name, field.default, False, False, False, None
         for option in field.options:
             if named := re.fullmatch(r'"(\w+)"', option):
                 key = named[1]
@@ -32,17 +34,19 @@ def members_of(asked, type=None, inlined_in=None):
                 is_inline = True
             elif option == "may be absent":
                 may_be_absent = True
+            elif option == "default is absent":
+                may_be_absent, is_left_out = True, True
             elif said := re.fullmatch(r"absent is (\S+)", option):
                 may_be_absent, default = True, said[1]
             elif said := re.fullmatch(r"(\w+) last", option):
                 ending = said[1]
             else:
-                raise Unreadable(f'of {field.name} is said “{option}”; known: "name", inline, inline with “name last”, may be absent, absent is value')
+                raise Unreadable(f'of {field.name} is said “{option}”; known: "name", inline, inline with “name last”, may be absent, absent is value, default is absent')
         if may_be_absent and (default is None or default == "nil"):
             raise Unreadable(f"{field.name} may be absent and has no default")
         if not is_inline:
             path = f"{inlined_in.name}.{field.name}" if inlined_in else field.name
-            members.append(Member(key, path, field.type, default, may_be_absent, inlined_in, field.name))
+            members.append(Member(key, path, field.type, default, may_be_absent, is_left_out, inlined_in, field.name))
             continue
         inner = asked.known(field.type)
         if inner is None or inlined_in:
@@ -67,6 +71,7 @@ def write_write(asked):
     ...     var b: B  // wire: inline, d last
     ...     var e: Int = 1  // wire: "f", may be absent
     ...     var g: Int = 1  // wire: absent is 0
+    ...     var h: Int = 1  // wire: default is absent
     ... }
     ... struct B { var c: Int; var d: Int? }
     ... extension A {
@@ -83,6 +88,7 @@ def write_write(asked):
             json.member("c", b.c)
             json.member("f", e)
             json.member("g", g)
+            if h != 1 { json.member("h", h) }
             json.memberOrNull("d", b.d)
             json.endObject()
         }
@@ -90,7 +96,7 @@ def write_write(asked):
         private enum CodingKeys: String, CodingKey {
             case a, c
             case e = "f"
-            case g, d
+            case g, h, d
         }
         // derived: encode(to:)
         public func encode(to encoder: any Encoder) throws {
@@ -99,6 +105,7 @@ def write_write(asked):
             try container.encode(b.c, forKey: .c)
             try container.encode(e, forKey: .e)
             try container.encode(g, forKey: .g)
+            if h != 1 { try container.encode(h, forKey: .h) }
             try container.encode(b.d, forKey: .d)
         }
         // derived: init(from:)
@@ -108,6 +115,7 @@ def write_write(asked):
             let c = try container.decode(Int.self, forKey: .c)
             e = try container.decodeIfPresent(Int.self, forKey: .e) ?? 1
             g = try container.decodeIfPresent(Int.self, forKey: .g) ?? 0
+            h = try container.decodeIfPresent(Int.self, forKey: .h) ?? 1
             let d = try container.decodeIfPresent(Int.self, forKey: .d)
             b = B(c: c, d: d)
         }
@@ -132,9 +140,16 @@ def write_members(asked):
 
 def member_lines(asked):
     return [
-        f'json.{"memberOrNull" if writes_null(asked, member) else "member"}("{member.key}", {member.path})'
+        unless_default(member, f'json.{"memberOrNull" if writes_null(asked, member) else "member"}("{member.key}", {member.path})')
         for member in members_of(asked)
     ]
+
+
+def unless_default(member, line):
+    if not member.is_left_out:
+        return line
+    condition = member.path if member.default == "false" else f"{member.path} != {member.default}"
+    return f"if {condition} {{ {line} }}"
 
 
 def write_keys(asked):
@@ -159,8 +174,10 @@ def cases(names):
 
 def write_encode(asked):
     lines = [
-        f"try container.encode{'IfPresent' * (is_optional(member.type) and not writes_null(asked, member))}"
-        f"({member.path}, forKey: .{member.name})"
+        unless_default(
+            member,
+            f"try container.encode{'IfPresent' * (is_optional(member.type) and not writes_null(asked, member))}"
+            f"({member.path}, forKey: .{member.name})")
         for member in members_of(asked)
     ]
     return [
