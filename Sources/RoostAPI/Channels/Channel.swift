@@ -279,7 +279,7 @@ extension Channel: Codable {
 }
 
 /// A channel as the caller sees it: one row of a channel list.
-public struct ChannelView: Codable, Hashable, Sendable {
+public struct ChannelView: Hashable, Sendable {
     /// The channel itself.
     public var channel: Channel
     /// Absent when the caller isn't and never was a member.
@@ -290,17 +290,20 @@ public struct ChannelView: Codable, Hashable, Sendable {
     public var lastMessage: Message?
     /// The caller's current permissions in the channel (ledger §8.4), in the order of `Permission.allCases`.
     public var ownCapabilities: [Permission] = []
+    /// Whether an unread message mentions the caller, by name or with the whole channel (MN-16).
+    public var hasMention: Bool = false  // wire: default is absent
 
     // derived: init
     public init(
         channel: Channel, membership: Membership? = nil, invitation: Invitation? = nil, lastMessage: Message? = nil,
-        ownCapabilities: [Permission] = []
+        ownCapabilities: [Permission] = [], hasMention: Bool = false
     ) {
         self.channel = channel
         self.membership = membership
         self.invitation = invitation
         self.lastMessage = lastMessage
         self.ownCapabilities = ownCapabilities
+        self.hasMention = hasMention
     }
 
     /// Messages that the caller hasn't read: 0 for non-members (AM-43).
@@ -308,6 +311,35 @@ public struct ChannelView: Codable, Hashable, Sendable {
 
     /// Whether the caller hid the channel from their lists (SB-29).
     public var hiddenState: HiddenState { membership?.visibility(in: channel.counters) ?? .unhidden }
+}
+
+extension ChannelView: Codable {
+    // derived: CodingKeys
+    private enum CodingKeys: String, CodingKey {
+        case channel, membership, invitation, lastMessage, ownCapabilities, hasMention
+    }
+
+    // derived: encode(to:)
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: CodingKeys.self)
+        try container.encode(channel, forKey: .channel)
+        try container.encodeIfPresent(membership, forKey: .membership)
+        try container.encodeIfPresent(invitation, forKey: .invitation)
+        try container.encodeIfPresent(lastMessage, forKey: .lastMessage)
+        try container.encode(ownCapabilities, forKey: .ownCapabilities)
+        if hasMention { try container.encode(hasMention, forKey: .hasMention) }
+    }
+
+    // derived: init(from:)
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: CodingKeys.self)
+        channel = try container.decode(Channel.self, forKey: .channel)
+        membership = try container.decodeIfPresent(Membership.self, forKey: .membership)
+        invitation = try container.decodeIfPresent(Invitation.self, forKey: .invitation)
+        lastMessage = try container.decodeIfPresent(Message.self, forKey: .lastMessage)
+        ownCapabilities = try container.decode([Permission].self, forKey: .ownCapabilities)
+        hasMention = try container.decodeIfPresent(Bool.self, forKey: .hasMention) ?? false
+    }
 }
 
 extension ChannelView: WireWritable {
@@ -319,6 +351,7 @@ extension ChannelView: WireWritable {
         json.member("invitation", invitation)
         json.member("lastMessage", lastMessage)
         json.member("ownCapabilities", ownCapabilities)
+        if hasMention { json.member("hasMention", hasMention) }
         json.endObject()
     }
 }

@@ -65,6 +65,8 @@ public struct ChannelPolicy: Codable, Hashable, Sendable {
     public var read: Audience
     /// Who may send messages.
     public var send: Audience
+    /// Who may mention members, or the channel, in what they send (MN-02).
+    public var mention: Audience
     /// Who may change the channel's attributes.
     public var update: Audience
     /// Who may make the channel differ from its type. The role `operator` grants changing whether it is public, and not the rest of the
@@ -98,8 +100,13 @@ extension ChannelPolicy {
         type = try values.decode(ChannelType.self, forKey: PolicyKnob.Key(stringValue: "type"))
         // A policy stored before this rule existed gives it to operators, or to nobody if nobody may change attributes.
         let isOlder = !values.contains(PolicyKnob.Key(stringValue: PolicyName.updatePolicy.rawValue))
-        for name in PolicyName.allCases where name != .updatePolicy || !isOlder { try name.knob.decode(values, &self) }
+        let hasMention = values.contains(PolicyKnob.Key(stringValue: PolicyName.mention.rawValue))
+        for name in PolicyName.allCases where (name != .updatePolicy || !isOlder) && (name != .mention || hasMention) {
+            try name.knob.decode(values, &self)
+        }
         if isOlder { updatePolicy = update == .nobody ? .nobody : .operators }
+        // Likewise: who sends there mentions, except in conversations.
+        if !hasMention { mention = send == .membersOnly ? .nobody : send }
         fixed = try values.decode([PolicyName].self, forKey: PolicyKnob.Key(stringValue: "fixed"))
     }
 
@@ -114,55 +121,55 @@ extension ChannelPolicy {
     public static let presets: [ChannelPolicy] = [
         ChannelPolicy(
             type: .community, create: .everyone, discovery: .everyone, join: .everyone, leave: .members, add: .operators,
-            invite: .members, remove: .operators, read: .members, send: .members, update: .operators,
+            invite: .members, remove: .operators, read: .members, send: .members, mention: .members, update: .operators,
             updatePolicy: .operators, moderate: .operators,
             delete: .owners, usersAtCreation: .added, invitationAudience: .concerned, distinct: .never, allowsEphemeral: false,
             maxMembers: Limits.membersPerChannel, fixed: []),
         ChannelPolicy(
             type: .live, create: .everyone, discovery: .members, join: .everyone, leave: .members, add: .operators,
-            invite: .members, remove: .operators, read: .members, send: .members, update: .operators,
+            invite: .members, remove: .operators, read: .members, send: .members, mention: .members, update: .operators,
             updatePolicy: .operators, moderate: .operators,
             delete: .owners, usersAtCreation: .added, invitationAudience: .concerned, distinct: .never, allowsEphemeral: false,
             maxMembers: Limits.membersPerChannel, fixed: [.discovery]),
         ChannelPolicy(
             type: .broadcast, create: .admins, discovery: .everyone, join: .everyone, leave: .members, add: .operators,
-            invite: .members, remove: .operators, read: .members, send: .admins, update: .operators,
+            invite: .members, remove: .operators, read: .members, send: .admins, mention: .nobody, update: .operators,
             updatePolicy: .operators, moderate: .admins,
             delete: .owners, usersAtCreation: .added, invitationAudience: .concerned, distinct: .never, allowsEphemeral: false,
             maxMembers: Limits.membersPerChannel, fixed: [.send, .moderate]),
         ChannelPolicy(
             type: .conversation, create: .everyone, discovery: .membersOnly, join: .nobody, leave: .nobody, add: .nobody,
-            invite: .nobody, remove: .nobody, read: .membersOnly, send: .membersOnly, update: .membersOnly,
+            invite: .nobody, remove: .nobody, read: .membersOnly, send: .membersOnly, mention: .nobody, update: .membersOnly,
             updatePolicy: .nobody, moderate: .nobody,
             delete: .nobody, usersAtCreation: .added, invitationAudience: .concerned, distinct: .always, allowsEphemeral: false,
             maxMembers: Limits.membersPerGroup, fixed: everything),
         ChannelPolicy(
             type: .standard, create: .nobody, discovery: .everyone, join: .nobody, leave: .nobody, add: .nobody, invite: .nobody,
-            remove: .nobody, read: .members, send: .nobody, update: .nobody,
+            remove: .nobody, read: .members, send: .nobody, mention: .nobody, update: .nobody,
             updatePolicy: .nobody, moderate: .nobody, delete: .admins,
             usersAtCreation: .added, invitationAudience: .concerned, distinct: .never, allowsEphemeral: false,
             maxMembers: Limits.membersPerChannel, fixed: everything),
         ChannelPolicy(
             type: .private, create: .nobody, discovery: .members, join: .nobody, leave: .nobody, add: .nobody, invite: .nobody,
-            remove: .nobody, read: .members, send: .nobody, update: .nobody,
+            remove: .nobody, read: .members, send: .nobody, mention: .nobody, update: .nobody,
             updatePolicy: .nobody, moderate: .nobody, delete: .admins,
             usersAtCreation: .added, invitationAudience: .concerned, distinct: .never, allowsEphemeral: false,
             maxMembers: Limits.membersPerChannel, fixed: everything),
         ChannelPolicy(
             type: .group, create: .everyone, discovery: .members, join: .invited, leave: .members, add: .operators,
-            invite: .members, remove: .operators, read: .members, send: .members, update: .operators,
+            invite: .members, remove: .operators, read: .members, send: .members, mention: .members, update: .operators,
             updatePolicy: .operators, moderate: .operators,
             delete: .operators, usersAtCreation: .invited, invitationAudience: .members, distinct: .optional,
             allowsEphemeral: true, maxMembers: Limits.membersPerGroup, fixed: []),
         ChannelPolicy(
             type: .messaging, create: .everyone, discovery: .members, join: .invited, leave: .members, add: .operators,
-            invite: .members, remove: .operators, read: .members, send: .members, update: .operators,
+            invite: .members, remove: .operators, read: .members, send: .members, mention: .members, update: .operators,
             updatePolicy: .operators, moderate: .operators,
             delete: .owners, usersAtCreation: .added, invitationAudience: .concerned, distinct: .optional,
             allowsEphemeral: false, maxMembers: Limits.membersPerGroup, fixed: []),
         ChannelPolicy(
             type: .livestream, create: .everyone, discovery: .everyone, join: .everyone, leave: .members, add: .operators,
-            invite: .members, remove: .operators, read: .everyone, send: .everyone, update: .operators,
+            invite: .members, remove: .operators, read: .everyone, send: .everyone, mention: .everyone, update: .operators,
             updatePolicy: .operators, moderate: .operators,
             delete: .owners, usersAtCreation: .added, invitationAudience: .concerned, distinct: .never, allowsEphemeral: true,
             maxMembers: Limits.membersPerChannel, fixed: []),

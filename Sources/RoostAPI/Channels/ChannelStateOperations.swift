@@ -146,6 +146,25 @@ public struct HideChannel: Operation {
     public func validate() throws(RoostError) { try channel.validate(field: "channel") }
 }
 
+/// Empties the channel for the caller alone: all messages so far are concealed from them, and count as read (SB-60). Others see them as before.
+///
+/// Without new messages, repeating it changes nothing.
+/// - Throws: `not_member`; `feature_disabled` where the app hides history from new members (D-35).
+public struct ResetHistory: Operation {
+    public typealias Response = Membership
+    public static let name = "channel.resetHistory"
+    public static let method = HTTPMethod.post
+    public static let path = "/v1/channels/{channel}/history/reset"
+    public static let permission = Permission.channelHide
+    public static let summary = "Conceal all messages so far from the caller alone."
+
+    public var channel: ChannelID
+    // derived: init
+    public init(channel: ChannelID) { self.channel = channel }
+
+    public func validate() throws(RoostError) { try channel.validate(field: "channel") }
+}
+
 /// Shows a hidden channel again (SB-28). Concealed messages stay concealed. Showing a visible one changes nothing.
 public struct UnhideChannel: Operation {
     public typealias Response = Membership

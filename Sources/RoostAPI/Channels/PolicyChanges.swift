@@ -15,8 +15,8 @@ public struct PolicyChanges: Hashable, Sendable {
         create: ChannelPolicy.Audience? = nil, discovery: ChannelPolicy.Audience? = nil, join: ChannelPolicy.Audience? = nil,
         leave: ChannelPolicy.Audience? = nil, add: ChannelPolicy.Audience? = nil, invite: ChannelPolicy.Audience? = nil,
         remove: ChannelPolicy.Audience? = nil, read: ChannelPolicy.Audience? = nil, send: ChannelPolicy.Audience? = nil,
-        update: ChannelPolicy.Audience? = nil, updatePolicy: ChannelPolicy.Audience? = nil, moderate: ChannelPolicy.Audience? = nil,
-        delete: ChannelPolicy.Audience? = nil, usersAtCreation: ChannelPolicy.Entry? = nil,
+        mention: ChannelPolicy.Audience? = nil, update: ChannelPolicy.Audience? = nil, updatePolicy: ChannelPolicy.Audience? = nil,
+        moderate: ChannelPolicy.Audience? = nil, delete: ChannelPolicy.Audience? = nil, usersAtCreation: ChannelPolicy.Entry? = nil,
         invitationAudience: ChannelPolicy.InvitationAudience? = nil, distinct: ChannelPolicy.Distinctness? = nil,
         allowsEphemeral: Bool? = nil, maxMembers: Int? = nil
     ) {
@@ -29,6 +29,7 @@ public struct PolicyChanges: Hashable, Sendable {
         self.remove = remove
         self.read = read
         self.send = send
+        self.mention = mention
         self.update = update
         self.updatePolicy = updatePolicy
         self.moderate = moderate

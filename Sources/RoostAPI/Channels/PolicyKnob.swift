@@ -1,8 +1,8 @@
 /// The names of a policy's rules.
 public enum PolicyName: String, Codable, CaseIterable, Sendable, WireEnumeration {
     // derived: cases of ChannelPolicy, without type and fixed
-    case create, discovery, join, leave, add, invite, remove, read, send, update, updatePolicy, moderate, delete, usersAtCreation
-    case invitationAudience, distinct, allowsEphemeral, maxMembers
+    case create, discovery, join, leave, add, invite, remove, read, send, mention, update, updatePolicy, moderate, delete
+    case usersAtCreation, invitationAudience, distinct, allowsEphemeral, maxMembers
 }
 
 extension PolicyName {
@@ -20,6 +20,7 @@ extension PolicyName {
         case .remove: PolicyKnob(self, \.remove)
         case .read: PolicyKnob(self, \.read)
         case .send: PolicyKnob(self, \.send)
+        case .mention: PolicyKnob(self, \.mention)
         case .update: PolicyKnob(self, \.update)
         case .updatePolicy: PolicyKnob(self, \.updatePolicy)
         case .moderate: PolicyKnob(self, \.moderate)

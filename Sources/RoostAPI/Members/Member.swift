@@ -47,7 +47,7 @@ public enum MembershipState: String, Codable, CaseIterable, Sendable, WireEnumer
 }
 
 /// The caller's own membership in one channel, with fields that nobody else sees: how far they have read, whether they hid the channel.
-public struct Membership: Codable, Hashable, Sendable {
+public struct Membership: Hashable, Sendable {
     /// The channel.
     public var channelId: ChannelID
     /// The role in the channel.
@@ -71,6 +71,11 @@ public struct Membership: Codable, Hashable, Sendable {
     public var hiddenState: HiddenState = .unhidden
     /// The channel's `ordinal` when it was hidden: a later counting message brings it back, if that is allowed.
     public var hiddenOrdinal: Int = 0
+    /// The channel's seq at which the newest message that mentions the caller by name came to do so, by being sent or edited; 0 for none. Whether
+    /// it is unread: ``Unread/hasMention(in:_:as:)``.
+    public var mentionSeq: Seq = 0  // wire: default is absent
+    /// That message.
+    public var mentionMessage: MessageID?
     /// Until when the caller may not send here.
     public var mutedUntil: Timestamp?
     /// Until when the caller is banned from the channel (AM-31).
@@ -85,7 +90,8 @@ public struct Membership: Codable, Hashable, Sendable {
     public init(
         channelId: ChannelID, role: ChannelRole, state: MembershipState, joinedAt: Timestamp, joinedSeq: Seq, readSeq: Seq,
         readCount: Int, lastReadAt: Timestamp? = nil, historyFloor: Seq = 0, hiddenState: HiddenState = .unhidden,
-        hiddenOrdinal: Int = 0, mutedUntil: Timestamp? = nil, bannedUntil: Timestamp? = nil, channelSeq: Seq, userSeq: Seq
+        hiddenOrdinal: Int = 0, mentionSeq: Seq = 0, mentionMessage: MessageID? = nil, mutedUntil: Timestamp? = nil,
+        bannedUntil: Timestamp? = nil, channelSeq: Seq, userSeq: Seq
     ) {
         self.channelId = channelId
         self.role = role
@@ -98,6 +104,8 @@ public struct Membership: Codable, Hashable, Sendable {
         self.historyFloor = historyFloor
         self.hiddenState = hiddenState
         self.hiddenOrdinal = hiddenOrdinal
+        self.mentionSeq = mentionSeq
+        self.mentionMessage = mentionMessage
         self.mutedUntil = mutedUntil
         self.bannedUntil = bannedUntil
         self.channelSeq = channelSeq
@@ -107,6 +115,58 @@ public struct Membership: Codable, Hashable, Sendable {
     /// Returns whether the channel is hidden at these counters: a newer message brings back one that was hidden until then (SB-27, D-32).
     public func visibility(in counters: ChannelCounters) -> HiddenState {
         hiddenState == .hiddenAllowAutoUnhide && counters.ordinal > hiddenOrdinal ? .unhidden : hiddenState
+    }
+}
+
+extension Membership: Codable {
+    // derived: CodingKeys
+    private enum CodingKeys: String, CodingKey {
+        case channelId, role, state, joinedAt, joinedSeq, readSeq, readCount, lastReadAt, historyFloor, hiddenState, hiddenOrdinal
+        case mentionSeq, mentionMessage, mutedUntil, bannedUntil, channelSeq, userSeq
+    }
+
+    // derived: encode(to:)
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: CodingKeys.self)
+        try container.encode(channelId, forKey: .channelId)
+        try container.encode(role, forKey: .role)
+        try container.encode(state, forKey: .state)
+        try container.encode(joinedAt, forKey: .joinedAt)
+        try container.encode(joinedSeq, forKey: .joinedSeq)
+        try container.encode(readSeq, forKey: .readSeq)
+        try container.encode(readCount, forKey: .readCount)
+        try container.encodeIfPresent(lastReadAt, forKey: .lastReadAt)
+        try container.encode(historyFloor, forKey: .historyFloor)
+        try container.encode(hiddenState, forKey: .hiddenState)
+        try container.encode(hiddenOrdinal, forKey: .hiddenOrdinal)
+        if mentionSeq != 0 { try container.encode(mentionSeq, forKey: .mentionSeq) }
+        try container.encodeIfPresent(mentionMessage, forKey: .mentionMessage)
+        try container.encodeIfPresent(mutedUntil, forKey: .mutedUntil)
+        try container.encodeIfPresent(bannedUntil, forKey: .bannedUntil)
+        try container.encode(channelSeq, forKey: .channelSeq)
+        try container.encode(userSeq, forKey: .userSeq)
+    }
+
+    // derived: init(from:)
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: CodingKeys.self)
+        channelId = try container.decode(ChannelID.self, forKey: .channelId)
+        role = try container.decode(ChannelRole.self, forKey: .role)
+        state = try container.decode(MembershipState.self, forKey: .state)
+        joinedAt = try container.decode(Timestamp.self, forKey: .joinedAt)
+        joinedSeq = try container.decode(Seq.self, forKey: .joinedSeq)
+        readSeq = try container.decode(Seq.self, forKey: .readSeq)
+        readCount = try container.decode(Int.self, forKey: .readCount)
+        lastReadAt = try container.decodeIfPresent(Timestamp.self, forKey: .lastReadAt)
+        historyFloor = try container.decode(Seq.self, forKey: .historyFloor)
+        hiddenState = try container.decode(HiddenState.self, forKey: .hiddenState)
+        hiddenOrdinal = try container.decode(Int.self, forKey: .hiddenOrdinal)
+        mentionSeq = try container.decodeIfPresent(Seq.self, forKey: .mentionSeq) ?? 0
+        mentionMessage = try container.decodeIfPresent(MessageID.self, forKey: .mentionMessage)
+        mutedUntil = try container.decodeIfPresent(Timestamp.self, forKey: .mutedUntil)
+        bannedUntil = try container.decodeIfPresent(Timestamp.self, forKey: .bannedUntil)
+        channelSeq = try container.decode(Seq.self, forKey: .channelSeq)
+        userSeq = try container.decode(Seq.self, forKey: .userSeq)
     }
 }
 
@@ -125,6 +185,8 @@ extension Membership: WireWritable {
         json.member("historyFloor", historyFloor)
         json.member("hiddenState", hiddenState)
         json.member("hiddenOrdinal", hiddenOrdinal)
+        if mentionSeq != 0 { json.member("mentionSeq", mentionSeq) }
+        json.member("mentionMessage", mentionMessage)
         json.member("mutedUntil", mutedUntil)
         json.member("bannedUntil", bannedUntil)
         json.member("channelSeq", channelSeq)

@@ -3,7 +3,7 @@ extension Message: StreamRow {
     package var key: String { String(seq) }
     package var stamp: Int64 { changeSeq }
     package var aboutMessage: Seq? { seq }
-    package var namedUsers: [UserID] { [sender] }
+    package var namedUsers: [UserID] { [sender] + (content.mentionees?.mentionedUsers ?? []) }
     package var contentSizeBytes: Int {
         JSONBytes.sizeBytes(of: content.text) + (content.data.map(JSONBytes.sizeBytes) ?? 0) + (content.metadata?.sizeBytes ?? 0)
             + 200

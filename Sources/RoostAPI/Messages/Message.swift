@@ -20,11 +20,15 @@ public struct Message: MessageCarrying, Hashable, Sendable {
     public var editedAt: Timestamp?
     /// Set when the message was deleted: its place stays, its content is gone.
     public var deletedAt: Timestamp?
+    /// Users whom the call named and the message doesn't mention, since they aren't members, may not read it or are banned (MN-17). Only in the
+    /// answer to `message.send` and `message.edit`.
+    public var droppedMentions: [UserID]?
 
     // derived: init
     public init(
         messageId: MessageID, channelId: ChannelID, seq: Seq, changeSeq: Seq, sender: UserID, clientId: ClientID,
-        content: MessageContent, createdAt: Timestamp, editedAt: Timestamp? = nil, deletedAt: Timestamp? = nil
+        content: MessageContent, createdAt: Timestamp, editedAt: Timestamp? = nil, deletedAt: Timestamp? = nil,
+        droppedMentions: [UserID]? = nil
     ) {
         self.messageId = messageId
         self.channelId = channelId
@@ -36,20 +40,25 @@ public struct Message: MessageCarrying, Hashable, Sendable {
         self.createdAt = createdAt
         self.editedAt = editedAt
         self.deletedAt = deletedAt
+        self.droppedMentions = droppedMentions
     }
 
     // derived: flat init
     public init(
         messageId: MessageID, channelId: ChannelID, seq: Seq, changeSeq: Seq, sender: UserID, clientId: ClientID, text: String,
-        customType: String? = nil, data: String? = nil, metadata: JSONValue? = nil, tags: [String]? = nil,
-        parentId: MessageID? = nil, createdAt: Timestamp, editedAt: Timestamp? = nil, deletedAt: Timestamp? = nil
+        kind: MessageKind = .text, customType: String? = nil, data: String? = nil, metadata: JSONValue? = nil,
+        tags: [String]? = nil, parentId: MessageID? = nil, mentionees: [Mentionee]? = nil, metaArrays: [String: [String]]? = nil,
+        pushOption: PushOption = .default, targetLanguages: [String]? = nil, isSilent: Bool = false, createdAt: Timestamp,
+        editedAt: Timestamp? = nil, deletedAt: Timestamp? = nil, droppedMentions: [UserID]? = nil
     ) {
         let content = MessageContent(
-            text: text, customType: customType, data: data, metadata: metadata, tags: tags, parentId: parentId
+            text: text, kind: kind, customType: customType, data: data, metadata: metadata, tags: tags, parentId: parentId,
+            mentionees: mentionees, metaArrays: metaArrays, pushOption: pushOption, targetLanguages: targetLanguages,
+            isSilent: isSilent
         )
         self.init(
             messageId: messageId, channelId: channelId, seq: seq, changeSeq: changeSeq, sender: sender, clientId: clientId,
-            content: content, createdAt: createdAt, editedAt: editedAt, deletedAt: deletedAt
+            content: content, createdAt: createdAt, editedAt: editedAt, deletedAt: deletedAt, droppedMentions: droppedMentions
         )
     }
 }
@@ -65,14 +74,21 @@ extension Message: WireWritable {
         json.member("sender", sender)
         json.member("clientId", clientId)
         json.member("text", content.text)
+        if content.kind != .text { json.member("kind", content.kind) }
         json.member("customType", content.customType)
         json.member("data", content.data)
         json.member("metadata", content.metadata)
         json.member("tags", content.tags)
         json.member("parentId", content.parentId)
+        json.member("mentionees", content.mentionees)
+        json.member("metaArrays", content.metaArrays)
+        if content.pushOption != .default { json.member("pushOption", content.pushOption) }
+        json.member("targetLanguages", content.targetLanguages)
+        if content.isSilent { json.member("isSilent", content.isSilent) }
         json.member("createdAt", createdAt)
         json.member("editedAt", editedAt)
         json.member("deletedAt", deletedAt)
+        json.member("droppedMentions", droppedMentions)
         json.endObject()
     }
 }
@@ -80,8 +96,8 @@ extension Message: WireWritable {
 extension Message: Codable {
     // derived: CodingKeys
     private enum CodingKeys: String, CodingKey {
-        case messageId, channelId, seq, changeSeq, sender, clientId, text, customType, data, metadata, tags, parentId, createdAt
-        case editedAt, deletedAt
+        case messageId, channelId, seq, changeSeq, sender, clientId, text, kind, customType, data, metadata, tags, parentId
+        case mentionees, metaArrays, pushOption, targetLanguages, isSilent, createdAt, editedAt, deletedAt, droppedMentions
     }
 
     // derived: encode(to:)
@@ -94,14 +110,21 @@ extension Message: Codable {
         try container.encode(sender, forKey: .sender)
         try container.encode(clientId, forKey: .clientId)
         try container.encode(content.text, forKey: .text)
+        if content.kind != .text { try container.encode(content.kind, forKey: .kind) }
         try container.encodeIfPresent(content.customType, forKey: .customType)
         try container.encodeIfPresent(content.data, forKey: .data)
         try container.encodeIfPresent(content.metadata, forKey: .metadata)
         try container.encodeIfPresent(content.tags, forKey: .tags)
         try container.encodeIfPresent(content.parentId, forKey: .parentId)
+        try container.encodeIfPresent(content.mentionees, forKey: .mentionees)
+        try container.encodeIfPresent(content.metaArrays, forKey: .metaArrays)
+        if content.pushOption != .default { try container.encode(content.pushOption, forKey: .pushOption) }
+        try container.encodeIfPresent(content.targetLanguages, forKey: .targetLanguages)
+        if content.isSilent { try container.encode(content.isSilent, forKey: .isSilent) }
         try container.encode(createdAt, forKey: .createdAt)
         try container.encodeIfPresent(editedAt, forKey: .editedAt)
         try container.encodeIfPresent(deletedAt, forKey: .deletedAt)
+        try container.encodeIfPresent(droppedMentions, forKey: .droppedMentions)
     }
 
     // derived: init(from:)
@@ -114,14 +137,25 @@ extension Message: Codable {
         sender = try container.decode(UserID.self, forKey: .sender)
         clientId = try container.decode(ClientID.self, forKey: .clientId)
         let text = try container.decode(String.self, forKey: .text)
+        let kind = try container.decodeIfPresent(MessageKind.self, forKey: .kind) ?? .text
         let customType = try container.decodeIfPresent(String.self, forKey: .customType)
         let data = try container.decodeIfPresent(String.self, forKey: .data)
         let metadata = try container.decodeIfPresent(JSONValue.self, forKey: .metadata)
         let tags = try container.decodeIfPresent([String].self, forKey: .tags)
         let parentId = try container.decodeIfPresent(MessageID.self, forKey: .parentId)
+        let mentionees = try container.decodeIfPresent([Mentionee].self, forKey: .mentionees)
+        let metaArrays = try container.decodeIfPresent([String: [String]].self, forKey: .metaArrays)
+        let pushOption = try container.decodeIfPresent(PushOption.self, forKey: .pushOption) ?? .default
+        let targetLanguages = try container.decodeIfPresent([String].self, forKey: .targetLanguages)
+        let isSilent = try container.decodeIfPresent(Bool.self, forKey: .isSilent) ?? false
         createdAt = try container.decode(Timestamp.self, forKey: .createdAt)
         editedAt = try container.decodeIfPresent(Timestamp.self, forKey: .editedAt)
         deletedAt = try container.decodeIfPresent(Timestamp.self, forKey: .deletedAt)
-        content = MessageContent(text: text, customType: customType, data: data, metadata: metadata, tags: tags, parentId: parentId)
+        droppedMentions = try container.decodeIfPresent([UserID].self, forKey: .droppedMentions)
+        content = MessageContent(
+            text: text, kind: kind, customType: customType, data: data, metadata: metadata, tags: tags, parentId: parentId,
+            mentionees: mentionees, metaArrays: metaArrays, pushOption: pushOption, targetLanguages: targetLanguages,
+            isSilent: isSilent
+        )
     }
 }

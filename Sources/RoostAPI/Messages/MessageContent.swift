@@ -1,7 +1,11 @@
 /// The content of a message: the same in a draft, the operation that sends it and the stored message.
-public struct MessageContent: Codable, Hashable, Sendable {
-    /// 1 to `Limits.messageTextLength` characters; empty once the message is deleted.
+///
+/// Messages are validated here and nowhere else (``validate()``), whoever sends them.
+public struct MessageContent: Hashable, Sendable {
+    /// 1 to `Limits.messageTextLength` characters, one of them visible; empty once the message is deleted. A custom message needs none.
     public var text: String
+    /// What sort of message it is (SB-33). It never changes.
+    public var kind: MessageKind = .text  // wire: default is absent
     /// The app's own classification of the message (SB-34).
     public var customType: String?
     /// The app's own payload (SB-34).
@@ -12,19 +16,59 @@ public struct MessageContent: Codable, Hashable, Sendable {
     public var tags: [String]?
     /// The message that this one answers (MN-10).
     public var parentId: MessageID?
+    /// Whom it mentions: at most one entry of each type (MN-04). What is highlighted is up to `metadata`.
+    public var mentionees: [Mentionee]?
+    /// Lists of texts by their names, each sorted and without duplicates (SB-37): at most 10 lists of 100. `message.updateMetaArrays` changes
+    /// them.
+    public var metaArrays: [String: [String]]?
+    /// Whether members who are away get a push (SB-39).
+    public var pushOption: PushOption = .default  // wire: default is absent
+    /// The languages that the sender wants the text in (SB-38): at most 10 tags such as `pt-BR`. They are kept; this server translates nothing.
+    public var targetLanguages: [String]?
+    /// Whether it is no news: a silent message is unread for nobody and mentions nobody. It never changes.
+    public var isSilent: Bool = false  // wire: default is absent
 
     // derived: init
     public init(
-        text: String, customType: String? = nil, data: String? = nil, metadata: JSONValue? = nil, tags: [String]? = nil,
-        parentId: MessageID? = nil
+        text: String, kind: MessageKind = .text, customType: String? = nil, data: String? = nil, metadata: JSONValue? = nil,
+        tags: [String]? = nil, parentId: MessageID? = nil, mentionees: [Mentionee]? = nil, metaArrays: [String: [String]]? = nil,
+        pushOption: PushOption = .default, targetLanguages: [String]? = nil, isSilent: Bool = false
     ) {
         self.text = text
+        self.kind = kind
         self.customType = customType
         self.data = data
         self.metadata = metadata
         self.tags = tags
         self.parentId = parentId
+        self.mentionees = mentionees
+        self.metaArrays = metaArrays
+        self.pushOption = pushOption
+        self.targetLanguages = targetLanguages
+        self.isSilent = isSilent
     }
+}
+
+/// What sort of message one is (SB-33).
+public enum MessageKind: String, Codable, CaseIterable, Sendable, WireEnumeration {
+    /// A user's text.
+    case text
+    /// A text by the app's own people or backend: `message.sendAdmin`.
+    case admin
+    /// The server's own: who joined, who left. It is unread for nobody.
+    case system
+    /// The app's own, with a `customType` and whatever else it takes. Its text may be empty.
+    case custom
+}
+
+/// Which members get a push for a message (SB-39). It is kept with the message, for whatever sends pushes.
+public enum PushOption: String, Codable, CaseIterable, Sendable, WireEnumeration {
+    /// As each member has set it.
+    case `default`
+    /// Nobody.
+    case suppress
+    /// Every member.
+    case force
 }
 
 /// A value with a message's content. The content's fields read as its own: `message.text`.
@@ -43,16 +87,32 @@ extension MessageCarrying {
 }
 
 extension MessageContent {
-    /// The content after deletion: only the message that it answers.
-    public var emptied: MessageContent { MessageContent(text: "", parentId: parentId) }
+    /// The content after deletion: only what never changes.
+    public var emptied: MessageContent { MessageContent(text: "", kind: kind, parentId: parentId, isSilent: isSilent) }
 
-    /// Throws when something in it is outside its limits.
+    /// Throws when something in it is outside its limits, or when only the server sends such messages.
     public func validate() throws(RoostError) {
-        guard !text.isEmpty else { throw .invalidArgument("text", "must not be empty") }
+        guard kind != .system else { throw .invalidArgument("kind", "must not be system: the server sends these itself") }
         try Limits.check(text, length: Limits.messageTextLength, field: "text")
+        if kind == .custom {
+            guard customType?.isEmpty == false else {
+                throw .invalidArgument("customType", "must not be empty in a custom message")
+            }
+        } else {
+            guard !text.isEmpty else { throw .invalidArgument("text", "must not be empty") }
+            guard text.contains(where: { !$0.isWhitespace }) else {
+                throw .invalidArgument("text", "must not be white space alone")
+            }
+        }
         try Limits.check(customType, length: Limits.customTypeLength, field: "customType")
         try Limits.check(data, length: Limits.messageDataLength, field: "data")
         try Limits.check(tags: tags, count: Limits.messageTags)
         try Limits.check(metadata: metadata)
+        try mentionees?.validate()
+        guard !isSilent || mentionees?.isEmpty != false else {
+            throw .invalidArgument("mentionees", "must be empty in a silent message")
+        }
+        try metaArrays.map(MetaArrays.validate)
+        try Limits.check(languages: targetLanguages)
     }
 }

@@ -60,12 +60,40 @@ public struct UnreadCount: Codable, Hashable, Sendable {
     public var unreadCount: Int
     /// The seq up to which the caller has read.
     public var readSeq: Seq
+    /// Whether an unread message mentions the caller (MN-16).
+    public var hasMention: Bool = false  // wire: may be absent
 
     // derived: init
-    public init(channelId: ChannelID, unreadCount: Int, readSeq: Seq) {
+    public init(channelId: ChannelID, unreadCount: Int, readSeq: Seq, hasMention: Bool = false) {
         self.channelId = channelId
         self.unreadCount = unreadCount
         self.readSeq = readSeq
+        self.hasMention = hasMention
+    }
+}
+
+extension UnreadCount {
+    // derived: CodingKeys
+    private enum CodingKeys: String, CodingKey {
+        case channelId, unreadCount, readSeq, hasMention
+    }
+
+    // derived: encode(to:)
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: CodingKeys.self)
+        try container.encode(channelId, forKey: .channelId)
+        try container.encode(unreadCount, forKey: .unreadCount)
+        try container.encode(readSeq, forKey: .readSeq)
+        try container.encode(hasMention, forKey: .hasMention)
+    }
+
+    // derived: init(from:)
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: CodingKeys.self)
+        channelId = try container.decode(ChannelID.self, forKey: .channelId)
+        unreadCount = try container.decode(Int.self, forKey: .unreadCount)
+        readSeq = try container.decode(Seq.self, forKey: .readSeq)
+        hasMention = try container.decodeIfPresent(Bool.self, forKey: .hasMention) ?? false
     }
 }
 

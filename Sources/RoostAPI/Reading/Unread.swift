@@ -5,9 +5,24 @@
 public enum Unread {
     /// Returns whether a message counts: as unread for those who haven't read it, and as news for those who hid the channel.
     ///
-    /// Every message does today. A kind that doesn't count is excluded here and nowhere else. The answer for a message must never change,
-    /// so it may only depend on fields that don't.
-    public static func counts(_ message: Message) -> Bool { true }
+    /// The server's own messages and silent ones don't. What doesn't count is excluded here and nowhere else. The answer for a message must never
+    /// change, so it may only depend on fields that don't.
+    public static func counts(_ message: Message) -> Bool { message.kind != .system && !message.isSilent }
+
+    /// Returns whether an unread message mentions a member: by name or with the whole channel (MN-16).
+    ///
+    /// A message mentions from the seq on at which it was sent, or edited so that it does. It is unread as long as the member hasn't read up to
+    /// there, so that an edit of a message that was read can mention somebody. Messages that the member can't see mention nobody, nor does
+    /// a member mention themselves.
+    ///
+    /// - Parameter mentions: Those of the channel, in any order; ones that aren't unread are left out here.
+    public static func hasMention(in membership: Membership, _ mentions: some Sequence<ChannelMention>, as user: UserID) -> Bool {
+        guard membership.state == .member else { return false }
+        if membership.mentionSeq > membership.readSeq { return true }
+        return mentions.contains { mention in
+            (mention.mentionSeq ?? 0) > membership.readSeq && mention.seq > membership.historyFloor && mention.sender != user
+        }
+    }
 
     /// Returns the number of messages that a member hasn't read (AM-43). Own messages are never unread; deleted ones count until they are
     /// read, unless they were deleted for good.

@@ -65,19 +65,22 @@ extension Rows {
     /// The smallest seq of a message that one of the rows is about.
     package var oldestMessage: Seq? { lists.lazy.compactMap(\.oldestMessage).min() }
 
+    /// The smallest seq of a message with which one of the rows is concealed.
+    package var oldestConcealed: Seq? { lists.lazy.compactMap(\.oldestConcealed).min() }
+
     /// The seqs of messages that the rows report as deleted for good.
     package var purgedMessages: [Seq] { lists.flatMap(\.purgedMessages) }
 
     /// The users whom the rows name, some of them repeatedly.
     package var namedUsers: [UserID] { lists.flatMap(\.namedUsers) }
 
-    /// Returns the number of rows about messages up to a seq.
-    package func count(aboutMessagesUpTo seq: Seq) -> Int { lists.reduce(0) { $0 + $1.count(aboutMessagesUpTo: seq) } }
+    /// Returns the number of rows that are concealed with messages up to a seq.
+    package func count(concealedUpTo seq: Seq) -> Int { lists.reduce(0) { $0 + $1.count(concealedUpTo: seq) } }
 
-    /// Returns the rows without those about messages before a seq.
-    package func withoutRows(aboutMessagesBefore seq: Seq) -> Rows {
+    /// Returns the rows without those that are concealed with messages before a seq.
+    package func withoutRows(concealedBefore seq: Seq) -> Rows {
         var rows = self
-        rows.lists = filteredLists { message in message.map { $0 >= seq } ?? true }
+        rows.lists = lists.compactMap { $0.withoutRows(concealedBefore: seq) }
         return rows
     }
 
@@ -118,9 +121,11 @@ private protocol RowList: Sendable {
     var count: Int { get }
     var contentSizeBytes: Int { get }
     var oldestMessage: Seq? { get }
+    var oldestConcealed: Seq? { get }
     var purgedMessages: [Seq] { get }
     var namedUsers: [UserID] { get }
-    func count(aboutMessagesUpTo seq: Seq) -> Int
+    func count(concealedUpTo seq: Seq) -> Int
+    func withoutRows(concealedBefore seq: Seq) -> (any RowList)?
     func filtered(_ isKept: (_ aboutMessage: Seq?) -> Bool) -> (any RowList)?
     func append(to rows: inout Rows)
     func isEqual(to other: any RowList) -> Bool
@@ -137,11 +142,18 @@ private struct RowsOfKind<Row: StreamRow>: RowList, Hashable {
     var contentSizeBytes: Int { rows.reduce(0) { $0 + $1.contentSizeBytes } }
     var oldestMessage: Seq? { rows.count == 1 ? rows[0].aboutMessage : rows.lazy.compactMap(\.aboutMessage).min() }
 
+    var oldestConcealed: Seq? { rows.count == 1 ? rows[0].concealedWith : rows.lazy.compactMap(\.concealedWith).min() }
+
     var purgedMessages: [Seq] { rows.compactMap(\.purgedMessage) }
 
     var namedUsers: [UserID] { rows.flatMap(\.namedUsers) }
 
-    func count(aboutMessagesUpTo seq: Seq) -> Int { rows.count { $0.aboutMessage.map { $0 <= seq } ?? false } }
+    func count(concealedUpTo seq: Seq) -> Int { rows.count { $0.concealedWith.map { $0 <= seq } ?? false } }
+
+    func withoutRows(concealedBefore seq: Seq) -> (any RowList)? {
+        let kept = rows.filter { $0.concealedWith.map { $0 >= seq } ?? true }
+        return kept.isEmpty ? nil : RowsOfKind(rows: kept)
+    }
 
     func filtered(_ isKept: (_ aboutMessage: Seq?) -> Bool) -> (any RowList)? {
         let kept = rows.filter { isKept($0.aboutMessage) }

@@ -11,9 +11,11 @@ package protocol StreamRow: WireWritable, Decodable, Hashable, Sendable {
     var key: String { get }
     /// Which of two rows with one key is newer: the one with the higher stamp, and of equal ones the one that comes later.
     var stamp: Int64 { get }
-    /// The seq of the message that the row is about, or is; nil for none. Users who may not see the message don't get the row (SB-14,
-    /// SB-26).
+    /// The seq of the message that the row is about, or is; nil for none. Clients keep the row where they keep the message.
     var aboutMessage: Seq? { get }
+    /// The seq of a message whose concealment conceals the row: users who may not see the message don't get it (SB-14, SB-26). By default that of
+    /// the message that the row is about.
+    var concealedWith: Seq? { get }
     /// The seq of a message that the row reports as deleted for good; nil for most kinds. Rows about that message are deleted with it.
     var purgedMessage: Seq? { get }
     /// The users whom the row names by their ids alone. None by default.
@@ -25,6 +27,7 @@ package protocol StreamRow: WireWritable, Decodable, Hashable, Sendable {
 extension StreamRow {
     package static var isSingle: Bool { false }
     package var aboutMessage: Seq? { nil }
+    package var concealedWith: Seq? { aboutMessage }
     package var purgedMessage: Seq? { nil }
     package var namedUsers: [UserID] { [] }
     package var contentSizeBytes: Int { 200 }
@@ -38,7 +41,8 @@ package struct RowKinds: Sendable {
 
     /// The kinds of Roost. A kind that depends on another one comes after it.
     package static let standard = RowKinds([
-        Message.self, PurgedMessage.self, Member.self, Membership.self, Invitation.self, User.self, Preferences.self,
+        Message.self, PurgedMessage.self, ChannelMention.self, Member.self, Membership.self, Invitation.self, User.self,
+        Preferences.self,
     ])
 
     /// Returns these kinds and others.

@@ -8,6 +8,12 @@ public struct AppOptions: Codable, Hashable, Sendable {
     public var tokenLifetimeSecondsMax: Int = AppOptions.tokenLifetimeSecondsStandard  // wire: may be absent
     /// Whether a new name may look like another one in the app.
     public var confusableNames: ConfusableNames = .allowed  // wire: may be absent
+    /// Whether a message may mention its whole channel (MN-13).
+    public var isMentionAllEnabled: Bool = true  // wire: may be absent
+    /// The most users that one message may mention by name: 1 to 100 (MN-01, D-25).
+    public var mentionsPerMessage: Int = 30  // wire: may be absent
+    /// How many of them are told with `mention.received`; the others are mentioned all the same. 0 to 100 (SB-45, D-25).
+    public var mentionNotifyCap: Int = 30  // wire: may be absent
 
     /// How to treat a name or id that can be mistaken for another one: a Cyrillic `а` for an `a`, say.
     public enum ConfusableNames: String, Codable, CaseIterable, Sendable, WireEnumeration {
@@ -20,12 +26,16 @@ public struct AppOptions: Codable, Hashable, Sendable {
     // derived: init
     public init(
         channelsPerUser: Int = 2000, showsHistoryToNewMembers: Bool = true,
-        tokenLifetimeSecondsMax: Int = AppOptions.tokenLifetimeSecondsStandard, confusableNames: ConfusableNames = .allowed
+        tokenLifetimeSecondsMax: Int = AppOptions.tokenLifetimeSecondsStandard, confusableNames: ConfusableNames = .allowed,
+        isMentionAllEnabled: Bool = true, mentionsPerMessage: Int = 30, mentionNotifyCap: Int = 30
     ) {
         self.channelsPerUser = channelsPerUser
         self.showsHistoryToNewMembers = showsHistoryToNewMembers
         self.tokenLifetimeSecondsMax = tokenLifetimeSecondsMax
         self.confusableNames = confusableNames
+        self.isMentionAllEnabled = isMentionAllEnabled
+        self.mentionsPerMessage = mentionsPerMessage
+        self.mentionNotifyCap = mentionNotifyCap
     }
 
     // derived: init(from:)
@@ -37,6 +47,9 @@ public struct AppOptions: Codable, Hashable, Sendable {
         tokenLifetimeSecondsMax =
             try container.decodeIfPresent(Int.self, forKey: .tokenLifetimeSecondsMax) ?? AppOptions.tokenLifetimeSecondsStandard
         confusableNames = try container.decodeIfPresent(ConfusableNames.self, forKey: .confusableNames) ?? .allowed
+        isMentionAllEnabled = try container.decodeIfPresent(Bool.self, forKey: .isMentionAllEnabled) ?? true
+        mentionsPerMessage = try container.decodeIfPresent(Int.self, forKey: .mentionsPerMessage) ?? 30
+        mentionNotifyCap = try container.decodeIfPresent(Int.self, forKey: .mentionNotifyCap) ?? 30
     }
 
     /// 30 days.
@@ -51,6 +64,14 @@ public struct AppOptions: Codable, Hashable, Sendable {
         guard tokenLifetimeSecondsMax >= 1 else { throw .invalidArgument("tokenLifetimeSecondsMax", "must be 1 or more") }
         guard tokenLifetimeSecondsMax <= Limits.tokenLifetimeSecondsMax else {
             throw .limitExceeded("tokenLifetimeSecondsMax", limit: Limits.tokenLifetimeSecondsMax, unit: "seconds")
+        }
+        guard mentionsPerMessage >= 1 else { throw .invalidArgument("mentionsPerMessage", "must be 1 or more") }
+        guard mentionsPerMessage <= Limits.mentionsPerMessageMax else {
+            throw .limitExceeded("mentionsPerMessage", limit: Limits.mentionsPerMessageMax, unit: "users")
+        }
+        guard mentionNotifyCap >= 0 else { throw .invalidArgument("mentionNotifyCap", "must be 0 or more") }
+        guard mentionNotifyCap <= Limits.mentionsPerMessageMax else {
+            throw .limitExceeded("mentionNotifyCap", limit: Limits.mentionsPerMessageMax, unit: "users")
         }
     }
 }

@@ -52,6 +52,8 @@ public enum EventKind: String, Codable, CaseIterable, Sendable, WireEnumeration 
     case messageUpdated = "message.updated"
     /// A message was deleted: its place stays.
     case messageDeleted = "message.deleted"
+    /// To a user whom a message mentions by name, newly: the membership has `mentionSeq` and `mentionMessage` (SB-45).
+    case mentionReceived = "mention.received"
     /// A channel was created, to its first members.
     case channelCreated = "channel.created"
     /// A channel's attributes changed.
@@ -72,6 +74,8 @@ public enum EventKind: String, Codable, CaseIterable, Sendable, WireEnumeration 
     case channelDeleted = "channel.deleted"
     /// To all devices of the user who hid or unhid it.
     case channelHidden = "channel.hidden"
+    /// To all devices of the user who has concealed the messages so far from themselves.
+    case channelHistoryReset = "channel.historyReset"
     /// To all devices of the user who unhid it.
     case channelUnhidden = "channel.unhidden"
     /// Users became members.

@@ -251,12 +251,7 @@ extension JSONBytes {
     public mutating func member(_ name: StaticString, _ values: [String]?) {
         guard let values else { return }
         key(name)
-        beginArray()
-        for value in values {
-            separate()
-            string(value)
-        }
-        endArray()
+        array(values)
     }
 
     /// A member that is an object with a list of names for each key, the keys sorted.
@@ -283,6 +278,28 @@ extension JSONBytes {
     public mutating func memberOrNull(_ name: StaticString, _ value: String?) {
         key(name)
         if let value { string(value) } else { null() }
+    }
+
+    /// Lists of texts by their names, in the order of the names.
+    public mutating func member(_ name: StaticString, _ values: [String: [String]]?) {
+        guard let values else { return }
+        key(name)
+        beginObject()
+        for (name, list) in values.sorted(by: { $0.key < $1.key }) {
+            key(name)
+            array(list)
+        }
+        endObject()
+    }
+
+    /// An array of texts.
+    public mutating func array(_ values: [String]) {
+        beginArray()
+        for value in values {
+            separate()
+            string(value)
+        }
+        endArray()
     }
 
     /// An array of models.

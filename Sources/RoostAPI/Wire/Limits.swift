@@ -22,6 +22,26 @@ public enum Limits {
     public static let customTypeLength = 128
     /// Characters of a message's data.
     public static let messageDataLength = 20_000
+    /// Entries of a message's mentionees: one for users, one for the channel (MN-04).
+    public static let mentionees = 2
+    /// The most users that an app's option may allow one message to mention (D-25).
+    public static let mentionsPerMessageMax = 100
+    /// Lists of texts of a message, characters of one's name, values of one, and characters of a value (SB-37, X-25).
+    public static let metaArrays = 10
+    /// Characters of the name of a message's list of texts.
+    public static let metaArrayNameLength = 64
+    /// Values in a message's list of texts.
+    public static let metaArrayValues = 100
+    /// Characters of a value in a message's list of texts.
+    public static let metaArrayValueLength = 128
+    /// Languages that a message's text is wanted in (SB-38), and characters of one's tag (RFC 5646).
+    public static let targetLanguages = 10
+    /// Characters of the tag of a language (RFC 5646).
+    public static let languageLength = 35
+    /// Channels that one call sends an admin's message to.
+    public static let channelsPerCall = 100
+    /// Messages that one call deletes.
+    public static let messagesPerCall = 100
     /// Members added by one call.
     public static let membersPerCall = 100
     /// Users fetched by one call.
@@ -84,6 +104,8 @@ public enum Limits {
     public static let resumeMessagesPerChannel = 500
     /// Newest messages that come with a channel which is fresh to the client.
     public static let freshMessages = 20
+    /// Newest mentions of a whole channel that come with a channel which is fresh to the client.
+    public static let freshMentions = 20
     /// Bytes of content after which a page of messages ends early; the rest is on the next page.
     public static let pageContentBytes = 1_048_576
     /// Members that the answer to a watch carries; the rest are paged with `member.list`.
@@ -141,6 +163,27 @@ extension Limits {
         }
         guard metadata.sizeBytes <= metadataSizeBytes else {
             throw .limitExceeded("metadata", limit: metadataSizeBytes, unit: "bytes")
+        }
+    }
+
+    /// Throws unless each text is the tag of a language: letters, then letters and digits with hyphens between (RFC 5646).
+    static func check(languages: [String]?) throws(RoostError) {
+        guard let languages else { return }
+        guard languages.count <= targetLanguages else {
+            throw .limitExceeded("targetLanguages", limit: targetLanguages, unit: "languages")
+        }
+        for language in languages {
+            guard language.utf8.count <= languageLength else {
+                throw .limitExceeded("targetLanguages", limit: languageLength, unit: "characters")
+            }
+            let parts = language.split(separator: "-", omittingEmptySubsequences: false)
+            let isTag = parts.enumerated().allSatisfy { index, part in
+                (1...8).contains(part.count) && part.utf8.allSatisfy { UInt8.isLetter($0) || (index > 0 && UInt8.isDigit($0)) }
+            }
+            guard isTag else { throw .invalidArgument("targetLanguages", "must hold tags of languages, such as de or pt-BR") }
+        }
+        guard Set(languages).count == languages.count else {
+            throw .invalidArgument("targetLanguages", "must not contain duplicates")
         }
     }
 
@@ -217,7 +260,11 @@ extension Limits {
         "identifierLength": identifierLength, "displayNameLength": displayNameLength, "fileIDLength": fileIDLength,
         "metadataSizeBytes": metadataSizeBytes, "metadataDepth": metadataDepth, "channelTags": channelTags, "tagLength": tagLength,
         "messageTags": messageTags, "messageTextLength": messageTextLength, "customTypeLength": customTypeLength,
-        "messageDataLength": messageDataLength, "channelDataLength": channelDataLength, "coverURLLength": coverURLLength,
+        "messageDataLength": messageDataLength, "mentionees": mentionees, "metaArrays": metaArrays,
+        "metaArrayNameLength": metaArrayNameLength, "metaArrayValues": metaArrayValues,
+        "metaArrayValueLength": metaArrayValueLength,
+        "targetLanguages": targetLanguages, "languageLength": languageLength, "channelsPerCall": channelsPerCall,
+        "messagesPerCall": messagesPerCall, "channelDataLength": channelDataLength, "coverURLLength": coverURLLength,
         "welcomeLength": welcomeLength, "membersPerCall": membersPerCall, "usersPerCall": usersPerCall,
         "membersPerChannel": membersPerChannel, "membersPerGroup": membersPerGroup,
         "pendingInvitationsPerChannel": pendingInvitationsPerChannel, "pendingInvitationsPerUser": pendingInvitationsPerUser,
@@ -229,4 +276,9 @@ extension Limits {
         "idempotencyKeyHours": idempotencyKeyHours, "idempotencyKeyAheadHours": idempotencyKeyAheadHours,
         "idempotencyKeysPerUser": idempotencyKeysPerUser, "revokedTokens": revokedTokens,
     ]
+}
+
+extension UInt8 {
+    fileprivate static func isLetter(_ byte: UInt8) -> Bool { (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte | 0x20) }
+    fileprivate static func isDigit(_ byte: UInt8) -> Bool { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) }
 }

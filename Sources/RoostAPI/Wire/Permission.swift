@@ -64,6 +64,10 @@ public enum Permission: String, Codable, CaseIterable, Sendable, WireEnumeration
     case messageSend = "message.send"
     /// Send messages during a freeze.
     case messageSendWhileFrozen = "message.sendWhileFrozen"
+    /// Send the app's own messages.
+    case messageSendAdmin = "message.sendAdmin"
+    /// Mention members, or the channel.
+    case messageMention = "message.mention"
     /// Edit own messages.
     case messageEditOwn = "message.editOwn"
     /// Edit anybody's messages.

@@ -39,6 +39,8 @@ extension Permission {
         case .invitationAnswer: .init(.invitation, deleted: false, guests: false, frozen: true, role: .none, [.afterwards])
         case .messageSend: .init(.policy(\.send), deleted: false, guests: false, frozen: false, role: .operator, [.sending])
         case .messageSendWhileFrozen: .init(.policy(\.moderate), deleted: false, guests: false, frozen: true, role: .operator, [])
+        case .messageSendAdmin: .init(.policy(\.send), deleted: false, guests: false, frozen: true, role: .none, [.admins])
+        case .messageMention: .init(.policy(\.mention), deleted: false, guests: false, frozen: true, role: .operator, [])
         case .messageEditOwn: .init(.policy(\.send), deleted: false, guests: false, frozen: false, role: .operator, [])
         case .messageEditAny: .init(.policy(\.moderate), deleted: false, guests: false, frozen: true, role: .operator, [])
         case .messageDeleteOwn: .init(.policy(\.read), deleted: false, guests: false, frozen: true, role: .operator, [.reading])
@@ -117,6 +119,8 @@ package struct PermissionRow: Sendable {
         package static let afterwards = Traits(rawValue: 1 << 6)
         /// Its refusal by the policy has a code of its own, `send_not_allowed`.
         package static let sending = Traits(rawValue: 1 << 7)
+        /// Only admins have it, in channels whose policy lets them.
+        package static let admins = Traits(rawValue: 1 << 8)
     }
 
     /// Whether it is asked about a channel that is there.

@@ -51,6 +51,14 @@ public struct RoostError: Error, Codable, Hashable, Sendable {
         case channelMuted = "channel_muted"
         /// Only admins, or only operators, send in this channel.
         case sendNotAllowed = "send_not_allowed"
+        /// The message mentions more users than one may: ``RoostError/limit``.
+        case mentionLimit = "mention_limit"
+        /// The app has turned mentions of whole channels off.
+        case mentionAllDisabled = "mention_all_disabled"
+        /// The app has turned off what was asked for.
+        case featureDisabled = "feature_disabled"
+        /// Another page of the same query is on its way. Only the SDK says so.
+        case queryInProgress = "query_in_progress"
         /// It has another version by now: ``RoostError/limit``.
         case conflictVersion = "conflict_version"
         /// The idempotency key was used for another request.
@@ -129,13 +137,13 @@ public struct RoostError: Error, Codable, Hashable, Sendable {
         case .unauthenticated, .tokenExpired, .tokenRevoked: 401
         case .userDeactivated, .notPermitted, .notMember, .notInvited, .notMessageOwner, .kindForbids, .inviteRequired, .banned,
             .muted, .frozen,
-            .channelMuted, .sendNotAllowed:
+            .channelMuted, .sendNotAllowed, .mentionAllDisabled, .featureDisabled:
             403
         case .notFound, .unknownOperation: 404
-        case .alreadyExists, .memberLimit, .channelLimit, .notConnected, .resyncRequired, .immutableField: 409
+        case .alreadyExists, .memberLimit, .channelLimit, .queryInProgress, .notConnected, .resyncRequired, .immutableField: 409
         case .conflictVersion: 412
         case .keyReused, .keyExpired: 422
-        case .limitExceeded: 413
+        case .limitExceeded, .mentionLimit: 413
         case .invalidArgument: 400
         case .overloaded, .unavailable: 503
         case .internalError: 500

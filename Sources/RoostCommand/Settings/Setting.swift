@@ -137,6 +137,15 @@ extension Setting {
         standard: .text(AppOptions().confusableNames.rawValue),
         help: "Whether a new name or id may look like another one in the app (UTS 39): allowed or refused. The same on all nodes "
             + "of a cluster.")
+    static let mentionAll = Setting(
+        name: "mention-all", kind: .flag, standard: .flag(AppOptions().isMentionAllEnabled),
+        help: "Whether a message may mention its whole channel. The same on all nodes of a cluster.")
+    static let mentionsPerMessage = Setting(
+        name: "mentions-per-message", kind: .whole(1...Limits.mentionsPerMessageMax), standard: .whole(AppOptions().mentionsPerMessage),
+        help: "Users that one message may mention by name. The same on all nodes of a cluster.")
+    static let mentionNotifyCap = Setting(
+        name: "mention-notify-cap", kind: .whole(0...Limits.mentionsPerMessageMax), standard: .whole(AppOptions().mentionNotifyCap),
+        help: "How many of the users that a message mentions are told of it. The same on all nodes of a cluster.")
 
     // derived: all
     /// Every setting, in the order in which they are shown.
@@ -144,7 +153,8 @@ extension Setting {
         data, database, bus, busPrefix, lanes, lockTimeout, presenceTimeout, host, port, allowOrigin, logLevel, drainWindow,
         connectionsMax, unauthenticatedConnectionsPerAddress, connectionsPerUser, requestsPerUser, memoryBudget, memoryLimit,
         pageCache, trustedProxies, pingInterval, idleTimeout, authenticationTimeout, eventLoops, tokenKeys, tokenIssuer,
-        tokenAudience, tokenLifetimeMax, channelTypes, channelsPerUser, historyForNewMembers, confusableNames,
+        tokenAudience, tokenLifetimeMax, channelTypes, channelsPerUser, historyForNewMembers, confusableNames, mentionAll,
+        mentionsPerMessage, mentionNotifyCap,
     ]
 
     /// The origins that a text names.

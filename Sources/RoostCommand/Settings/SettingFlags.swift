@@ -35,6 +35,9 @@ struct SettingFlags: ParsableArguments {
     @Option(help: Setting.channelsPerUser.flagHelp) var channelsPerUser: String?
     @Option(help: Setting.historyForNewMembers.flagHelp) var historyForNewMembers: String?
     @Option(help: Setting.confusableNames.flagHelp) var confusableNames: String?
+    @Option(help: Setting.mentionAll.flagHelp) var mentionAll: String?
+    @Option(help: Setting.mentionsPerMessage.flagHelp) var mentionsPerMessage: String?
+    @Option(help: Setting.mentionNotifyCap.flagHelp) var mentionNotifyCap: String?
 
     // derived: values of Setting, without config
     private var values: [(Setting, String?)] {
@@ -48,7 +51,8 @@ struct SettingFlags: ParsableArguments {
             (.idleTimeout, idleTimeout), (.authenticationTimeout, authenticationTimeout), (.eventLoops, eventLoops),
             (.tokenKeys, tokenKeys), (.tokenIssuer, tokenIssuer), (.tokenAudience, tokenAudience),
             (.tokenLifetimeMax, tokenLifetimeMax), (.channelTypes, channelTypes), (.channelsPerUser, channelsPerUser),
-            (.historyForNewMembers, historyForNewMembers), (.confusableNames, confusableNames),
+            (.historyForNewMembers, historyForNewMembers), (.confusableNames, confusableNames), (.mentionAll, mentionAll),
+            (.mentionsPerMessage, mentionsPerMessage), (.mentionNotifyCap, mentionNotifyCap),
         ]
     }
 

@@ -126,6 +126,9 @@ struct Settings: Sendable {
         configuration.options.showsHistoryToNewMembers = flag(.historyForNewMembers)
         configuration.options.confusableNames =
             AppOptions.ConfusableNames(rawValue: text(.confusableNames)) ?? configuration.options.confusableNames
+        configuration.options.isMentionAllEnabled = flag(.mentionAll)
+        configuration.options.mentionsPerMessage = whole(.mentionsPerMessage)
+        configuration.options.mentionNotifyCap = whole(.mentionNotifyCap)
         if whole(.eventLoops) > 0 { configuration.eventLoopCount = whole(.eventLoops) }
         return configuration
     }

@@ -134,7 +134,7 @@ extension Context {
             channel: channel, membership: access.membership, invitation: access.invitation,
             lastMessage: capabilities.contains(.historyRead)
                 ? try transaction.newestMessage(in: access.channelId, above: access.historyFloor) : nil,
-            ownCapabilities: capabilities)
+            ownCapabilities: capabilities, hasMention: try access.isMember && hasMention(in: access))
     }
 }
 

@@ -1,6 +1,7 @@
 public import RoostAPI
 
-/// Hiding a channel from the caller's own lists: a change of the caller's row, sent only to the caller's devices (SB-26 to SB-29).
+/// Hiding a channel from the caller's own lists, and its messages: changes of the caller's row, sent only to the caller's devices (SB-26 to SB-29,
+/// SB-60).
 
 extension HideChannel: Handled {
     public func scope(for caller: Caller) -> Scope { .channel(channel, user: caller.user) }
@@ -10,13 +11,33 @@ extension HideChannel: Handled {
         var own = try access.requireOwn()
         own.row.hiddenState = allowAutoUnhide ?? true ? .hiddenAllowAutoUnhide : .hiddenPreventAutoUnhide
         own.row.hiddenOrdinal = access.counters.ordinal
-        if hidePreviousMessages ?? false {
-            // Concealed messages count as read, so that they aren't unread when the channel comes back.
-            own.row.historyFloor = max(own.row.historyFloor, access.counters.seq)
-            own.row.readSeq = access.counters.seq
-            own.row.readCount = access.counters.ordinal
-        }
+        if hidePreviousMessages ?? false { own.row.conceal(upTo: access.counters) }
         return try context.write(own, in: &access, .channelHidden)
+    }
+}
+
+extension ResetHistory: Handled {
+    public func scope(for caller: Caller) -> Scope { .channel(channel, user: caller.user) }
+
+    public func handle(in context: inout Context) throws -> Membership {
+        var access = try context.require(.channelHide, in: channel)
+        guard context.options.showsHistoryToNewMembers else {
+            throw RoostError(
+                .featureDisabled, "This app hides history from new members, and nobody resets theirs.", field: "channel")
+        }
+        var own = try access.requireOwn()
+        if own.row.historyFloor < access.counters.seq, own.row.readSeq < access.counters.seq { own.row.lastReadAt = context.now }
+        own.row.conceal(upTo: access.counters)
+        return try context.write(own, in: &access, .channelHistoryReset)
+    }
+}
+
+extension Membership {
+    /// Conceals the messages so far. They count as read, so that they aren't unread for ever.
+    fileprivate mutating func conceal(upTo counters: ChannelCounters) {
+        historyFloor = max(historyFloor, counters.seq)
+        readSeq = counters.seq
+        readCount = counters.ordinal
     }
 }
 

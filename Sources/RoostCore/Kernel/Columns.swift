@@ -73,6 +73,8 @@ extension ChannelPolicy.Audience: ColumnValue {}
 extension MembershipState: ColumnValue {}
 extension HiddenState: ColumnValue {}
 extension InvitationState: ColumnValue {}
+extension MessageKind: ColumnValue {}
+extension PushOption: ColumnValue {}
 
 // MARK: JSON
 
@@ -87,9 +89,20 @@ extension JSONColumn {
 extension JSONValue: JSONColumn {}
 extension PolicyChanges: JSONColumn {}
 
-/// A list of texts. None is an empty one.
-extension [String]: ColumnValue {
+/// A value that lists of are stored in a column, as JSON.
+protocol ListedInColumn: Codable {}
+
+extension String: ListedInColumn {}
+extension Mentionee: ListedInColumn {}
+
+/// A list. None is an empty one.
+extension Array: ColumnValue where Element: ListedInColumn {
     init(reading row: inout RowReader) throws { self = try row.optionalJSON() ?? [] }
+    func column() throws -> SQLValue { .text(String(decoding: try JSONWriter.bytes(of: self), as: UTF8.self)) }
+}
+
+extension [String: [String]]: ColumnValue {
+    init(reading row: inout RowReader) throws { self = try StoredJSON.decode(Self.self, from: row.string()) }
     func column() throws -> SQLValue { .text(String(decoding: try JSONWriter.bytes(of: self), as: UTF8.self)) }
 }
 

@@ -38,6 +38,11 @@ public struct IDGenerator: Sendable {
         if last > Self.lastMax || last < 0 { last = Self.ticksMax << 12 }
     }
 
+    /// The lowest id that is made at a time, by any generator whose clock is right.
+    static func firstID(at time: Timestamp) -> MessageID {
+        MessageID(rawValue: ticks(time) << 22)
+    }
+
     /// Returns the time of the newest ids, over all generators of a database. Nil before the first.
     public static func newestTime(in transaction: any Transaction) throws -> Timestamp? {
         let all = try transaction.rows("SELECT value FROM settings WHERE name = 'ids' OR name LIKE 'ids.%'") {

@@ -88,6 +88,12 @@ public enum Permissions {
         let isReading = row.traits.contains(.reading)
         let isOfEveryMember = row.traits.contains(.members)
         let wasOrIsMember = facts.wasMember
+        if row.traits.contains(.admins) {
+            guard audience != .membersOnly, audience != .nobody else {
+                return kindForbids(permission, facts.policy.type, "isn't for admins")
+            }
+            guard role.isAdmin else { return notPermitted(permission, "needs an admin's token") }
+        }
         if isReading, !wasOrIsMember, facts.policy.discovery == .membersOnly { return notMember(permission) }
         switch audience {
         case .everyone:

@@ -63,6 +63,7 @@ public struct Scope: Hashable, Sendable {
     public mutating func formUnion(_ other: Scope) {
         channels.formUnion(other.channels)
         users.formUnion(other.users)
+        findsUsers = findsUsers || other.findsUsers
         access.formUnion(other.access)
         changesRules = changesRules || other.changesRules
     }

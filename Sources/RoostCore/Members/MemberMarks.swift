@@ -21,6 +21,16 @@ extension Transaction {
             """, toMember: user, of: channel)
     }
 
+    /// Writes the newest mention of a member.
+    func writeMention(_ row: Membership, of user: UserID, in channel: ChannelID) throws {
+        try write(
+            """
+            UPDATE members
+            SET mention_seq = \(row.mentionSeq), mention_message = \(row.mentionMessage), user_seq = \(row.userSeq)
+            WHERE channel_id = \(channel) AND user_id = \(user)
+            """, toMember: user, of: channel)
+    }
+
     /// Writes whether a member has hidden the channel, and up to where its history is.
     func writeHiding(_ row: Membership, of user: UserID, in channel: ChannelID, userSeq: Seq) throws {
         try write(
@@ -28,7 +38,7 @@ extension Transaction {
             UPDATE members
             SET hidden = \(row.hiddenState), hidden_count = \(row.hiddenOrdinal), history_floor = \(row.historyFloor),
                 read_count = CASE WHEN read_seq < \(row.readSeq) THEN \(row.readCount) ELSE read_count END,
-                read_seq = \(row.readSeq), user_seq = \(userSeq)
+                read_seq = \(row.readSeq), last_read_at = \(row.lastReadAt), user_seq = \(userSeq)
             WHERE channel_id = \(channel) AND user_id = \(user)
             """, toMember: user, of: channel)
     }

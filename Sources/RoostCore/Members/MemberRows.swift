@@ -28,8 +28,8 @@ extension Membership {
     static func columns(of table: SQL, readCount: SQL) -> SQL {
         """
         \(table).role, \(table).state, \(table).joined_at, \(table).joined_seq, \(table).read_seq, \(readCount),
-        \(table).last_read_at, \(table).history_floor, \(table).hidden, \(table).hidden_count, \(table).muted_until,
-        \(table).banned_until, \(table).user_seq
+        \(table).last_read_at, \(table).history_floor, \(table).hidden, \(table).hidden_count, \(table).mention_seq,
+        \(table).mention_message, \(table).muted_until, \(table).banned_until, \(table).user_seq
         """
     }
 
@@ -38,8 +38,8 @@ extension Membership {
         try self.init(
             channelId: channelId, role: row.value(), state: row.value(), joinedAt: row.value(), joinedSeq: row.value(),
             readSeq: row.value(), readCount: row.value(), lastReadAt: row.value(), historyFloor: row.value(),
-            hiddenState: row.value(), hiddenOrdinal: row.value(), mutedUntil: row.value(), bannedUntil: row.value(),
-            channelSeq: channelSeq, userSeq: row.value())
+            hiddenState: row.value(), hiddenOrdinal: row.value(), mentionSeq: row.value(), mentionMessage: row.value(),
+            mutedUntil: row.value(), bannedUntil: row.value(), channelSeq: channelSeq, userSeq: row.value())
     }
 
     /// - Parameter purgedSeq: The last seq of the channel at which a message was deleted for good.

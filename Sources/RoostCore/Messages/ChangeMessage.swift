@@ -1,7 +1,10 @@
 public import RoostAPI
 
 extension EditMessage: Handled {
-    public func scope(for caller: Caller) -> Scope { .channel(channel) }
+    /// Whoever isn't mentioned any more is found in the message.
+    public func scope(for caller: Caller) -> Scope {
+        .channel(channel, users: Set(mentionees?.mentionedUsers ?? [])).findingUsers
+    }
 
     public func handle(in context: inout Context) throws -> Message {
         var (access, before) = try context.requireChange(
@@ -9,40 +12,105 @@ extension EditMessage: Handled {
         guard before.deletedAt == nil else { throw RoostError.notFound("message") }
         var after = before
         after.content.apply(self)
-        guard try !StoredJSON.isSame(after, before) else { return before }
+        let mentions = try mentionees.map { try context.mentions(of: $0, in: access) }
+        if let mentions { after.mentionees = mentions.mentionees }
+        // As a whole it has to be a message that could be sent: with a text, say, unless it is the app's own.
+        try after.content.validate()
+        if try !StoredJSON.isSame(after, before) {
+            after.editedAt = context.now
+            try context.change(before, to: &after, .messageUpdated, in: &access)
+        }
+        after.droppedMentions = mentions.flatMap { $0.dropped.isEmpty ? nil : $0.dropped }
+        return after
+    }
+}
 
-        after.editedAt = context.now
-        after.changeSeq = access.counters.advance(at: context.now)
-        try context.transaction.write(after)
-        try context.moveStream(of: access.channelId, to: access.counters)
-        try context.tell(
-            .messageUpdated, in: access, seq: after.changeSeq, Rows(counters: access.counters, [after]))
+extension UpdateMetaArrays: Handled {
+    public func scope(for caller: Caller) -> Scope { .channel(channel) }
+
+    public func handle(in context: inout Context) throws -> Message {
+        var (access, before) = try context.requireChange(
+            of: message, in: channel, own: .messageEditOwn, any: .messageEditAny)
+        guard before.deletedAt == nil else { throw RoostError.notFound("message") }
+        var after = before
+        try after.content.apply(self)
+        guard try !StoredJSON.isSame(after, before) else { return before }
+        // The text is as it was: the message isn't marked as edited.
+        try context.change(before, to: &after, .messageUpdated, in: &access)
         return after
     }
 }
 
 extension DeleteMessage: Handled {
-    public func scope(for caller: Caller) -> Scope { .channel(channel) }
+    /// Whoever it mentions is found in the message.
+    public func scope(for caller: Caller) -> Scope { .channel(channel).findingUsers }
 
     public func handle(in context: inout Context) throws -> Message {
         var (access, before) = try context.requireChange(
             of: message, in: channel, own: .messageDeleteOwn, any: .messageDeleteAny)
-        guard before.deletedAt == nil else { return before }
+        return try context.delete(before, in: &access)
+    }
+}
 
-        // The place stays, so that the order has no hole; the content is removed.
-        var after = before
-        after.content = before.content.emptied
-        after.changeSeq = access.counters.advance(at: context.now)
-        after.deletedAt = context.now
-        try context.transaction.write(after)
-        try context.moveStream(of: access.channelId, to: access.counters)
-        try context.tell(
-            .messageDeleted, in: access, seq: after.changeSeq, Rows(counters: access.counters, [after]))
-        return after
+extension DeleteMessages: Handled {
+    public func scope(for caller: Caller) -> Scope { .channel(channel).findingUsers }
+
+    /// Asks about all messages before it changes the first one.
+    public func handle(in context: inout Context) throws -> MessageResults {
+        var found: [Message] = []
+        var opened: ChannelAccess?
+        for (index, message) in messages.enumerated() {
+            do {
+                let (access, before) = try context.requireChange(
+                    of: message, in: channel, own: .messageDeleteOwn, any: .messageDeleteAny)
+                found.append(before)
+                opened = access
+            } catch var refusal as RoostError where refusal.code == .notMessageOwner || refusal.field == "message" {
+                refusal.field = "messages[\(index)]"
+                throw refusal
+            }
+        }
+        guard var access = opened else { throw ImpossibleState("A call to delete messages names none.") }
+        return MessageResults(messages: try found.map { try context.delete($0, in: &access) })
+    }
+}
+
+extension PurgeMessage: Handled {
+    /// Whoever it mentions is found in the message, and its sender too.
+    public func scope(for caller: Caller) -> Scope { .channel(channel).findingUsers }
+
+    public func handle(in context: inout Context) throws -> Done {
+        let (access, before) = try context.requireChange(
+            of: message, in: channel, own: .messageDeleteOwn, any: .messageDeleteAny)
+        try context.purge(before, in: access)
+        return Done()
     }
 }
 
 extension Context {
+    /// Writes a message in the place of itself, at the next seq, and tells everyone concerned.
+    fileprivate mutating func change(
+        _ before: Message, to after: inout Message, _ kind: Event.Kind, in access: inout ChannelAccess
+    ) throws {
+        after.changeSeq = access.counters.advance(at: now)
+        try transaction.write(after)
+        var rows = Rows(counters: access.counters, [after])
+        rows.channelMentions = try changedChannelMention(from: before, to: after, in: access)
+        try moveStream(of: access.channelId, to: access.counters)
+        try tell(kind, in: access, seq: after.changeSeq, rows)
+        try moveMentions(from: before, to: after)
+    }
+
+    /// Empties a message. Its place stays, so that the order has no hole. One that is deleted stays as it is.
+    fileprivate mutating func delete(_ before: Message, in access: inout ChannelAccess) throws -> Message {
+        guard before.deletedAt == nil else { return before }
+        var after = before
+        after.content = before.content.emptied
+        after.deletedAt = now
+        try change(before, to: &after, .messageDeleted, in: &access)
+        return after
+    }
+
     /// Returns a message that the caller may change: the caller's own with one permission, anyone's with the other.
     fileprivate mutating func requireChange(
         of id: MessageID, in channel: ChannelID, own: Permission, any: Permission

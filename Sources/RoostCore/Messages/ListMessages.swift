@@ -2,37 +2,197 @@ public import RoostAPI
 
 extension ListMessages: Handled {
     public func handle(in context: inout Context) throws -> MessagePage {
-        var page = try askedPage(in: &context)
+        let access = try context.require(.historyRead, in: channel)
+        let limit = try Limits.page(limit, Limits.historyPage)
+        let walk = HistoryWalk(self, in: access, context.transaction)
+        var page = try walk.page(at: place(in: access, &context), limit: limit, newerLimit: newerLimit)
         page.users = try context.summaries(for: page.messages)
+        if reverse ?? false { page.messages.reverse() }
         return page
     }
 
-    private func askedPage(in context: inout Context) throws -> MessagePage {
-        let access = try context.require(.historyRead, in: channel)
-        let channel = access.channelId
-        let limit = try Limits.page(limit, Limits.historyPage)
-        let around = try around ?? aroundMessage.map { try context.message($0, in: access, field: "aroundMessage").seq }
-        let transaction = context.transaction
-        let seq = access.counters.seq
-        let floor = access.historyFloor
-        if let after {
-            let (messages, hasNewer) = try transaction.messages(after: max(after, floor), in: channel, limit: limit)
-            let first = messages.first?.seq ?? after + 1
-            let hasOlder = try !transaction.messages(before: first, above: floor, in: channel, limit: 1).messages.isEmpty
-            return MessagePage(messages: messages, hasOlder: hasOlder, hasNewer: hasNewer, seq: seq)
+    /// The place of the page among the channel's seqs.
+    private func place(in access: ChannelAccess, _ context: inout Context) throws -> HistoryWalk.Place {
+        func first(from time: Timestamp) throws -> Seq {
+            try context.transaction.firstSeq(from: time, in: access.channelId, upTo: access.counters.seq)
         }
-        if let around {
+        if let before { return .before(before) }
+        if let after { return .after(after) }
+        if let around { return .around(around) }
+        if let aroundMessage { return .around(try context.message(aroundMessage, in: access, field: "aroundMessage").seq) }
+        if let beforeTime { return .before(try first(from: beforeTime)) }
+        // Times are whole milliseconds.
+        if let afterTime { return .after(try first(from: Timestamp(milliseconds: afterTime.milliseconds + 1)) - 1) }
+        if let aroundTime { return .around(try first(from: aroundTime) - 1) }
+        return .newest
+    }
+}
+
+/// Reads a page of a channel's messages, by their seqs, as far as the caller may see them.
+struct HistoryWalk {
+    enum Place {
+        case newest
+        case before(Seq)
+        case after(Seq)
+        /// Up to a seq, and after it.
+        case around(Seq)
+    }
+
+    /// Seqs that one call with filters looks through on a side.
+    static let filteredSeqsMax: Seq = 5000
+
+    private let transaction: any Transaction
+    private let channel: ChannelID
+    private let head: Seq
+    private let floor: Seq
+    /// The condition of the filters; nil without any.
+    private let filter: SQL?
+    /// Whether a page never ends between messages of the same time.
+    private let keepsTimesWhole: Bool
+
+    init(_ operation: ListMessages, in access: ChannelAccess, _ transaction: any Transaction) {
+        self.transaction = transaction
+        channel = access.channelId
+        head = access.counters.seq
+        floor = access.historyFloor
+        filter = operation.filter
+        keepsTimesWhole = operation.beforeTime != nil || operation.afterTime != nil || operation.aroundTime != nil
+    }
+
+    /// A part of the page on one side of its place, oldest first.
+    private struct Side {
+        var messages: [Message]
+        /// Whether there is more beyond it, maybe nothing that matches.
+        var hasMore: Bool
+        /// The last seq that was looked at.
+        var end: Seq
+    }
+
+    func page(at place: Place, limit: Int, newerLimit: Int?) throws -> MessagePage {
+        switch place {
+        case .newest, .before:
+            let seq = if case .before(let seq) = place { seq } else { Seq.max }
+            let older = try side(before: seq, limit: limit, sizeBytesMax: Limits.pageContentBytes)
+            let last = older.messages.last?.seq ?? seq - 1
+            let hasNewer = try seq != .max && exists(after: filter == nil ? last : seq - 1)
+            return page(older.messages, hasOlder: older.hasMore, hasNewer: hasNewer, from: older.end, to: seq - 1)
+        case .after(let seq):
+            let newer = try side(after: seq, limit: limit, sizeBytesMax: Limits.pageContentBytes)
+            let first = newer.messages.first?.seq ?? seq + 1
+            let hasOlder = try exists(before: filter == nil ? first : seq + 1)
+            return page(newer.messages, hasOlder: hasOlder, hasNewer: newer.hasMore, from: seq + 1, to: newer.end)
+        case .around(let seq):
             // The two together are one page.
             let sizeBytesMax = Limits.pageContentBytes / 2
-            let (older, hasOlder) = try transaction.messages(
-                before: around.advanced(by: 1), above: floor, in: channel, limit: (limit + 1) / 2, sizeBytesMax: sizeBytesMax)
-            let (newer, hasNewer) = try transaction.messages(
-                after: max(around, floor), in: channel, limit: limit / 2, sizeBytesMax: sizeBytesMax)
-            return MessagePage(messages: older + newer, hasOlder: hasOlder, hasNewer: hasNewer, seq: seq)
+            let older = try side(
+                before: seq.advanced(by: 1), limit: newerLimit == nil ? (limit + 1) / 2 : limit, sizeBytesMax: sizeBytesMax)
+            let newer = try side(after: seq, limit: newerLimit ?? limit / 2, sizeBytesMax: sizeBytesMax)
+            return page(
+                older.messages + newer.messages, hasOlder: older.hasMore, hasNewer: newer.hasMore, from: older.end, to: newer.end)
         }
-        let (messages, hasOlder) = try transaction.messages(before: before ?? .max, above: floor, in: channel, limit: limit)
-        let last = messages.last?.seq ?? (before ?? 0) - 1
-        let hasNewer = try before != nil && !transaction.messages(after: max(floor, last), in: channel, limit: 1).messages.isEmpty
-        return MessagePage(messages: messages, hasOlder: hasOlder, hasNewer: hasNewer, seq: seq)
+    }
+
+    private func page(_ messages: [Message], hasOlder: Bool, hasNewer: Bool, from: Seq, to: Seq) -> MessagePage {
+        MessagePage(
+            messages: messages, hasOlder: hasOlder, hasNewer: hasNewer, seq: head, from: filter == nil ? nil : max(from, 0),
+            to: filter == nil ? nil : min(to, head))
+    }
+
+    private func side(before seq: Seq, limit: Int, sizeBytesMax: Int) throws -> Side {
+        let lowest = filter == nil ? floor : max(floor, min(seq, head + 1) - Self.filteredSeqsMax - 1)
+        let read = { (seq: Seq, limit: Int, sizeBytesMax: Int) in
+            let (messages, hasMore) = try transaction.messages(
+                before: seq, above: lowest, in: channel, limit: limit, sizeBytesMax: sizeBytesMax, filter ?? "")
+            return (Array(messages.reversed()), hasMore)
+        }
+        let (messages, hasMore) = try onward(from: seq, limit: limit, sizeBytesMax: sizeBytesMax, read)
+        let goesOn = try hasMore || (lowest > floor && exists(before: lowest + 1))
+        return Side(messages: messages.reversed(), hasMore: goesOn, end: hasMore ? messages.last?.seq ?? lowest + 1 : lowest + 1)
+    }
+
+    private func side(after seq: Seq, limit: Int, sizeBytesMax: Int) throws -> Side {
+        let start = max(seq, floor)
+        let highest = filter == nil ? Seq.max : min(start, Limits.seqMax) + Self.filteredSeqsMax
+        let read = { (seq: Seq, limit: Int, sizeBytesMax: Int) in
+            try transaction.messages(after: seq, upTo: highest, in: channel, limit: limit, sizeBytesMax: sizeBytesMax, filter ?? "")
+        }
+        let (messages, hasMore) = try onward(from: start, limit: limit, sizeBytesMax: sizeBytesMax, read)
+        let goesOn = try hasMore || (highest < head && exists(after: highest))
+        return Side(messages: messages, hasMore: goesOn, end: hasMore ? messages.last?.seq ?? highest : highest)
+    }
+
+    /// Messages from the page's place on, the nearest first, and whether there are more. If a page keeps times whole, those of the last one's
+    /// time are all there, unless they alone are larger than a page.
+    ///
+    /// - Parameter read: Reads from a seq on, which isn't among them.
+    private func onward(
+        from seq: Seq, limit: Int, sizeBytesMax: Int, _ read: (Seq, Int, Int) throws -> ([Message], Bool)
+    ) throws -> ([Message], Bool) {
+        var (messages, hasMore) = try read(seq, limit, sizeBytesMax)
+        guard keepsTimesWhole, let time = messages.last?.createdAt else { return (messages, hasMore) }
+        var sizeBytes = messages.reduce(0) { $0 + $1.contentSizeBytes }
+        while hasMore, sizeBytes < Limits.pageContentBytes, let last = messages.last {
+            let (more, goesOn) = try read(last.seq, Limits.historyPage.max, Limits.pageContentBytes - sizeBytes)
+            let same = more.prefix { $0.createdAt == time }
+            messages += same
+            sizeBytes += same.reduce(0) { $0 + $1.contentSizeBytes }
+            hasMore = goesOn || same.count < more.count
+            if same.count < more.count { break }
+        }
+        return (messages, hasMore)
+    }
+
+    /// Whether there is any message, matching or not.
+    private func exists(before seq: Seq) throws -> Bool {
+        try !transaction.messages(before: seq, above: floor, in: channel, limit: 1).messages.isEmpty
+    }
+
+    private func exists(after seq: Seq) throws -> Bool {
+        try !transaction.messages(after: max(floor, seq), in: channel, limit: 1).messages.isEmpty
+    }
+}
+
+extension ListMessages {
+    /// The condition on rows of `messages` that the filters are; nil without any.
+    fileprivate var filter: SQL? {
+        var conditions: [SQL] = []
+        if let kinds { conditions.append("kind IN (\(list: kinds.map(\.rawValue)[...]))") }
+        if let customType { conditions.append("custom_type = \(customType)") }
+        if let senders { conditions.append("sender_id IN (\(list: senders.map(\.rawValue)[...]))") }
+        return conditions.isEmpty ? nil : conditions.reduce("") { "\($0) AND \($1)" }
+    }
+}
+
+extension Transaction {
+    /// Returns the lowest seq from which on no message of a channel was sent before a time.
+    ///
+    /// Times don't fall within a channel, so that it is found by halving. Ids grow with time as well, but for clocks that differ: by the index on them the
+    /// first guess is mostly right.
+    func firstSeq(from time: Timestamp, in channel: ChannelID, upTo head: Seq) throws -> Seq {
+        let byID: SQL = """
+            SELECT seq FROM messages WHERE channel_id = \(channel) AND message_id >= \(IDGenerator.firstID(at: time))
+            ORDER BY message_id LIMIT 1
+            """
+        // Messages up to `low` were sent before the time, those from `high` on weren't.
+        var (low, high): (Seq, Seq) = (0, head + 1)
+        var guess = try first(byID) { $0.int64() } ?? high - 1
+        var step: Seq = 1
+        while low + 1 < high {
+            let seq = min(max(guess, low + 1), high - 1)
+            let next: SQL = """
+                SELECT seq, created_at FROM messages WHERE channel_id = \(channel) AND seq >= \(seq) AND seq < \(high)
+                ORDER BY seq LIMIT 1
+                """
+            if let found = try first(next, { (seq: $0.int64(), at: $0.timestamp()) }), found.at < time {
+                low = found.seq
+                guess = low + step
+            } else {
+                high = seq
+                guess = high - step
+            }
+            step = min(step * 4, head + 1)
+            if step > (high - low) / 2 { guess = low + (high - low) / 2 }
+        }
+        return high
     }
 }

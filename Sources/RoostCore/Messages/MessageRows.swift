@@ -2,28 +2,37 @@ package import RoostAPI
 
 extension MessageContent: BoundRow {
     // derived: columns
-    static let columns: SQL = "text, custom_type, data, metadata, tags, parent_id"
+    static let columns: SQL = """
+        text, kind, custom_type, data, metadata, tags, parent_id, mentionees, meta_arrays, push_option, target_languages, is_silent
+        """
 
     // derived: init(reading:)
     init(reading row: inout RowReader) throws {
         try self.init(
-            text: row.value(), customType: row.value(), data: row.value(), metadata: row.value(), tags: row.value(),
-            parentId: row.value())
+            text: row.value(), kind: row.value(), customType: row.value(), data: row.value(), metadata: row.value(),
+            tags: row.value(), parentId: row.value(), mentionees: row.value(), metaArrays: row.value(), pushOption: row.value(),
+            targetLanguages: row.value(), isSilent: row.value())
     }
 
     // derived: bind(to:)
     func bind(to sql: inout SQL.Interpolation) throws {
         try sql.bind(text)
+        try sql.bind(kind)
         try sql.bind(customType)
         try sql.bind(data)
         try sql.bind(metadata)
         try sql.bind(tags)
         try sql.bind(parentId)
+        try sql.bind(mentionees)
+        try sql.bind(metaArrays)
+        try sql.bind(pushOption)
+        try sql.bind(targetLanguages)
+        try sql.bind(isSilent)
     }
 }
 
 extension Message: BoundRow {
-    // derived: columns, sender as sender_id
+    // derived: columns, sender as sender_id, without droppedMentions
     static let columns: SQL = """
         message_id, channel_id, seq, change_seq, sender_id, client_id, \(MessageContent.columns), created_at, edited_at, deleted_at
         """
@@ -75,16 +84,30 @@ extension Transaction {
     }
 
     /// Returns messages up to a position, in the order of their seq, and whether there are older ones.
+    ///
+    /// - Parameter condition: A further one: ` AND …`.
     func messages(
-        before seq: Seq, above floor: Seq, in channel: ChannelID, limit: Int, sizeBytesMax: Int = Limits.pageContentBytes
+        before seq: Seq, above floor: Seq, in channel: ChannelID, limit: Int, sizeBytesMax: Int = Limits.pageContentBytes,
+        _ condition: SQL = ""
     ) throws -> (messages: [Message], hasMore: Bool) {
         let sql: SQL = """
-            SELECT \(Message.columns) FROM messages WHERE channel_id = \(channel) AND seq < \(seq) AND seq > \(floor)
+            SELECT \(Message.columns) FROM messages WHERE channel_id = \(channel) AND seq < \(seq) AND seq > \(floor)\(condition)
             ORDER BY seq DESC LIMIT \(limit + 1)
             """
         var (messages, hasMore) = try page(sql, limit: limit, sizeBytesMax: sizeBytesMax)
         messages.reverse()
         return (messages, hasMore)
+    }
+
+    /// Returns messages after a position and up to another, in the order of their seq, and whether there are newer ones among these.
+    func messages(
+        after seq: Seq, upTo last: Seq, in channel: ChannelID, limit: Int, sizeBytesMax: Int, _ condition: SQL
+    ) throws -> (messages: [Message], hasMore: Bool) {
+        let sql: SQL = """
+            SELECT \(Message.columns) FROM messages WHERE channel_id = \(channel) AND seq > \(seq) AND seq <= \(last)\(condition)
+            ORDER BY seq LIMIT \(limit + 1)
+            """
+        return try page(sql, limit: limit, sizeBytesMax: sizeBytesMax)
     }
 
     /// Returns messages after a position, in the order of their seq, and whether there are newer ones.

@@ -3,20 +3,17 @@ package import RoostAPI
 extension Context {
     /// Deletes a message for good: its row and the rows of other kinds about it. Its place is kept.
     ///
-    /// No operation does so yet; the one that will has to check the permission. Its scope must find users: the sender's stream gets a new
-    /// read count if the message is after their read position.
-    ///
-    /// - Throws: `notFound` for a message that doesn't exist, or no longer does.
-    package mutating func purge(_ id: MessageID, in channel: ChannelID) throws {
-        guard var access = try transaction.access(to: channel, of: caller.user),
-            let message = try transaction.message(id, in: access.channelId)
-        else { throw RoostError.notFound("message") }
+    /// The scope must find users: the sender's stream gets a new read count if the message is after their read position.
+    mutating func purge(_ message: Message, in channel: ChannelAccess) throws {
+        var access = channel
         let seq = access.counters.advance(at: now)
         access.counters.messageCount -= 1
         let place = try transaction.purge(message, at: seq, now)
         for kind in rowKinds.all { try kind.purge(about: message.seq, in: access.channelId, transaction) }
         try movePurges(of: access.channelId, to: message.seq)
         try moveStream(of: access.channelId, to: access.counters)
+        // Memberships are told as of the new seq: their read counts are without the message already.
+        try endMentions(of: message.mentionees?.mentionedUsers ?? [], in: message)
         try tellSender(of: message, access)
         // Without an actor: that may be the message's sender, and receivers may not be allowed to know who that was.
         let event = Event(

@@ -8,7 +8,7 @@ extension MarkRead: Handled {
         var own = try access.requireOwn()
         // An ephemeral channel keeps nothing that could be counted: reading it means reading all of it.
         let target = access.isEphemeral ? access.counters.seq : min(seq ?? access.counters.seq, access.counters.seq)
-        guard target > own.row.readSeq else { return try UnreadCount(access) }
+        guard target > own.row.readSeq else { return try context.unreadCount(in: access) }
 
         let userSeq = try context.advanceStream(of: context.caller.user)
         let counts = try context.transaction.readCounts(upTo: target, of: context.caller.user, in: access)
@@ -20,13 +20,13 @@ extension MarkRead: Handled {
         try context.transaction.writeReading(own.row, count: counts.stored, of: context.caller.user, in: access.channelId)
         context.tell(
             .readingMarked, user: context.caller.user, seq: userSeq, Rows(access.membership.map { [$0] }))
-        return try UnreadCount(access)
+        return try context.unreadCount(in: access)
     }
 }
 
 extension GetUnread: Handled {
     public func handle(in context: inout Context) throws -> UnreadCount {
-        try UnreadCount(try context.require(.readingMark, in: channel))
+        try context.unreadCount(in: try context.require(.readingMark, in: channel))
     }
 }
 
@@ -67,11 +67,13 @@ extension TotalUnread {
     }
 }
 
-extension UnreadCount {
-    init(_ access: ChannelAccess) throws {
+extension Context {
+    /// Returns what the caller, a member, hasn't read.
+    fileprivate func unreadCount(in access: ChannelAccess) throws -> UnreadCount {
         let own = try access.requireOwn()
-        self.init(
-            channelId: access.channelId, unreadCount: Unread.count(in: access.counters, for: own.row), readSeq: own.row.readSeq)
+        return UnreadCount(
+            channelId: access.channelId, unreadCount: Unread.count(in: access.counters, for: own.row), readSeq: own.row.readSeq,
+            hasMention: try hasMention(in: access))
     }
 }
 

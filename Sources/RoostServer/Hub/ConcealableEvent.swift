@@ -45,7 +45,7 @@ struct ConcealableEventForms {
         guard floor >= event.oldestMessage else { return event.frames }
         if decoded == nil { decoded = Event(members: event.members) }
         guard let whole = decoded else { return nil }
-        let hiddenCount = whole.rows.count(aboutMessagesUpTo: floor)
+        let hiddenCount = whole.rows.count(concealedUpTo: floor)
         if let frames = concealed[hiddenCount] { return frames }
         var frames = EventFrames.Frames()
         frames.append(whole.concealing(messagesUpTo: floor).members(isConcealable: true))

@@ -163,7 +163,7 @@ extension Audience {
 extension Event {
     /// Returns the smallest seq of the event's messages if one of them may be hidden from a receiver; otherwise nil.
     func oldestMessage(to readers: Readers) -> Seq? {
-        readers.areAllMembers ? oldestMessage : rows.oldestMessage
+        readers.areAllMembers ? oldestMessage : rows.oldestConcealed
     }
 
     /// Returns the members of the event as JSON, without the braces: encoded once for all receivers.

@@ -1,0 +1,50 @@
+/// A message that mentions its whole channel (MN-12), or did.
+///
+/// A message's own event carries this row to all who see the message: nothing is written per member. It takes another row than the message
+/// since a client may be told that a message mentions the channel which it hasn't cached.
+public struct ChannelMention: Codable, Hashable, Sendable {
+    /// The place of the message.
+    public var seq: Seq
+    /// The channel's seq at which this row last changed.
+    public var changeSeq: Seq
+    /// The channel's seq at which the message came to mention the channel, by being sent or edited. Nil once it doesn't any more.
+    public var mentionSeq: Seq?
+    /// Who sent the message, and isn't mentioned by it.
+    public var sender: UserID
+
+    // derived: init
+    public init(seq: Seq, changeSeq: Seq, mentionSeq: Seq? = nil, sender: UserID) {
+        self.seq = seq
+        self.changeSeq = changeSeq
+        self.mentionSeq = mentionSeq
+        self.sender = sender
+    }
+}
+
+extension ChannelMention: StreamRow {
+    package static let kind = "channelMentions"
+    package var key: String { String(seq) }
+    package var stamp: Int64 { changeSeq }
+    // Not about it in the sense of ``StreamRow/aboutMessage``: clients need the row without the message.
+    package var concealedWith: Seq? { seq }
+}
+
+extension ChannelMention: WireWritable {
+    // derived: write(to:)
+    public func write(to json: inout JSONBytes) {
+        json.beginObject()
+        json.member("seq", seq)
+        json.member("changeSeq", changeSeq)
+        json.member("mentionSeq", mentionSeq)
+        json.member("sender", sender)
+        json.endObject()
+    }
+}
+
+extension Rows {
+    /// Messages that mention the whole channel, or did; nil for none.
+    public var channelMentions: [ChannelMention]? {
+        get { self[ChannelMention.self] }
+        set { self[ChannelMention.self] = newValue }
+    }
+}

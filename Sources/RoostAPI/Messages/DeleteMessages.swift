@@ -1,0 +1,73 @@
+/// Deletes a message: its place stays, its content is removed. The author may delete it, and an operator may delete any (SB-59). Deleting
+/// it again changes nothing.
+public struct DeleteMessage: Operation {
+    public typealias Response = Message
+    public static let name = "message.delete"
+    public static let method = HTTPMethod.delete
+    public static let path = "/v1/channels/{channel}/messages/{message}"
+    public static let permission = Permission.messageDeleteOwn
+    public static let summary = "Delete a message: its place stays, its content goes. For its author and for operators."
+
+    public var channel: ChannelID
+    public var message: MessageID
+    // derived: init
+    public init(channel: ChannelID, message: MessageID) {
+        self.channel = channel
+        self.message = message
+    }
+    public func validate() throws(RoostError) { try channel.validate(field: "channel") }
+}
+
+/// Deletes several messages of a channel, all of them or none, as `message.delete` does one. Those that are deleted already stay as they are.
+///
+/// - Throws: `not_message_owner` for someone else's, `not_found`. The refusal's `field` names the message by its place: `messages[2]`.
+public struct DeleteMessages: Operation {
+    public typealias Response = MessageResults
+    public static let name = "message.deleteMany"
+    public static let method = HTTPMethod.post
+    public static let path = "/v1/channels/{channel}/messages/delete"
+    public static let permission = Permission.messageDeleteOwn
+    public static let summary = "Delete up to 100 messages of a channel, all of them or none."
+
+    public var channel: ChannelID
+    /// 1 to 100, each once.
+    public var messages: [MessageID]
+
+    // derived: init
+    public init(channel: ChannelID, messages: [MessageID]) {
+        self.channel = channel
+        self.messages = messages
+    }
+
+    public func validate() throws(RoostError) {
+        try channel.validate(field: "channel")
+        guard !messages.isEmpty else { throw .invalidArgument("messages", "must not be empty") }
+        guard messages.count <= Limits.messagesPerCall else {
+            throw .limitExceeded("messages", limit: Limits.messagesPerCall, unit: "messages")
+        }
+        guard Set(messages).count == messages.count else { throw .invalidArgument("messages", "must hold each message once") }
+    }
+}
+
+/// Deletes a message for good: nothing of it is left but its place in the order, which says not even whose it was. The author may do it, and an
+/// operator with any message. It is no longer unread for anybody.
+///
+/// - Throws: `not_message_owner` for someone else's; `not_found`, also for one that was deleted for good before.
+public struct PurgeMessage: Operation {
+    public typealias Response = Done
+    public static let name = "message.purge"
+    public static let method = HTTPMethod.delete
+    public static let path = "/v1/channels/{channel}/messages/{message}/purge"
+    public static let permission = Permission.messageDeleteOwn
+    public static let summary = "Delete a message for good: nothing of it is left but its place. For its author and for operators."
+
+    public var channel: ChannelID
+    public var message: MessageID
+    // derived: init
+    public init(channel: ChannelID, message: MessageID) {
+        self.channel = channel
+        self.message = message
+    }
+
+    public func validate() throws(RoostError) { try channel.validate(field: "channel") }
+}

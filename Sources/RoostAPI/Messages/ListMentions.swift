@@ -1,0 +1,27 @@
+/// The messages that mention the caller by name, in all channels in which the caller may read them, the newest first.
+///
+/// A page may hold fewer than asked for and still have a `nextCursor`: mentions that the caller can't see any more are passed over, of which one
+/// call looks at a bounded number.
+public struct ListMentions: Operation {
+    public typealias Response = Page<Message>
+    public static let name = "mention.list"
+    public static let method = HTTPMethod.get
+    public static let path = "/v1/me/mentions"
+    public static let permission = Permission.streamRead
+    public static let summary = "The messages that mention the caller by name, in all channels, the newest first."
+
+    /// 1 to 100, 30 when left out.
+    public var limit: Int?
+    public var cursor: String?
+
+    // derived: init
+    public init(limit: Int? = nil, cursor: String? = nil) {
+        self.limit = limit
+        self.cursor = cursor
+    }
+
+    public func validate() throws(RoostError) {
+        _ = try Limits.page(limit, Limits.historyPage)
+        try Limits.check(cursor, length: Limits.cursorLength, field: "cursor")
+    }
+}

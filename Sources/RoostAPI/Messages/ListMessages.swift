@@ -1,0 +1,138 @@
+/// A page of a channel's messages in the order of their seq: the newest when no position is given.
+///
+/// At most one of `before`, `after`, `around`, `aroundMessage`, `beforeTime`, `afterTime` and `aroundTime` may be given. A page by time never ends between
+/// messages of the same time, so it may be larger than its limit (SB-52); where these alone would be more than 1 MiB, it ends after so much.
+///
+/// With filters a page has only messages that match, and may have fewer than its limit, or none: it looks through a bounded number of messages, and
+/// says in `from` and `to` which. The next page is that before `from` or after `to`.
+/// - Throws: `not_found` for an `aroundMessage` that the caller can't see: one that never was, is concealed or was deleted for good.
+public struct ListMessages: Operation {
+    public typealias Response = MessagePage
+    public static let name = "message.list"
+    public static let method = HTTPMethod.get
+    public static let path = "/v1/channels/{channel}/messages"
+    public static let permission = Permission.historyRead
+    public static let summary = "A page of messages: the newest, or those before, after or around a seq, a time or a message."
+
+    public var channel: ChannelID
+    /// Messages with a lower seq, the nearest first taken.
+    public var before: Seq?
+    /// Messages with a higher seq, the nearest first taken.
+    public var after: Seq?
+    /// Half of the page up to this seq, half after it.
+    public var around: Seq?
+    /// The same around a message, which is the last one of the first half.
+    public var aroundMessage: MessageID?
+    /// Messages sent before this time (SB-51).
+    public var beforeTime: Timestamp?
+    /// Messages sent after this time (SB-54).
+    public var afterTime: Timestamp?
+    /// Half of the page sent before this time, half at it or after it (SB-55).
+    public var aroundTime: Timestamp?
+    /// 1 to 100, 30 when left out.
+    public var limit: Int?
+    /// How many of a page around a place come after it; half of the limit when left out, and the other half before it.
+    public var newerLimit: Int?
+    /// Only messages of these kinds (SB-53).
+    public var kinds: [MessageKind]?
+    /// Only messages with this custom type (SB-53).
+    public var customType: String?
+    /// Only messages of these users: at most 20.
+    public var senders: [UserID]?
+    /// Newest first (SB-49).
+    public var reverse: Bool?
+
+    // derived: init
+    public init(
+        channel: ChannelID, before: Seq? = nil, after: Seq? = nil, around: Seq? = nil, aroundMessage: MessageID? = nil,
+        beforeTime: Timestamp? = nil, afterTime: Timestamp? = nil, aroundTime: Timestamp? = nil, limit: Int? = nil,
+        newerLimit: Int? = nil, kinds: [MessageKind]? = nil, customType: String? = nil, senders: [UserID]? = nil,
+        reverse: Bool? = nil
+    ) {
+        self.channel = channel
+        self.before = before
+        self.after = after
+        self.around = around
+        self.aroundMessage = aroundMessage
+        self.beforeTime = beforeTime
+        self.afterTime = afterTime
+        self.aroundTime = aroundTime
+        self.limit = limit
+        self.newerLimit = newerLimit
+        self.kinds = kinds
+        self.customType = customType
+        self.senders = senders
+        self.reverse = reverse
+    }
+
+    public func validate() throws(RoostError) {
+        try channel.validate(field: "channel")
+        _ = try Limits.page(limit, Limits.historyPage)
+        try Limits.check(seq: before, field: "before")
+        try Limits.check(seq: after, field: "after")
+        try Limits.check(seq: around, field: "around")
+        let times = [beforeTime, afterTime, aroundTime].map { $0?.milliseconds }
+        let given = ([before, after, around, aroundMessage?.rawValue] + times).compactMap { $0 }.count
+        guard given <= 1 else { throw .invalidArgument("before", "must be alone: a page has one place") }
+        if let newerLimit {
+            guard around != nil || aroundMessage != nil || aroundTime != nil else {
+                throw .invalidArgument("newerLimit", "must go with around, aroundMessage or aroundTime")
+            }
+            guard newerLimit >= 0 else { throw .invalidArgument("newerLimit", "must be 0 or more") }
+            guard newerLimit <= Limits.historyPage.max else {
+                throw .limitExceeded("newerLimit", limit: Limits.historyPage.max, unit: "rows")
+            }
+        }
+        try Limits.check(list: kinds, count: MessageKind.allCases.count, field: "kinds") { _ throws(RoostError) in }
+        try Limits.check(customType, length: Limits.customTypeLength, field: "customType")
+        try Limits.check(list: senders, count: Limits.filterValues, field: "senders") { sender throws(RoostError) in
+            try sender.validate(field: "senders")
+        }
+    }
+}
+
+/// Messages in the order of their seq, and whether there are more on either side.
+public struct MessagePage: Codable, Hashable, Sendable {
+    /// The messages, oldest first unless asked otherwise.
+    public var messages: [Message]
+    /// Whether there are older ones.
+    public var hasOlder: Bool
+    /// Whether there are newer ones.
+    public var hasNewer: Bool
+    /// The channel's seq at this answer: a message list that begins with this page follows the stream from here.
+    public var seq: Seq
+    /// The seq from which on messages were looked through; only with filters.
+    public var from: Seq?
+    /// The seq up to which messages were looked through; only with filters.
+    public var to: Seq?
+    /// The users whom the messages name, each once, in the order of their ids. Absent where there are none.
+    public var users: [UserSummary]?
+
+    // derived: init
+    public init(
+        messages: [Message], hasOlder: Bool, hasNewer: Bool, seq: Seq, from: Seq? = nil, to: Seq? = nil, users: [UserSummary]? = nil
+    ) {
+        self.messages = messages
+        self.hasOlder = hasOlder
+        self.hasNewer = hasNewer
+        self.seq = seq
+        self.from = from
+        self.to = to
+        self.users = users
+    }
+}
+
+extension MessagePage: WireWritable {
+    // derived: write(to:)
+    public func write(to json: inout JSONBytes) {
+        json.beginObject()
+        json.member("messages", messages)
+        json.member("hasOlder", hasOlder)
+        json.member("hasNewer", hasNewer)
+        json.member("seq", seq)
+        json.member("from", from)
+        json.member("to", to)
+        json.member("users", users)
+        json.endObject()
+    }
+}

@@ -1,0 +1,69 @@
+/// Users whom a message mentions, or everyone in its channel (MN-04).
+///
+///     [.users(["ben", "ann"]), .channel]
+public struct Mentionee: Codable, Hashable, Sendable {
+    /// What is mentioned.
+    public enum Kind: String, Codable, CaseIterable, Sendable, WireEnumeration {
+        /// The users that are named.
+        case user
+        /// Every member of the channel, whoever that is when they look (MN-12).
+        case channel
+    }
+
+    /// What is mentioned. At most one entry of a message has each type.
+    public var type: Kind
+    /// The users; nil or empty for the channel.
+    public var users: [UserID]?
+
+    // derived: init
+    public init(type: Kind, users: [UserID]? = nil) {
+        self.type = type
+        self.users = users
+    }
+
+    /// Mentions users.
+    public static func users(_ users: [UserID]) -> Mentionee { Mentionee(type: .user, users: users) }
+
+    /// Mentions the channel.
+    public static let channel = Mentionee(type: .channel)
+}
+
+extension Mentionee: WireWritable {
+    // derived: write(to:)
+    public func write(to json: inout JSONBytes) {
+        json.beginObject()
+        json.member("type", type)
+        json.member("users", users)
+        json.endObject()
+    }
+}
+
+extension [Mentionee] {
+    /// The users that are mentioned by name, each once, in the order in which they are first named.
+    public var mentionedUsers: [UserID] {
+        var seen: Set<UserID> = []
+        return flatMap { $0.type == .user ? $0.users ?? [] : [] }.filter { seen.insert($0).inserted }
+    }
+
+    /// Whether the channel is mentioned.
+    public var mentionsChannel: Bool { contains { $0.type == .channel } }
+
+    /// Throws when there are more than two, two of one type, or an entry that names nobody or too many.
+    func validate() throws(RoostError) {
+        guard count <= Limits.mentionees else { throw .limitExceeded("mentionees", limit: Limits.mentionees, unit: "entries") }
+        guard Set(map(\.type)).count == count else { throw .invalidArgument("mentionees", "must not have two entries of one type") }
+        for entry in self {
+            let users = entry.users ?? []
+            switch entry.type {
+            case .channel:
+                guard users.isEmpty else { throw .invalidArgument("mentionees", "must not name users beside the type channel") }
+            case .user:
+                guard !users.isEmpty else { throw .invalidArgument("mentionees", "must name users beside the type user") }
+                guard users.count <= Limits.membersPerCall else {
+                    throw .limitExceeded("mentionees", limit: Limits.membersPerCall, unit: "users")
+                }
+                for user in users { try user.validate(field: "mentionees") }
+            }
+        }
+    }
+}

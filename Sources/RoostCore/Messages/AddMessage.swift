@@ -1,0 +1,95 @@
+import RoostAPI
+
+extension MessageContent {
+    /// The streams that sending the content may move: the channel's, and those of the users whom it mentions. A sender who may not read learns on
+    /// their own stream that the message isn't unread.
+    func scope(in channel: ChannelID) -> Scope { .channel(channel, users: Set(mentionees?.mentionedUsers ?? [])).findingUsers }
+}
+
+extension Context {
+    /// Stores a message of the caller in a channel, with the next seq, and tells everyone concerned. Everything that could refuse it has been asked.
+    ///
+    /// - Parameters:
+    ///   - access: The channel, as it is before and then after the message.
+    ///   - mentions: Those of the content, as ``mentions(of:in:)`` returned them.
+    /// - Returns: The message; nil if the caller has one with this client id there.
+    mutating func add(
+        _ content: MessageContent, _ clientId: ClientID, mentioning mentions: Mentions, in access: inout ChannelAccess
+    ) throws -> Message? {
+        let channel = access.channelId
+        // The key of `messages` keeps a client id from being stored twice, except after the message was deleted for good.
+        if access.purgedSeq > 0, try transaction.purgedMessage(clientId: clientId, of: caller.user, in: channel) != nil {
+            return nil
+        }
+
+        let seq = access.counters.advance(at: now)
+        var content = content
+        content.mentionees = mentions.mentionees
+        content.metaArrays = content.metaArrays?.sortedMetaArrays
+        // Times don't fall within a channel, whatever the clock does.
+        var message = Message(
+            messageId: ids.next(at: now), channelId: channel, seq: seq, changeSeq: seq, sender: caller.user, clientId: clientId,
+            content: content, createdAt: access.counters.lastActivity)
+        access.counters.add(message)
+        // A message of an ephemeral channel is delivered to connected members and not stored (SB-04).
+        if !access.isEphemeral, try !transaction.insert(message, ordinal: access.counters.ordinal) { return nil }
+
+        var rows = Rows(counters: access.counters, [message])
+        if mentions.isOfChannel, !access.isEphemeral {
+            rows.channelMentions = [try noteChannelMention(ChannelMention(of: message, from: seq), in: channel)]
+        }
+        try moveStream(to: access, byMessageThatCounts: Unread.counts(message))
+        try tell(.messageNew, in: access, seq: seq, rows)
+        try tellOwnMessage(message, in: access)
+        if !access.isEphemeral { try mention(mentions.users, in: message, at: seq) }
+        message.droppedMentions = mentions.dropped.isEmpty ? nil : mentions.dropped
+        return message
+    }
+
+    /// Returns the caller's message that was stored with a client id, also one that was deleted for good.
+    func stored(_ clientId: ClientID, in channel: ChannelID) throws -> Message? {
+        for id in [channel, channel.alias?.channel].compactMap(\.self) {
+            if let stored = try transaction.message(clientId: clientId, of: caller.user, in: id) { return stored }
+            if let purged = try transaction.purgedMessage(clientId: clientId, of: caller.user, in: id) { return purged }
+        }
+        return nil
+    }
+
+    /// Tells a sender who may not read, and so gets no event with the message, that it isn't unread.
+    private mutating func tellOwnMessage(_ message: Message, in access: ChannelAccess) throws {
+        guard access.isMember, readingFloor(in: access) == .max, var own = access.own else { return }
+        own.addMessage(at: message.seq, count: Unread.counts(message) ? 1 : 0)
+        own.row.userSeq = try advanceStream(of: caller.user)
+        try transaction.stampMember(caller.user, in: access.channelId, own.row.userSeq)
+        var updated = access
+        updated.own = own
+        tell(.readingMarked, user: caller.user, seq: own.row.userSeq, Rows(updated.membership.map { [$0] }))
+    }
+
+    /// Returns the answer for a message stored by an earlier call: as it is now if the caller may read it, and otherwise as the caller sent
+    /// it.
+    ///
+    /// An acknowledged message stays acknowledged. Its later changes are only for those who may read it.
+    func acknowledged(_ stored: Message, sentAs content: MessageContent) throws -> Message {
+        if stored.changeSeq == stored.seq { return stored }
+        if let access = try transaction.access(to: stored.channelId, of: caller.user), stored.seq > readingFloor(in: access) {
+            return stored
+        }
+        var sent = Message(
+            messageId: stored.messageId, channelId: stored.channelId, seq: stored.seq, changeSeq: stored.seq, sender: stored.sender,
+            clientId: stored.clientId, content: content, createdAt: stored.createdAt)
+        sent.parentId = stored.parentId
+        return sent
+    }
+}
+
+extension Transaction {
+    /// Stores a message. Returns false if one with the sender's client id exists.
+    fileprivate func insert(_ message: Message, ordinal: Int) throws -> Bool {
+        try besideBatchMemory {
+            let row = try NewRow(
+                into: "messages (\(Message.columns), ordinal, counts)", "\(row: message), \(ordinal), \(Unread.counts(message))")
+            return try insert(row, unlessTaken: "channel_id, sender_id, client_id")
+        }
+    }
+}

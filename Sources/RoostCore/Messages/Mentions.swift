@@ -1,0 +1,153 @@
+import RoostAPI
+
+/// Whom a message mentions, of those whom its sender named.
+struct Mentions {
+    /// As it is stored: nil for nobody.
+    var mentionees: [Mentionee]?
+    /// The users that are mentioned by name, each once.
+    var users: [UserID] = []
+    /// Whether the whole channel is.
+    var isOfChannel = false
+    /// Users who were named and can't be mentioned.
+    var dropped: [UserID] = []
+}
+
+extension Context {
+    /// Returns whom a message of the caller mentions: of the users named, those who are members, may read it and aren't banned (MN-17).
+    ///
+    /// - Throws: The refusal of mentioning in this channel, `mention_limit`, `mention_all_disabled`.
+    func mentions(of named: [Mentionee]?, in access: ChannelAccess) throws -> Mentions {
+        guard let named, !named.isEmpty else { return Mentions() }
+        try require(.messageMention, in: access)
+        let users = named.mentionedUsers
+        guard users.count <= options.mentionsPerMessage else {
+            throw RoostError(
+                .mentionLimit, "A message mentions at most \(options.mentionsPerMessage) users.", field: "mentionees",
+                limit: Int64(options.mentionsPerMessage))
+        }
+        var mentions = Mentions(isOfChannel: named.mentionsChannel)
+        if mentions.isOfChannel, !options.isMentionAllEnabled {
+            throw RoostError(.mentionAllDisabled, "This app mentions no whole channels.", field: "mentionees")
+        }
+        for user in users {
+            if try canBeMentioned(user, in: access.channelId) { mentions.users.append(user) } else { mentions.dropped.append(user) }
+        }
+        let stored = (mentions.users.isEmpty ? [] : [Mentionee.users(mentions.users)]) + (mentions.isOfChannel ? [.channel] : [])
+        mentions.mentionees = stored.isEmpty ? nil : stored
+        return mentions
+    }
+
+    private func canBeMentioned(_ user: UserID, in channel: ChannelID) throws -> Bool {
+        guard let theirs = try transaction.access(to: channel, of: user), theirs.isMember else { return false }
+        return Permissions.refusal(of: .historyRead, for: .user, in: theirs.facts, now: now) == nil
+    }
+
+    /// Mentions users in a message from a seq on, and tells as many of them as the app's option says. The sender isn't mentioned by themselves.
+    mutating func mention(_ users: [UserID], in message: Message, at seq: Seq) throws {
+        var toldCount = 0
+        for user in users where user != message.sender {
+            guard var theirs = try transaction.access(to: message.channelId, of: user), theirs.isMember, var own = theirs.own,
+                message.seq > own.row.historyFloor
+            else { continue }
+            try transaction.perform(
+                """
+                INSERT INTO mentions (user_id, message_id, channel_id, seq, mention_seq)
+                VALUES (\(user), \(message.messageId), \(message.channelId), \(message.seq), \(seq))
+                """)
+            own.row.mentionSeq = seq
+            own.row.mentionMessage = message.messageId
+            theirs.own = own
+            let isTold = toldCount < options.mentionNotifyCap
+            if isTold { toldCount += 1 }
+            try tellMention(isTold ? .mentionReceived : .readingMarked, user, &theirs)
+        }
+    }
+
+    /// Ends mentions of users in a message that was edited or deleted. Those for whom it was the newest are told the newest one now.
+    mutating func endMentions(of users: [UserID], in message: Message) throws {
+        for user in users where user != message.sender {
+            try transaction.perform(
+                """
+                DELETE FROM mentions
+                WHERE user_id = \(user) AND message_id = \(message.messageId) AND channel_id = \(message.channelId)
+                """)
+            guard var theirs = try transaction.access(to: message.channelId, of: user), theirs.isMember, var own = theirs.own,
+                own.row.mentionMessage == message.messageId
+            else { continue }
+            let newest = try transaction.newestMention(of: user, in: message.channelId, above: own.row.historyFloor)
+            own.row.mentionSeq = newest?.seq ?? 0
+            own.row.mentionMessage = newest?.message
+            theirs.own = own
+            try tellMention(.readingMarked, user, &theirs)
+        }
+    }
+
+    private mutating func tellMention(_ kind: Event.Kind, _ user: UserID, _ theirs: inout ChannelAccess) throws {
+        guard var own = theirs.own else { return }
+        own.row.userSeq = try advanceStream(of: user)
+        theirs.own = own
+        try transaction.writeMention(own.row, of: user, in: theirs.channelId)
+        tell(kind, user: user, seq: own.row.userSeq, Rows(theirs.membership.map { [$0] }))
+    }
+
+    /// Writes that a message mentions its channel, or doesn't any more.
+    func noteChannelMention(_ mention: ChannelMention, in channel: ChannelID) throws -> ChannelMention {
+        try noteRows(of: ChannelMention.self, in: channel)
+        try transaction.perform(
+            """
+            INSERT INTO channel_mentions (channel_id, seq, change_seq, mention_seq, sender_id)
+            VALUES (\(channel), \(mention.seq), \(mention.changeSeq), \(mention.mentionSeq), \(mention.sender))
+            ON CONFLICT (channel_id, seq) DO UPDATE SET change_seq = excluded.change_seq, mention_seq = excluded.mention_seq
+            """)
+        return mention
+    }
+
+    /// Writes whether a message that changed mentions its channel.
+    ///
+    /// - Returns: The row for the channel's event; nil if that is as it was.
+    func changedChannelMention(from before: Message, to after: Message, in access: ChannelAccess) throws -> [ChannelMention]? {
+        let isOfChannel = after.mentionees?.mentionsChannel ?? false
+        guard isOfChannel != (before.mentionees?.mentionsChannel ?? false) else { return nil }
+        return [try noteChannelMention(ChannelMention(of: after, from: isOfChannel ? after.changeSeq : nil), in: access.channelId)]
+    }
+
+    /// Writes which users a message that changed mentions by name, and tells those who came and went.
+    mutating func moveMentions(from before: Message, to after: Message) throws {
+        let (old, new) = (before.mentionees?.mentionedUsers ?? [], after.mentionees?.mentionedUsers ?? [])
+        guard old != new else { return }
+        try endMentions(of: old.filter { !new.contains($0) }, in: before)
+        try mention(new.filter { !old.contains($0) }, in: after, at: after.changeSeq)
+    }
+
+    /// Returns whether an unread message mentions the caller (``Unread/hasMention(in:_:as:)``).
+    func hasMention(in access: ChannelAccess) throws -> Bool {
+        guard let own = access.own else { return false }
+        let mentions =
+            access.rowKinds.mayContain(ChannelMention.self)
+            ? try transaction.unreadChannelMentions(for: own.row, of: caller.user) : []
+        return Unread.hasMention(in: own.row, mentions, as: caller.user)
+    }
+}
+
+extension Transaction {
+    /// Returns a member's newest mention by name, of a message above a floor.
+    fileprivate func newestMention(
+        of user: UserID, in channel: ChannelID, above floor: Seq
+    ) throws -> (seq: Seq, message: MessageID)? {
+        let sql: SQL = """
+            SELECT mention_seq, message_id FROM mentions
+            WHERE user_id = \(user) AND channel_id = \(channel) AND seq > \(floor) ORDER BY mention_seq DESC LIMIT 1
+            """
+        return try first(sql) { ($0.int64(), MessageID(rawValue: $0.int64())) }
+    }
+
+    /// Returns one of the channel's mentions that a member hasn't read, if there are any.
+    fileprivate func unreadChannelMentions(for own: Membership, of user: UserID) throws -> [ChannelMention] {
+        let sql: SQL = """
+            SELECT \(ChannelMention.columns) FROM channel_mentions
+            WHERE channel_id = \(own.channelId) AND mention_seq > \(own.readSeq) AND seq > \(own.historyFloor) AND sender_id <> \(user)
+            ORDER BY mention_seq DESC LIMIT 1
+            """
+        return try rows(sql) { try ChannelMention(reading: &$0) }
+    }
+}
