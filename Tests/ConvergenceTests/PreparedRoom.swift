@@ -28,7 +28,10 @@ struct PreparedRoom {
             try world.channel(channel, owner: "ann", members: ["bob", "cid"])
         }
         messages = try [
-            world.send("one", to: "general", as: "ann"), world.send("two", to: "general", as: "ann"),
+            world.send("one", to: "general", as: "ann"),
+            world.perform(
+                SendMessage(
+                    channel: "general", clientId: "two", text: "two", mentionees: [.users(["bob", "cid"]), .channel]), as: "ann"),
             world.send("three", to: "general", as: "bob"),
         ]
         try world.perform(MarkRead(channel: "general", seq: 2), as: "cid")

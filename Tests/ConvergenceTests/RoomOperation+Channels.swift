@@ -90,6 +90,8 @@ extension RoomOperation {
             "for good, with its messages", as: "bob",
             HideChannel(channel: "general", hidePreviousMessages: true, allowAutoUnhide: false)),
         RoomOperation("of a hidden one", as: "bob", HideChannel(channel: "other")),
+        RoomOperation("of everything", as: "cid", ResetHistory(channel: "general")),
+        RoomOperation("of nothing that wasn't concealed", as: "cid", ResetHistory(channel: "other")),
         RoomOperation("of an ephemeral one", as: "bob", HideChannel(channel: "echo", hidePreviousMessages: true)),
         RoomOperation("of a hidden one", as: "bob", UnhideChannel(channel: "other")),
         RoomOperation("of an archived one", as: "cid", UnhideChannel(channel: "other")),

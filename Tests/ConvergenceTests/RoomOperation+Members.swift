@@ -69,6 +69,7 @@ extension RoomOperation {
         RoomOperation("", as: "ann", GetUser(user: "bob")),
         RoomOperation("", as: "ann", GetUsers(users: ["bob"])),
         RoomOperation("", as: "ann", GetMe()),
+        RoomOperation("", as: "bob", ListMentions()),
         RoomOperation("", as: "ann", GetPreferences()),
         RoomOperation("", as: "ann", GetChannel(channel: "general")),
         RoomOperation("", as: "ann", QueryChannels(membership: .all)),

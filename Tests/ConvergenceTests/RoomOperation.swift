@@ -88,6 +88,41 @@ extension RoomOperation {
         RoomOperation("message.edit", "of nothing", as: "ann") { EditMessage(channel: "general", message: $0[0].messageId) },
         RoomOperation("message.delete", "of one's own", as: "bob") { DeleteMessage(channel: "general", message: $0[2].messageId) },
         RoomOperation("message.delete", "of another's", as: "ann") { DeleteMessage(channel: "general", message: $0[2].messageId) },
+        RoomOperation(
+            "of everything that a message may have", as: "ann",
+            SendMessage(
+                channel: "general", clientId: "new", text: "x", kind: .custom, customType: "t", metaArrays: ["k": ["b", "a"]],
+                pushOption: .force, targetLanguages: ["de"])),
+        RoomOperation(
+            "that is silent", as: "ann", SendMessage(channel: "general", clientId: "new", text: "x", isSilent: true)),
+        RoomOperation(
+            "that mentions members and the channel", as: "ann",
+            SendMessage(
+                channel: "general", clientId: "new", text: "x", mentionees: [.users(["bob", "dan", "ann", "nobody"]), .channel])),
+        RoomOperation(
+            "to channels that let admins send", as: "root", role: .admin,
+            SendAdminMessage(channels: ["general", "other", "cold"], clientId: "new", text: "x", mentionees: [.channel])),
+        RoomOperation("message.edit", "that mentions others", as: "ann") {
+            EditMessage(channel: "general", message: $0[0].messageId, mentionees: [.users(["dan"]), .channel])
+        },
+        RoomOperation("message.edit", "that mentions nobody any more", as: "ann") {
+            EditMessage(channel: "general", message: $0[1].messageId, mentionees: [])
+        },
+        RoomOperation("message.delete", "of one that mentions", as: "ann") {
+            DeleteMessage(channel: "general", message: $0[1].messageId)
+        },
+        RoomOperation("message.purge", "of one that mentions", as: "ann") {
+            PurgeMessage(channel: "general", message: $0[1].messageId)
+        },
+        RoomOperation("message.purge", "of another's", as: "ann") {
+            PurgeMessage(channel: "general", message: $0[2].messageId)
+        },
+        RoomOperation("message.deleteMany", "of one's own and another's", as: "ann") {
+            DeleteMessages(channel: "general", messages: $0.map(\.messageId))
+        },
+        RoomOperation("message.updateMetaArrays", "of one's own", as: "ann") {
+            UpdateMetaArrays(channel: "general", message: $0[0].messageId, create: ["k"], add: ["k": ["v"]])
+        },
         RoomOperation("of everything", as: "bob", MarkRead(channel: "general")),
         RoomOperation("reading.mark", "before an own message", as: "bob") { MarkRead(channel: "general", seq: $0[0].seq) },
         RoomOperation("of the beginning", as: "bob", MarkRead(channel: "general", seq: 0)),

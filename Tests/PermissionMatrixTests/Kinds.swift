@@ -10,6 +10,9 @@ extension Kind {
         community, live, broadcast, conversation, standard, `private`, group, publicGroup, messaging, livestream, noticeboard,
     ]
 
+    /// The types in which nobody mentions anybody, unless a policy is changed.
+    static let withoutMentions: Set<ChannelType> = [.conversation, .broadcast]
+
     /// Open to all, all tools of moderation (AM-14).
     static let community = Kind("community", .community, discovery: "everyone", joining: "everyone", open)
 
@@ -51,6 +54,7 @@ extension Kind {
             .readHistory: Line("n n n y y n y y y  n n"),
             .watch: Line("n n n y y n y y y  n n"),
             .send: Line("n n n y u n y y y  n n"),
+            .sendAdmin: Line("n n n k k n k k k  n n"),
             .editOwn: Line("n n n y u n y y y  n n"),
             .editOthers: Line("n n n k k n k k k  n n"),
             .deleteOwn: Line("n n n y y n y y y  n n"),
@@ -159,6 +163,7 @@ extension Kind {
         .readHistory: Line("m m m y y b y y y  y y"),
         .watch: Line("m m m y y b y y y  y y"),
         .send: Line("m m m y u b y y y  y y"),
+        .sendAdmin: Line("p p p p p b p p p  p y"),
         .editOwn: Line("m m m y u b y y y  y y"),
         .editOthers: Line("m m m o o b o y y  y y"),
         .deleteOwn: Line("m m m y y b y y y  y y"),
@@ -183,6 +188,7 @@ extension Kind {
         .invite: Line("k k k k k b k k k  k k"),
         .withdrawOthers: Line("k k k k k b k k k  k k"),
         .send: Line("k k k k k b k k k  k k"),
+        .sendAdmin: Line("k k k k k b k k k  k k"),
         .editOwn: Line("m m m k k b k k k  k k"),
         .editOthers: Line("m m m k k b k k k  k k"),
         .deleteOthers: Line("m m m k k b k k k  k k"),

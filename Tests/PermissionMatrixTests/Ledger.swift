@@ -15,6 +15,8 @@ enum Right: String, CaseIterable, Sendable {
     case join, leave, accept, decline, listInvitations
     case add, remove, removeOperator, invite, withdrawOthers
     case readHistory, watch
+    /// Sending, with a mention in it, and as the app itself.
+    case mention, sendAdmin
     case send, editOwn, editOthers, deleteOwn, deleteOthers
     case update, moderate
     /// Taking an operator's role away, making somebody the owner, and making somebody an operator.
@@ -121,8 +123,15 @@ enum Ledger {
     private static func whileHeld(
         _ code: RoostError.Code, _ right: Right, _ kind: Kind, _ role: AppRole, _ relation: Relation
     ) -> Outcome {
+        // Sending is asked before mentioning.
+        if right == .mention {
+            let sending = whileHeld(code, .send, kind, role, relation)
+            return sending == .allowed ? whenActive(.mention, kind, role, relation) : sending
+        }
         let outcome = whenActive(right, kind, role, relation)
-        guard right == .send || right == .editOwn, outcome == .allowed || outcome == .refused(.muted) else { return outcome }
+        guard right == .send || right == .editOwn, outcome == .allowed || outcome == .refused(.muted) else {
+            return outcome
+        }
         return whenActive(.moderate, kind, role, relation) == .allowed ? outcome : .refused(code)
     }
 
@@ -139,6 +148,11 @@ enum Ledger {
     }
 
     private static func whenActive(_ right: Right, _ kind: Kind, _ role: AppRole, _ relation: Relation) -> Outcome {
+        if right == .mention {
+            // Who may send mentions, where the kind has mentions at all (MN-02, D-31).
+            let sending = whenActive(.send, kind, role, relation)
+            return sending == .allowed && Kind.withoutMentions.contains(kind.type) ? .refused(.kindForbids) : sending
+        }
         guard let line = kind.lines[right] else { preconditionFailure("\(kind.name) says nothing of \(right.rawValue).") }
         switch role {
         case .user: return line[relation]

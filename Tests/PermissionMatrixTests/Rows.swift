@@ -59,6 +59,7 @@ enum Rows {
         Row(SetRateLimit.self, .moderate) { SetRateLimit(channel: $0.channel, messages: 1, windowSeconds: 1) },
         Row(RemoveRateLimit.self, .moderate) { RemoveRateLimit(channel: $0.channel) },
         Row(HideChannel.self, .own) { HideChannel(channel: $0.channel) },
+        Row(ResetHistory.self, .own) { ResetHistory(channel: $0.channel) },
         Row(UnhideChannel.self, .own) { UnhideChannel(channel: $0.channel) },
         Row(ExplainPermission.self, .explain, dependsOnMore: true) {
             ExplainPermission(channel: $0.channel, permission: .channelRead)
@@ -118,6 +119,13 @@ enum Rows {
 
     private static let messages: [Row] = [
         Row(SendMessage.self, .send) { SendMessage(channel: $0.channel, clientId: "new", text: "x") },
+        Row(SendMessage.self, .mention, "that mentions", beside: [.messageMention], dependsOnMore: true) {
+            SendMessage(channel: $0.channel, clientId: "new", text: "x", mentionees: [.users([target])])
+        },
+        // The refusal names the place of the channel beside what explaining says.
+        Row(SendAdminMessage.self, .sendAdmin, dependsOnMore: true) {
+            SendAdminMessage(channels: [$0.channel], clientId: "new", text: "x")
+        },
         Row(ListMessages.self, .readHistory) { ListMessages(channel: $0.channel) },
         Row(ListMessages.self, .readHistory, "around a message") {
             ListMessages(channel: $0.channel, aroundMessage: $0.others)
@@ -130,12 +138,31 @@ enum Rows {
         Row(
             EditMessage.self, .editOthers, "another's", beside: [.historyRead, .messageEditAny], decisive: .messageEditAny
         ) { EditMessage(channel: $0.channel, message: $0.others, text: "y") },
+        Row(UpdateMetaArrays.self, .editOwn, "own", beside: [.historyRead]) {
+            UpdateMetaArrays(channel: $0.channel, message: $0.own, create: ["k"])
+        },
+        Row(
+            UpdateMetaArrays.self, .editOthers, "another's", beside: [.historyRead, .messageEditAny], decisive: .messageEditAny
+        ) { UpdateMetaArrays(channel: $0.channel, message: $0.others, create: ["k"]) },
         Row(DeleteMessage.self, .deleteOwn, "own", beside: [.historyRead]) {
             DeleteMessage(channel: $0.channel, message: $0.own)
         },
         Row(
             DeleteMessage.self, .deleteOthers, "another's", beside: [.historyRead, .messageDeleteAny], decisive: .messageDeleteAny
         ) { DeleteMessage(channel: $0.channel, message: $0.others) },
+        Row(PurgeMessage.self, .deleteOwn, "own", beside: [.historyRead]) {
+            PurgeMessage(channel: $0.channel, message: $0.own)
+        },
+        Row(
+            PurgeMessage.self, .deleteOthers, "another's", beside: [.historyRead, .messageDeleteAny], decisive: .messageDeleteAny
+        ) { PurgeMessage(channel: $0.channel, message: $0.others) },
+        Row(DeleteMessages.self, .deleteOwn, "own", beside: [.historyRead]) {
+            DeleteMessages(channel: $0.channel, messages: [$0.own])
+        },
+        // The refusal names the place of the message beside what explaining says.
+        Row(DeleteMessages.self, .deleteOthers, "another's", beside: [.historyRead, .messageDeleteAny], dependsOnMore: true) {
+            DeleteMessages(channel: $0.channel, messages: [$0.others])
+        },
     ]
 
     private static let reading: [Row] = [
@@ -158,6 +185,6 @@ enum Rows {
         (RevokeToken(tokenId: "1"), false), (UpdateMe(displayName: "Me"), true), (GetPreferences(), true),
         (UpdatePreferences(autoAcceptInvitations: false), true),
         (QueryChannels(), true), (QueryChannels(membership: .all), true), (ListMyInvitations(), true), (GetTotalUnread(), true),
-        (GetMyChanges(after: 0), true),
+        (GetMyChanges(after: 0), true), (ListMentions(), true),
     ]
 }

@@ -80,6 +80,11 @@ public struct RandomHistory {
         func attempt(_ operation: some Handled) throws -> String {
             try did("\(type(of: operation).name) \(channel) \(other)", user) { _ = try world.perform(operation, as: user) }
         }
+        // Mostly one who may, or a freeze would hardly ever end.
+        let (moderated, moderator) = random.once(in: 3) ? (channel, user) : (channels[0], users[0])
+        func moderate(_ operation: some Handled) throws -> String {
+            try did("\(type(of: operation).name) \(moderated)", moderator) { _ = try world.perform(operation, as: moderator) }
+        }
         switch random.number(1...22) {
         case 1...2: return try attempt(InviteMembers(channel: channel, users: [other], welcome: "come"))
         case 3...4:
@@ -93,13 +98,15 @@ public struct RandomHistory {
         case 7: return try attempt(RemoveMembers(channel: channel, users: [other]))
         case 8: return try attempt(SetMemberRole(channel: channel, users: [other], role: .operator))
         case 9: return try attempt(SetMemberRole(channel: channel, users: [other], role: random.once(in: 2) ? .owner : .member))
-        case 10: return try attempt(FreezeChannel(channel: channel))
-        case 11: return try attempt(UnfreezeChannel(channel: channel))
+        case 10: return try moderate(FreezeChannel(channel: moderated))
+        case 11: return try moderate(UnfreezeChannel(channel: moderated))
         case 12:
             let hide = HideChannel(
                 channel: channel, hidePreviousMessages: random.once(in: 2), allowAutoUnhide: random.once(in: 2))
             return try attempt(hide)
-        case 13: return try attempt(UnhideChannel(channel: channel))
+        case 13:
+            return random.once(in: 3)
+                ? try attempt(ResetHistory(channel: channel)) : try attempt(UnhideChannel(channel: channel))
         case 14: return try attempt(UpdatePreferences(autoAcceptInvitations: random.once(in: 3)))
         case 15: return try attempt(UpdateChannel(channel: channel, metadata: ["n": .integer(Int64(random.number(1...3)))]))
         // Nothing ends by itself while a history goes on: that changes what a member may do without an event.
@@ -107,8 +114,8 @@ public struct RandomHistory {
             return try attempt(SetRateLimit(channel: channel, messages: random.number(1...3), windowSeconds: 5, seconds: 86_400))
         case 17: return try attempt(RemoveRateLimit(channel: channel))
         case 18...20: return try attempt(randomUpdate(of: channel))
-        case 21: return try attempt(SilenceChannel(channel: channel))
-        default: return try attempt(UnsilenceChannel(channel: channel))
+        case 21: return try moderate(SilenceChannel(channel: moderated))
+        default: return try moderate(UnsilenceChannel(channel: moderated))
         }
     }
 
@@ -147,10 +154,23 @@ public struct RandomHistory {
     private mutating func send(in world: CoreWorld, to channel: ChannelID, as user: UserID, role: AppRole) throws -> String {
         lastNumber += 1
         let clientId = ClientID("\(lastNumber)")
+        var content = MessageContent(text: "text \(lastNumber)")
+        switch random.number(1...8) {
+        case 1: content.isSilent = true
+        case 2...3: content.mentionees = randomMentionees()
+        case 4: content.metaArrays = ["votes": ["a"]]
+        default: break
+        }
         let message = try world.perform(
-            SendMessage(channel: channel, clientId: clientId, text: "text \(lastNumber)"), as: user, role: role)
+            SendMessage(channel: channel, clientId: clientId, content: content), as: user, role: role)
         sent.append((channel, message.messageId, user, clientId))
         return "\(user): send \(message.seq) to \(channel)"
+    }
+
+    /// Users, members or not, or the channel, or both, or nobody.
+    private mutating func randomMentionees() -> [Mentionee] {
+        let named = users.filter { _ in random.once(in: 2) }
+        return (named.isEmpty ? [] : [.users(named)]) + (random.once(in: 2) ? [.channel] : [])
     }
 
     private mutating func sendAgain(in world: CoreWorld) throws -> String {
@@ -168,6 +188,25 @@ public struct RandomHistory {
         if random.once(in: 6) {
             return try did("purge \(old.id) of \(old.sender) in \(old.channel)", "root") {
                 _ = try world.perform(PurgeMessage(channel: old.channel, message: old.id), as: "root", role: .admin)
+            }
+        }
+        if random.once(in: 12) {
+            let several = Array(Set(sent.suffix(5).filter { $0.channel == old.channel }.map(\.id)))
+            return try did("delete \(several.count) in \(old.channel)", user) {
+                _ = try world.perform(
+                    DeleteMessages(channel: old.channel, messages: several.sorted { $0.rawValue < $1.rawValue }), as: user)
+            }
+        }
+        if random.once(in: 4) {
+            let mentionees = randomMentionees()
+            return try did("mention in \(old.id)", user) {
+                _ = try world.perform(EditMessage(channel: old.channel, message: old.id, mentionees: mentionees), as: user)
+            }
+        }
+        if random.once(in: 12) {
+            return try did("vote in \(old.id)", user) {
+                _ = try world.perform(
+                    UpdateMetaArrays(channel: old.channel, message: old.id, create: ["votes"], add: ["votes": [text]]), as: user)
             }
         }
         return try random.once(in: 3)

@@ -113,7 +113,7 @@ struct MapTests {
         owners: [
             "access_revisions": "Users", "channel_heads": "Streams", "channel_names": "Channels", "channel_tags": "Channels",
             "channel_types": "Channels", "channels": "Channels", "effects": "Kernel", "operation_keys": "Kernel",
-            "idempotency_keys": "Channels",
+            "idempotency_keys": "Channels", "channel_mentions": "Messages", "mentions": "Messages",
             "invitations": "Members",
             "members": "Members", "messages": "Messages", "migrations": "Kernel", "name_grams": "Kernel",
             "name_skeletons": "Kernel",
@@ -139,7 +139,7 @@ struct MapTests {
     static let client = Tables(
         target: "Roost", schema: "",
         owners: [
-            "cache_schema": "Store", "capabilities": "Channels", "channel_attributes": "Channels", "channels": "Channels",
+            "cache_schema": "Store", "capabilities": "Channels", "channel_mentions": "Messages", "channel_attributes": "Channels", "channels": "Channels",
             "invitations": "Members", "members": "Members", "memberships": "Members", "messages": "Messages",
             "opened_channels": "Messages", "operations": "Store", "outbox": "Store", "outbox_state": "Store", "overlays": "Store",
             "positions": "Store", "preferences": "Users", "profile": "Users", "purged": "Messages", "state": "Store",

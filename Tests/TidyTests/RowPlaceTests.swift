@@ -13,7 +13,7 @@ struct RowPlaceTests {
         (
             "This is the list of kinds.",
             [
-                "RoostAPI/Streams/StreamRow.swift": ["Message", "PurgedMessage", "Member", "Invitation", "User", "Preferences"]
+                "RoostAPI/Streams/StreamRow.swift": ["Message", "PurgedMessage", "ChannelMention", "Member", "Invitation", "User", "Preferences"]
             ]
         ),
         (
@@ -23,14 +23,14 @@ struct RowPlaceTests {
                 "RoostCore/Channels/ChannelAccess.swift": ["Invitation"],
                 "Roost/Channels/ChannelItem.swift": ["Invitation", "Message"],
                 "Roost/Channels/ChannelMembership.swift": ["Invitation"],
-                "Roost/Channels/ChannelRow.swift": ["Invitation", "Message"],
+                "Roost/Channels/ChannelRow.swift": ["ChannelMention", "Invitation", "Message"],
                 "Roost/Channels/LiveChannel.swift": ["Invitation", "Message"],
             ]
         ),
         (
             "What is unread is a number of messages.",
             [
-                "RoostAPI/Reading/Unread.swift": ["Message", "PurgedMessage"],
+                "RoostAPI/Reading/Unread.swift": ["ChannelMention", "Message", "PurgedMessage"],
                 "Roost/Members/Member+Cache.swift": ["Message"],
             ]
         ),

@@ -7,7 +7,7 @@ struct PolicyKnobTests {
     /// Changes that give everything, each with another value than the first preset.
     private static let everything = PolicyChanges(
         create: .admins, discovery: .members, join: .invited, leave: .nobody, add: .owners, invite: .operators, remove: .admins,
-        read: .everyone, send: .operators, update: .owners, updatePolicy: .owners, moderate: .admins, delete: .admins,
+        read: .everyone, send: .operators, mention: .admins, update: .owners, updatePolicy: .owners, moderate: .admins, delete: .admins,
         usersAtCreation: .invited, invitationAudience: .members, distinct: .optional, allowsEphemeral: true, maxMembers: 7)
 
     @Test("AM-14 every property of a policy but its type and what is fixed has a name in the table, and every name a property")
@@ -46,7 +46,7 @@ struct PolicyKnobTests {
         #expect(same == PolicyChanges())
     }
 
-    @Test("AM-14 a policy is read back as it was; without a field it can't be read, but for the one that came later")
+    @Test("AM-14 a policy is read back as it was; without a field it can't be read, but for those that came later")
     func policies() throws {
         for policy in ChannelPolicy.presets {
             let json = try JSONWriter.bytes(of: policy)
@@ -58,6 +58,9 @@ struct PolicyKnobTests {
             let json = Data(try JSONWriter.bytes(of: JSONValue.object(whole.filter { $0.key != name })))
             if name == PolicyName.updatePolicy.rawValue {
                 #expect(try JSONDecoder().decode(ChannelPolicy.self, from: json).updatePolicy == .operators)
+            } else if name == PolicyName.mention.rawValue {
+                // Who sent then mentions now, but in conversations.
+                #expect(try JSONDecoder().decode(ChannelPolicy.self, from: json).mention == .members)
             } else {
                 #expect(throws: DecodingError.self) { try JSONDecoder().decode(ChannelPolicy.self, from: json) }
             }

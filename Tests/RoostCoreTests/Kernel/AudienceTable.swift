@@ -25,6 +25,47 @@ extension AudienceTests {
         HeardOperation(
             "SB-59 R38 a deletion goes to all members, the deleter's devices included",
             .by("oda/1") { DeleteMessage(channel: "room", message: $0) }, [("members wes", "message.deleted channel:room")]),
+        HeardOperation(
+            "SB-45 MN-01 R38 a mention goes to the users whom it names, on all their devices, and not to the sender or to non-members",
+            .by(
+                "ann/1",
+                SendMessage(
+                    channel: "room", clientId: "2", text: "x", mentionees: [.users(["bob", "ann", "sam", "fay", "ida"])])),
+            [("members wes", "message.new channel:room"), ("bob", "mention.received user:bob")]),
+        HeardOperation(
+            "MN-12 a mention of the channel is told with the message, and by no event of its own",
+            .by("ann/1", SendMessage(channel: "room", clientId: "2", text: "x", mentionees: [.channel])),
+            [("members wes", "message.new channel:room")]),
+        HeardOperation(
+            "MN-11 MN-16 an edit that mentions goes to those whom it names",
+            .by("bob/1") { EditMessage(channel: "room", message: $0, mentionees: [.users(["cid"])]) },
+            [("members wes", "message.updated channel:room"), ("cid", "mention.received user:cid")]),
+        HeardOperation(
+            "MN-11 an edit that ends a mention tells those who are no longer mentioned",
+            after: [.by("bob/1") { EditMessage(channel: "room", message: $0, mentionees: [.users(["cid"])]) }],
+            .by("bob/1") { EditMessage(channel: "room", message: $0, mentionees: []) },
+            [("members wes", "message.updated channel:room"), ("cid", "reading.marked user:cid")]),
+        HeardOperation(
+            "MN-16 SB-59 a deletion ends its mentions",
+            after: [.by("bob/1") { EditMessage(channel: "room", message: $0, mentionees: [.users(["cid"])]) }],
+            .by("bob/1") { DeleteMessage(channel: "room", message: $0) },
+            [("members wes", "message.deleted channel:room"), ("cid", "reading.marked user:cid")]),
+        HeardOperation(
+            "SB-33 an admin message goes to all members and watchers",
+            .byAdmin("root", SendAdminMessage(channels: ["room"], clientId: "2", text: "x")),
+            [("members wes", "message.new channel:room")]),
+        HeardOperation(
+            "SB-37 a change of a message's lists goes to all members",
+            .by("bob/1") { UpdateMetaArrays(channel: "room", message: $0, create: ["k"]) },
+            [("members wes", "message.updated channel:room")]),
+        HeardOperation(
+            "SB-59 several deletions are as many events, to all members",
+            after: [.by("bob/1", SendMessage(channel: "room", clientId: "2", text: "x"))],
+            .by("oda/1") { DeleteMessages(channel: "room", messages: [$0]) }, [("members wes", "message.deleted channel:room")]),
+        HeardOperation(
+            "SB-59 a deletion for good goes to all members, and to its sender's devices what is unread for them",
+            .by("oda/1") { PurgeMessage(channel: "room", message: $0) },
+            [("bob", "reading.marked user:bob"), ("members wes", "message.deleted channel:room")]),
         HeardOperation("SB-13 a refused message goes to nobody", send("sam/1"), [], isRefused: true),
         HeardOperation(
             "SB-13 a refused invitation goes to nobody", .by("sam/1", InviteMembers(channel: "room", users: ["fay"])), [],
@@ -113,6 +154,9 @@ extension AudienceTests {
         HeardOperation(
             "SB-26 EM-35 hiding goes to one's own devices", .by("bob/1", HideChannel(channel: "room")),
             [("bob", "channel.hidden user:bob")]),
+        HeardOperation(
+            "SB-60 EM-35 emptying a channel for oneself goes to one's own devices", .by("bob/1", ResetHistory(channel: "room")),
+            [("bob", "channel.historyReset user:bob")]),
         HeardOperation(
             "SB-28 EM-35 showing again goes to one's own devices", after: [.by("bob/1", HideChannel(channel: "room"))],
             .by("bob/2", UnhideChannel(channel: "room")), [("bob", "channel.unhidden user:bob")]),

@@ -37,6 +37,7 @@ struct PolicyGivingTests {
             ("leave", \.leave, [.memberLeave]),
             ("add", \.add, [.memberAdd]), ("invite", \.invite, [.invitationSend]), ("remove", \.remove, [.memberRemove]),
             ("read", \.read, [.historyRead, .channelWatch, .messageDeleteOwn]), ("send", \.send, [.messageSend, .messageEditOwn]),
+            ("mention", \.mention, [.messageMention]),
             ("update", \.update, [.channelUpdate]),
             (
                 "moderate", \.moderate,

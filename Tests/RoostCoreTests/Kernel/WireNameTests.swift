@@ -22,7 +22,7 @@ struct WireNameTests {
             "what concerns only the caller takes the permission for the caller's own stream, whatever it is about",
             [
                 "permission.explain stream.read", "channel.query stream.read", "channel.unwatch stream.read",
-                "invitation.mine stream.read", "reading.total stream.read",
+                "invitation.mine stream.read", "reading.total stream.read", "mention.list stream.read",
             ]
         ),
         ("only callers who manage users may ask about others", ["permission.explain user.manage"]),
@@ -31,7 +31,8 @@ struct WireNameTests {
             "every operation that shows messages takes one permission, which has the ledger's name (§8.4)",
             [
                 "message.list history.read", "message.get history.read", "message.edit history.read",
-                "message.delete history.read",
+                "message.delete history.read", "message.updateMetaArrays history.read", "message.deleteMany history.read",
+                "message.purge history.read",
                 "stream.channelChanges history.read",
             ]
         ),
@@ -48,6 +49,13 @@ struct WireNameTests {
             ["channel.create invitation.sent", "channel.create invitation.received", "channel.delete invitation.withdrawn"]
         ),
         ("the own message of a sender who may not read counts as read", ["message.send reading.marked"]),
+        (
+            "a mention is a part of a message, and its end moves what the user's membership says of it",
+            [
+                "message.send mention.received", "message.edit mention.received", "message.edit reading.marked",
+                "message.delete reading.marked", "message.purge reading.marked",
+            ]
+        ),
     ]
 
     /// Permissions that operations require besides their own, depending on what is asked for.
@@ -56,7 +64,10 @@ struct WireNameTests {
         "channel.query channel.read", "member.list member.listMuted", "member.list member.listBanned",
         "member.search member.listMuted", "member.search member.searchBanned", "invitation.withdraw member.remove",
         "message.send message.sendWhileFrozen", "message.edit message.editAny", "message.delete message.deleteAny",
-        "message.edit history.read", "message.delete history.read",
+        "message.edit history.read", "message.delete history.read", "message.deleteMany message.deleteAny",
+        "message.deleteMany history.read", "message.purge message.deleteAny",
+        "message.purge history.read", "message.send message.mention", "message.edit message.mention",
+        "message.sendAdmin message.mention", "message.updateMetaArrays message.editAny", "message.updateMetaArrays history.read",
         "permission.explain user.manage", "permission.explain channel.read",
     ]
 
@@ -87,7 +98,8 @@ struct WireNameTests {
     /// The verbs of operations. A new one is added here if none of these says the same.
     private static let verbs: Set<String> = [
         "accept", "add", "create", "deactivate", "decline", "delete", "edit", "explain", "freeze", "get", "hide", "join", "leave",
-        "list", "mark", "put", "query", "reactivate", "remove", "resume", "retry", "revoke", "search", "send", "set", "silence",
+        "list", "mark", "purge", "put", "query", "reactivate", "remove", "reset", "resume", "retry", "revoke", "search", "send",
+        "set", "silence",
         "unfreeze", "unhide", "unsilence", "unwatch", "update", "upsert", "watch", "withdraw",
     ]
 

@@ -4,7 +4,7 @@ import RoostDatabase
 import RoostTestSupport
 import Testing
 
-/// Messages that are deleted for good. No operation does so yet: ``PurgeMessage`` is the tests' own.
+/// Messages that are deleted for good.
 @Suite("Deleting messages for good")
 struct PurgeTests {
     /// A channel of ann's and bob's with five messages of ann's, at 2 to 6.
@@ -202,6 +202,7 @@ struct PurgeTests {
     private static func counts(about seq: Seq) -> [String: SQL?] {
         [
             "messages": "SELECT COUNT(*) FROM messages WHERE channel_id = 'general' AND seq = \(seq)",
+            "mentions": "SELECT COUNT(*) FROM mentions WHERE channel_id = 'general' AND seq = \(seq)",
             "purged_messages": nil,
         ]
     }

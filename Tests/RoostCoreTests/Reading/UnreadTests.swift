@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Reading")
 struct UnreadTests {
-    /// The definition: messages after the place that a member has read, but for the member's own.
+    /// The definition: messages after the place that a member has read, but for the member's own and silent ones.
     private struct Definition {
         struct Reader: Hashable {
             let user: UserID
@@ -26,7 +26,7 @@ struct UnreadTests {
                 case .destroyed(let channel): readSeqs = readSeqs.filter { $0.key.channel != channel }
                 case .left(let user, let channel, _): readSeqs[Reader(user: user, channel: channel)] = nil
                 case .event(let event, .channel(let channel, _)) where event.kind == .messageNew:
-                    sent[channel, default: []] += (event.rows.messages ?? []).map { ($0.seq, $0.sender) }
+                    sent[channel, default: []] += (event.rows.messages ?? []).filter { !$0.isSilent }.map { ($0.seq, $0.sender) }
                 case .event(let event, .channel(let channel, _)):
                     for place in event.rows.purged ?? [] { sent[channel]?.removeAll { $0.seq == place.seq } }
                 case .event(let event, .user(let user)):

@@ -1,0 +1,275 @@
+import RoostAPI
+import RoostCore
+import RoostTestSupport
+import Testing
+
+@Suite("Mentions")
+struct MentionTests {
+    private static func world(type: ChannelType = .community) throws -> CoreWorld {
+        let world = try CoreWorld()
+        try world.channel("general", type: type, owner: "ann", members: ["ben", "cid"])
+        try world.user("eve")
+        return world
+    }
+
+    private static func mention(_ mentionees: [Mentionee], _ clientId: ClientID = "m") -> SendMessage {
+        SendMessage(channel: "general", clientId: clientId, text: "@you", mentionees: mentionees)
+    }
+
+    private func isMentioned(_ user: UserID, in world: CoreWorld) throws -> Bool {
+        let unread = try world.perform(GetUnread(channel: "general"), as: user).hasMention
+        let view = try world.perform(GetChannel(channel: "general"), as: user)
+        #expect(view.hasMention == unread)
+        return unread
+    }
+
+    @Test("MN-01 MN-04 MN-16 R34 R35 users are mentioned by name, until they read; the sender and others aren't")
+    func byName() throws {
+        let world = try Self.world()
+        let sent = try world.perform(Self.mention([.users(["ben", "ann", "ben"])]), as: "ann")
+        // Each once, and the sender is named like anybody.
+        #expect(sent.mentionees == [.users(["ben", "ann"])] && sent.droppedMentions == nil)
+        #expect(
+            try [isMentioned("ben", in: world), isMentioned("ann", in: world), isMentioned("cid", in: world)] == [
+                true, false, false,
+            ])
+        let told = world.events(to: .user("ben")).last
+        #expect(told?.kind == .mentionReceived)
+        #expect(
+            told?.rows.memberships?.first?.mentionMessage == sent.messageId && told?.rows.memberships?.first?.mentionSeq == sent.seq
+        )
+        try world.perform(MarkRead(channel: "general", seq: sent.seq - 1), as: "ben")
+        #expect(try isMentioned("ben", in: world))
+        try world.perform(MarkRead(channel: "general"), as: "ben")
+        #expect(try !isMentioned("ben", in: world))
+    }
+
+    @Test("MN-12 MN-16 a mention of the channel reaches every member but the sender, newcomers too, and writes no member's row")
+    func channel() throws {
+        let world = try Self.world()
+        let before = try world.rows("SELECT user_id, user_seq, mention_seq FROM members ORDER BY 1") {
+            [$0.string(), "\($0.int64())", "\($0.int64())"]
+        }
+        let sent = try world.perform(Self.mention([.channel]), as: "ann")
+        let after = try world.rows("SELECT user_id, user_seq, mention_seq FROM members ORDER BY 1") {
+            [$0.string(), "\($0.int64())", "\($0.int64())"]
+        }
+        #expect(before == after)
+        #expect(
+            world.events().last?.rows.channelMentions == [
+                ChannelMention(seq: sent.seq, changeSeq: sent.seq, mentionSeq: sent.seq, sender: "ann")
+            ])
+        #expect(
+            try [isMentioned("ben", in: world), isMentioned("cid", in: world), isMentioned("ann", in: world)] == [
+                true, true, false,
+            ])
+        try world.perform(MarkRead(channel: "general"), as: "cid")
+        #expect(try [isMentioned("ben", in: world), isMentioned("cid", in: world)] == [true, false])
+        // Whoever joins has read everything before.
+        try world.perform(JoinChannel(channel: "general"), as: "eve")
+        #expect(try !isMentioned("eve", in: world))
+        try world.perform(DeleteMessage(channel: "general", message: sent.messageId), as: "ann")
+        #expect(try !isMentioned("ben", in: world))
+        #expect(world.events().last?.rows.channelMentions?.map(\.mentionSeq) == [nil])
+    }
+
+    @Test("MN-11 MN-16 R34 an edit mentions in a message that was read, which stays read, and takes mentions back")
+    func edits() throws {
+        let world = try Self.world()
+        let sent = try world.perform(Self.mention([.users(["ben"])]), as: "ann")
+        for user in ["ben", "cid"] as [UserID] { try world.perform(MarkRead(channel: "general"), as: user) }
+        // The text alone leaves the mentions as they are: they have been read.
+        try world.perform(EditMessage(channel: "general", message: sent.messageId, text: "@all"), as: "ann")
+        #expect(try [isMentioned("ben", in: world), isMentioned("cid", in: world)] == [false, false])
+        let edited = try world.perform(
+            EditMessage(channel: "general", message: sent.messageId, mentionees: [.users(["ben", "cid"])]), as: "ann")
+        #expect(edited.mentionees == [.users(["ben", "cid"])])
+        // Ben was mentioned before, and had read it.
+        #expect(try [isMentioned("ben", in: world), isMentioned("cid", in: world)] == [false, true])
+        #expect(try world.perform(GetUnread(channel: "general"), as: "cid").unreadCount == 0)
+        try world.perform(EditMessage(channel: "general", message: sent.messageId, mentionees: [.channel]), as: "ann")
+        #expect(try [isMentioned("ben", in: world), isMentioned("cid", in: world)] == [true, true])
+        let none = try world.perform(EditMessage(channel: "general", message: sent.messageId, mentionees: []), as: "ann")
+        #expect(none.mentionees == nil)
+        #expect(try [isMentioned("ben", in: world), isMentioned("cid", in: world)] == [false, false])
+    }
+
+    @Test("MN-16 the newest of several mentions counts, and the one before it once that is gone")
+    func several() throws {
+        let world = try Self.world()
+        let first = try world.perform(Self.mention([.users(["ben"])], "1"), as: "ann")
+        let second = try world.perform(Self.mention([.users(["ben"])], "2"), as: "ann")
+        try world.perform(MarkRead(channel: "general", seq: first.seq), as: "ben")
+        #expect(try isMentioned("ben", in: world))
+        try world.perform(DeleteMessage(channel: "general", message: second.messageId), as: "ann")
+        #expect(try !isMentioned("ben", in: world))
+        let membership = try world.perform(GetChannel(channel: "general"), as: "ben").membership
+        #expect(membership?.mentionSeq == first.seq && membership?.mentionMessage == first.messageId)
+    }
+
+    @Test("MN-17 users who aren't members or can't read are left out, and named in the answer")
+    func dropped() throws {
+        let world = try Self.world()
+        let sent = try world.perform(Self.mention([.users(["ben", "eve", "nobody"])]), as: "ann")
+        #expect(sent.mentionees == [.users(["ben"])] && sent.droppedMentions == ["eve", "nobody"])
+        let stored = try world.perform(GetMessage(channel: "general", message: sent.messageId), as: "ben")
+        #expect(stored.mentionees == [.users(["ben"])] && stored.droppedMentions == nil)
+        let none = try world.perform(Self.mention([.users(["eve"])], "2"), as: "ann")
+        #expect(none.mentionees == nil && none.droppedMentions == ["eve"])
+        let edited = try world.perform(
+            EditMessage(channel: "general", message: none.messageId, mentionees: [.users(["eve", "cid"])]), as: "ann")
+        #expect(edited.mentionees == [.users(["cid"])] && edited.droppedMentions == ["eve"])
+        // Banned members are none: a ban is a row of its own until then.
+        try world.execute("UPDATE members SET banned_until = \(Timestamp.forever) WHERE user_id = 'ben'")
+        #expect(try world.perform(Self.mention([.users(["ben"])], "3"), as: "ann").droppedMentions == ["ben"])
+    }
+
+    @Test("MN-01 D-25 SB-45 the 31st mention is refused; of those above the cap nobody is told, and all are mentioned")
+    func limits() throws {
+        let world = try Self.world()
+        world.options.mentionsPerMessage = 2
+        let before = try world.dump()
+        let refusal = try world.refusal(Self.mention([.users(["ann", "ben", "cid"])]), as: "ann")
+        #expect(refusal?.code == .mentionLimit && refusal?.field == "mentionees" && refusal?.limit == 2)
+        #expect(try world.dump() == before)
+        #expect(AppOptions().mentionsPerMessage == 30 && AppOptions().mentionNotifyCap == 30)
+        world.options.mentionNotifyCap = 1
+        try world.perform(Self.mention([.users(["cid", "ben"])]), as: "ann")
+        #expect(world.events(to: .user("cid")).last?.kind == .mentionReceived)
+        #expect(world.events(to: .user("ben")).last?.kind == .readingMarked)
+        #expect(try [isMentioned("ben", in: world), isMentioned("cid", in: world)] == [true, true])
+    }
+
+    @Test("MN-13 MN-23 mentions of the whole channel can be turned off, which clients learn")
+    func mentionAll() throws {
+        let world = try Self.world()
+        world.options.isMentionAllEnabled = false
+        let message = try world.perform(Self.mention([.users(["ben"])]), as: "ann").messageId
+        let before = try world.dump()
+        #expect(try world.code(Self.mention([.channel], "2"), as: "ann") == .mentionAllDisabled)
+        #expect(
+            try world.code(EditMessage(channel: "general", message: message, mentionees: [.channel]), as: "ann")
+                == .mentionAllDisabled)
+        #expect(try world.dump() == before)
+        #expect(try world.perform(GetConfiguration(), as: "ann").options.isMentionAllEnabled == false)
+        // What was acknowledged stays so, whatever is turned off since.
+        #expect(try world.perform(Self.mention([.users(["ben"]), .channel]), as: "ann").messageId == message)
+    }
+
+    @Test(
+        "MN-02 D-31 conversations have no mentions, broadcasts only if their policy is changed",
+        arguments: [ChannelType.conversation, .broadcast])
+    func kinds(type: ChannelType) throws {
+        let world = try CoreWorld()
+        for user in ["ann", "ben"] as [UserID] { try world.user(user) }
+        let role: AppRole = type == .broadcast ? .admin : .user
+        try world.perform(CreateChannel(channel: "general", type: type, users: ["ben"]), as: "ann", role: role)
+        #expect(try world.code(Self.mention([.users(["ben"])]), as: "ann", role: role) == .kindForbids)
+        #expect(try world.code(SendMessage(channel: "general", clientId: "2", text: "x"), as: "ann", role: role) == nil)
+        guard type == .broadcast else { return }
+        var update = UpdateChannel(channel: "general")
+        update.policy = PolicyChanges(mention: .admins)
+        try world.perform(update, as: "ann", role: .admin)
+        #expect(try world.code(Self.mention([.users(["ben"])]), as: "ann", role: .admin) == nil)
+    }
+
+    @Test("MN-16 a message that a member can't see doesn't mention them, even if it is edited")
+    func floors() throws {
+        let world = try Self.world()
+        world.options.showsHistoryToNewMembers = false
+        let old = try world.send("old", to: "general", as: "ann")
+        try world.perform(JoinChannel(channel: "general"), as: "eve")
+        try world.perform(
+            EditMessage(channel: "general", message: old.messageId, mentionees: [.users(["eve", "ben"]), .channel]), as: "ann")
+        #expect(try [isMentioned("eve", in: world), isMentioned("ben", in: world)] == [false, true])
+        #expect(try world.perform(ListMentions(), as: "eve").items == [])
+    }
+
+    @Test("MN-16 R34 the list of own mentions is across channels, newest first, without what can't be seen any more")
+    func list() throws {
+        let world = try Self.world()
+        try world.channel("other", owner: "cid", members: ["ben"])
+        var sent: [Message] = []
+        for number in 0..<5 {
+            let channel: ChannelID = number % 2 == 0 ? "general" : "other"
+            let sender: UserID = number % 2 == 0 ? "ann" : "cid"
+            world.advance(milliseconds: 2)
+            sent.append(
+                try world.perform(
+                    SendMessage(
+                        channel: channel, clientId: "\(number)", text: "\(number)", mentionees: [.users(["ben"]), .channel]),
+                    as: sender))
+        }
+        #expect(try world.perform(ListMentions(), as: "ben").items == sent.reversed())
+        let first = try world.perform(ListMentions(limit: 2), as: "ben")
+        let second = try world.perform(ListMentions(limit: 2, cursor: first.nextCursor), as: "ben")
+        #expect(first.items + second.items == Array(sent.reversed().prefix(4)))
+        #expect(first.users?.map(\.userId) == ["ann", "ben", "cid"])
+        // By the channel alone nobody is named.
+        #expect(try world.perform(ListMentions(), as: "ann").items == [])
+        try world.perform(DeleteMessage(channel: "general", message: sent[4].messageId), as: "ann")
+        try world.perform(LeaveChannel(channel: "other"), as: "ben")
+        #expect(try world.perform(ListMentions(), as: "ben").items == [sent[2], sent[0]])
+        #expect(try world.code(ListMentions(cursor: "x"), as: "ben") == .invalidArgument)
+        #expect(try world.code(ListMentions(limit: 101), as: "ben") == .limitExceeded)
+    }
+
+    @Test("MN-04 entries are at most two, one of each type, and say whom they name")
+    func shapes() throws {
+        let world = try Self.world()
+        let before = try world.dump()
+        let codes = try [
+            [Mentionee.channel, .users(["ben"]), .channel], [.channel, .channel], [.users([])],
+            [Mentionee(type: .channel, users: ["ben"])],
+            [.users([""])],
+        ].map { try world.refusal(Self.mention($0), as: "ann") }
+        #expect(codes.map { $0?.code } == [.limitExceeded, .invalidArgument, .invalidArgument, .invalidArgument, .invalidArgument])
+        #expect(codes.allSatisfy { $0?.field == "mentionees" })
+        var silent = Self.mention([.channel])
+        silent.content.isSilent = true
+        #expect(try world.refusal(silent, as: "ann")?.field == "mentionees")
+        #expect(try world.dump() == before)
+        // A list for the channel is empty or absent.
+        #expect(try world.perform(Self.mention([Mentionee(type: .channel, users: [])]), as: "ann").mentionees == [.channel])
+    }
+
+    @Test("MN-16 R35 after every step of random histories, who is mentioned is what a recount says", arguments: Seeds.first(3))
+    func recount(seed: UInt64) throws {
+        let world = try CoreWorld()
+        var history = try RandomHistory(seed: seed, in: world)
+        for _ in 0..<300 {
+            let what = try history.step(in: world)
+            // What isn't stored can't be unread.
+            let ephemeral = try world.rows("SELECT channel_id FROM channels WHERE is_ephemeral = 1") {
+                $0.identifier(ChannelID.self)
+            }
+            for user in history.users {
+                for channel in history.channels where !ephemeral.contains(channel) {
+                    guard case .success(let unread) = Result(catching: { try world.perform(GetUnread(channel: channel), as: user) })
+                    else { continue }
+                    #expect(try unread.hasMention == Self.recount(user, channel, in: world), "\(user) in \(channel) after \(what)")
+                }
+            }
+        }
+    }
+
+    /// Whether a message mentions a user that they haven't read, out of every event so far: nothing of what the product keeps for it is used.
+    private static func recount(_ user: UserID, _ channel: ChannelID, in world: CoreWorld) throws -> Bool {
+        guard let membership = try world.perform(GetChannel(channel: channel), as: user).membership else { return false }
+        var since: [Seq: (byName: Seq?, ofChannel: Seq?)] = [:]
+        for event in world.events() where event.stream == .channel(channel) {
+            for place in event.rows.purged ?? [] { since[place.seq] = nil }
+            for message in event.rows.messages ?? [] where message.sender != user {
+                let names = message.mentionees?.mentionedUsers.contains(user) ?? false
+                let isOfAll = message.mentionees?.mentionsChannel ?? false
+                let known = since[message.seq]
+                since[message.seq] = (
+                    names ? known?.byName ?? message.changeSeq : nil, isOfAll ? known?.ofChannel ?? message.changeSeq : nil
+                )
+            }
+        }
+        return since.contains { seq, since in
+            seq > membership.historyFloor && max(since.byName ?? 0, since.ofChannel ?? 0) > membership.readSeq
+        }
+    }
+}

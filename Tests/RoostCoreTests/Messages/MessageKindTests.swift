@@ -1,0 +1,140 @@
+import RoostAPI
+import RoostCore
+import RoostTestSupport
+import Testing
+
+@Suite("Kinds and fields of messages")
+struct MessageKindTests {
+    @Test("SB-33 R19 R40 an admin message goes to up to 100 channels, to all or to none, once for its client id")
+    func admin() throws {
+        let world = try CoreWorld()
+        for channel in ["a", "b", "c"] as [ChannelID] { try world.channel(channel, owner: "ann") }
+        // Who is in a conversation writes there as themselves, whatever their token says.
+        try world.channel("talk", type: .conversation, owner: "root", members: ["ben"])
+        func send(_ channels: [ChannelID], _ clientId: ClientID = "1") -> SendAdminMessage {
+            SendAdminMessage(channels: channels, clientId: clientId, text: "Maintenance at noon")
+        }
+        let sent = try world.perform(send(["a", "b"]), as: "root", role: .admin).messages
+        #expect(sent.map(\.channelId) == ["a", "b"] && sent.allSatisfy { $0.kind == .admin && $0.sender == "root" })
+        #expect(try world.perform(GetUnread(channel: "a"), as: "ann").unreadCount == 1)
+        // Again, with one more channel: that one gets it.
+        let again = try world.perform(send(["c", "b", "a"]), as: "root", role: .admin).messages
+        #expect(again.map(\.channelId) == ["c", "b", "a"] && again[2] == sent[0])
+        #expect(try world.perform(ListMessages(channel: "c"), as: "ann").messages == [again[0]])
+        // One channel that lets no admin send, or isn't there, and nothing is sent.
+        let before = try world.dump()
+        for (channels, code, field) in [
+            (["a", "talk"], RoostError.Code.kindForbids, "channels[1]"), (["nowhere", "a"], .notFound, "channels[0]"),
+            (["a", "a"], .invalidArgument, "channels"), (["a", "community:a"], .invalidArgument, "channels"),
+            ([], .invalidArgument, "channels"), ((0...100).map { ChannelID("c\($0)") }, .limitExceeded, "channels"),
+        ] as [([ChannelID], RoostError.Code, String)] {
+            let refusal = try world.refusal(send(channels, "2"), as: "root", role: .admin)
+            #expect(refusal?.code == code && refusal?.field == field, "\(channels.prefix(3))")
+        }
+        #expect(try world.code(send(["a"], "2"), as: "ann") == .notPermitted)
+        var custom = send(["a"], "2")
+        custom.content.kind = .custom
+        #expect(try world.refusal(custom, as: "root", role: .admin)?.field == "kind")
+        #expect(try world.dump() == before)
+    }
+
+    @Test("R19 nobody sends admin or system messages by message.send, and the app's own need a custom type and no text")
+    func kinds() throws {
+        let world = try CoreWorld()
+        try world.channel("general", owner: "ann")
+        func refusal(_ kind: MessageKind, text: String = "x", customType: String? = nil) throws -> RoostError? {
+            try world.refusal(
+                SendMessage(channel: "general", clientId: "1", text: text, kind: kind, customType: customType), as: "ann")
+        }
+        let before = try world.dump()
+        #expect(try refusal(.admin)?.field == "kind" && refusal(.system)?.field == "kind")
+        #expect(try refusal(.custom)?.field == "customType" && refusal(.custom, customType: "")?.field == "customType")
+        #expect(try refusal(.text, text: " \n\t")?.field == "text")
+        #expect(try world.dump() == before)
+        #expect(try refusal(.custom, text: "", customType: "card") == nil)
+        let card = try #require(try world.perform(ListMessages(channel: "general"), as: "ann").messages.first)
+        #expect(card.kind == .custom && card.text == "" && card.customType == "card")
+        // An edit leaves a message that could be sent.
+        try world.perform(EditMessage(channel: "general", message: card.messageId, text: "a"), as: "ann")
+        try world.perform(EditMessage(channel: "general", message: card.messageId, text: ""), as: "ann")
+        let text = try world.send("x", to: "general", as: "ann")
+        #expect(try world.refusal(EditMessage(channel: "general", message: text.messageId, text: ""), as: "ann")?.field == "text")
+        #expect(
+            try world.refusal(EditMessage(channel: "general", message: card.messageId, customType: ""), as: "ann")?.field
+                == "customType")
+    }
+
+    @Test("R21 SB-36 SB-38 SB-39 a message keeps its push option and target languages")
+    func options() throws {
+        let world = try CoreWorld()
+        try world.channel("general", owner: "ann", members: ["ben"])
+        let sent = try world.perform(
+            SendMessage(channel: "general", clientId: "1", text: "x", pushOption: .suppress, targetLanguages: ["de", "pt-BR"]),
+            as: "ann")
+        #expect(sent.pushOption == .suppress && sent.targetLanguages == ["de", "pt-BR"])
+        #expect(try world.perform(GetMessage(channel: "general", message: sent.messageId), as: "ben") == sent)
+        for languages in [["de", "de"], ["d e"], [""], ["-de"], ["deutschland"], ["1de"], ["de-"]] {
+            let send = SendMessage(channel: "general", clientId: "2", text: "x", targetLanguages: languages)
+            #expect(try world.refusal(send, as: "ann")?.field == "targetLanguages", "\(languages)")
+        }
+        let many = (0...10).map { "a\(Character(Unicode.Scalar(UInt8(97 + $0))))" }
+        #expect(
+            try world.code(SendMessage(channel: "general", clientId: "2", text: "x", targetLanguages: many), as: "ann")
+                == .limitExceeded)
+        #expect(
+            try world.code(
+                SendMessage(channel: "general", clientId: "2", text: "x", targetLanguages: Array(many.dropLast())), as: "ann")
+                == nil)
+    }
+
+    @Test("R25 a silent message is unread for nobody, counts in no list, and brings no hidden channel back")
+    func silent() throws {
+        let world = try CoreWorld()
+        try world.channel("general", owner: "ann", members: ["ben"])
+        try world.send("hi", to: "general", as: "ann")
+        try world.perform(HideChannel(channel: "general"), as: "ben")
+        try world.perform(SendMessage(channel: "general", clientId: "1", text: "x", isSilent: true), as: "ann")
+        let view = try world.perform(GetChannel(channel: "general"), as: "ben")
+        #expect(view.unreadCount == 1 && view.hiddenState == .hiddenAllowAutoUnhide && view.lastMessage?.isSilent == true)
+        #expect(try world.perform(GetTotalUnread(), as: "ben").unreadCount == 1)
+        // Reading up to it, before it, and again.
+        try world.perform(MarkRead(channel: "general", seq: 2), as: "ben")
+        #expect(try world.perform(GetUnread(channel: "general"), as: "ben").unreadCount == 0)
+        try world.send("news", to: "general", as: "ann")
+        #expect(try world.perform(GetChannel(channel: "general"), as: "ben").hiddenState == .unhidden)
+        #expect(try world.perform(GetUnread(channel: "general"), as: "ben").unreadCount == 1)
+    }
+
+    @Test("SB-37 R21 lists of texts are made, extended, shortened and removed, sorted and without duplicates")
+    func metaArrays() throws {
+        let world = try CoreWorld()
+        try world.channel("general", owner: "ann", members: ["ben"])
+        let sent = try world.perform(
+            SendMessage(channel: "general", clientId: "1", text: "x", metaArrays: ["b": ["z", "a", "z"], "a": []]), as: "ann")
+        #expect(sent.metaArrays == ["b": ["a", "z"], "a": []])
+        func update(
+            create: [String]? = nil, add: [String: [String]]? = nil, removeValues: [String: [String]]? = nil,
+            remove: [String]? = nil
+        ) -> UpdateMetaArrays {
+            UpdateMetaArrays(
+                channel: "general", message: sent.messageId, create: create, add: add, removeValues: removeValues, remove: remove)
+        }
+        let changed = try world.perform(
+            update(create: ["c", "b"], add: ["c": ["1"], "b": ["m", "a"]], removeValues: ["b": ["z"]], remove: ["a"]), as: "ann")
+        #expect(changed.metaArrays == ["b": ["a", "m"], "c": ["1"]] && changed.editedAt == nil && changed.changeSeq > sent.seq)
+        #expect(world.events().last?.rows.messages == [changed])
+        // Once more, and nothing happens.
+        let before = try world.dump()
+        #expect(
+            try world.perform(
+                update(create: ["c"], add: ["c": ["1"]], removeValues: ["b": ["z"], "x": ["y"]], remove: ["a"]), as: "ann")
+                == changed)
+        #expect(try world.code(update(add: ["nowhere": ["1"]]), as: "ann") == .notFound)
+        #expect(try world.code(update(create: (0..<10).map { "n\($0)" }), as: "ann") == .limitExceeded)
+        #expect(try world.code(update(add: ["c": (0..<100).map { "v\($0)" }]), as: "ann") == .limitExceeded)
+        #expect(try world.code(update(), as: "ann") == .invalidArgument)
+        #expect(try world.code(update(create: ["d"]), as: "ben") == .notMessageOwner)
+        #expect(try world.dump() == before)
+        #expect(try world.perform(update(remove: ["b", "c"]), as: "ann").metaArrays == nil)
+    }
+}

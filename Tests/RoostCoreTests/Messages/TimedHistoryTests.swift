@@ -1,0 +1,223 @@
+import RoostAPI
+import RoostCore
+import RoostTestSupport
+import Testing
+
+@Suite("History by time and with filters")
+struct TimedHistoryTests {
+    /// A channel whose messages have few times, so that many share one, with other changes between them.
+    private static func world(seed: UInt64, count: Int = 60) throws -> (CoreWorld, [Message]) {
+        let world = try CoreWorld()
+        var random = SeededGenerator(seed: seed)
+        try world.channel("general", owner: "ann", members: ["ben"])
+        for number in 0..<count {
+            // The clock steps back now and then: times in a channel don't.
+            world.advance(milliseconds: random.once(in: 8) ? -3 : random.once(in: 3) ? 0 : Int64(random.number(1...2)))
+            var content = MessageContent(text: "\(number)")
+            if random.once(in: 4) { content = MessageContent(text: "", kind: .custom, customType: random.once(in: 2) ? "a" : "b") }
+            try world.perform(
+                SendMessage(channel: "general", clientId: "\(number)", content: content), as: random.once(in: 2) ? "ann" : "ben")
+            if random.once(in: 5) { try world.perform(UpdateChannel(channel: "general", displayName: "\(number)"), as: "ann") }
+        }
+        let all = try world.perform(ListMessages(channel: "general", limit: 100), as: "ann").messages
+        return (world, all)
+    }
+
+    @Test(
+        "SB-49 SB-51 SB-52 SB-54 SB-55 R22 pages by time are what the definition says, and never split messages of one time",
+        arguments: Seeds.first(4))
+    func byTime(seed: UInt64) throws {
+        let (world, all) = try Self.world(seed: seed)
+        let times = all.map(\.createdAt)
+        #expect(times == times.sorted() && Set(times).count < times.count)
+        let first = times[0].milliseconds
+        for offset in -2...(times[times.count - 1].milliseconds - first + 2) {
+            let time = Timestamp(milliseconds: first + offset)
+            let (older, newer, after) = (
+                all.filter { $0.createdAt < time }, all.filter { $0.createdAt >= time }, all.filter { $0.createdAt > time }
+            )
+            for limit in [1, 2, 5, 100] {
+                func page(_ set: (inout ListMessages) -> Void) throws -> MessagePage {
+                    var operation = ListMessages(channel: "general", limit: limit)
+                    set(&operation)
+                    return try world.perform(operation, as: "ben")
+                }
+                let before = try page { $0.beforeTime = time }
+                #expect(before.messages == Self.whole(older.reversed(), limit).reversed(), "seed \(seed)")
+                #expect(
+                    before.hasOlder == (before.messages.count < older.count) && before.hasNewer == (limit > 0 && !newer.isEmpty),
+                    "seed \(seed)")
+                let later = try page { $0.afterTime = time }
+                #expect(later.messages == Self.whole(after, limit), "seed \(seed)")
+                #expect(later.hasNewer == (later.messages.count < after.count), "seed \(seed)")
+                let around = try page {
+                    $0.aroundTime = time
+                    $0.newerLimit = 3
+                }
+                #expect(around.messages == Self.whole(older.reversed(), limit).reversed() + Self.whole(newer, 3), "seed \(seed)")
+                let reversed = try page {
+                    $0.beforeTime = time
+                    $0.reverse = true
+                }
+                #expect(reversed.messages == before.messages.reversed())
+            }
+        }
+    }
+
+    /// The first messages, and those of the last one's time.
+    private static func whole(_ messages: [Message], _ limit: Int) -> [Message] {
+        guard messages.count > limit, limit > 0 else { return Array(messages.prefix(max(limit, 0))) }
+        let last = messages[limit - 1].createdAt
+        return Array(messages.prefix(limit) + messages.dropFirst(limit).prefix { $0.createdAt == last })
+    }
+
+    @Test("SB-52 messages of one time that are more than 1 MiB go on from the last one's seq")
+    func largeTie() throws {
+        let world = try CoreWorld()
+        try world.channel("general", owner: "ann")
+        for number in 0..<80 {
+            try world.perform(
+                SendMessage(channel: "general", clientId: "\(number)", text: String(repeating: "x", count: 19_000)), as: "ann")
+        }
+        let all = try world.rows("SELECT seq FROM messages ORDER BY seq") { $0.int64() }
+        let first = try world.perform(
+            ListMessages(channel: "general", afterTime: Timestamp(milliseconds: world.now.milliseconds - 1), limit: 1), as: "ann")
+        #expect(first.messages.count < 80 && first.messages.count > 40 && first.hasNewer)
+        var seqs = first.messages.map(\.seq)
+        while seqs.count < 80 {
+            let next = try world.perform(ListMessages(channel: "general", after: seqs.last, limit: 100), as: "ann").messages
+            try #require(!next.isEmpty)
+            seqs += next.map(\.seq)
+        }
+        #expect(seqs == all)
+    }
+
+    @Test("SB-53 R22 filters leave out what doesn't match; page after page they lead to all that does", arguments: Seeds.first(3))
+    func filters(seed: UInt64) throws {
+        let (world, all) = try Self.world(seed: seed)
+        let filters: [(set: (inout ListMessages) -> Void, matches: (Message) -> Bool)] = [
+            ({ $0.kinds = [.custom] }, { $0.kind == .custom }), ({ $0.customType = "a" }, { $0.customType == "a" }),
+            ({ $0.senders = ["ben", "nobody"] }, { $0.sender == "ben" }), ({ $0.kinds = [.admin] }, { _ in false }),
+            (
+                {
+                    $0.kinds = [.text, .custom]
+                    $0.senders = ["ann"]
+                    $0.customType = "b"
+                }, { $0.sender == "ann" && $0.customType == "b" }
+            ),
+        ]
+        for filter in filters {
+            for isBackward in [true, false] {
+                var operation = ListMessages(channel: "general", limit: 3)
+                filter.set(&operation)
+                if !isBackward { operation.after = 0 }
+                var found: [Message] = []
+                for _ in 0..<100 {
+                    let page = try world.perform(operation, as: "ben")
+                    found = isBackward ? page.messages + found : found + page.messages
+                    guard isBackward ? page.hasOlder : page.hasNewer else { break }
+                    if isBackward { operation.before = page.from } else { operation.after = page.to }
+                }
+                #expect(found == all.filter(filter.matches), "seed \(seed)")
+            }
+        }
+    }
+
+    @Test("SB-53 a filter that matches nothing looks through a bounded part, and says which")
+    func bounded() throws {
+        let world = try CoreWorld()
+        try world.channel("general", owner: "ann")
+        try world.batch {
+            for number in 0..<5200 {
+                try world.perform(SendMessage(channel: "general", clientId: "\(number)", text: "x"), as: "ann")
+            }
+        }
+        var operation = ListMessages(channel: "general")
+        operation.kinds = [.admin]
+        let page = try world.perform(operation, as: "ann")
+        #expect(page.messages == [] && page.hasOlder && !page.hasNewer && page.from == 5202 - 5000 - 1 + 1 && page.to == 5201)
+        operation.before = page.from
+        let rest = try world.perform(operation, as: "ann")
+        #expect(rest.messages == [] && !rest.hasOlder && rest.hasNewer && rest.from == 1)
+        // Without filters nothing is said of it.
+        #expect(try world.perform(ListMessages(channel: "general"), as: "ann").from == nil)
+    }
+
+    @Test("SB-48 SB-51 SB-53 what a page is asked for has its limits")
+    func limits() throws {
+        let world = try CoreWorld()
+        try world.channel("general", owner: "ann")
+        func refusal(_ set: (inout ListMessages) -> Void) throws -> RoostError? {
+            var operation = ListMessages(channel: "general")
+            set(&operation)
+            return try world.refusal(operation, as: "ann")
+        }
+        #expect(try refusal { ($0.beforeTime, $0.afterTime) = (world.now, world.now) }?.code == .invalidArgument)
+        #expect(try refusal { ($0.before, $0.aroundTime) = (1, world.now) }?.code == .invalidArgument)
+        #expect(try refusal { $0.newerLimit = 1 }?.field == "newerLimit")
+        #expect(try refusal { ($0.around, $0.newerLimit) = (1, 101) }?.code == .limitExceeded)
+        #expect(try refusal { ($0.around, $0.newerLimit) = (1, -1) }?.code == .invalidArgument)
+        #expect(try refusal { $0.kinds = [] }?.field == "kinds")
+        #expect(try refusal { $0.senders = (0...20).map { UserID("u\($0)") } }?.code == .limitExceeded)
+        #expect(try refusal { $0.limit = 101 }?.code == .limitExceeded)
+        #expect(try refusal { ($0.around, $0.newerLimit) = (1, 0) } == nil)
+    }
+
+    @Test(
+        "SB-60 D-35 R23 emptying a channel for oneself conceals and reads all so far, for nobody else; it is refused where history is off"
+    )
+    func reset() throws {
+        let world = try CoreWorld()
+        try world.channel("general", owner: "ann", members: ["ben"])
+        let old = try world.send("old", to: "general", as: "ann")
+        world.advance(milliseconds: 5)
+        let membership = try world.perform(ResetHistory(channel: "general"), as: "ben")
+        #expect(membership.historyFloor == old.seq && membership.readSeq == old.seq && membership.lastReadAt == world.now)
+        let view = try world.perform(GetChannel(channel: "general"), as: "ben")
+        #expect(view.lastMessage == nil && view.unreadCount == 0 && view.membership == membership)
+        #expect(try world.perform(ListMessages(channel: "general"), as: "ben").messages == [])
+        #expect(try world.perform(ListMessages(channel: "general"), as: "ann").messages == [old])
+        // Again, without news: nothing happens.
+        let before = try world.dump()
+        world.advance(milliseconds: 5)
+        #expect(try world.perform(ResetHistory(channel: "general"), as: "ben") == membership)
+        #expect(try world.dump() == before)
+        let new = try world.send("new", to: "general", as: "ann")
+        #expect(try world.perform(ListMessages(channel: "general"), as: "ben").messages == [new])
+        world.options.showsHistoryToNewMembers = false
+        let dump = try world.dump()
+        #expect(try world.code(ResetHistory(channel: "general"), as: "ben") == .featureDisabled)
+        #expect(try world.dump() == dump)
+    }
+
+    @Test("SB-59 R24 several messages are deleted at once, all or none; for good nothing is left of one")
+    func deleteMany() throws {
+        let world = try CoreWorld()
+        try world.channel("general", owner: "ann", members: ["ben"])
+        let sent = try (0..<4).map { try world.send("\($0)", to: "general", as: $0 == 3 ? "ann" : "ben") }
+        let before = try world.dump()
+        let refusal = try world.refusal(DeleteMessages(channel: "general", messages: sent.map(\.messageId)), as: "ben")
+        #expect(refusal?.code == .notMessageOwner && refusal?.field == "messages[3]")
+        let unknown = DeleteMessages(channel: "general", messages: [sent[0].messageId, MessageID(rawValue: 1)])
+        #expect(try world.refusal(unknown, as: "ben")?.field == "messages[1]")
+        for list in [[], [sent[0].messageId, sent[0].messageId]] {
+            #expect(try world.code(DeleteMessages(channel: "general", messages: list), as: "ben") == .invalidArgument)
+        }
+        let many = (1...101).map { MessageID(rawValue: $0) }
+        #expect(try world.code(DeleteMessages(channel: "general", messages: many), as: "ben") == .limitExceeded)
+        #expect(try world.dump() == before)
+        let deleted = try world.perform(
+            DeleteMessages(channel: "general", messages: [sent[2].messageId, sent[0].messageId]), as: "ben")
+        #expect(
+            deleted.messages.map(\.seq) == [sent[2].seq, sent[0].seq]
+                && deleted.messages.allSatisfy { $0.deletedAt != nil && $0.text == "" })
+        #expect(
+            try world.perform(DeleteMessages(channel: "general", messages: sent.map(\.messageId)), as: "ann").messages.map(
+                \.deletedAt
+            ).allSatisfy { $0 != nil })
+        try world.perform(PurgeMessage(channel: "general", message: sent[0].messageId), as: "ben")
+        #expect(try world.code(PurgeMessage(channel: "general", message: sent[0].messageId), as: "ben") == .notFound)
+        #expect(try world.code(PurgeMessage(channel: "general", message: sent[3].messageId), as: "ben") == .notMessageOwner)
+        #expect(try world.perform(ListMessages(channel: "general"), as: "ben").messages.map(\.seq) == sent.dropFirst().map(\.seq))
+    }
+}
