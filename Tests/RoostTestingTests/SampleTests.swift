@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// What the articles and README.md show is compiled: it stands in the folder Samples too, word for word, or can't be compiled here.
+/// What the articles, README.md and docs/messages.md show is compiled: it stands in the folder Samples too, word for word, or can't be compiled here.
 @Suite("Samples")
 struct SampleTests {
     private static let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
@@ -35,11 +35,11 @@ struct SampleTests {
         }
     }
 
-    @Test("Every sample of the articles and of README.md is compiled here, and every one that is compiled is shown")
+    @Test("Every sample of the articles, of README.md and of docs/messages.md is compiled here, and every one that is compiled is shown")
     func compiled() throws {
         let samples = try Self.files(in: URL(filePath: #filePath).deletingLastPathComponent().appending(path: "Samples"), "swift")
         let compiled = try samples.flatMap { try Self.blocks(of: $0, from: "// sample.begin", to: "// sample.end") }
-        let articles = try Self.files(in: Self.catalog, "md") + [Self.root.appending(path: "README.md")]
+        let articles = try Self.files(in: Self.catalog, "md") + ["README.md", "docs/messages.md"].map { Self.root.appending(path: $0) }
         let shown = try articles.flatMap { try Self.blocks(of: $0, from: "```swift", to: "```") }
             // There is no SwiftUI here, and manifests are the package manager's.
             .filter { block in !block.contains("import SwiftUI") && !block.contains { $0.hasPrefix(".package(") } }

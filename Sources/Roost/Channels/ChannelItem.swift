@@ -18,6 +18,8 @@ public struct ChannelItem: Identifiable, Hashable, Sendable {
     public var inviter: UserSummary? { row.inviter }
     /// Messages that the user hasn't read (AM-43); 0 for non-members.
     public var unreadCount: Int { row.view.unreadCount }
+    /// Whether an unread message mentions the user, by name or with the whole channel (MN-16).
+    public var hasMention: Bool { row.view.hasMention }
     /// Whether the user hid the channel (SB-29).
     public var hiddenState: HiddenState { row.view.hiddenState }
     /// The user's permissions in the channel (AM-48).

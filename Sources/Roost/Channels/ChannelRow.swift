@@ -43,7 +43,7 @@ final class ChannelRow: Hashable, Sendable {
 
     /// A channel with all that is shown of it, in one statement.
     static let query = """
-        SELECT a.revision, l.seq, l.change_seq, \(ChannelCounters.cacheColumns.of("c")), \(Channel.cacheColumns.of("a")),
+        SELECT a.revision, l.seq, l.change_seq, \(ChannelMention.isUnread), \(ChannelCounters.cacheColumns.of("c")), \(Channel.cacheColumns.of("a")),
                \(Membership.cacheColumns.of("m")), \(Capabilities.cacheColumns.of("k")), \(Message.cacheColumns.of("l")),
                \(UserSummary.cacheColumns.of("u")), \(Invitation.cacheColumns.of("i")), \(UserSummary.cacheColumns.of("v"))
         FROM channels c JOIN channel_attributes a ON a.channel_id = c.channel_id
@@ -64,6 +64,7 @@ final class ChannelRow: Hashable, Sendable {
         var reader = CacheReader(row)
         let source = Source(
             attributes: try reader.value(), messageSeq: try reader.value(), messageChangeSeq: try reader.value())
+        let isMentioned: Bool = try reader.value()
         let counters = try ChannelCounters(cached: &reader)
         var channel: Channel
         if let known, known.source?.attributes == source.attributes {
@@ -102,7 +103,8 @@ final class ChannelRow: Hashable, Sendable {
         self.init(
             ChannelView(
                 channel: channel, membership: membership, invitation: invitation, lastMessage: lastMessage,
-                ownCapabilities: permissions),
+                ownCapabilities: permissions,
+                hasMention: isMentioned && membership?.state == .member),
             sender: lastMessage.map { sender ?? UserSummary(userId: $0.sender) },
             inviter: invitation.map { inviter ?? UserSummary(userId: $0.inviter) }, source)
     }

@@ -25,6 +25,8 @@ public final class LiveChannel: Identifiable {
     public private(set) var inviter: UserSummary?
     /// Messages that the user hasn't read (AM-43), exact at every moment.
     public private(set) var unreadCount = 0
+    /// Whether an unread message mentions the user, by name or with the whole channel (MN-16). Reading ends it.
+    public private(set) var hasMention = false
     /// Whether the user hid the channel; a new message brings back one that was hidden until then (SB-29).
     public private(set) var hiddenState = HiddenState.unhidden
     /// The user's permissions in the channel, as last received from the server (AM-48).
@@ -63,7 +65,7 @@ public final class LiveChannel: Identifiable {
         channel.map {
             ChannelView(
                 channel: $0, membership: membership, invitation: invitation, lastMessage: lastMessage,
-                ownCapabilities: ownCapabilities)
+                ownCapabilities: ownCapabilities, hasMention: hasMention)
         }
     }
 
@@ -106,6 +108,7 @@ public final class LiveChannel: Identifiable {
         lastSender = row?.sender
         inviter = row?.inviter
         unreadCount = view?.unreadCount ?? 0
+        hasMention = view?.hasMention ?? false
         hiddenState = view?.hiddenState ?? .unhidden
         ownCapabilities = view?.ownCapabilities ?? []
         observers.notify(view)

@@ -97,7 +97,7 @@ extension Membership: CachedModel {
     // derived: cache columns
     static let cacheColumns: CacheColumns = """
         channel_id, role, state, joined_at, joined_seq, read_seq, read_count, last_read_at, history_floor, hidden_state,
-        hidden_ordinal, muted_until, banned_until, channel_seq, user_seq
+        hidden_ordinal, mention_seq, mention_message, muted_until, banned_until, channel_seq, user_seq
         """
 
     // derived: init(cached:)
@@ -105,8 +105,8 @@ extension Membership: CachedModel {
         try self.init(
             channelId: row.value(), role: row.value(), state: row.value(), joinedAt: row.value(), joinedSeq: row.value(),
             readSeq: row.value(), readCount: row.value(), lastReadAt: row.value(), historyFloor: row.value(),
-            hiddenState: row.value(), hiddenOrdinal: row.value(), mutedUntil: row.value(), bannedUntil: row.value(),
-            channelSeq: row.value(), userSeq: row.value())
+            hiddenState: row.value(), hiddenOrdinal: row.value(), mentionSeq: row.value(), mentionMessage: row.value(),
+            mutedUntil: row.value(), bannedUntil: row.value(), channelSeq: row.value(), userSeq: row.value())
     }
 
     // derived: cache(in:)
@@ -122,6 +122,8 @@ extension Membership: CachedModel {
         try row.put(historyFloor)
         try row.put(hiddenState)
         try row.put(hiddenOrdinal)
+        try row.put(mentionSeq)
+        try row.put(mentionMessage)
         try row.put(mutedUntil)
         try row.put(bannedUntil)
         try row.put(channelSeq)

@@ -60,30 +60,31 @@ extension LiveChannel {
     /// - Throws: `RoostError` with the code of a limit, `unavailable` when this device can't store it.
     public func edit(
         _ message: MessageID, text: String? = nil, customType: String? = nil, data: String? = nil, metadata: JSONValue? = nil,
-        tags: [String]? = nil
+        tags: [String]? = nil, mentionees: [Mentionee]? = nil
     ) async throws {
         let edit = EditMessage(
-            channel: id, message: message, text: text, customType: customType, data: data, metadata: metadata, tags: tags)
+            channel: id, message: message, text: text, customType: customType, data: data, metadata: metadata, tags: tags,
+            mentionees: mentionees)
         try edit.validate()
         try await chat.driver.enqueue(.edit(edit))
     }
 
     /// The same for a row of a list, which may be on its way: one that can't have left yet leaves as it is then.
     ///
-    /// - Throws: As ``edit(_:text:customType:data:metadata:tags:)-(MessageID,_,_,_,_,_)``; `not_found` for one that was discarded.
+    /// - Throws: As ``edit(_:text:customType:data:metadata:tags:mentionees:)-(MessageID,_,_,_,_,_,_)``; `not_found` for one that was discarded.
     public func edit(
         _ item: MessageItem, text: String? = nil, customType: String? = nil, data: String? = nil, metadata: JSONValue? = nil,
-        tags: [String]? = nil
+        tags: [String]? = nil, mentionees: [Mentionee]? = nil
     ) async throws {
         let edit = EditMessage(
             channel: id, message: MessageID(rawValue: 0), text: text, customType: customType, data: data, metadata: metadata,
-            tags: tags)
+            tags: tags, mentionees: mentionees)
         try edit.validate()
         try await change(item, .edit(edit, of: item.clientId))
     }
 
     /// Deletes a message: its place stays, its content is removed (SB-59). Deleting it again changes nothing. As with
-    /// ``edit(_:text:customType:data:metadata:tags:)-(MessageID,_,_,_,_,_)``, it is shown at once.
+    /// ``edit(_:text:customType:data:metadata:tags:mentionees:)-(MessageID,_,_,_,_,_,_)``, it is shown at once.
     ///
     /// - Throws: `RoostError` with `unavailable` when this device can't store it.
     public func delete(_ message: MessageID) async throws {

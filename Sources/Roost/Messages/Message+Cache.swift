@@ -4,7 +4,7 @@ import RoostAPI
 
 extension Message: CachedRow {
     static let schema = """
-        CREATE TABLE messages (\(Message.cacheColumns), is_own, PRIMARY KEY (channel_id, seq)) WITHOUT ROWID;
+        CREATE TABLE messages (\(Message.cacheColumns), is_own, counts, PRIMARY KEY (channel_id, seq)) WITHOUT ROWID;
         CREATE INDEX messages_by_id ON messages (message_id);
         CREATE INDEX messages_changed ON messages (channel_id, change_seq);
         CREATE INDEX messages_own ON messages (channel_id, client_id) WHERE is_own = 1;
@@ -17,6 +17,7 @@ extension Message: CachedRow {
             var row = CacheWriter()
             try row.put(message)
             try row.put(message.sender == user)
+            try row.put(Unread.counts(message))
             try row.put(message.seq)
             try row.put(message.channelId.rawValue)
             try database.run(upsert, row)
@@ -25,8 +26,8 @@ extension Message: CachedRow {
 
     /// The seq and the channel come once more, for the conditions.
     private static let upsert = """
-        INSERT INTO messages (\(Message.cacheColumns), is_own)
-        SELECT \(Message.cacheColumns.placeholders), ?
+        INSERT INTO messages (\(Message.cacheColumns), is_own, counts)
+        SELECT \(Message.cacheColumns.placeholders), ?, ?
         FROM (SELECT ? AS seq, ? AS channel_id) AS new
         WHERE new.seq > COALESCE((SELECT history_floor FROM memberships WHERE channel_id = new.channel_id), 0)
               AND NOT EXISTS (SELECT 1 FROM purged p WHERE p.channel_id = new.channel_id AND p.seq = new.seq)
@@ -42,7 +43,7 @@ extension Message: CachedRow {
 }
 
 extension Message: CachedModel {
-    // derived: cache columns
+    // derived: cache columns, without droppedMentions
     static let cacheColumns: CacheColumns = """
         message_id, channel_id, seq, change_seq, sender, client_id, \(MessageContent.cacheColumns), created_at, edited_at,
         deleted_at
@@ -73,22 +74,31 @@ extension Message: CachedModel {
 
 extension MessageContent: CachedModel {
     // derived: cache columns
-    static let cacheColumns: CacheColumns = "text, custom_type, data, metadata, tags, parent_id"
+    static let cacheColumns: CacheColumns = """
+        text, kind, custom_type, data, metadata, tags, parent_id, mentionees, meta_arrays, push_option, target_languages, is_silent
+        """
 
     // derived: init(cached:)
     init(cached row: inout CacheReader) throws {
         try self.init(
-            text: row.value(), customType: row.value(), data: row.value(), metadata: row.value(), tags: row.value(),
-            parentId: row.value())
+            text: row.value(), kind: row.value(), customType: row.value(), data: row.value(), metadata: row.value(),
+            tags: row.value(), parentId: row.value(), mentionees: row.value(), metaArrays: row.value(), pushOption: row.value(),
+            targetLanguages: row.value(), isSilent: row.value())
     }
 
     // derived: cache(in:)
     func cache(in row: inout CacheWriter) throws {
         try row.put(text)
+        try row.put(kind)
         try row.put(customType)
         try row.put(data)
         try row.put(metadata)
         try row.put(tags)
         try row.put(parentId)
+        try row.put(mentionees)
+        try row.put(metaArrays)
+        try row.put(pushOption)
+        try row.put(targetLanguages)
+        try row.put(isSilent)
     }
 }

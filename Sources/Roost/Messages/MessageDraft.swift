@@ -20,11 +20,14 @@ public struct MessageDraft: MessageCarrying, Hashable, Sendable, ExpressibleBySt
     // derived: flat init
     /// Makes a draft. Limits are checked when it is sent.
     public init(
-        text: String, customType: String? = nil, data: String? = nil, metadata: JSONValue? = nil, tags: [String]? = nil,
-        parentId: MessageID? = nil, clientId: ClientID? = nil
+        text: String, kind: MessageKind = .text, customType: String? = nil, data: String? = nil, metadata: JSONValue? = nil,
+        tags: [String]? = nil, parentId: MessageID? = nil, mentionees: [Mentionee]? = nil, metaArrays: [String: [String]]? = nil,
+        pushOption: PushOption = .default, targetLanguages: [String]? = nil, isSilent: Bool = false, clientId: ClientID? = nil
     ) {
         let content = MessageContent(
-            text: text, customType: customType, data: data, metadata: metadata, tags: tags, parentId: parentId
+            text: text, kind: kind, customType: customType, data: data, metadata: metadata, tags: tags, parentId: parentId,
+            mentionees: mentionees, metaArrays: metaArrays, pushOption: pushOption, targetLanguages: targetLanguages,
+            isSilent: isSilent
         )
         self.init(content: content, clientId: clientId)
     }

@@ -167,6 +167,8 @@ extension CacheColumn where Self: WireEnumeration {
 extension MembershipState: CacheColumn {}
 extension HiddenState: CacheColumn {}
 extension InvitationState: CacheColumn {}
+extension MessageKind: CacheColumn {}
+extension PushOption: CacheColumn {}
 
 /// A value that stays JSON.
 protocol JSONCacheColumn: CacheColumn, Codable {}
@@ -179,11 +181,19 @@ extension JSONCacheColumn {
 extension JSONValue: JSONCacheColumn {}
 extension PolicyChanges: JSONCacheColumn {}
 
-/// A list of texts. Most are empty, and read without a decoder.
-extension [String]: CacheColumn {
+/// A value that lists of are cached in a column, as JSON.
+protocol ListedInCacheColumn: Codable {}
+
+extension String: ListedInCacheColumn {}
+extension Mentionee: ListedInCacheColumn {}
+
+extension [String: [String]]: JSONCacheColumn, CacheColumn {}
+
+/// A list. Most are empty, and read without a decoder.
+extension Array: CacheColumn where Element: ListedInCacheColumn {
     init(cached row: inout CacheReader) throws {
         let json: Data = try row.next()
-        self = json == Self.empty ? [] : try StoredJSON.decode([String].self, from: json)
+        self = json == Self.empty ? [] : try StoredJSON.decode(Self.self, from: json)
     }
     func cached() throws -> (any DatabaseValueConvertible)? { isEmpty ? Self.empty : try StoredJSON.encode(self) }
 

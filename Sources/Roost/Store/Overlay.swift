@@ -105,7 +105,7 @@ extension Database {
         let cached = try cachedStatement(sql: "SELECT window_start FROM positions WHERE channel_id = ?")
         guard let start = try Seq.fetchOne(cached, arguments: [channel.rawValue]), start <= seq + 1 else { return nil }
         let statement = try cachedStatement(
-            sql: "SELECT COUNT(*) FROM messages WHERE channel_id = ? AND seq > ? AND is_own = 0")
+            sql: "SELECT COUNT(*) FROM messages WHERE channel_id = ? AND seq > ? AND is_own = 0 AND counts = 1")
         return try Int.fetchOne(statement, arguments: [channel.rawValue, seq])
     }
 }

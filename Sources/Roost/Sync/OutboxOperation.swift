@@ -91,6 +91,7 @@ extension EditMessage {
         both.data = later.data ?? data
         both.metadata = later.metadata ?? metadata
         both.tags = later.tags ?? tags
+        both.mentionees = later.mentionees ?? mentionees
         return both
     }
 }

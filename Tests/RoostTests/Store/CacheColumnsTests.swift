@@ -51,11 +51,14 @@ struct CacheColumnsTests {
                 var message = message(1, "hi")
                 message.content.metadata = .object(["a": .integer(1)])
                 message.content.tags = ["a"]
+                message.content.mentionees = [.channel]
+                message.content.metaArrays = ["a": ["b"]]
+                message.content.targetLanguages = ["de"]
                 try row.put(message)
                 try database.execute(
                     sql: "INSERT INTO model VALUES (\(Message.cacheColumns.placeholders))",
                     arguments: StatementArguments(row.values))
-                let isJSON = column == "metadata" || column == "tags"
+                let isJSON = ["metadata", "tags", "mentionees", "meta_arrays", "target_languages"].contains(column)
                 try database.execute(sql: "UPDATE model SET \(column) = \(isJSON ? "x'00'" : "NULL")")
                 #expect(throws: (any Error).self, "\(column)") {
                     let _: [Message] = try database.models("SELECT \(Message.cacheColumns) FROM model", [])
@@ -128,8 +131,10 @@ private struct RandomModels {
 
     mutating func message() -> Message {
         let content = MessageContent(
-            text: text(), customType: maybe(text()), data: maybe(text()), metadata: maybe(json()), tags: maybe(tags()),
-            parentId: maybe(MessageID(rawValue: seq())))
+            text: text(), kind: one(of: MessageKind.allCases), customType: maybe(text()), data: maybe(text()),
+            metadata: maybe(json()), tags: maybe(tags()), parentId: maybe(MessageID(rawValue: seq())),
+            mentionees: maybe([.users([UserID(text())]), .channel]), metaArrays: maybe([text(): tags()]),
+            pushOption: one(of: PushOption.allCases), targetLanguages: maybe(tags()), isSilent: flag())
         return Message(
             messageId: MessageID(rawValue: seq()), channelId: ChannelID(text()), seq: seq(), changeSeq: seq(),
             sender: UserID(text()), clientId: ClientID(text()), content: content, createdAt: time(), editedAt: maybe(time()),
@@ -140,7 +145,8 @@ private struct RandomModels {
         Membership(
             channelId: ChannelID(text()), role: ChannelRole(text()), state: one(of: MembershipState.allCases), joinedAt: time(),
             joinedSeq: seq(), readSeq: seq(), readCount: number(), lastReadAt: maybe(time()), historyFloor: seq(),
-            hiddenState: one(of: HiddenState.allCases), hiddenOrdinal: number(), mutedUntil: maybe(time()),
+            hiddenState: one(of: HiddenState.allCases), hiddenOrdinal: number(), mentionSeq: seq(),
+            mentionMessage: maybe(MessageID(rawValue: seq())), mutedUntil: maybe(time()),
             bannedUntil: maybe(time()), channelSeq: seq(), userSeq: seq())
     }
 

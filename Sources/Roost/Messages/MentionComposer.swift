@@ -1,0 +1,99 @@
+public import RoostAPI
+
+/// What somebody writes, with the mentions in it: for a composer that suggests members after an "@".
+///
+///     composer.text = field.text                          // whenever it changes
+///     if let query = composer.query(at: cursor) { … }     // look for members of that name
+///     cursor = composer.choose(member, at: cursor)        // one of them was chosen
+///     try await channel.send(composer.draft)
+///
+/// Mentions move with the text that is typed before them, and end when they are changed themselves.
+public struct MentionComposer: Hashable, Sendable {
+    /// The text. Setting it keeps the mentions that the change didn't touch.
+    public var text: String {
+        didSet { mentions = Self.moved(mentions, from: oldValue, to: text) }
+    }
+    /// The mentions in it, in the order of their places.
+    public private(set) var mentions: [TextMention]
+
+    /// Begins with a text, such as that of a message to edit.
+    public init(text: String = "", mentions: [TextMention] = []) {
+        self.text = text
+        self.mentions = mentions.sorted { $0.index < $1.index }
+    }
+
+    /// What was typed after an "@" up to a place: the beginning of a name to look for, empty right after the sign. Nil where no mention is being typed.
+    ///
+    /// A sign begins one at the beginning of the text and after white space or punctuation, so that an address of mail is none.
+    /// - Parameter cursor: The place, in UTF-16 code units.
+    public func query(at cursor: Int) -> String? {
+        sign(before: cursor).map { String(text[text.index(after: $0.lowerBound)..<$0.upperBound]) }
+    }
+
+    /// Puts a user's name, with the sign and a space after it, in the place of what was typed.
+    ///
+    /// - Parameters:
+    ///   - user: The user who was chosen. Without a name their id is shown.
+    ///   - cursor: The place up to which was typed, in UTF-16 code units.
+    /// - Returns: The place after it.
+    public mutating func choose(_ user: UserSummary, at cursor: Int) -> Int {
+        insert(user.displayName ?? user.userId.rawValue, user.userId, at: cursor)
+    }
+
+    /// Mentions the channel in the place of what was typed.
+    ///
+    /// - Parameter name: What the text calls it.
+    /// - Returns: The place after it, in UTF-16 code units.
+    public mutating func chooseChannel(as name: String = "all", at cursor: Int) -> Int { insert(name, nil, at: cursor) }
+
+    /// The message to send: the text, whom it mentions, and where.
+    public var draft: MessageDraft {
+        MessageDraft(
+            text: text, metadata: MentionMapper.metadata(from: mentions), mentionees: mentions.mentionees)
+    }
+
+    private mutating func insert(_ name: String, _ user: UserID?, at cursor: Int) -> Int {
+        let cursor = max(0, min(cursor, text.utf16.count))
+        let place = String.Index(utf16Offset: cursor, in: text)
+        let typed = sign(before: cursor) ?? place..<place
+        let start = typed.lowerBound.utf16Offset(in: text)
+        var changed = text
+        changed.replaceSubrange(typed, with: "@\(name) ")
+        text = changed
+        mentions.append(TextMention(index: start, length: name.utf16.count, userId: user))
+        mentions.sort { $0.index < $1.index }
+        return start + name.utf16.count + 2
+    }
+
+    /// The sign that begins the mention which is typed at a place, and what follows it.
+    private func sign(before cursor: Int) -> Range<String.Index>? {
+        guard cursor > 0, cursor <= text.utf16.count,
+            let end = String.Index(utf16Offset: cursor, in: text).samePosition(in: text.unicodeScalars),
+            let sign = text[..<end].lastIndex(of: "@"), text[sign..<end].count <= 64, !text[sign..<end].contains(where: \.isNewline)
+        else { return nil }
+        if sign > text.startIndex {
+            let before = text[text.index(before: sign)]
+            guard before.isWhitespace || before.isPunctuation else { return nil }
+        }
+        let place = sign.utf16Offset(in: text)
+        return mentions.contains { $0.index == place } ? nil : sign..<end
+    }
+
+    /// The mentions after a change: what is the same at both ends of the text stays, and a mention that isn't within it ends.
+    private static func moved(_ mentions: [TextMention], from old: String, to new: String) -> [TextMention] {
+        let (old, new) = (Array(old.utf16), Array(new.utf16))
+        var start = 0
+        while start < min(old.count, new.count), old[start] == new[start] { start += 1 }
+        var end = 0
+        while end < min(old.count, new.count) - start, old[old.count - 1 - end] == new[new.count - 1 - end] { end += 1 }
+        let moved = new.count - old.count
+        return mentions.compactMap { mention in
+            let after = mention.index + mention.length + 1
+            if after <= start { return mention }
+            guard mention.index >= old.count - end else { return nil }
+            var mention = mention
+            mention.index += moved
+            return mention
+        }
+    }
+}

@@ -1,0 +1,154 @@
+public import Foundation
+public import RoostAPI
+
+/// A mention as a text shows it: whom, and where (MN-07).
+///
+/// Places count UTF-16 code units, as JavaScript, Java and `NSRange` do (D-34); ``range(in:)-(String)`` makes Swift's indices of them. The place is that
+/// of the sign, usually "@", and the length leaves it out: of "@all" it is 3 (D-18).
+public struct TextMention: Hashable, Sendable {
+    /// What is mentioned.
+    public var type: Mentionee.Kind
+    /// Where the sign stands, in UTF-16 code units from the beginning of the text.
+    public var index: Int
+    /// The UTF-16 code units after the sign.
+    public var length: Int
+    /// The user; nil for the channel.
+    public var userId: UserID?
+
+    /// Makes a mention of a user, or of the channel where `userId` is nil.
+    public init(index: Int, length: Int, userId: UserID? = nil) {
+        type = userId == nil ? .channel : .user
+        self.index = index
+        self.length = length
+        self.userId = userId
+    }
+
+    /// The mention that a range of a text is, its sign included. Nil for a range without anything after the sign.
+    public init?(_ range: Range<String.Index>, in text: String, userId: UserID? = nil) {
+        let (start, end) = (range.lowerBound.utf16Offset(in: text), range.upperBound.utf16Offset(in: text))
+        guard start + 1 < end else { return nil }
+        self.init(index: start, length: end - start - 1, userId: userId)
+    }
+
+    /// The part of a text to highlight: the sign and what it stands before (MN-08).
+    ///
+    /// Nil for a mention that doesn't fit the text, as after an edit that left the metadata as they were: one that begins before the text, ends
+    /// beyond it, or begins or ends within a character that takes two code units. A length that counts the sign, as some apps write it, is
+    /// understood where the text ends there (D-18).
+    public func range(in text: String) -> Range<String.Index>? {
+        let units = text.utf16
+        let count = units.count
+        guard index >= 0, length > 0, index < count, length <= count - index else { return nil }
+        let start = units.index(units.startIndex, offsetBy: index)
+        let end = units.index(start, offsetBy: min(length + 1, count - index))
+        guard start.samePosition(in: text.unicodeScalars) != nil, end.samePosition(in: text.unicodeScalars) != nil else {
+            return nil
+        }
+        return start..<end
+    }
+
+    /// The same part of an attributed text.
+    public func range(in text: AttributedString) -> Range<AttributedString.Index>? {
+        let plain = String(text.characters)
+        guard let range = range(in: plain) else { return nil }
+        let scalars = plain.unicodeScalars
+        let before = scalars.distance(from: scalars.startIndex, to: range.lowerBound)
+        let start = text.unicodeScalars.index(text.startIndex, offsetBy: before)
+        return start..<text.unicodeScalars.index(start, offsetBy: scalars.distance(from: range.lowerBound, to: range.upperBound))
+    }
+}
+
+/// Converts between mentions and the metadata that carry them (MN-06), in the form that apps of every platform read:
+///
+///     {"mentioned": [{"type": "user", "index": 3, "length": 4, "userId": "john"}, {"type": "channel", "index": 12, "length": 3}]}
+///
+/// The server doesn't look into it (MN-05): an app may use any form, and which users are told is up to `mentionees` alone.
+public enum MentionMapper {
+    /// The member of the metadata.
+    public static let key = "mentioned"
+
+    /// The mentions that metadata carry, in their order. Those that can't be read are left out.
+    public static func mentions(from metadata: JSONValue?) -> [TextMention] {
+        guard case .object(let members) = metadata, case .array(let entries) = members[key] else { return [] }
+        return entries.compactMap { entry in
+            guard case .object(let entry) = entry, case .string(let type) = entry["type"],
+                let type = Mentionee.Kind(rawValue: type),
+                let index = entry["index"]?.wholeNumber, let length = entry["length"]?.wholeNumber
+            else { return nil }
+            switch type {
+            case .channel: return TextMention(index: index, length: length)
+            case .user:
+                guard case .string(let user) = entry["userId"] else { return nil }
+                return TextMention(index: index, length: length, userId: UserID(user))
+            }
+        }
+    }
+
+    /// Metadata that carry mentions, beside what other metadata have. Without mentions the member is left out.
+    public static func metadata(from mentions: [TextMention], beside others: JSONValue? = nil) -> JSONValue? {
+        var members: [String: JSONValue] = [:]
+        if case .object(let given) = others { members = given }
+        members[key] = mentions.isEmpty ? nil : .array(mentions.map(\.json))
+        return members.isEmpty ? nil : .object(members)
+    }
+}
+
+extension TextMention {
+    fileprivate var json: JSONValue {
+        var entry: [String: JSONValue] = [
+            "type": .string(type.rawValue), "index": .integer(Int64(index)), "length": .integer(Int64(length)),
+        ]
+        if let userId { entry["userId"] = .string(userId.rawValue) }
+        return .object(entry)
+    }
+}
+
+extension JSONValue {
+    /// A whole number, also one that another platform wrote with a fraction of zero.
+    fileprivate var wholeNumber: Int? {
+        switch self {
+        case .integer(let value): Int(exactly: value)
+        case .number(let value): Int(exactly: value)
+        default: nil
+        }
+    }
+}
+
+extension [TextMention] {
+    /// Whom the mentions tell: the `mentionees` of the message that has them (MN-09).
+    public var mentionees: [Mentionee]? {
+        var builder = MentioneesBuilder()
+        for mention in self {
+            if let user = mention.userId { builder.mentionUsers([user]) } else { builder.mentionChannel() }
+        }
+        return builder.mentionees
+    }
+}
+
+/// Builds the `mentionees` of a message (MN-09).
+///
+///     var mentions = MentioneesBuilder()
+///     mentions.mentionUsers(["ann", "ben"])
+///     mentions.mentionChannel()
+///     draft.mentionees = mentions.mentionees
+public struct MentioneesBuilder: Sendable {
+    private var users: [UserID] = []
+    private var isOfChannel = false
+
+    /// Begins with nobody.
+    public init() {}
+
+    /// Mentions users. Each is named once, however often this is called.
+    public mutating func mentionUsers(_ ids: [UserID]) {
+        for id in ids where !users.contains(id) { users.append(id) }
+    }
+
+    /// Mentions everyone in the channel.
+    public mutating func mentionChannel() { isOfChannel = true }
+
+    /// The entries; nil for nobody.
+    public var mentionees: [Mentionee]? {
+        let entries = (users.isEmpty ? [] : [Mentionee.users(users)]) + (isOfChannel ? [.channel] : [])
+        return entries.isEmpty ? nil : entries
+    }
+}

@@ -1,0 +1,137 @@
+import Foundation
+import Roost
+import RoostAPI
+import RoostServer
+import RoostTestSupport
+import Testing
+
+/// Mentions with the SDK against the real server.
+@MainActor @Suite struct MentionedTests {
+    private func chat(_ user: UserID, at server: TestServer, in folder: URL? = nil) -> Chat {
+        var configuration = Chat.Configuration(storage: folder.map(Chat.Storage.directory) ?? .inMemory)
+        configuration.backoff = .milliseconds(10)...(.milliseconds(100))
+        return Chat(url: server.url, user: user, configuration: configuration) { try await server.token(user) }
+    }
+
+    private func wait(_ what: String, until condition: @MainActor () -> Bool) async throws {
+        let deadline = ContinuousClock.now + .seconds(20)
+        while !condition() {
+            guard ContinuousClock.now < deadline else { throw Missed(what) }
+            try await Task.sleep(for: .milliseconds(5))
+        }
+    }
+
+    @Test(
+        "MN-10 MN-12 MN-16 R35 a mention shows live, offline and after an absence, and ends by reading, by an edit and by a deletion"
+    )
+    func mentions() async throws {
+        let server = try await TestServer()
+        let folder = TemporaryDirectory.make()
+        let ann = chat("ann", at: server)
+        var bob = chat("bob", at: server, in: folder)
+        try await ann.connect()
+        try await bob.connect()
+        let general = try await ann.createChannel("general")
+        var mine = bob.channel("general")
+        try await mine.join()
+        let events = bob.events
+        try await mine.loaded()
+
+        var composer = MentionComposer(text: "hey @b")
+        _ = composer.choose(UserSummary(userId: "bob", displayName: "Bob"), at: 6)
+        let first = try await general.sendConfirmed(composer.draft)
+        #expect(first.text == "hey @Bob " && first.mentionees == [.users(["bob"])])
+        try await wait("a mention by name") { mine.hasMention && mine.membership?.mentionMessage == first.messageId }
+        for await event in events {
+            guard case .happened(let news) = event, news.kind == .mentionReceived else { continue }
+            #expect(news.channel == "general" && news.actor == "ann" && !news.isOwn)
+            break
+        }
+        try await mine.markRead()
+        try await wait("its end by reading") { !mine.hasMention }
+
+        // An edit of what was read mentions everyone, while bob is away.
+        await bob.disconnect()
+        try await general.edit(first.messageId, mentionees: [.channel])
+        try await wait("the edit") { general.lastMessage?.mentionees == [.channel] && general.lastMessage?.editedAt != nil }
+        bob = chat("bob", at: server, in: folder)
+        try await bob.connect()
+        mine = bob.channel("general")
+        let channels = bob.channels()
+        try await wait("a mention of the channel") { mine.hasMention && channels.items.first?.hasMention == true }
+        #expect(mine.unreadCount == 0 && general.hasMention == false)
+        await bob.disconnect()
+
+        // Without a connection the device knows it too, and reading ends it there.
+        bob = chat("bob", at: server, in: folder)
+        mine = bob.channel("general")
+        try await mine.loaded()
+        #expect(mine.hasMention)
+        try await bob.connect()
+        try await general.delete(first.messageId)
+        try await wait("its end by a deletion") { !mine.hasMention && mine.lastMessage?.deletedAt != nil }
+
+        // Waiting in the outbox, an edit of the mentions is shown at once, and reading offline counts for them.
+        await ann.disconnect()
+        try await general.send(MessageDraft(text: "@all", mentionees: [.channel]))
+        let rows = general.messages()
+        try await rows.loaded()
+        let waiting = try #require(rows.items.last)
+        try await general.edit(waiting, mentionees: [.users(["bob"])])
+        try await wait("the edit of what waits") { rows.items.last?.content.mentionees == [.users(["bob"])] }
+        try await ann.connect()
+        try await wait("the message") { mine.hasMention && mine.lastMessage?.mentionees == [.users(["bob"])] }
+        await bob.disconnect()
+        try await mine.markRead()
+        try await wait("its end offline") { !mine.hasMention }
+        await ann.disconnect()
+        try await server.stop()
+    }
+
+    @Test(
+        "SB-48 SB-50 SB-53 SB-60 R22 a history goes to the first message, refuses to be asked twice at once, and is empty once it was reset"
+    )
+    func history() async throws {
+        let server = try await TestServer()
+        let ann = chat("ann", at: server)
+        try await ann.connect()
+        let general = try await ann.createChannel("general")
+        for number in 1...7 {
+            let kind: MessageKind = number == 4 ? .custom : .text
+            try await general.sendConfirmed(MessageDraft(text: "\(number)", kind: kind, customType: "t"))
+        }
+        let history = general.history(limit: 3)
+        async let first = history.load()
+        await Task.yield()
+        let refused: RoostError.Code? =
+            await {
+                do {
+                    _ = try await history.load()
+                    return nil
+                } catch {
+                    return (error as? RoostError)?.code
+                }
+            }()
+        #expect(try await first.map(\.text) == ["7", "6", "5"])
+        #expect(refused == .queryInProgress)
+        var rest: [String] = []
+        while history.hasMore { rest += try await history.load().map(\.text) }
+        #expect(rest == ["4", "3", "2", "1"])
+        #expect(try await history.load().isEmpty)
+        #expect(try await general.history(newestFirst: false, kinds: [.custom]).load().map(\.text) == ["4"])
+        let seven = try await ann.call(ListMessages(channel: "general", limit: 2)).messages.map(\.messageId)
+        try await general.delete(seven)
+        try await general.purge(seven[0])
+        #expect(try await general.history().load().map(\.text) == ["", "5", "4", "3", "2", "1"])
+        let changed = try await general.updateMetaArrays(
+            of: try await general.history(kinds: [.custom]).load()[0].messageId, create: ["a"], add: ["a": ["b"]])
+        #expect(changed.metaArrays == ["a": ["b"]])
+        let list = general.messages()
+        try await list.loaded()
+        try await general.resetHistory()
+        try await wait("nothing to be left") { list.items.isEmpty && general.lastMessage == nil && general.unreadCount == 0 }
+        #expect(try await general.history().load().isEmpty)
+        await ann.disconnect()
+        try await server.stop()
+    }
+}

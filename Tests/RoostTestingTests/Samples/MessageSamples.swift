@@ -1,0 +1,82 @@
+import Foundation
+import Roost
+import RoostAPI
+
+@MainActor private func send(_ channel: LiveChannel) async throws {
+    // sample.begin
+    try await channel.send("hello")
+    try await channel.send(MessageDraft(text: "It's raining.", customType: "weather", metadata: ["mm": 12], tags: ["rain"]))
+    // The app's own: its text may be empty, and it says by its custom type what it is.
+    try await channel.send(MessageDraft(text: "", kind: .custom, customType: "location", data: "52.52,13.40"))
+    // No news: unread for nobody.
+    try await channel.send(MessageDraft(text: "Backup done.", isSilent: true))
+    // For whatever sends pushes or translates: Roost keeps these with the message, and does neither itself.
+    try await channel.send(MessageDraft(text: "Fire alarm!", pushOption: .force, targetLanguages: ["de", "pt-BR"]))
+    // sample.end
+}
+
+@MainActor private func compose(_ channel: LiveChannel) async throws {
+    // sample.begin
+    var composer = MentionComposer(text: "lunch, @b")
+    let cursor = composer.text.utf16.count
+    if let typed = composer.query(at: cursor) {
+        let members = channel.searchMembers(typed)
+        try await members.loaded()
+        if let found = members.items.first { _ = composer.choose(found.user, at: cursor) }
+    }
+    try await channel.send(composer.draft)
+    // The same without a composer: everyone, and ben by name.
+    var mentions = MentioneesBuilder()
+    mentions.mentionUsers(["ben"])
+    mentions.mentionChannel()
+    try await channel.send(MessageDraft(text: "@Ben @all", mentionees: mentions.mentionees))
+    // sample.end
+}
+
+// sample.begin
+func highlighted(_ message: Message) -> AttributedString {
+    var text = AttributedString(message.text)
+    for mention in MentionMapper.mentions(from: message.metadata) {
+        if let range = mention.range(in: text) { text[range].link = URL(string: "user:\(mention.userId ?? "all")") }
+    }
+    return text
+}
+// sample.end
+
+@MainActor private func mentions(_ chat: Chat, _ channel: LiveChannel) async throws {
+    // sample.begin
+    if channel.hasMention, let message = channel.membership?.mentionMessage { print(try await channel.message(message).text) }
+    var page = try await chat.mentions()
+    while let next = page.nextCursor { page = try await chat.mentions(after: next) }
+    // sample.end
+}
+
+@MainActor private func change(_ channel: LiveChannel, _ item: MessageItem, _ others: [MessageID]) async throws {
+    // sample.begin
+    try await channel.edit(item, text: "hello, @all", mentionees: [.channel])
+    // Its place stays, with nothing in it.
+    try await channel.delete(item)
+    // Several, all of them or none.
+    try await channel.delete(others)
+    // Nothing is left but its place, for nobody.
+    if let message = item.message { try await channel.purge(message.messageId) }
+    // sample.end
+}
+
+@MainActor private func vote(_ channel: LiveChannel, _ message: MessageID) async throws {
+    // sample.begin
+    try await channel.updateMetaArrays(of: message, create: ["yes"], add: ["yes": ["ann"]])
+    // sample.end
+}
+
+@MainActor private func history(_ chat: Chat, _ channel: LiveChannel) async throws {
+    // sample.begin
+    let announcements = channel.history(limit: 100, kinds: [.admin])
+    var found: [Message] = []
+    while announcements.hasMore { found += try await announcements.load() }
+    // By time: the page never ends between messages of the same time.
+    var yesterday = ListMessages(channel: channel.id, limit: 50)
+    yesterday.beforeTime = Timestamp(Date(timeIntervalSinceNow: -86_400))
+    print(found.count, try await chat.call(yesterday).messages.count)
+    // sample.end
+}

@@ -1,0 +1,106 @@
+import Foundation
+import RoostAPI
+import Testing
+
+@testable import Roost
+
+@Suite("Mentions in texts")
+struct TextMentionTests {
+    /// `Tests/Vectors/mentions.json`, which tests in other languages read too.
+    private struct Vectors: Decodable {
+        struct Case: Decodable, CustomTestStringConvertible {
+            var name: String
+            var text: String
+            var metadata: JSONValue
+            var highlights: [String?]
+            var testDescription: String { name }
+        }
+        var cases: [Case]
+
+        static let all: [Case] = {
+            let file = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../../Vectors/mentions.json")
+            return (try? JSONDecoder().decode(Vectors.self, from: Data(contentsOf: file)).cases) ?? []
+        }()
+    }
+
+    @Test("MN-08 D-18 D-34 what is highlighted, in a text and in an attributed one", arguments: Vectors.all)
+    private func highlights(vector: Vectors.Case) throws {
+        let mentions = MentionMapper.mentions(from: vector.metadata)
+        #expect(
+            mentions.map { $0.range(in: vector.text).map { Array(vector.text[$0].utf16) } }
+                == vector.highlights.map { $0.map { Array($0.utf16) } })
+        let attributed = AttributedString(vector.text)
+        let parts = mentions.map { $0.range(in: attributed).map { String(attributed[$0].characters) } }
+        #expect(parts.map { $0.map { Array($0.utf16) } } == vector.highlights.map { $0.map { Array($0.utf16) } })
+        // MN-06: there and back, nothing is lost.
+        #expect(MentionMapper.metadata(from: mentions) == vector.metadata)
+        for (mention, range) in zip(mentions, mentions.map { $0.range(in: vector.text) }) {
+            guard let range, let made = TextMention(range, in: vector.text, userId: mention.userId) else { continue }
+            #expect(made.range(in: vector.text) == range && made.type == mention.type)
+        }
+    }
+
+    @Test("MN-06 D-19 the vectors are there, metadata keep what else they have, and what can't be read is left out")
+    func mapper() {
+        #expect(Vectors.all.count >= 19)
+        let mentions = [TextMention(index: 0, length: 3, userId: "ann"), TextMention(index: 5, length: 3)]
+        let metadata = MentionMapper.metadata(from: mentions, beside: ["a": 1])
+        #expect(
+            metadata == [
+                "a": 1,
+                "mentioned": [
+                    ["type": "user", "index": 0, "length": 3, "userId": "ann"], ["type": "channel", "index": 5, "length": 3],
+                ],
+            ])
+        #expect(MentionMapper.mentions(from: metadata) == mentions)
+        #expect(MentionMapper.metadata(from: [], beside: metadata) == ["a": 1])
+        #expect(MentionMapper.metadata(from: []) == nil)
+        #expect(
+            MentionMapper.mentions(from: [
+                "mentioned": [
+                    1, ["type": "x"], ["type": "user", "index": 0, "length": 3], ["type": "channel", "index": 1.0, "length": 3],
+                    ["type": "channel", "index": 1.5, "length": 3],
+                ]
+            ]) == [TextMention(index: 1, length: 3)])
+        for other: JSONValue? in [nil, [:], ["mentioned": "x"]] { #expect(MentionMapper.mentions(from: other) == []) }
+    }
+
+    @Test("MN-09 users and the channel are mentioned together, each once")
+    func builder() {
+        var builder = MentioneesBuilder()
+        #expect(builder.mentionees == nil)
+        builder.mentionUsers(["ann", "ben"])
+        builder.mentionChannel()
+        builder.mentionUsers(["ben", "cid"])
+        builder.mentionChannel()
+        #expect(builder.mentionees == [.users(["ann", "ben", "cid"]), .channel])
+    }
+
+    @Test("MN-07 MN-10 a composer suggests, inserts and keeps mentions while the text changes")
+    func composer() {
+        var composer = MentionComposer(text: "hi @be")
+        #expect(composer.query(at: 6) == "be" && composer.query(at: 4) == "" && composer.query(at: 3) == nil)
+        var cursor = composer.choose(UserSummary(userId: "ben", displayName: "Ben 😀"), at: 6)
+        #expect(composer.text == "hi @Ben 😀 " && cursor == composer.text.utf16.count)
+        // Its own sign begins no other one.
+        #expect(composer.query(at: cursor - 1) == nil)
+        composer.text += "and @"
+        cursor = composer.chooseChannel(at: composer.text.utf16.count)
+        #expect(composer.text == "hi @Ben 😀 and @all " && cursor == composer.text.utf16.count)
+        composer.text = "oh, " + composer.text
+        #expect(composer.mentions.map { $0.range(in: composer.text).map { String(composer.text[$0]) } } == ["@Ben 😀", "@all"])
+        #expect(composer.draft.mentionees == [.users(["ben"]), .channel])
+        #expect(MentionMapper.mentions(from: composer.draft.metadata) == composer.mentions)
+        // Changed in itself, a mention ends; the other one stays where it is.
+        composer.text = composer.text.replacingOccurrences(of: "Ben", with: "Bean")
+        #expect(composer.mentions.map { $0.range(in: composer.text).map { String(composer.text[$0]) } } == ["@all"])
+        composer.text = ""
+        #expect(composer.mentions == [] && composer.draft.mentionees == nil)
+        // Addresses of mail are none, and places that aren't in the text neither.
+        composer.text = "ann@example"
+        #expect(composer.query(at: 11) == nil && composer.query(at: 99) == nil && composer.query(at: -1) == nil)
+        composer.text = "(@"
+        #expect(composer.query(at: 2) == "")
+        #expect(composer.choose(UserSummary(userId: "x"), at: 99) == 4 && composer.text == "(@x ")
+    }
+}
