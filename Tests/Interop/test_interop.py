@@ -370,9 +370,9 @@ async def life_of_a_channel(world, ann, bob, ann_id, bob_id):
     equal(await bob("message.delete", channel=room, message=second["messageId"]), deleted, "deleted again")
     equal((await ann("message.list", channel=room))["messages"], [edited, deleted], "history afterwards")
 
-    equal(await bob("reading.unread", channel=room), {"channelId": room, "unreadCount": 1, "readSeq": 2}, "unread")
+    equal(await bob("reading.unread", channel=room), {"channelId": room, "unreadCount": 1, "readSeq": 2, "hasMention": False}, "unread")
     equal(await bob("reading.total"), {"unreadCount": 1, "unreadChannelCount": 1}, "total unread")
-    equal(await bob("reading.mark", channel=room, seq=3), {"channelId": room, "unreadCount": 0, "readSeq": 3}, "marked")
+    equal(await bob("reading.mark", channel=room, seq=3), {"channelId": room, "unreadCount": 0, "readSeq": 3, "hasMention": False}, "marked")
 
     updated = await ann("channel.update", channel=room, displayName="New", tags=[])
     equal([updated["displayName"], updated["tags"], updated["metadata"], updated["seq"]], ["New", [], {"k": [1, None]}, 7], "updated channel")
@@ -435,6 +435,76 @@ async def over_the_socket(world):
         "events of the one who joined")
     equal(ann.events[-1]["event"], "channel.deleted", "last event of the owner")
     equal(world.channel() in ann.replica.channels, False, "the deleted channel is one's own")
+
+
+async def mentions_and_lists(world, ann, bob, admin, bob_id):
+    """A message with everything that one may have, who it mentions, and the lists that it carries; the same over both transports."""
+    room = world.channel()
+    await ann("channel.create", channel=room, type="community")
+    await bob("member.join", channel=room)
+    sent = await ann(
+        "message.send", channel=room, clientId="1", text="@bob @all", mentionees=[{"type": "user", "users": [bob_id, "nobody"]}, {"type": "channel"}],
+        metaArrays={"votes": ["b", "a", "b"]}, pushOption="force", targetLanguages=["pl"])
+    equal(
+        [sent[key] for key in ("mentionees", "droppedMentions", "metaArrays", "pushOption", "targetLanguages")],
+        [[{"type": "user", "users": [bob_id]}, {"type": "channel"}], ["nobody"], {"votes": ["a", "b"]}, "force", ["pl"]], "sent message")
+    sent.pop("droppedMentions")
+    assert "kind" not in sent and "isSilent" not in sent, sent
+    equal((await bob("reading.unread", channel=room))["hasMention"], True, "mentioned")
+    view = await bob("channel.get", channel=room)
+    equal([view["hasMention"], view["membership"]["mentionSeq"], view["membership"]["mentionMessage"]], [True, sent["seq"], sent["messageId"]], "channel")
+    listed = (await bob("mention.list", limit=1))["items"]
+    equal(listed, [sent], "own mentions")
+    edited = await ann("message.edit", channel=room, message=sent["messageId"], mentionees=[])
+    assert "mentionees" not in edited, edited
+    equal((await bob("reading.unread", channel=room))["hasMention"], False, "no longer mentioned")
+    changed = await ann("message.updateMetaArrays", channel=room, message=sent["messageId"], create=["seen"], add={"seen": ["ann"]}, removeValues={"votes": ["b"]})
+    equal(changed["metaArrays"], {"seen": ["ann"], "votes": ["a"]}, "lists")
+    await refused(bob("message.updateMetaArrays", channel=room, message=sent["messageId"], create=["x"]), "not_message_owner")
+    silent = await ann("message.send", channel=room, clientId="2", text="", kind="custom", customType="card", isSilent=True)
+    equal([silent["kind"], silent["isSilent"], (await bob("reading.unread", channel=room))["unreadCount"]], ["custom", True, 1], "silent message")
+    told = await admin("message.sendAdmin", channels=[room], clientId="1", text="News")
+    equal([[message["kind"], message["channelId"]] for message in told["messages"]], [["admin", room]], "admin message")
+    await refused(bob("message.sendAdmin", channels=[room], clientId="1", text="News"), "not_permitted", field="channels[0]")
+
+
+@case("mentions, lists and messages of every kind over HTTP, each answer as /openapi.json describes it")
+async def mentions_over_http(world):
+    ann, bob = await world.http("ann"), await world.http("bob")
+    admin = await world.http("root", "--role", "admin")
+    await mentions_and_lists(world, ann.call, bob.call, admin.call, world.user("bob"))
+
+
+@case("mentions, lists and messages of every kind over the socket; the one who is mentioned is told")
+async def mentions_over_the_socket(world):
+    ann, bob = await world.client("ann"), await world.client("bob")
+    admin = await world.client("root", "--role", "admin")
+    await mentions_and_lists(world, ann.call, bob.call, admin.call, world.user("bob"))
+    kinds = [event["event"] for event in bob.events]
+    equal(
+        kinds, ["member.joined", "message.new", "mention.received", "message.updated", "reading.marked", "message.updated", "message.new", "message.new"],
+        "events of the one who is mentioned")
+    rows = bob.events[1]["rows"]["channelMentions"]
+    equal([[row["seq"], row["mentionSeq"]] for row in rows], [[3, 3]], "mention of the channel")
+
+
+@case("what is highlighted in a text is the same in every language: Tests/Vectors/mentions.json")
+async def highlights(world):
+    vectors = json.loads((pathlib.Path(__file__).parents[1] / "Vectors" / "mentions.json").read_text(encoding="utf-8"))
+
+    def highlight(text, index, length, **_):
+        units = text.encode("utf-16-le")
+        count = len(units) // 2
+        if index < 0 or length <= 0 or index >= count or length > count - index:
+            return None
+        try:
+            return units[index * 2 : min(index + length + 1, count) * 2].decode("utf-16-le")
+        except UnicodeDecodeError:
+            return None
+
+    for vector in vectors["cases"]:
+        found = [highlight(vector["text"], **mention) for mention in vector["metadata"]["mentioned"]]
+        equal(found, vector["highlights"], vector["name"])
 
 
 @case("an admin creates a user and sees channels without being a member")
