@@ -35,7 +35,10 @@ struct BadFileTests {
     /// Has the file of a database changed, with all that was written in it and nothing beside it.
     private func change(_ name: String, _ change: (inout Data) -> Void) throws {
         let file = folder.appending(component: name)
-        let queue = try DatabaseQueue(path: file.path)
+        // The chat before may still be closing it.
+        var configuration = Configuration()
+        configuration.busyMode = .timeout(20)
+        let queue = try DatabaseQueue(path: file.path, configuration: configuration)
         try queue.writeWithoutTransaction { _ = try $0.checkpoint(.truncate) }
         try queue.close()
         for suffix in ["-wal", "-shm"] { try? FileManager.default.removeItem(atPath: file.path + suffix) }
