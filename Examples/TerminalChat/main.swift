@@ -1,5 +1,4 @@
-// A chat in the terminal: what is there is shown at once, offline too; what is typed offline is sent when there is a connection, also by the
-// next run.
+// A chat in the terminal: what is there is shown at once, offline too; what is typed offline is sent later, also by the next run.
 import Foundation
 import Roost
 
@@ -7,52 +6,57 @@ guard CommandLine.arguments.count == 4, let url = URL(string: CommandLine.argume
     FileHandle.standardError.write(Data("usage: TOKEN=… example-terminal-chat http://127.0.0.1:8080 ann general\n".utf8))
     exit(64)
 }
-let chat = Chat(url: url, user: UserID(CommandLine.arguments[2])) {
+let configuration = Chat.Configuration(onStorageProblem: { print("· \($0)") })
+let chat = Chat(url: url, user: UserID(CommandLine.arguments[2]), configuration: configuration) {
     // An app asks its backend.
-    guard let token = ProcessInfo.processInfo.environment["TOKEN"] else { throw MissingToken() }
+    guard let token = ProcessInfo.processInfo.environment["TOKEN"] else { throw RoostError(.unauthenticated, "TOKEN is missing") }
     return token
-}
-
-struct MissingToken: Error, CustomStringConvertible {
-    var description: String { "TOKEN is missing in the environment" }
 }
 
 /// What is on the screen, and what a line that was typed does.
 @MainActor final class Screen {
     private let chat: Chat
     private let channel: LiveChannel
-    private let messages: MessageList
+    let messages: MessageList
+    private let channels: ChannelList
     private var observed: [ObservationToken] = []
 
-    init(_ chat: Chat, _ id: ChannelID) {
-        self.chat = chat
-        channel = chat.channel(id)
-        messages = channel.messages()
-        observed.append(messages.observe { [weak self] in self?.show($0) })
-        observed.append(chat.connection.observe { [weak self] in self?.show($0) })
-    }
-
     /// Joins as soon as there is a connection. A member who is offline reads on without.
-    func enter() async {
+    init(_ chat: Chat, _ id: ChannelID) async {
+        var channel = chat.channel(id)
         do {
-            try await messages.loaded()
+            try await chat.outbox.loaded()
+            try await channel.loaded()
+            print("· \(channel.channel?.displayName ?? "\(id)"): \(channel.unreadCount) unread; /help")
             try await chat.connect(timeout: .seconds(2))
-            try await channel.join()
+            channel = try await chat.joinChannel(id)
         } catch {
             print("· \(error.localizedDescription)")
         }
+        (self.chat, self.channel, channels) = (chat, channel, chat.channels(matching: ChannelQuery()))
+        // It begins at the first message that wasn't read, of all that came meanwhile.
+        messages = channel.messages(around: .firstUnread)
+        observed = [messages.observe { [weak self] in self?.show($0) }, chat.connection.observe { [weak self] in self?.show($0) }]
+        let events = chat.events
+        Task { [weak self] in for await event in events { await self?.tell(event) } }
+        if chat.outbox.isForAnotherServer { print("· Some of what you typed is for another server: /send-here") }
     }
 
     private func show(_ update: ListUpdate<MessageItem>) {
         for index in (update.inserted + update.updated).sorted() {
             let item = update.items[index]
-            let text = item.isDeleted ? "(deleted)" : item.text
-            switch item.state {
-            case .sent: print("\(item.sender.name): \(text)")
-            case .pending: print("\(item.sender.name): \(text) …")
-            case .waiting(let error): print("\(item.sender.name): \(text) … \(error.message)")
-            case .failed(let error): print("\(item.sender.name): \(text) ✗ \(error.message) (/retry, /discard)")
-            }
+            if item.id == messages.firstUnread, update.inserted.contains(index) { print("--- new ---") }
+            let change = item.change.map { " (change\(words($0)))" } ?? ""
+            print("\(item.sender.name): \(item.isDeleted ? "(deleted)" : item.text)\(words(item.state))\(change)")
+        }
+    }
+
+    private func words(_ state: MessageItem.State) -> String {
+        switch state {
+        case .sent: ""
+        case .pending: " …"
+        case .waiting(let error): " … \(error.message)\(error.until.map { " until \($0.date)" } ?? "")"
+        case .failed(let error): " ✗ \(error.message) (/retry, /discard)"
         }
     }
 
@@ -60,33 +64,51 @@ struct MissingToken: Error, CustomStringConvertible {
         switch status {
         case .offline, .connecting: break
         case .online: print("· online")
-        case .waiting(_, let reason): print("· waiting: \(reason)")
+        case .waiting(let next, let reason): print("· waiting until \(next.date): \(reason)")
         case .refused(let error), .failed(let error): print("· \(error.message)")
         }
+    }
+
+    /// What is said in other channels.
+    private func tell(_ event: ChatEvent) async {
+        guard case .happened(let news) = event, news.kind == .messageNew, !news.isOwn, let place = news.channel,
+            place != channel.id,
+            let sender = news.actor.map(chat.user)
+        else { return }
+        try? await sender.loaded()
+        print("* \(sender.user.name) in \(place): \(news.message?.text ?? "")")
     }
 
     /// Does what a line says; false for the last one.
     func take(_ line: String) async -> Bool {
         let words = line.split(separator: " ", maxSplits: 1).map(String.init)
+        let text = words.count == 2 ? words[1] : nil
+        let refused = chat.outbox.entries.filter { if case .failed = $0.state { true } else { false } }
         let own = messages.items.last { $0.id.sender == chat.user && !$0.isDeleted }
         do {
-            switch (words.first ?? "", own?.message) {
-            case ("", _): break
-            case ("/quit", _): return false
+            switch (words.first ?? "", own) {
+            case ("", _), ("/quit", _): break
             case ("/older", _): try await messages.loadOlder()
-            case ("/read", _): _ = try await channel.markRead()
-            case ("/edit", let message?) where words.count == 2: _ = try await channel.edit(message.messageId, text: words[1])
-            case ("/delete", let message?): _ = try await channel.delete(message.messageId)
-            case ("/retry", _): for item in failed { await messages.retry(item.clientId) }
-            case ("/discard", _): for item in failed { await messages.discard(item.clientId) }
-            case ("/unread", _): print("· \(channel.unreadCount) unread here, \(chat.unread.total.unreadCount) in all")
-            case (let word, _) where word.hasPrefix("/"): print("· /older /read /edit TEXT /delete /retry /discard /unread /quit")
+            case ("/newer", _): try await messages.loadNewer()
+            case ("/read", _): try await channel.markRead()
+            case ("/edit", let item?) where text != nil: try await channel.edit(item, text: text)
+            case ("/delete", let item?): try await channel.delete(item)
+            case ("/hide", _): try await channel.hide()
+            case ("/leave", _): try await channel.leave()
+            case ("/list", _): try await list(named: text)
+            case ("/outbox", _): for entry in chat.outbox.entries { print("· \(entry.operation): \(entry.state)") }
+            case ("/retry", _): for entry in refused { await chat.outbox.retry(entry) }
+            case ("/discard", _): for entry in refused { await chat.outbox.discard(entry) }
+            case ("/send-here", _): await chat.outbox.sendToThisServer()
+            case (let word, _) where word.hasPrefix("/"):
+                print("· /older /newer /read /edit TEXT /delete /hide /leave /list NAME")
+                print("· /outbox /retry /discard /send-here /quit")
             default: try await send(line)
             }
         } catch {
             print("· \(error.localizedDescription)")
         }
-        return true
+        return words.first != "/quit"
     }
 
     /// Sends a line, and returns when it is on the screen.
@@ -96,18 +118,17 @@ struct MissingToken: Error, CustomStringConvertible {
         for await update in messages.updates where update.items.contains(where: { $0.clientId == sent }) { return }
     }
 
-    private var failed: [MessageItem] {
-        messages.items.filter { if case .failed = $0.state { true } else { false } }
-    }
-
-    /// Waits until the server has everything that was typed.
-    func finish() async {
-        for await update in messages.updates where !update.items.contains(where: { $0.state == .pending }) { return }
+    private func list(named name: String?) async throws {
+        channels.query.nameContains = name
+        try await channels.loaded()
+        for item in channels.items {
+            let last = item.lastMessage.map { "\(item.lastSender?.name ?? ""): \($0.text)" } ?? ""
+            print("· \(item.channel.displayName ?? "\(item.id)") (\(item.unreadCount) unread) \(last)")
+        }
     }
 }
 
-let screen = Screen(chat, ChannelID(CommandLine.arguments[3]))
-await screen.enter()
+let screen = await Screen(chat, ChannelID(CommandLine.arguments[3]))
 
 /// Reading waits for somebody who types, so that it has a thread of its own.
 let lines = AsyncStream<String> { lines in
@@ -116,11 +137,10 @@ let lines = AsyncStream<String> { lines in
         lines.finish()
     }
 }
-var goesOn = true
 for await line in lines {
-    goesOn = await screen.take(line)
-    guard goesOn else { break }
+    // What isn't sent yet waits for the next run.
+    guard await screen.take(line) else { exit(0) }
 }
-// After /quit, what isn't sent yet waits for the next run.
-if goesOn { await screen.finish() }
+for await entries in chat.outbox.updates where !entries.contains(where: { $0.state == .pending }) { break }
+for await update in screen.messages.updates where !update.items.contains(where: { $0.state == .pending }) { break }
 await chat.disconnect()

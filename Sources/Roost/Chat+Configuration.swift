@@ -105,11 +105,17 @@ extension Chat {
             settings.backoff = backoff
             settings.callTimeout = callTimeout
             settings.waitsForEndOfRefusal = waitsForEndOfRefusal
+            let dayClock = clock as? any DayClock
             return SyncDriver.Environment(
                 url: url, user: user, storage: storage, settings: settings, cacheSizeBytesMax: cacheSizeBytesMax,
                 onStorageProblem: onStorageProblem ?? { _ in },
                 transport: transport, clock: clock, random: SystemRandomNumberGenerator(),
-                now: { Timestamp(Date()) }, token: token, logger: logger)
+                now: { dayClock?.timestamp ?? Timestamp(Date()) }, token: token, logger: logger)
         }
     }
+}
+
+/// A clock that tells the time of day too, instead of the device's: that of a test server.
+package protocol DayClock: Clock<Duration> {
+    var timestamp: Timestamp { get }
 }

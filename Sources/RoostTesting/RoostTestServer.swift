@@ -23,6 +23,7 @@ public final class RoostTestServer: Sendable {
     private let options: AppOptions
     private let logger: Logger
     private let keys: TokenKeys
+    private let time: TestTime
     private let runs: Runs
 
     /// Starts a server.
@@ -37,7 +38,8 @@ public final class RoostTestServer: Sendable {
         var quiet = Logger(label: "roost-test")
         quiet.logLevel = .critical
         self.logger = logger ?? quiet
-        let run = try await Run(in: directory, port: 0, options: options, logger: self.logger)
+        time = TestTime()
+        let run = try await Run(in: directory, port: 0, options: options, time: time, logger: self.logger)
         runs = Runs(run)
         var components = URLComponents()
         components.scheme = "http"
@@ -81,7 +83,7 @@ public final class RoostTestServer: Sendable {
     ///   - storage: Where the chat keeps its files. Nothing is written by default, so that tests don't see one another's.
     public func chat(as user: UserID, role: AppRole = .user, storage: Chat.Storage = .inMemory) -> Chat {
         // The first attempt after an outage comes soon.
-        let configuration = Chat.Configuration(storage: storage, backoff: .milliseconds(5)...(.milliseconds(100)))
+        let configuration = Chat.Configuration(storage: storage, backoff: .milliseconds(5)...(.milliseconds(100)), clock: time)
         return Chat(url: url, user: user, configuration: configuration) { [self] in try await token(for: user, role: role) }
     }
 
@@ -102,6 +104,25 @@ public final class RoostTestServer: Sendable {
         return try result.get()
     }
 
+    // MARK: Time
+
+    /// What time it is for the server and the chats that it gives.
+    public var now: Timestamp { time.timestamp }
+
+    /// Moves the time on, for the server and the chats that it gives: to the end of a silence or a mute, or past the 7 days for which the server
+    /// knows a call by its key.
+    ///
+    ///     try await channel.silence(for: .seconds(3600))
+    ///     server.advance(by: .seconds(3600))
+    ///
+    /// Whatever waits in a chat goes by it, so that a call that isn't answered yet may end with `unavailable`. A chat asks for the server's time
+    /// when it connects: move on by days while it is disconnected, or its changes have keys of that long ago. Tokens don't expire by it, and what
+    /// else waits in the app or in the server, like the clean-up of old keys, takes its own time. Time goes on from there, also while the server is
+    /// away.
+    ///
+    /// - Parameter duration: How far. Time doesn't go back: one that isn't more than 0 changes nothing.
+    public func advance(by duration: Duration) { time.advance(by: duration) }
+
     // MARK: Outages
 
     /// Takes the server away: connections end, and nothing listens at ``url`` until ``comeBack()``. Doing so again changes nothing.
@@ -113,8 +134,8 @@ public final class RoostTestServer: Sendable {
     ///
     /// - Throws: What the file system and the network throw, also if something else took the port meanwhile.
     public func comeBack() async throws {
-        let (directory, options, logger, port) = (directory, options, logger, url.port ?? 0)
-        try await runs.start { try await Run(in: directory, port: port, options: options, logger: logger) }
+        let (directory, options, time, logger, port) = (directory, options, time, logger, url.port ?? 0)
+        try await runs.start { try await Run(in: directory, port: port, options: options, time: time, logger: logger) }
     }
 
     /// Stops the server and deletes its data. Chats of it wait for it for ever: disconnect them, or let go of them.
@@ -133,13 +154,14 @@ private struct Run: Sendable {
     private let group: ServiceGroup
     private let running: Task<Void, any Error>
 
-    init(in directory: URL, port: Int, options: AppOptions, logger: Logger) async throws {
+    init(in directory: URL, port: Int, options: AppOptions, time: TestTime, logger: Logger) async throws {
         try await Self.waitUntilFree(directory)
         var configuration = RoostServer.Configuration(dataDirectory: directory)
         configuration.port = port
         configuration.options = options
         configuration.drainWindow = .zero
         configuration.eventLoopCount = 1
+        configuration.clock = { time.timestamp }
         let (ports, listening) = AsyncStream.makeStream(of: Int.self)
         let server = try await RoostServer(configuration: configuration, logger: logger) { listening.yield($0) }
         let group = ServiceGroup(configuration: .init(services: [server], logger: logger))

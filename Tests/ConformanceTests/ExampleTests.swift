@@ -27,35 +27,57 @@ import Testing
     }
 
     @Test(
-        "R06 R07 the chat in the terminal: two talk, and what is typed while the server is away is sent by the next run",
+        "R06 R07 SB-58 SB-59 SB-26 the chat in the terminal: two talk, and what is typed while the server is away is sent by the next run",
         .timeLimit(.minutes(2)))
     func terminalChat() async throws {
         let data = TemporaryDirectory.make()
         var server = try await TestServer()
         let (url, port, directory) = (server.url.absoluteString, server.port, server.directory)
         let tokens = ["ann": try await server.token("ann"), "bob": try await server.token("bob")]
-        func type(_ lines: String..., as user: String) async throws -> [String] {
+        func type(_ lines: String..., as user: String, in channel: String = "general") async throws -> [String] {
             let run = try await CommandRun.example(
-                "example-terminal-chat", arguments: [url, user, "general"],
+                "example-terminal-chat", arguments: [url, user, channel],
                 environment: ["TOKEN": tokens[user] ?? "", "XDG_DATA_HOME": data.path],
                 input: lines.map { $0 + "\n" }.joined())
             #expect(run.status == 0, "\(run.output)\(run.errors)")
             return run.lines
         }
         let admin = try await server.socket("root", role: .admin)
-        _ = try await admin.call(CreateChannel(channel: "general"))
-        #expect(try await type("hello", as: "ann").last == "ann: hello")
-        #expect(try await type("hi", as: "bob").suffix(1) == ["bob: hi"])
-        #expect(try await type("/edit hi, ann", as: "bob").contains("bob: hi"))
+        _ = try await admin.call(CreateChannel(channel: "general", displayName: "Everyone"))
+        _ = try await admin.call(UpsertUser(user: "ann", displayName: "Ann"))
+        #expect(try await type("hello", as: "ann").last == "Ann: hello")
+        // Names are shown, and what is edited.
+        let bob = try await type("hi", "/edit hi, ann", as: "bob")
+        #expect(bob.contains("Ann: hello") && bob.contains { $0.hasPrefix("bob: hi, ann") })
+        _ = try await type("one", "two", as: "ann")
+        let unread = try await type("/list every", "/list nothing", "/read", as: "bob")
+        #expect(unread.first == "· Everyone: 0 unread; /help" && unread.contains("· Everyone (2 unread) Ann: two"))
+        #expect(unread.firstIndex(of: "--- new ---").map { unread[$0 + 1] } == "Ann: one")
 
         try await server.stop()
-        let offline = try await type("later", "/quit", as: "ann")
-        #expect(offline.contains("ann: hello") && offline.contains { $0.hasPrefix("· There was no connection within 2") })
-        #expect(offline.last == "ann: later …")
+        let offline = try await type("later", "/edit sooner", "/delete", "now", "/hide", "/quit", as: "ann")
+        #expect(offline.contains("Ann: hello") && offline.contains { $0.hasPrefix("· There was no connection within 2") })
+        #expect(offline.contains { $0.hasPrefix("· waiting until ") })
+        #expect(offline.contains("Ann: later …") && offline.contains("Ann: now …"))
+        // What was typed before is there in the next run, and what was hidden isn't listed.
+        let next = try await type("/list", "/outbox", "/quit", as: "ann")
+        #expect(next.contains("Ann: now …") && !next.contains { $0.hasPrefix("· Everyone (") || $0.contains("later") })
+        #expect(next.suffix(2) == ["· message.send: pending", "· channel.hide: pending"])
         server = try await TestServer(directory: directory) { $0.port = port }
         let online = try await type(as: "ann")
-        #expect(online.contains("ann: later"))
-        #expect(try await type("/read", "/unread", as: "bob").contains("bob: hi, ann"))
+        #expect(online.contains("Ann: now") && !online.contains { $0.contains("sooner") })
+
+        // A refusal is shown, to be tried again or given up.
+        let back = try await server.socket("root", role: .admin)
+        _ = try await back.call(FreezeChannel(channel: "general"))
+        #expect(try await type("no", "never", as: "ann").contains { $0.hasPrefix("Ann: no ✗ ") })
+        _ = try await back.call(UnfreezeChannel(channel: "general"))
+        _ = try await type("/retry", as: "ann")
+        #expect(try await type(as: "ann").suffix(2) == ["Ann: no", "Ann: never"])
+        _ = try await back.call(CreateChannel(channel: "lobby"))
+        _ = try await type("/leave", as: "bob")
+        _ = try await type(as: "bob", in: "lobby")
+        #expect(try await back.call(GetChannel(channel: "general")).channel.counters.memberCount == 2)
         try await server.stop()
     }
 

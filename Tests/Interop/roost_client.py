@@ -90,6 +90,10 @@ class HTTPClient:
         assert content is not None or not fields, f"{name} doesn't describe {sorted(fields)}"
         url = path + ("?" + urllib.parse.urlencode(query, quote_via=urllib.parse.quote) if query else "")
         answer = await self.http.request(method, url, content=content, headers=headers)
+        if answer.status_code == 204:
+            # An earlier call with the same key did it.
+            assert "204" in operation["responses"] and not answer.content, f"{name} answers 204"
+            return DONE
         if answer.status_code != 200:
             raise Refusal(self.problem(answer), answer.status_code)
         assert answer.headers["content-type"] == "application/json", answer.headers
@@ -114,6 +118,10 @@ class HTTPClient:
 
     def validate(self, instance, schema):
         OAS31Validator({**schema, "components": self.components}).validate(instance)
+
+
+# The answer to a call whose key was one of an earlier call that did it.
+DONE = {"done": True}
 
 
 def text(value):
@@ -193,12 +201,14 @@ class Connection:
         else:
             await self.socket.send([text[at : at + FRAGMENT_CHARACTERS] for at in range(0, len(text), FRAGMENT_CHARACTERS)])
 
-    async def post(self, operation, **fields):
-        """Sends a call without waiting; answers the future of its reply."""
+    async def post(self, operation, *, key=None, **fields):
+        """Sends a call without waiting, with a key if it has one; answers the future of its reply."""
         self.last_call += 1
         reply = asyncio.get_running_loop().create_future()
         self.pending[self.last_call] = reply
         call = {"call": self.last_call, "operation": operation, "with": fields}
+        if key is not None:
+            call["key"] = key
         self.calls[self.last_call] = call
         try:
             await self.send(call)
@@ -206,8 +216,8 @@ class Connection:
             raise self.closed() from None
         return reply
 
-    async def call(self, operation, **fields):
-        return await (await self.post(operation, **fields))
+    async def call(self, operation, *, key=None, **fields):
+        return await (await self.post(operation, key=key, **fields))
 
     async def read(self):
         try:
@@ -241,7 +251,7 @@ class Connection:
             if "error" in frame:
                 reply.set_exception(Refusal(frame["error"]))
             else:
-                reply.set_result(frame["result"])
+                reply.set_result(frame["result"] if "result" in frame else {"done": frame["done"]})
         elif "welcome" in frame:
             self.welcome = frame["welcome"]
         elif "closing" in frame:

@@ -10,6 +10,7 @@ the cases whose title holds one of them.
 import asyncio
 import base64
 import contextlib
+import datetime
 import json
 import os
 import pathlib
@@ -25,7 +26,7 @@ from openapi_spec_validator import validate as validate_openapi
 
 from jsonschema import Draft202012Validator
 
-from roost_client import Client, Closed, Connection, FrameCheck, HTTPClient, Refusal, open_socket
+from roost_client import DONE, Client, Closed, Connection, FrameCheck, HTTPClient, Refusal, open_socket
 
 URL = os.environ["ROOST_URL"].rstrip("/")
 BINARY = os.environ["ROOST_BINARY"]
@@ -602,6 +603,44 @@ async def backend(world):
     await refused(service.call("channel.update", headers=version, channel=room, metadata={"order": 9}), "conflict_version", field="ifMetadataVersion", status=412)
     answer = await service.http.post(f"/v1/channels/{room}/freeze", headers=key)
     equal([service.problem(answer)[name] for name in ("code", "field")], ["invalid_argument", "Idempotency-Key"], "a header that nothing reads")
+
+
+def key_of(milliseconds):
+    """A UUID of version 7, which Python's library doesn't make yet."""
+    value = milliseconds << 80 | uuid.uuid4().int & ((1 << 80) - 1)
+    return str(uuid.UUID(int=value & ~(0xF << 76) | 0x7 << 76))
+
+
+@case("a call that is repeated by its key, over either transport, does nothing again")
+async def keys(world):
+    room, (ann,) = await world.room("ann")
+    http = await world.http("ann")
+    now = round(datetime.datetime.fromisoformat(ann.connection.welcome["now"]).timestamp() * 1000)
+    key = key_of(now)
+    hidden = await ann.call("channel.hide", key=key, channel=room)
+    equal(hidden["hiddenState"], "hiddenAllowAutoUnhide", "carried out")
+    # Another device shows the channel before the answer that was lost is asked for again.
+    await http.call("channel.unhide", channel=room)
+    equal(await ann.call("channel.hide", key=key, channel=room), DONE, "repeated over the socket")
+    for header in (key, f'"{key.upper()}"'):
+        equal(await http.call("channel.hide", headers={"Idempotency-Key": header}, channel=room), DONE, "repeated over HTTP")
+    equal((await http.call("channel.get", channel=room))["membership"]["hiddenState"], "unhidden", "nothing was done again")
+
+    await refused(ann.call("channel.unhide", key=key, channel=room), "key_reused", field="key")
+    await refused(ann.call("channel.hide", key=key, channel=room, allowAutoUnhide=False), "key_reused", field="key")
+    await refused(http.call("channel.unhide", headers={"Idempotency-Key": key}, channel=room), "key_reused", field="Idempotency-Key", status=422)
+    day = 86_400_000
+    await refused(ann.call("channel.hide", key=key_of(now - 8 * day), channel=room), "key_expired", field="key")
+    await refused(ann.call("channel.hide", key=key_of(now + 2 * day), channel=room), "invalid_argument", field="key")
+    await refused(ann.call("channel.hide", key=str(uuid.uuid4()), channel=room), "invalid_argument", field="key")
+    await refused(ann.call("user.me", key=key_of(now)), "invalid_argument", field="key")
+    await refused(ann.call("message.send", key=key_of(now), channel=room, **sending("hi")), "invalid_argument", field="key")
+
+    # Over HTTP first, then over a socket; a call that was refused keeps no key.
+    key = key_of(now)
+    await refused(http.call("channel.hide", headers={"Idempotency-Key": key}, channel=f"no-{room}"), "not_found", field="channel", status=404)
+    await http.call("channel.hide", headers={"Idempotency-Key": key}, channel=room)
+    equal(await ann.call("channel.hide", key=key, channel=room), DONE, "repeated over the other transport")
 
 
 @case("watching marks the channel's events on this connection, and needs a socket")

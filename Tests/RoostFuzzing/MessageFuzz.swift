@@ -1,6 +1,7 @@
 import RoostAPI
 import RoostCore
 import RoostServer
+import RoostTestSupport
 
 /// Frames of every operation, with fields that are right, nearly right and wrong.
 enum MessageFuzz {
@@ -18,7 +19,16 @@ enum MessageFuzz {
         let entry = random.pick(OperationTable.handled)
         let schema = OperationTable.named(entry.name)?.schema ?? .any
         let with = random.chance(40) ? JSONFuzz.value(&random) : json(of: schema, name: "", &random)
-        return "{\"call\":\(random.chance(20) ? random.pick(numbers) : 1),\"operation\":\"\(entry.name)\",\"with\":\(with)}"
+        let key = random.chance(3) ? ",\"key\":\(key(&random))" : ""
+        return "{\"call\":\(random.chance(20) ? random.pick(numbers) : 1),\"operation\":\"\(entry.name)\"\(key),\"with\":\(with)}"
+    }
+
+    /// The key of a call, as JSON: of few, so that they come again, with any of these times.
+    private static func key(_ random: inout FuzzRandom) -> String {
+        if random.chance(12) { return JSONFuzz.value(&random) }
+        let time = random.chance(2) ? random.pick(numbers) : CoreWorld.start.milliseconds
+        let text = IdempotencyKey(madeAt: Timestamp(milliseconds: time), random: UInt64(random.below(3))).rawValue
+        return "\"\(random.chance(8) ? text.uppercased() : text)\""
     }
 
     static func input(_ random: inout FuzzRandom) -> [UInt8] {

@@ -16,11 +16,14 @@ final class OperationFuzz {
 
     func check(_ random: inout FuzzRandom) throws {
         let bytes = MessageFuzz.input(&random)
-        guard case .call(let operation) = UntrustedBytes.message(bytes) else { return }
+        guard case .call(let operation, let key) = UntrustedBytes.message(bytes) else { return }
         let role: AppRole = random.chance(5) ? random.pick([.admin, .service]) : .user
         let user: UserID = random.pick(["ann", "bob", "cem"])
         do {
-            let error = try world.refusal(operation, as: user, role: role, connection: random.chance(2) ? 1 : nil)
+            let connection: Int64? = random.chance(2) ? 1 : nil
+            let error =
+                try key.map { try world.refusal(operation, key: $0, as: user, role: role) }
+                ?? world.refusal(operation, as: user, role: role, connection: connection)
             if error?.code == .internalError { throw FuzzFinding("an operation is answered with internal_error", bytes) }
         } catch let finding as FuzzFinding {
             throw finding

@@ -1,3 +1,4 @@
+import Foundation
 import RoostAPI
 import RoostCore
 import RoostTestSupport
@@ -6,6 +7,8 @@ import RoostTestSupport
 struct WireFuzz: Sendable {
     let server: TestServer
     let token: String
+    /// The time of keys that the server takes: the day, so that a seed repeats a run.
+    private let day = Timestamp(milliseconds: Int64(Date().timeIntervalSince1970 / 86_400) * 86_400_000)
 
     init() async throws {
         server = try await TestServer()
@@ -57,9 +60,17 @@ struct WireFuzz: Sendable {
             path += "?" + pairs.joined(separator: "&")
         }
         let body = usesQuery ? "" : JSONFuzz.value(&random)
+        let key = random.chance(3) ? "Idempotency-Key: \(key(&random))\r\n" : ""
         let head =
-            "\(entry.method.rawValue) /\(path) HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer \(token)\r\nConnection: close\r\n"
+            "\(entry.method.rawValue) /\(path) HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer \(token)\r\n\(key)Connection: close\r\n"
         let request = Array((head + "Content-Length: \(body.utf8.count)\r\n\r\n" + body).utf8)
         return random.chance(2) ? request : Mutation.of(request, words: ConnectionFuzz.words + JSONFuzz.words, &random)
+    }
+
+    private func key(_ random: inout FuzzRandom) -> String {
+        if random.chance(6) { return random.pick(["", "\"\"", "1", "\"", "order 7", "é", "\u{0}"]) }
+        let time = random.chance(3) ? Timestamp(milliseconds: random.pick(MessageFuzz.numbers)) : day
+        let text = IdempotencyKey(madeAt: time, random: UInt64(random.below(3))).rawValue
+        return random.chance(2) ? text : "\"\(text.uppercased())\""
     }
 }

@@ -16,7 +16,9 @@ public final class CoreWorld {
     private var opened: (any RoostDatabase.Database)?
     private let place: TestDatabase
     /// The clock. It moves only when a test moves it.
-    public var now = Timestamp(milliseconds: 1_772_368_205_250)
+    public var now = CoreWorld.start
+    /// What time it is at the beginning.
+    public static let start = Timestamp(milliseconds: 1_772_368_205_250)
     public var ids = IDGenerator()
     public var presence: any Presence = NobodyPresent()
     /// The operator's options.
@@ -123,6 +125,19 @@ public final class CoreWorld {
             try transaction.readAhead(callers)
             try body()
             try ids.save(in: transaction)
+        }
+    }
+
+    /// The refusal of an operation with a key; nil when it was performed, now or before.
+    public func refusal(
+        _ operation: some Handled, key: IdempotencyKey, as user: UserID, role: AppRole = .user
+    ) throws -> RoostError? {
+        do {
+            try operation.validate()
+            _ = try perform(operation, key: key, as: user, role: role)
+            return nil
+        } catch let error as RoostError {
+            return error
         }
     }
 

@@ -70,4 +70,107 @@ struct RoostTestServerTests {
         try await server.stop()
         try await server.stop()
     }
+
+    @Test("A test moves the time on, for the server and its chats: a silence ends, and what waited for that is sent")
+    func time() async throws {
+        let server = try await RoostTestServer()
+        let (ann, bob) = (server.chat(as: "ann"), server.chat(as: "bob"))
+        for chat in [ann, bob] { try await chat.connect() }
+        let room = try await ann.createChannel("room", users: ["bob"])
+        try await room.silence(for: .seconds(3600))
+        let bobsRoom = bob.channel("room")
+        for await view in bobsRoom.updates where view?.channel.isMuted == true { break }
+        let list = bobsRoom.messages()
+        try await bobsRoom.send("at last")
+        _ = await wait(for: list) { if case .waiting = $0.last?.state { true } else { false } }
+
+        let before = server.now
+        server.advance(by: .seconds(-5))
+        server.advance(by: .seconds(3601))
+        for await view in bobsRoom.updates where view?.channel.isMuted == false { break }
+        let sent = await wait(for: list) { $0.last?.state == .sent }
+        #expect(sent.first.map { $0.createdAt.milliseconds - before.milliseconds >= 3_600_000 } == true)
+        try await server.goAway()
+        try await server.comeBack()
+        #expect(try await server.call(GetChannel(channel: "room"), as: "bob").lastMessage?.text == "at last")
+        #expect(server.now.milliseconds - before.milliseconds >= 3_601_000)
+        for chat in [ann, bob] { await chat.disconnect() }
+        try await server.stop()
+    }
+
+    @Test("A change whose answer was lost more than 7 days ago is said to have an unknown end, and isn't made twice")
+    func oldKey() async throws {
+        let server = try await RoostTestServer()
+        let directory = FileManager.default.temporaryDirectory.appending(component: "roost-\(UUID().uuidString)")
+        defer { try? FileManager.default.removeItem(at: directory) }
+        try await server.call(CreateChannel(channel: "room"), as: "ann")
+        try await server.call(JoinChannel(channel: "room"), as: "bob")
+        do {
+            let deaf = Chat(
+                url: server.url, user: "bob",
+                configuration: .init(storage: .directory(directory), transport: DeafTransport(operation: "channel.hide"))
+            ) { try await server.token(for: "bob") }
+            try await deaf.connect()
+            try await deaf.channel("room").hide()
+            while try await server.call(GetChannel(channel: "room"), as: "bob").membership?.hiddenState == .unhidden {}
+            await deaf.disconnect()
+        }
+        try await server.call(UnhideChannel(channel: "room"), as: "bob")
+        server.advance(by: .seconds(8 * 86_400))
+        let bob = server.chat(as: "bob", storage: .directory(directory))
+        try await bob.connect()
+        var state: LiveOutbox.Entry.State?
+        for await entries in bob.outbox.updates {
+            state = entries.first?.state
+            if case .failed = state { break }
+        }
+        guard case .failed(let error) = state else { return }
+        #expect(error.code == .keyExpired)
+        #expect(bob.channel("room").hiddenState == .unhidden)
+        await bob.disconnect()
+        try await server.stop()
+    }
+}
+
+/// A transport that loses the answers to an operation.
+private struct DeafTransport: Transport {
+    let operation: String
+
+    func run(
+        url: URL, outgoing: AsyncStream<TransportCommand>, receive: @escaping @Sendable (TransportEvent) async -> Void
+    ) async {
+        let (commands, forwarded) = AsyncStream.makeStream(of: TransportCommand.self)
+        let lost = Lost()
+        async let forwarding: Void = {
+            for await command in outgoing {
+                if case .message(let bytes) = command { await lost.note(bytes, of: operation) }
+                forwarded.yield(command)
+            }
+            forwarded.finish()
+        }()
+        await WebSocketTransport().run(url: url, outgoing: commands) { event in
+            if case .message(let bytes) = event, await lost.contains(bytes) { return }
+            await receive(event)
+        }
+        await forwarding
+    }
+
+    private actor Lost {
+        private struct Frame: Decodable {
+            var call: Int64?
+            var operation: String?
+            var reply: Int64?
+        }
+
+        private var numbers: Set<Int64> = []
+
+        func note(_ bytes: [UInt8], of operation: String) {
+            guard let frame = try? JSONDecoder().decode(Frame.self, from: Data(bytes)), frame.operation == operation else { return }
+            if let call = frame.call { numbers.insert(call) }
+        }
+
+        func contains(_ bytes: [UInt8]) -> Bool {
+            (try? JSONDecoder().decode(Frame.self, from: Data(bytes)))?.reply.map(numbers.contains) ?? false
+        }
+    }
 }

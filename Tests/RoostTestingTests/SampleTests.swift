@@ -42,8 +42,10 @@ struct SampleTests {
         let articles = try Self.files(in: Self.catalog, "md") + ["README.md", "docs/messages.md"].map { Self.root.appending(path: $0) }
         let shown = try articles.flatMap { try Self.blocks(of: $0, from: "```swift", to: "```") }
             // There is no SwiftUI here, and manifests are the package manager's.
-            .filter { block in !block.contains("import SwiftUI") && !block.contains { $0.hasPrefix(".package(") } }
-            .map { $0.first == "import Roost" ? Array($0.dropFirst(2)) : $0 }
+            .filter { block in
+                !block.contains { ["import SwiftUI", "import PackageDescription"].contains($0) || $0.hasPrefix(".package(") }
+            }
+            .map { $0.first?.hasPrefix("import ") == true ? Array($0.drop { $0.isEmpty || $0.hasPrefix("import ") }) : $0 }
         #expect(Set(shown).subtracting(compiled) == [])
         #expect(Set(compiled).subtracting(shown) == [])
         #expect(compiled.count > 15)

@@ -21,7 +21,7 @@ struct MapTests {
         "Roost": [
             "RoostAPI", "Foundation", "FoundationNetworking", "Dispatch", "Observation", "Logging", "GRDB", "NIO", "Network",
         ],
-        "RoostTesting": ["RoostAPI", "RoostServer", "Roost", "Foundation", "Logging", "ServiceLifecycle"],
+        "RoostTesting": ["RoostAPI", "RoostServer", "Roost", "Foundation", "Synchronization", "Logging", "ServiceLifecycle"],
         // It fills data directories itself, and measures the rules and the driver beside the server.
         "RoostBench": [
             "RoostAPI", "RoostCore", "RoostDatabase", "RoostServer", "Roost", "CEpoll", "Foundation", "Synchronization", "Logging",
@@ -147,13 +147,13 @@ struct MapTests {
         ],
         readsOfOthers: [
             // A row of a channel list is one statement; lists of channels are lists of memberships with counters. The newest message is one of
-            // the window, which the position says.
-            "Channels": ["invitations", "memberships", "messages", "positions", "users"],
+            // the window, which the position says, with the user's changes on their way.
+            "Channels": ["invitations", "memberships", "messages", "overlays", "positions", "users"],
             // A membership counts what came after it, up to where the channel is followed. An overlay keeps what the server has said of it.
             "Members": ["messages", "overlays", "positions"],
-            // A user doesn't see messages from before their history floor; older ones than the window are the server's. Messages are shown with
-            // their senders.
-            "Messages": ["memberships", "positions", "users"],
+            // A user doesn't see messages from before their history floor, nor those that they are concealing; older ones than the window are
+            // the server's. Messages are shown with their senders.
+            "Messages": ["memberships", "overlays", "positions", "users"],
             // Rows about a message follow the message. What is on its way is shown over a membership, with what it leaves unread.
             "Store": ["memberships", "messages", "purged"],
             // Users stay as long as something names them.

@@ -46,6 +46,7 @@ public final class ChannelList {
         makeSource()
         follower.follow(
             .channels, connected: { [weak self] in await self?.work { try await $0.connected() } },
+            away: { [weak self] in self?.query.isLocal == false },
             changed: { [weak self] change in
                 await self?.work(isQuestion: self?.query.isLocal ?? false) { try await $0.follow(change) }
             })
@@ -76,6 +77,7 @@ public final class ChannelList {
             await self?.work { source in
                 if isLocal { try await source.follow(.everything) } else { try await source.connected() }
             }
+            await self?.follower.lookForConnection()
         }
     }
 

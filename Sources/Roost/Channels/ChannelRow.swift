@@ -10,6 +10,8 @@ final class ChannelRow: Hashable, Sendable {
         var attributes: Int64
         var messageSeq: Seq?
         var messageChangeSeq: Seq?
+        /// What the user's operations on their way change.
+        var overlay: Data?
     }
 
     let view: ChannelView
@@ -43,15 +45,18 @@ final class ChannelRow: Hashable, Sendable {
 
     /// A channel with all that is shown of it, in one statement.
     static let query = """
-        SELECT a.revision, l.seq, l.change_seq, \(ChannelMention.isUnread), \(ChannelCounters.cacheColumns.of("c")), \(Channel.cacheColumns.of("a")),
+        SELECT a.revision, l.seq, l.change_seq, o.json, \(ChannelMention.isUnread), \(ChannelCounters.cacheColumns.of("c")),
+               \(Channel.cacheColumns.of("a")),
                \(Membership.cacheColumns.of("m")), \(Capabilities.cacheColumns.of("k")), \(Message.cacheColumns.of("l")),
                \(UserSummary.cacheColumns.of("u")), \(Invitation.cacheColumns.of("i")), \(UserSummary.cacheColumns.of("v"))
         FROM channels c JOIN channel_attributes a ON a.channel_id = c.channel_id
         LEFT JOIN memberships m ON m.channel_id = c.channel_id
         LEFT JOIN capabilities k ON k.channel_id = c.channel_id
         LEFT JOIN positions p ON p.channel_id = c.channel_id
+        LEFT JOIN overlays o ON o.channel_id = c.channel_id
         LEFT JOIN messages l ON l.channel_id = c.channel_id
                   AND l.seq = (SELECT seq FROM messages WHERE channel_id = ?1 AND seq >= COALESCE(p.window_start, 0)
+                                     AND seq > COALESCE(o.concealed_seq, 0)
                                ORDER BY seq DESC LIMIT 1)
         LEFT JOIN users u ON u.user_id = l.sender
         LEFT JOIN invitations i ON i.channel_id = c.channel_id AND +i.is_waiting = 1
@@ -63,7 +68,8 @@ final class ChannelRow: Hashable, Sendable {
     convenience init(_ row: Row, known: ChannelRow?, now: Timestamp?) throws {
         var reader = CacheReader(row)
         let source = Source(
-            attributes: try reader.value(), messageSeq: try reader.value(), messageChangeSeq: try reader.value())
+            attributes: try reader.value(), messageSeq: try reader.value(), messageChangeSeq: try reader.value(),
+            overlay: try reader.value())
         let isMentioned: Bool = try reader.value()
         let counters = try ChannelCounters(cached: &reader)
         var channel: Channel
@@ -90,12 +96,15 @@ final class ChannelRow: Hashable, Sendable {
 
         var lastMessage: Message?
         if let known, let before = known.source, before.messageSeq == source.messageSeq,
-            before.messageChangeSeq == source.messageChangeSeq
+            before.messageChangeSeq == source.messageChangeSeq, before.overlay == source.overlay
         {
             lastMessage = known.view.lastMessage
             reader.skip(Message.self)
         } else {
             lastMessage = try reader.optional()
+            if let message = lastMessage, let overlay = source.overlay {
+                lastMessage = try StoredJSON.decode(Overlay.self, from: overlay).applied(to: message)
+            }
         }
         let sender: UserSummary? = try reader.optional()
         let invitation: Invitation? = try reader.optional()

@@ -25,6 +25,16 @@ public enum ConnectionStatus: Hashable, Sendable {
         case .connecting, .online, .waiting, .refused: true
         }
     }
+
+    /// Why the server can't be asked now; nil if it can, or soon can.
+    var absence: RoostError? {
+        switch self {
+        case .online, .connecting: nil
+        case .offline: RoostError(.notConnected, "The client isn't connected.")
+        case .waiting(_, let reason): RoostError(.notConnected, "There is no connection to the server: \(reason)")
+        case .refused(let error), .failed(let error): error
+        }
+    }
 }
 
 /// Why the client waits before it connects again.

@@ -27,6 +27,9 @@ final class Follower {
     @ObservationIgnored private var following: ObservationToken?
     @ObservationIgnored private var delayed: Task<Void, Never>?
     @ObservationIgnored private let turns = Turns()
+    /// Whether it is unavailable for want of a connection.
+    @ObservationIgnored private var isAway = false
+    @ObservationIgnored private var away: (@MainActor () async -> Bool)?
     /// Users whom the object shows by their ids alone, as it has said.
     @ObservationIgnored private var missed: Set<UserID> = []
 
@@ -36,13 +39,18 @@ final class Follower {
     ///
     /// - Parameters:
     ///   - connected: Called when there is a connection, and everything that was missed is stored. It gets no turn: it may ask the server.
+    ///   - away: Called when there is no connection and no answer yet, to show what is known. Returns whether only the server has the answer, so
+    ///     that the object is unavailable.
     ///   - changed: Called with everything at once, then with each change.
     func follow(
         _ topic: ChangeSignals.Topic, connected: (@MainActor () async -> Void)? = nil,
-        changed: @escaping @MainActor (StoreChange) async -> Void
+        away: (@MainActor () async -> Bool)? = nil, changed: @escaping @MainActor (StoreChange) async -> Void
     ) {
+        self.away = away
+        let absent: @MainActor (RoostError?) async -> Void = { [weak self] error in await self?.go(away: error) }
         following = driver.follow(
-            topic, connected: connected, failed: { [weak self] error in self?.enter(.unavailable(error)) },
+            topic, connected: connected, away: away == nil ? nil : absent,
+            failed: { [weak self] error in self?.enter(.unavailable(error)) },
             changed: { [weak self] change in
                 // With another history, or another file, users who were known aren't.
                 if change.isEverything { self?.missed = [] }
@@ -66,8 +74,8 @@ final class Follower {
         do {
             try await turns.take(step)
             switch phase {
-            case .refused where isQuestion, .unavailable: enter(hasAnswer ? .loaded : .loading)
-            case .refused, .loading, .loaded: break
+            case .refused where isQuestion, .unavailable where !isAway: enter(hasAnswer ? .loaded : .loading)
+            case .refused, .unavailable, .loading, .loaded: break
             }
             return .done
         } catch let error as RoostError {
@@ -120,7 +128,18 @@ final class Follower {
     /// Says that the object shows an answer now. A refusal, or a failure, that came after it is ended by the next work that succeeds.
     func answered() {
         hasAnswer = true
-        if phase == .loading { enter(.loaded) }
+        if phase == .loading || isAway { enter(.loaded) }
+    }
+
+    /// Says that there is no connection, if that is so and the object waits for an answer of the server.
+    func lookForConnection() async { await go(away: driver.statuses.current.absence) }
+
+    /// There is no connection to answer the object, or one is being made if there is no reason.
+    private func go(away error: RoostError?) async {
+        guard let away, phase == .loading || isAway else { return }
+        guard let error else { return enter(.loading) }
+        guard await away(), phase == .loading || isAway else { return }
+        enter(.unavailable(error), isAway: true)
     }
 
     /// Says that the object was asked for something else. What it shows stays until there is an answer.
@@ -133,7 +152,8 @@ final class Follower {
     ///
     /// - Throws: The error of the phase; `CancellationError`.
     func loaded() async throws {
-        while phase == .loading {
+        // A connection that is being made, or that the app hasn't asked for yet, is waited for.
+        while phase == .loading || isAway && !driver.statuses.current.isGivenUpForNow {
             lastWaiting += 1
             let number = lastWaiting
             try await withTaskCancellationHandler {
@@ -142,14 +162,27 @@ final class Follower {
                 Task { @MainActor in waiting.removeValue(forKey: number)?.resume(throwing: CancellationError()) }
             }
         }
+        // The reason may be a newer one than that of the phase, which follows.
+        if isAway, let error = driver.statuses.current.absence { throw error }
         if let error = phase.error { throw error }
     }
 
-    private func enter(_ new: LivePhase) {
+    private func enter(_ new: LivePhase, isAway: Bool = false) {
+        self.isAway = isAway
         guard new != phase else { return }
         phase = new
         guard new != .loading else { return }
         for continuation in waiting.values { continuation.resume() }
         waiting = [:]
+    }
+}
+
+extension ConnectionStatus {
+    /// Whether an attempt to connect has failed, and none is under way.
+    fileprivate var isGivenUpForNow: Bool {
+        switch self {
+        case .offline, .connecting, .online: false
+        case .waiting, .refused, .failed: true
+        }
     }
 }

@@ -45,16 +45,19 @@ public final class LiveOutbox {
         }
     }
 
-    /// The operations that ``entries`` holds at most.
-    public nonisolated static let entriesMax = 300
+    /// How many operations ``entries`` begins with, and ``loadMore()`` adds.
+    public nonisolated static let pageSize = 300
 
-    /// The oldest ones, in the order in which they are sent.
+    /// The oldest ones, in the order in which they are sent: ``pageSize`` at most, and as many more with each ``loadMore()``. Refused ones stay
+    /// where they are, so that they come to the front.
     public private(set) var entries: [Entry] = []
-    /// How many there are.
+    /// How many there are, in ``entries`` or not.
     public private(set) var count = 0
+    /// Whether ``loadMore()`` would add something.
+    public var hasMore: Bool { count > entries.count }
     /// Whether some are for another server than the one that was connected to: its data was replaced, and not by a backup of its own. The app
     /// asks its user, and calls ``sendToThisServer()`` or ``discardForAnotherServer()``.
-    public var isForAnotherServer: Bool { entries.contains { $0.state == .forAnotherServer } }
+    public private(set) var isForAnotherServer = false
     /// How far it has come.
     public var phase: LivePhase { follower.phase }
 
@@ -64,6 +67,7 @@ public final class LiveOutbox {
     public func loaded() async throws { try await follower.loaded() }
 
     @ObservationIgnored private let driver: SyncDriver
+    @ObservationIgnored private var limit = LiveOutbox.pageSize
     @ObservationIgnored private let follower: Follower
     @ObservationIgnored private let observers = Observers<[Entry]>()
 
@@ -81,6 +85,13 @@ public final class LiveOutbox {
         observers.add(startingWith: follower.hasAnswer ? entries : nil, callback)
     }
 
+    /// Adds a page of later ones. Does nothing when there are none.
+    public func loadMore() async {
+        guard hasMore else { return }
+        limit += Self.pageSize
+        await follower.work { [weak self] in try await self?.reload() }
+    }
+
     /// Tries a refused operation again. Does nothing for any other.
     public func retry(_ entry: Entry) async { await driver.request(.retry(.operation(entry.id, of: entry.channel))) }
 
@@ -95,13 +106,16 @@ public final class LiveOutbox {
 
     private func reload() async throws {
         let outbox = try await driver.files().outbox
-        let items = try await outbox.items(limit: Self.entriesMax)
+        let items = try await outbox.items(limit: limit)
         let count = try await outbox.count()
         let server = await driver.knownServer()
         let entries = items.map { Entry($0, server: server) }
+        let isForAnother = if let server { try await outbox.holdsOperations(notFor: server) } else { false }
         defer { follower.answered() }
-        guard !follower.hasAnswer || entries != self.entries || count != self.count else { return }
-        (self.entries, self.count) = (entries, count)
+        guard
+            !follower.hasAnswer || entries != self.entries || count != self.count || isForAnother != isForAnotherServer
+        else { return }
+        (self.entries, self.count, isForAnotherServer) = (entries, count, isForAnother)
         observers.notify(entries)
     }
 }

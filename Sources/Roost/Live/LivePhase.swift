@@ -2,13 +2,15 @@ public import RoostAPI
 
 /// How far a live object or list has come. It is one value, so that no two can disagree.
 public enum LivePhase: Hashable, Sendable {
-    /// Nothing has answered yet, and what is shown means nothing. A list that needs the server stays so while there is no connection.
+    /// Nothing has answered yet, and what is shown means nothing.
     case loading
     /// It shows what this device's store has, or what the server answered, and follows every change.
     case loaded
     /// The server, or a limit, refuses it. What was shown before stays.
     case refused(RoostError)
-    /// This device's files can't be opened or read. What was shown before stays, and it goes on as soon as they can.
+    /// It can't be answered now: this device's files can't be opened or read (`unavailable`), or only the server has the answer and there is no
+    /// connection (`not_connected`, with the reason; `unauthenticated` and such where the token is refused). What was shown before stays, and it goes
+    /// on as soon as that can be.
     case unavailable(RoostError)
 
     /// Why it shows less than it was asked for; nil while it is loading or loaded.

@@ -3,7 +3,8 @@ public import RoostAPI
 
 /// Members of a channel as a live collection (AM-39, MN-14).
 ///
-/// The pages come from the server, again after each reconnect. In a channel that the user is a member of, events update members who join,
+/// The pages come from the server, again after each reconnect. Without a connection the list begins with the members that this device knows of,
+/// in the phase `unavailable`: that may be some of them or none. In a channel that the user is a member of, events update members who join,
 /// leave or get another role; searches and lists of the muted and the banned are requested again a moment later. Who is
 /// online isn't followed.
 @MainActor @Observable
@@ -23,9 +24,9 @@ public final class MemberList {
     /// How far the list has come: before it is loaded, empty means nothing, and it is `refused` where the server, or a limit, refuses it.
     public var phase: LivePhase { follower.phase }
 
-    /// Returns once the server has answered, which takes a connection.
+    /// Returns once the server has answered. An app that hasn't connected waits until it has.
     ///
-    /// - Throws: The `RoostError` of ``phase``; `CancellationError`.
+    /// - Throws: `RoostError` with `not_connected` when no connection can be made; else that of ``phase``; `CancellationError`.
     public func loaded() async throws { try await follower.loaded() }
 
     @ObservationIgnored private let chat: Chat
@@ -34,6 +35,8 @@ public final class MemberList {
     @ObservationIgnored private var roster: MemberRoster
     /// The members' names and pictures, as they are stored.
     @ObservationIgnored private var users: [UserID: UserSummary] = [:]
+    /// Whether there is something to show: the server's answer, or what was known before it.
+    @ObservationIgnored private var isShown = false
     /// Whether the roster has a page of the server's.
     @ObservationIgnored private var isAnswered = false
     /// The seq of the channel after which members' rows in the store are news.
@@ -52,6 +55,10 @@ public final class MemberList {
         }
         follower.follow(
             .channel(channel), connected: { [weak self] in await self?.work { try await $0.refresh() } },
+            away: { [weak self] in
+                await self?.showKnown()
+                return true
+            },
             changed: { [weak self] change in
                 if !change.members.isEmpty { await self?.work(isQuestion: false) { try await $0.follow() } }
                 if self?.roster.users.isDisjoint(with: change.users) == false {
@@ -61,11 +68,11 @@ public final class MemberList {
     }
 
     /// The list after each change, with the difference to the one before; the first update inserts everything (AM-30).
-    public var updates: ListUpdates<MemberItem> { observers.updates(of: self, startingWith: follower.hasAnswer ? items : nil) }
+    public var updates: ListUpdates<MemberItem> { observers.updates(of: self, startingWith: isShown ? items : nil) }
 
     /// Calls back with the list and its difference after each change, until the token is invalidated or released (AM-29).
     public func observe(_ callback: @escaping @MainActor (ListUpdate<MemberItem>) -> Void) -> ObservationToken {
-        observers.add(startingWith: follower.hasAnswer ? items : nil, callback)
+        observers.add(startingWith: isShown ? items : nil, callback)
     }
 
     /// Adds a page of members. Does nothing when there are none.
@@ -104,7 +111,7 @@ public final class MemberList {
         // The server's answer includes everything that is in the store now.
         let channel = channel
         seen = try await chat.driver.files().store.read { try $0.cursor(of: channel) }
-        let count = max(pageSize, roster.count)
+        let count = isAnswered ? max(pageSize, roster.count) : pageSize
         let now = chat.driver.environment.now()
         var fresh = roster
         fresh.add(try await page(after: nil), isFirst: true)
@@ -155,18 +162,35 @@ public final class MemberList {
         }
     }
 
+    /// Shows the members that this device knows of, until the server can be asked.
+    private func showKnown() async {
+        guard !isAnswered, followsEvents else { return }
+        let channel = channel
+        guard let members = try? await chat.driver.files().store.read({ try $0.members(of: channel, changedAfter: -1) }),
+            !isAnswered, !members.isEmpty
+        else { return }
+        roster.apply(members)
+        guard (try? await introduce()) != nil, !isAnswered else { return }
+        show(roster.sorted)
+    }
+
     private func show() {
         guard isAnswered else { return }
         if hasMore != (roster.nextCursor != nil) { hasMore = roster.nextCursor != nil }
-        let sorted = roster.sorted.map { item in
+        defer { follower.answered() }
+        show(roster.sorted)
+    }
+
+    private func show(_ members: [MemberItem]) {
+        let sorted = members.map { item in
             var item = item
             if let user = users[item.id], user.version > item.user.version { item.user = user }
             return item
         }
         follower.miss(sorted.lazy.map(\.user))
-        defer { follower.answered() }
-        guard !follower.hasAnswer || sorted != items else { return }
+        guard !isShown || sorted != items else { return }
         let before = items
+        isShown = true
         items = sorted
         observers.notify(sorted, after: before)
     }

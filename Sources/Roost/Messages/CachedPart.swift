@@ -6,7 +6,7 @@ import RoostAPI
 struct MessageState {
     var generation: Int64
     var position: Position
-    /// Messages up to here are concealed from the user.
+    /// Messages up to here are concealed from the user, or will be by what the user has asked for.
     var floor: Seq
 }
 
@@ -98,7 +98,8 @@ extension Database {
         let statement = try cachedStatement(
             sql: """
                 SELECT generation, cursor, window_start, stretches,
-                       COALESCE((SELECT history_floor FROM memberships WHERE channel_id = ?1), 0)
+                       MAX(COALESCE((SELECT history_floor FROM memberships WHERE channel_id = ?1), 0),
+                           COALESCE((SELECT concealed_seq FROM overlays WHERE channel_id = ?1), 0))
                 FROM positions WHERE channel_id = ?1
                 """)
         return try Row.fetchOne(statement, arguments: [channel.rawValue]).map { row in

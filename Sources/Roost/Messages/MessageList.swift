@@ -6,7 +6,8 @@ public import RoostAPI
 /// It shows a part of the channel's messages that never has a hole: at first a page at its anchor. It grows by what arrives, ``loadOlder()``
 /// and ``loadNewer()``, and holds ``rowsMax`` messages at most, however far one scrolls: beyond that it lets go of messages at the end
 /// that is farther from the last call. While ``hasNewer`` is true, messages that arrive don't move it, and neither they nor those on their
-/// way are shown: ``newerCount`` tells of them, and ``loadNewer()`` and ``showNewest()`` lead to them.
+/// way are shown: ``newerCount`` tells of them, and ``loadNewer()`` and ``showNewest()`` lead to them. Of the user's messages and changes on
+/// their way in the channel the newest 300 are shown; ``Chat/outbox`` has all of them.
 ///
 /// Where the messages at the anchor aren't on this device, they are fetched, and ``phase`` is `loading` until they are there. Without a
 /// connection the list shows the newest messages that this device has meanwhile. If the user may not see the anchor's message, or it was

@@ -46,6 +46,7 @@ extension Sync {
         resolve(key, message.messageId)
         remove(item)
         emit(.settled(key, .success(message)))
+        showOverlay(of: key.channel)
         sendNext(in: key.channel)
     }
 

@@ -135,6 +135,11 @@ extension String: CacheColumn {
     func cached() -> (any DatabaseValueConvertible)? { self }
 }
 
+extension Data: CacheColumn {
+    init(cached row: inout CacheReader) throws { self = try row.next() }
+    func cached() -> (any DatabaseValueConvertible)? { self }
+}
+
 extension Timestamp: CacheColumn {
     init(cached row: inout CacheReader) throws { self.init(milliseconds: try row.next()) }
     func cached() -> (any DatabaseValueConvertible)? { milliseconds }

@@ -26,9 +26,15 @@ final class Outbox: Sendable {
         self.logger = logger
         opened = NIOLockedValueBox(
             try DatabaseFile(
-                url: url, isDurable: true, isShared: isShared, migrator: Self.migrator, logger: logger,
+                url: url, isDurable: true, isShared: isShared, migrator: Self.migrator, prepare: Self.requireWhole, logger: logger,
                 wasSetAside: { report(StorageProblem(.outboxSetAside, $0, $1)) }
             ).open())
+    }
+
+    /// Its rows are read only once: damage has to be known before.
+    private static func requireWhole(_ database: Database) throws {
+        let problem = try String.fetchOne(database, sql: "PRAGMA quick_check(1)")
+        guard problem == "ok" else { throw DatabaseError(resultCode: .SQLITE_CORRUPT, message: problem) }
     }
 
     /// Lets go of the file. From here on the outbox is an empty one in memory.
@@ -52,13 +58,14 @@ final class Outbox: Sendable {
             try database.cachedStatement(
                 sql: """
                     INSERT OR REPLACE INTO operations
-                        (id, number, channel_id, name, client_id, created_at, first_sent_at, server, operation, failure, is_waiting)
-                    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                        (id, number, channel_id, name, client_id, created_at, first_sent_at, server, operation, failure, is_waiting,
+                         concealed_seq)
+                    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
                     """
             ).execute(arguments: [
                 item.id, item.number, item.channel?.rawValue, name, client?.rawValue, item.createdAt.milliseconds,
                 item.firstSentAt?.milliseconds, item.server, fields, try item.failure.map { try StoredJSON.encode($0) },
-                item.isWaiting,
+                item.isWaiting, item.concealedSeq,
             ])
         case .remove(let id, _):
             try database.cachedStatement(sql: "DELETE FROM operations WHERE id = ?").execute(arguments: [id])
@@ -91,13 +98,24 @@ final class Outbox: Sendable {
         try await queue.read { try Self.items($0, "ORDER BY number LIMIT ?", [limit]) }
     }
 
+    /// Whether some are meant for another server than this one.
+    func holdsOperations(notFor server: String) async throws -> Bool {
+        try await queue.read { database in
+            let sql = """
+                SELECT EXISTS (SELECT 1 FROM operations WHERE server < ?1) OR EXISTS (SELECT 1 FROM operations WHERE server > ?1)
+                """
+            return try Bool.fetchOne(database, sql: sql, arguments: [server]) ?? false
+        }
+    }
+
     func count() async throws -> Int {
         try await queue.read { try Int.fetchOne($0, sql: "SELECT COUNT(*) FROM operations") ?? 0 }
     }
 
     private static func items(_ database: Database, _ clause: String, _ arguments: StatementArguments) throws -> [OutboxItem] {
         let sql = """
-            SELECT id, number, name, client_id, created_at, first_sent_at, server, operation, failure, is_waiting
+            SELECT id, number, name, client_id, created_at, first_sent_at, server, operation, failure, is_waiting,
+                   concealed_seq
             FROM operations \(clause)
             """
         return try Row.fetchAll(database, sql: sql, arguments: arguments).map { row in
@@ -106,7 +124,8 @@ final class Outbox: Sendable {
                 operation: try OutboxOperation(
                     row[2], (row[3] as String?).map(ClientID.init(rawValue:)), row[7]), createdAt: Timestamp(milliseconds: row[4]),
                 firstSentAt: (row[5] as Int64?).map(Timestamp.init(milliseconds:)), server: row[6],
-                failure: try (row[8] as Data?).map { try StoredJSON.decode(from: $0) }, isWaiting: row[9])
+                failure: try (row[8] as Data?).map { try StoredJSON.decode(from: $0) }, isWaiting: row[9],
+                concealedSeq: row[10])
         }
     }
 
@@ -138,6 +157,13 @@ final class Outbox: Sendable {
                     DROP TABLE outbox;
                     CREATE TABLE outbox_state (id INTEGER PRIMARY KEY CHECK (id = 1), server TEXT);
                     INSERT INTO outbox_state (id) VALUES (1);
+                    """)
+        }
+        migrator.registerMigration("3") { database in
+            try database.execute(
+                sql: """
+                    ALTER TABLE operations ADD COLUMN concealed_seq INTEGER;
+                    CREATE INDEX operations_by_server ON operations (server);
                     """)
         }
         return migrator

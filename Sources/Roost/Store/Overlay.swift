@@ -10,6 +10,10 @@ struct Overlay: Codable, Hashable, Sendable {
     /// The user has left the channel.
     var isLeaving = false
     var preferences: UpdatePreferences?
+    /// Messages up to here are concealed.
+    var concealedSeq: Seq?
+    /// What is changed of messages, of the newest ones.
+    var messages: [MessageOverlay] = []
 
     init() {}
 
@@ -19,16 +23,28 @@ struct Overlay: Codable, Hashable, Sendable {
             switch item.operation {
             case .read(let operation): readSeq = operation.seq.map { max($0, readSeq ?? 0) } ?? readSeq
             case .hide(let operation):
+                concealedSeq = item.concealedSeq ?? concealedSeq
                 hiddenState = operation.allowAutoUnhide ?? true ? .hiddenAllowAutoUnhide : .hiddenPreventAutoUnhide
             case .unhide: hiddenState = .unhidden
             case .leave: isLeaving = true
             case .preferences(let operation): preferences = preferences?.followed(by: operation) ?? operation
-            case .send, .edit, .delete: break
+            case .edit(let operation, _): change(operation.message) { $0.edit(operation, at: item.createdAt) }
+            case .delete(let operation, _): change(operation.message) { $0.deletedAt = item.createdAt }
+            case .send: break
             }
         }
     }
 
+    private mutating func change(_ message: MessageID, _ change: (inout MessageOverlay) -> Void) {
+        let index = messages.firstIndex { $0.message == message } ?? messages.endIndex
+        if index == messages.endIndex { messages.append(MessageOverlay(message: message)) }
+        change(&messages[index])
+    }
+
     var isEmpty: Bool { self == Overlay() }
+
+    /// Where the user has read to, by what they have asked for.
+    fileprivate var seenSeq: Seq? { [readSeq, concealedSeq].compactMap(\.self).max() }
 
     /// The user's membership as it is shown.
     ///
@@ -37,8 +53,8 @@ struct Overlay: Codable, Hashable, Sendable {
     ///   - unread: How many messages of others are unread after the place that was read up to; nil if that isn't known here.
     func applied(to membership: Membership, _ counters: ChannelCounters?, unread: Int?) -> Membership {
         var shown = membership
-        if let readSeq, readSeq > membership.readSeq {
-            shown.readSeq = readSeq
+        if let seenSeq, seenSeq > membership.readSeq {
+            shown.readSeq = seenSeq
             if let counters, let unread { shown.readCount = max(shown.readCount, counters.ordinal - unread) }
         }
         if let hiddenState {
@@ -50,8 +66,11 @@ struct Overlay: Codable, Hashable, Sendable {
     }
 
     /// Overlays are kept in the cache, beside what the server has said of the same row, so that whatever reads the row shows them.
-    static let schema =
-        "CREATE TABLE overlays (channel_id TEXT PRIMARY KEY NOT NULL, json BLOB NOT NULL, server_row BLOB) WITHOUT ROWID;"
+    static let schema = """
+        CREATE TABLE overlays (
+            channel_id TEXT PRIMARY KEY NOT NULL, json BLOB NOT NULL, concealed_seq INTEGER, server_row BLOB
+        ) WITHOUT ROWID;
+        """
 }
 
 extension Database {
@@ -74,7 +93,9 @@ extension Database {
         let membership = try channel.flatMap { try self.membership(of: $0) }
         let name = channel?.rawValue ?? ""
         if let overlay {
-            try run("INSERT OR REPLACE INTO overlays (channel_id, json) VALUES (?, ?)", [name, try StoredJSON.encode(overlay)])
+            try run(
+                "INSERT OR REPLACE INTO overlays (channel_id, json, concealed_seq) VALUES (?, ?, ?)",
+                [name, try StoredJSON.encode(overlay), overlay.concealedSeq])
         } else {
             try run("DELETE FROM overlays WHERE channel_id = ?", [name])
         }
@@ -96,7 +117,7 @@ extension Database {
         try run(
             "UPDATE overlays SET server_row = ? WHERE channel_id = ?", [try StoredJSON.encode(membership), channel.rawValue])
         let counters = try counters(of: channel)
-        return overlay.applied(to: membership, counters, unread: try unread(in: channel, after: overlay.readSeq, counters))
+        return overlay.applied(to: membership, counters, unread: try unread(in: channel, after: overlay.seenSeq, counters))
     }
 
     private func unread(in channel: ChannelID, after seq: Seq?, _ counters: ChannelCounters?) throws -> Int? {

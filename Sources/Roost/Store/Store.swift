@@ -105,6 +105,16 @@ final class Store: Sendable {
         try await read { try $0.savedState() }
     }
 
+    /// The same at the start. A file that turns out to be damaged is replaced, and has none.
+    func recoveredState() async throws -> SavedState {
+        do {
+            return try await savedState()
+        } catch {
+            try recover(from: error)
+            return try await savedState()
+        }
+    }
+
     /// Replaces the file after a write failed because it is damaged. After any other failure the file stays unchanged.
     func recover(from error: any Error) throws {
         guard let error = error as? DatabaseError, DatabaseFile.meansDamage(error) else { return }

@@ -52,6 +52,9 @@ enum OutboxOperation: Hashable, Sendable {
         }
     }
 
+    /// Whether it conceals the channel's messages so far.
+    var isConcealing: Bool { if case .hide(let operation) = self { operation.hidePreviousMessages ?? false } else { false } }
+
     var isVisibility: Bool {
         switch self {
         case .hide, .unhide: true
@@ -112,6 +115,8 @@ struct OutboxItem: Hashable, Sendable {
     var failure: RoostError?
     /// Whether the refusal ends by itself, and it is sent again then.
     var isWaiting = false
+    /// How far this device had followed the channel when a hiding was asked for that conceals the messages so far.
+    var concealedSeq: Seq?
 
     var channel: ChannelID? { operation.channel }
 

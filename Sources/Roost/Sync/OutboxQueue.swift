@@ -12,8 +12,12 @@ struct OutboxQueue: Hashable, Sendable {
     private var order: ArraySlice<Place> = []
     /// The messages.
     private(set) var messages: [ClientID: Int64] = [:]
-    /// Everything else: few, mostly.
-    private var others: Set<Int64> = []
+    /// Those that change a message.
+    private var changes: [ChangedMessage: Set<Int64>] = [:]
+    /// The messages among these whose ids are known, in the order of the ids.
+    private var changedMessages: [MessageID] = []
+    /// Everything else: few, since of most only the last one counts.
+    private var remaining: Set<Int64> = []
     /// Operations that aren't in the file yet as they are, with the number of writes that are awaited.
     private var unwritten: [Int64: Int] = [:]
 
@@ -30,8 +34,20 @@ struct OutboxQueue: Hashable, Sendable {
     /// Whether one would be sent at once.
     var isIdle: Bool { order.isEmpty && !isWaiting && inFlight == nil }
 
-    /// Everything but messages, in order.
-    var changes: [OutboxItem] { others.compactMap { items[$0] }.sorted { $0.number < $1.number } }
+    /// Everything but messages and their changes, in order.
+    var others: [OutboxItem] { inOrder(remaining) }
+
+    /// The operations that change a message, in order.
+    func changes(of message: ChangedMessage) -> [OutboxItem] { inOrder(changes[message] ?? []) }
+
+    /// The operations that change the newest of the changed messages: the newest message of the channel, if it is one of them.
+    var newestChanges: [OutboxItem] { changedMessages.suffix(Self.newestMax).flatMap { changes(of: .stored($0)) } }
+    /// Some more than one, since the server may not have the newest ones any more.
+    private static let newestMax = 8
+
+    private func inOrder(_ ids: Set<Int64>) -> [OutboxItem] {
+        ids.isEmpty ? [] : ids.compactMap { items[$0] }.sorted { $0.number < $1.number }
+    }
 
     /// The operation to send next, unless one is under way.
     var next: OutboxItem? {
@@ -44,7 +60,14 @@ struct OutboxQueue: Hashable, Sendable {
     /// - Parameter server: The server that operations are sent to.
     mutating func put(_ item: OutboxItem, for server: String?) {
         let before = items.updateValue(item, forKey: item.id)
-        if let sent = item.operation.sent { messages[sent.clientId] = item.id } else { others.insert(item.id) }
+        if let before, before.operation.changed != item.operation.changed { removeChange(before) }
+        if let sent = item.operation.sent {
+            messages[sent.clientId] = item.id
+        } else if let changed = item.operation.changed {
+            insertChange(item.id, of: changed)
+        } else {
+            remaining.insert(item.id)
+        }
         let isSendable = !item.isRefused && (item.server == nil || item.server == server)
         guard isSendable else { return removePlace(of: item) }
         let place = index(of: item.number)
@@ -56,7 +79,8 @@ struct OutboxQueue: Hashable, Sendable {
         guard let item = items.removeValue(forKey: id) else { return nil }
         removePlace(of: item)
         if let sent = item.operation.sent { messages[sent.clientId] = nil }
-        others.remove(id)
+        removeChange(item)
+        remaining.remove(id)
         unwritten[id] = nil
         if inFlight == id { inFlight = nil }
         retries = 0
@@ -76,6 +100,20 @@ struct OutboxQueue: Hashable, Sendable {
         !item.isRefused && unwritten[item.id] == nil && (item.server == nil || item.server == server)
     }
 
+    private mutating func insertChange(_ id: Int64, of message: ChangedMessage) {
+        if changes[message] == nil, case .stored(let stored) = message {
+            changedMessages.insert(stored, at: changedMessages.firstIndex(from: stored))
+        }
+        changes[message, default: []].insert(id)
+    }
+
+    private mutating func removeChange(_ item: OutboxItem) {
+        guard let message = item.operation.changed, changes[message]?.remove(item.id) != nil else { return }
+        guard changes[message]?.isEmpty == true else { return }
+        changes[message] = nil
+        if case .stored(let stored) = message { changedMessages.remove(at: changedMessages.firstIndex(from: stored)) }
+    }
+
     private mutating func removePlace(of item: OutboxItem) {
         let place = index(of: item.number)
         guard place < order.endIndex, order[place].id == item.id else { return }
@@ -89,6 +127,20 @@ struct OutboxQueue: Hashable, Sendable {
         while low < high {
             let middle = (low + high) / 2
             if order[middle].number < number { low = middle + 1 } else { high = middle }
+        }
+        return low
+    }
+}
+
+extension [MessageID] {
+    /// Where a message is in an ascending list, or belongs.
+    fileprivate func firstIndex(from message: MessageID) -> Int {
+        // A new one is the last, mostly.
+        guard let last, last >= message else { return endIndex }
+        var (low, high) = (startIndex, endIndex)
+        while low < high {
+            let middle = (low + high) / 2
+            if self[middle] < message { low = middle + 1 } else { high = middle }
         }
         return low
     }

@@ -12,10 +12,13 @@ extension Sync {
         case .delete(let delete, let client): enqueue(item, delete, client, for: token)
         case .read(let read): enqueue(item, read, for: token)
         case .hide, .unhide:
-            // Hiding with the messages so far does more than the next one takes back.
+            var item = item
+            let isConcealing = operation.isConcealing
+            if isConcealing { item.concealedSeq = item.channel.flatMap { saved.channels[$0]?.cursor } }
+            // Hiding with the messages so far does more than the next one takes back, unless that conceals more of them.
             let superseded = pending(in: item.channel) { earlier in
-                if case .hide(let hide) = earlier.operation, hide.hidePreviousMessages == true, !earlier.isRefused { return false }
-                return earlier.operation.isVisibility && earlier.isUnsent
+                guard earlier.operation.isVisibility, earlier.isUnsent, !isInFlight(earlier) else { return false }
+                return isConcealing || earlier.isRefused || !earlier.operation.isConcealing
             }
             keep(item, removing: superseded, for: token)
         case .leave:
@@ -114,7 +117,7 @@ extension Sync {
     }
 
     private func pending(in channel: ChannelID?, where matches: (OutboxItem) -> Bool) -> [OutboxItem] {
-        queues[channel]?.changes.filter { isForThisServer($0) && matches($0) } ?? []
+        queues[channel]?.others.filter { isForThisServer($0) && matches($0) } ?? []
     }
 
     private func isInFlight(_ item: OutboxItem) -> Bool { queues[item.channel]?.inFlight == item.id }

@@ -73,7 +73,7 @@ extension Sync {
 
     /// A user who joins takes back that they leave, which is still on its way.
     mutating func giveUpLeaving(_ channel: ChannelID) {
-        for item in queues[channel]?.changes ?? [] {
+        for item in queues[channel]?.others ?? [] {
             if case .leave = item.operation, queues[channel]?.inFlight != item.id { remove(item) }
         }
         showOverlay(of: channel)
@@ -194,7 +194,7 @@ extension Sync {
 
     /// The operations that change a message, in their order.
     func changes(of message: ChangedMessage, in channel: ChannelID) -> [OutboxItem] {
-        queues[channel]?.changes.filter { $0.operation.changed == message } ?? []
+        queues[channel]?.changes(of: message) ?? []
     }
 
     /// Puts an operation, or another state of it, into its queue and the file.
@@ -220,7 +220,7 @@ extension Sync {
 
     private func overlay(of channel: ChannelID?) -> Overlay {
         guard let queue = queues[channel] else { return Overlay() }
-        return Overlay(queue.changes.filter { queue.isShown($0, by: server) })
+        return Overlay((queue.others + queue.newestChanges).filter { queue.isShown($0, by: server) })
     }
 
     mutating func showOverlay(of channel: ChannelID?) {

@@ -187,10 +187,12 @@ extension SyncDriver {
     ///
     /// - Parameters:
     ///   - connected: Called when there is a connection, and everything that was missed is stored.
+    ///   - away: Called with the reason when there is none, and with nil when one is being made.
     ///   - failed: Called when this device's files can't be opened. That is tried again each time the app connects.
     ///   - changed: Called with everything at once, then with each change.
     nonisolated func follow(
         _ topic: ChangeSignals.Topic, connected: (@MainActor () async -> Void)? = nil,
+        away: (@MainActor (RoostError?) async -> Void)? = nil,
         failed: @escaping @MainActor (RoostError) -> Void, changed: @escaping @MainActor (StoreChange) async -> Void
     ) -> ObservationToken {
         let task = Task {
@@ -199,6 +201,7 @@ extension SyncDriver {
                 if let connected {
                     group.addTask { for await status in self.statuses.values() where status == .online { await connected() } }
                 }
+                if let away { group.addTask { for await status in self.statuses.values() { await away(status.absence) } } }
                 for await change in changes { await changed(change) }
                 group.cancelAll()
             }

@@ -92,7 +92,7 @@ actor SyncDriver {
             preparation
             ?? Task { [environment] in
                 let files = try await files()
-                let saved = try await files.store.savedState()
+                let saved = try await files.store.recoveredState()
                 let machine = Sync(
                     user: environment.user, client: Self.client, settings: environment.settings, saved: saved,
                     outbox: try await files.outbox.saved(), random: environment.random)
@@ -151,6 +151,11 @@ actor SyncDriver {
     private func drain() async {
         guard !isDraining, machine != nil else { return }
         isDraining = true
+        // Not by the caller's task: it may be cancelled, and then nothing could be written.
+        await Task { await handleInputs() }.value
+    }
+
+    private func handleInputs() async {
         while !inputs.isEmpty {
             let batch = inputs
             inputs = []

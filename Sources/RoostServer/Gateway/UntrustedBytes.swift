@@ -23,14 +23,14 @@ package enum UntrustedBytes {
     /// The result of a socket's message.
     package enum Message {
         case authenticate
-        case call(any Handled)
+        case call(any Handled, key: IdempotencyKey?)
         case refused(RoostError)
     }
 
     package static func message(_ bytes: [UInt8]) -> Message {
         switch ClientMessage(ByteBuffer(bytes: bytes)) {
         case .authenticate: .authenticate
-        case .call(_, let operation, _): .call(operation)
+        case .call(_, let operation, let key): .call(operation, key: key)
         case .refused(_, let error), .malformed(let error): .refused(error)
         }
     }

@@ -81,6 +81,8 @@ public struct RoostServer: Service {
         public var idleTimeout: Duration = .seconds(60)
         /// Effects that run when they are due. The tests have kinds of their own.
         package var effects = EffectSettings()
+        /// The time by which rules go, where the database is in the data directory: the machine's. Tokens expire by the machine's in any case.
+        package var clock: @Sendable () -> Timestamp = { .now }
         /// Threads that serve sockets.
         public var eventLoopCount = System.coreCount
 

@@ -26,7 +26,7 @@ struct Storage {
             }
             let file = try SQLiteDatabase(
                 directory: configuration.dataDirectory, acceptsDataLoss: configuration.acceptsDataLoss,
-                pageCacheBytes: configuration.pageCacheBytes)
+                pageCacheBytes: configuration.pageCacheBytes, base: nil, clock: configuration.clock)
             for note in file.notes { logger.warning("\(note)") }
             for loss in file.losses { logger.error("Data is lost, which --accept-data-loss accepts. \(loss)") }
             if configuration.acceptsDataLoss, file.losses.isEmpty {

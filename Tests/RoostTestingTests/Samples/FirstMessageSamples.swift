@@ -21,6 +21,21 @@ struct Backend: Sendable {
     // sample.end
 }
 
+@MainActor private func fromAnEmptyFolder() async throws {
+    // sample.begin
+    guard let token = ProcessInfo.processInfo.environment["TOKEN"], let server = URL(string: "http://127.0.0.1:8080") else {
+        fatalError("TOKEN is missing.")
+    }
+    let chat = Chat(url: server, user: "ann") { token }
+    try await chat.connect(timeout: .seconds(10))
+
+    let general = try await chat.joinChannel("general")
+    let sent = try await general.sendConfirmed(MessageDraft(text: "Hello, everyone!"))
+    print("\(sent.text) It is message \(sent.seq) of \(general.channel?.displayName ?? "general").")
+    await chat.disconnect()
+    // sample.end
+}
+
 @MainActor private func ids(chat: Chat, number: Int) async throws {
     // sample.begin
     let room = chat.channel("room-\(number)")

@@ -45,6 +45,31 @@ import Testing
 }
 // sample.end
 
+// sample.begin
+@MainActor @Test func silence() async throws {
+    let server = try await RoostTestServer()
+    let (ann, bob) = (server.chat(as: "ann"), server.chat(as: "bob"))
+    try await ann.connect()
+    try await bob.connect()
+    let general = try await ann.createChannel("general", users: ["bob"])
+    try await general.silence(for: .seconds(3600))
+
+    let screen = ChatScreenModel("general", of: bob)
+    for await view in screen.channel.updates where view?.channel.isMuted == true { break }
+    screen.draft = "when I may"
+    await screen.send()
+    for await update in screen.messages.updates {
+        if case .waiting = update.items.last?.state { break }
+    }
+    server.advance(by: .seconds(3601))
+    for await update in screen.messages.updates where update.items.last?.state == .sent { break }
+
+    await ann.disconnect()
+    await bob.disconnect()
+    try await server.stop()
+}
+// sample.end
+
 private func preparing(server: RoostTestServer) async throws {
     // sample.begin
     try await server.call(UpsertUser(user: "bob", displayName: "Bob"), as: "backend", role: .admin)

@@ -90,4 +90,57 @@ struct MemberListTests {
         #expect(banned.items == [])
         await chat.disconnect()
     }
+
+    @Test(
+        "AM-39 Without a connection a list says why it isn't loaded, and shows the members that are known; it is loaded when there is one"
+    )
+    func offline() async throws {
+        let known = [entry("ann", 1), entry("bob", 2), entry("cat", 4)]
+        let server = ScriptedServer { call in
+            call.operation == "member.list" ? .result(Page(items: known)) : .error(.notFound("operation"))
+        }
+        let chat = try await connected(server)
+        for await view in chat.channel("general").updates where view != nil { break }
+        try await server.send(change(4, [known[2].member, member("dan", 3, state: .none, at: 4)]))
+        for await view in chat.channel("general").updates where view?.channel.counters.seq == 4 { break }
+        await chat.disconnect()
+
+        let (list, search) = (chat.channel("general").members(), chat.channel("general").searchMembers("a"))
+        var updates = list.updates.makeAsyncIterator()
+        #expect(await updates.next()?.items.map(\.id) == ["cat"])
+        while list.phase == .loading || search.phase == .loading { await Task.yield() }
+        let away = RoostError(.notConnected, "The client isn't connected.")
+        #expect(list.phase == .unavailable(away) && search.phase == .unavailable(away) && list.presenceAsOf == nil)
+        let others = chat.channels(matching: ChannelQuery(membership: .notMember))
+        while others.phase == .loading { await Task.yield() }
+        #expect(others.phase == .unavailable(away))
+        let own = chat.channels()
+        try await own.loaded()
+        own.query = ChannelQuery(membership: .all)
+        while own.phase == .loading { await Task.yield() }
+        #expect(own.phase == .unavailable(away) && own.items.count == 1)
+
+        async let isLoaded: Void = list.loaded()
+        try await chat.connect()
+        try await isLoaded
+        #expect(list.phase == .loaded && list.items == known.map(MemberItem.init))
+        await chat.disconnect()
+        #expect(list.phase == .loaded)
+    }
+
+    @Test("AM-39 Where no connection can be made, waiting for a list ends with the reason")
+    func noConnection() async throws {
+        var configuration = Chat.Configuration(
+            storage: .inMemory, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() },
+            backoff: .seconds(60)...(.seconds(60)))
+        configuration.transport = ScriptedServer { _ in .nothing }
+        let chat = Chat(url: URL(filePath: "/"), user: "ann", configuration: configuration) {
+            throw RoostError(.overloaded, "No token today.")
+        }
+        let list = chat.channel("general").members()
+        chat.start()
+        let error = await #expect(throws: RoostError.self) { try await list.loaded() }
+        #expect(error?.code == .notConnected && error?.message.contains("No token today.") == true)
+        await chat.disconnect()
+    }
 }

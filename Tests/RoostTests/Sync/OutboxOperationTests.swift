@@ -172,6 +172,40 @@ struct OutboxOperationTests {
         #expect(try await client.listed() == [Self.channel])
     }
 
+    @Test("A device's clock that jumps orders nothing, and keys have the server's time")
+    func clock() async throws {
+        var client = try await Harness()
+        try await client.connectWithChannel()
+        for (number, time) in ([5_000_000_000_000, -1, 0, .max] as [Int64]).enumerated() {
+            let message = SendMessage(channel: Self.channel, clientId: ClientID("c\(number)"), text: "\(number)")
+            try await client.feed(
+                .enqueue(CallToken(number + 1), .send(message), id: Int64(-number - 1), at: Timestamp(milliseconds: time)))
+        }
+        #expect(try await client.restarted().texts() == ["one", "two", "0…", "1…", "2…", "3…"])
+        try await client.feed(
+            .enqueue(9, .preferences(UpdatePreferences(autoAcceptInvitations: false)), id: 9, at: Timestamp(milliseconds: .min)))
+        let key = try IdempotencyKey(try #require(client.keys["preferences.update"]?.first ?? nil))
+        #expect(key.madeAt == Timestamp(milliseconds: 0))
+    }
+
+    @Test("A server of an older protocol, which names neither itself nor the time and knows no keys, is sent to all the same")
+    func olderServer() async throws {
+        var client = try await Harness()
+        try await client.feed(.start)
+        try await client.feed(.token("token"))
+        try await client.feed(.transport(client.sync.connection, .opened))
+        try await client.receive(text: #"{"welcome":{"user":"ann","epoch":"first","pingIntervalSeconds":30}}"#)
+        try await client.answer("stream.resume", with: Resumption(user: changes(user: 1), channels: [fresh()], hasMore: false))
+        try await client.send("a", clientId: "c1")
+        #expect(client.inFlight == "c1" && client.sync.server == nil)
+        try await client.receive(sent(message(4, "a", by: "ann", clientId: "c1"), messages: 3))
+        try await client.enqueue(hide)
+        let refusal = RoostError(.invalidArgument, "isn't a member of a call", field: "key")
+        try await client.refuse("channel.hide", with: refusal)
+        #expect(try await client.outbox.items().map(\.failure) == [refusal])
+        #expect(try await client.view()?.hiddenState == .unhidden)
+    }
+
     @Test("100,000 operations in the outbox are taken, coalesced and sent")
     func many() async throws {
         var sync = Sync(user: "ann", client: "test", random: NoChance())

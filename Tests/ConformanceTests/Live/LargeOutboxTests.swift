@@ -1,0 +1,70 @@
+import Foundation
+import Logging
+import RoostAPI
+import RoostTestSupport
+import Testing
+
+@testable import Roost
+
+/// An outbox that grew for very long.
+@MainActor @Suite struct LargeOutboxTests {
+    private static let count: Int64 = 100_000
+
+    /// Writes the file as a device leaves it that was offline: messages in a channel, and what nobody has answered.
+    private func fill(_ directory: URL, at url: URL) async throws {
+        let folder = directory.appending(component: SyncFiles.folderName(of: "ann", at: url))
+        try StoreFolder.make(folder)
+        let outbox = try Outbox(url: folder.appending(component: "outbox.sqlite"), logger: Logger(label: "test"))
+        try await outbox.apply(
+            (1...Self.count).map { number in
+                let message = SendMessage(channel: "general", clientId: ClientID("c\(number)"), text: "\(number)")
+                return .put(
+                    OutboxItem(id: number, number: number, operation: .send(message), createdAt: Timestamp(milliseconds: number)))
+            })
+    }
+
+    private func wait(_ what: String, until condition: @MainActor () -> Bool) async throws {
+        let deadline = ContinuousClock.now + .seconds(60)
+        while !condition() {
+            guard ContinuousClock.now < deadline else { throw Missed(what) }
+            try await Task.sleep(for: .milliseconds(5))
+        }
+    }
+
+    @Test(
+        "100,000 messages wait: the app opens, shows the first and the last of them, and sends on in their order",
+        .timeLimit(.minutes(3)))
+    func large() async throws {
+        let server = try await TestServer()
+        _ = try await server.socket("ann")
+        let bob = Chat(url: server.url, user: "bob", configuration: .init(storage: .inMemory)) { try await server.token("bob") }
+        try await bob.connect()
+        let general = try await bob.createChannel("general", users: ["ann"])
+        let directory = TemporaryDirectory.make()
+        try await fill(directory, at: server.url)
+
+        let ann = Chat(url: server.url, user: "ann", configuration: .init(storage: .directory(directory))) {
+            try await server.token("ann")
+        }
+        let list = ann.channel("general").messages()
+        try await ann.outbox.loaded()
+        #expect(ann.outbox.count == Int(Self.count) && ann.outbox.hasMore)
+        #expect(ann.outbox.entries.map(\.id) == Array(1...Int64(LiveOutbox.pageSize)))
+        await ann.outbox.loadMore()
+        #expect(ann.outbox.entries.map(\.id) == Array(1...Int64(2 * LiveOutbox.pageSize)))
+        await ann.outbox.discard(ann.outbox.entries[1])
+
+        try await ann.connect()
+        let arrived = general.messages()
+        try await wait("some that arrived") { arrived.items.count >= 50 }
+        #expect(arrived.items.prefix(3).map(\.text) == ["1", "3", "4"])
+        #expect(list.items.count <= MessageList.rowsMax + 300)
+        #expect(list.items.last?.text == "\(Self.count)" && list.items.last?.state == .pending)
+        // Something else isn't held up.
+        _ = try await ann.me()
+        await #expect(throws: UnsentOperations.self) { try await ann.logOut() }
+        try await ann.logOut(discardingUnsent: true)
+        await bob.disconnect()
+        try await server.stop()
+    }
+}

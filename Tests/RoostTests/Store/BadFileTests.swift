@@ -1,0 +1,128 @@
+import Foundation
+import GRDB
+import Logging
+import RoostAPI
+import Testing
+
+@testable import Roost
+
+/// What may happen to an app's files while it doesn't look, and while it does.
+@MainActor @Suite("Store: bad files", .timeLimit(.minutes(1)))
+struct BadFileTests {
+    private let directory = URL.temporaryDirectory.appending(component: "roost-\(UUID().uuidString)")
+    private let url = URL(filePath: "/")
+    private let problems = AsyncStream.makeStream(of: StorageProblem.self)
+
+    private var folder: URL { directory.appending(component: SyncFiles.folderName(of: "ann", at: url)) }
+    private var outbox: URL { folder.appending(component: "outbox.sqlite") }
+
+    private func chat() -> Chat {
+        let told = problems.continuation
+        let configuration = Chat.Configuration(
+            storage: .directory(directory), onStorageProblem: { told.yield($0) },
+            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, transport: TinyServer())
+        return Chat(url: url, user: "ann", configuration: configuration) { "token" }
+    }
+
+    /// A device that has been used, and has many messages that weren't sent.
+    private func fill() async throws {
+        let chat = chat()
+        try await chat.connect()
+        await chat.disconnect()
+        for number in 1...200 { try await chat.channel("general").send("\(number)") }
+    }
+
+    /// Has the file of a database changed, with all that was written in it and nothing beside it.
+    private func change(_ name: String, _ change: (inout Data) -> Void) throws {
+        let file = folder.appending(component: name)
+        // The chat before may still be closing it.
+        var configuration = Configuration()
+        configuration.busyMode = .timeout(20)
+        let queue = try DatabaseQueue(path: file.path, configuration: configuration)
+        try queue.writeWithoutTransaction { _ = try $0.checkpoint(.truncate) }
+        try queue.close()
+        for suffix in ["-wal", "-shm"] { try? FileManager.default.removeItem(atPath: file.path + suffix) }
+        var bytes = try Data(contentsOf: file)
+        change(&bytes)
+        try bytes.write(to: file)
+    }
+
+    @Test(
+        "A cache and an outbox that were cut off or overwritten are set aside, the app is told, and the chat works",
+        arguments: [(1, 3), (1, 2), (9, 10)])
+    func damaged(part: Int, of whole: Int) async throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        for isCut in [true, false] {
+            try await fill()
+            for name in ["outbox.sqlite", "cache.sqlite"] {
+                try change(name) { bytes in
+                    let count = bytes.count * part / whole
+                    if isCut { bytes.removeLast(bytes.count - count) } else { bytes.resetBytes(in: 4096..<max(4097, count)) }
+                }
+            }
+            let chat = chat()
+            try await chat.connect()
+            try await chat.channel("general").sendConfirmed("hi")
+            let list = chat.channel("general").messages()
+            for await update in list.updates where update.items.last?.text == "hi" { break }
+            var kinds: Set<StorageProblem.Kind> = []
+            for await problem in problems.stream {
+                kinds.insert(problem.kind)
+                if kinds.isSuperset(of: [.outboxSetAside]) { break }
+            }
+            try await chat.logOut(discardingUnsent: true)
+        }
+    }
+
+    @Test(
+        "On a full or read-only disk a message isn't taken, and the words say so; what was taken stays, and the next one is taken later",
+        arguments: ["database or disk is full", "attempt to write a readonly database"])
+    func notWritten(words: String) async throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let chat = chat()
+        let (general, list) = (chat.channel("general"), chat.channel("general").messages())
+        try await general.send("before")
+        let queue = try DatabaseQueue(path: outbox.path)
+        try await queue.write { database in
+            try database.execute(
+                sql: "CREATE TRIGGER full BEFORE INSERT ON operations BEGIN SELECT RAISE(ABORT, '\(words)'); END")
+        }
+        for call in [{ _ = try await general.send("no") }, { try await general.hide() }, { try await general.markRead(upTo: 1) }]
+            as [@MainActor () async throws -> Void]
+        {
+            let error = await #expect(throws: RoostError.self) { try await call() }
+            #expect(error?.code == .unavailable && error?.message.contains(words) == true)
+        }
+        for await problem in problems.stream {
+            #expect(problem.kind == .outboxNotWritten && problem.message.contains(words))
+            break
+        }
+        try await queue.write { try $0.execute(sql: "DROP TRIGGER full") }
+        try await general.send("after")
+        try await chat.connect()
+        for await update in list.updates where update.items.filter({ $0.state == .sent }).count == 3 { break }
+        #expect(list.items.map(\.text) == ["welcome", "before", "after"])
+        await chat.disconnect()
+    }
+
+    @Test("Files that are deleted while they are open: the chat goes on and sends, and the next start begins anew")
+    func deleted() async throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        do {
+            let chat = chat()
+            try await chat.connect()
+            try FileManager.default.removeItem(at: directory)
+            let list = chat.channel("general").messages()
+            try await chat.channel("general").sendConfirmed("hi")
+            for await update in list.updates where update.items.last?.text == "hi" { break }
+            await chat.disconnect()
+        }
+        let chat = chat()
+        let list = chat.channel("general").messages()
+        try await chat.connect()
+        for await update in list.updates where !update.items.isEmpty { break }
+        try await chat.channel("general").sendConfirmed("again")
+        #expect(FileManager.default.fileExists(atPath: outbox.path))
+        await chat.disconnect()
+    }
+}

@@ -1,0 +1,121 @@
+import RoostAPI
+import Testing
+
+@testable import Roost
+
+/// Changes on their way, as everything that shows the changed rows has them.
+@Suite("Outbox: pending changes are shown everywhere")
+struct PendingChangeTests {
+    private static let channel = Harness.channel
+    private let hide = OutboxOperation.hide(HideChannel(channel: channel, hidePreviousMessages: true))
+
+    private func edit(_ text: String, _ id: Int64 = 3) -> OutboxOperation {
+        .edit(EditMessage(channel: Self.channel, message: MessageID(rawValue: id), text: text))
+    }
+
+    private func delete(_ id: Int64 = 3) -> OutboxOperation {
+        .delete(DeleteMessage(channel: Self.channel, message: MessageID(rawValue: id)))
+    }
+
+    private func offline() async throws -> Harness {
+        var client = try await Harness()
+        try await client.connectWithChannel()
+        try await client.feed(.stop)
+        client.forgetCalls()
+        return client
+    }
+
+    private func reconnect(_ client: inout Harness) async throws {
+        try await client.connect()
+        try await client.answer("stream.resume", with: Resumption(user: changes(user: 1), channels: [], hasMore: false))
+    }
+
+    @Test(
+        "SB-58 SB-59 The last message shows its edits and its deletion at once, also after a restart, and is as it was when they are refused"
+    )
+    func lastMessage() async throws {
+        var client = try await offline()
+        let known = try #require(try await client.store.read { try $0.channelRow(Self.channel) })
+        try await client.enqueue(edit("zwei"))
+        try await client.enqueue(edit("other", 2))
+        let edited = try await client.store.read { try $0.channelRow(Self.channel, known: known) }
+        #expect(edited?.view.lastMessage?.text == "zwei" && edited?.view.lastMessage?.editedAt != nil)
+        try await client.enqueue(delete())
+        client = try await client.restarted()
+        #expect(try await client.view()?.lastMessage?.deletedAt != nil)
+        #expect(try await client.view()?.lastMessage?.text == "")
+
+        try await reconnect(&client)
+        try await client.answer("message.edit", with: message(2, "other", changedAt: 4))
+        try await client.refuse("message.delete", with: RoostError(.notPermitted, "No."))
+        #expect(try await client.view() == known.view)
+    }
+
+    @Test("A message that was on its way when it was edited shows that as the last one once it has arrived")
+    func arrived() async throws {
+        var client = try await Harness()
+        try await client.connectWithChannel()
+        try await client.send("a", clientId: "c1")
+        let change = EditMessage(channel: Self.channel, message: MessageID(rawValue: 0), text: "b")
+        try await client.enqueue(.edit(change, of: "c1"))
+        try await client.receive(sent(message(4, "a", by: "ann", clientId: "c1"), messages: 3))
+        #expect(try await client.view()?.lastMessage?.text == "b")
+    }
+
+    @Test("SB-26 Hiding the messages so far conceals them at once, and none that come later; a refusal brings them back")
+    func concealed() async throws {
+        var client = try await offline()
+        try await client.enqueue(.send(SendMessage(channel: Self.channel, clientId: "c1", text: "before")))
+        try await client.enqueue(hide)
+        client = try await client.restarted()
+        #expect(try await client.texts() == ["before…"])
+        #expect(try await client.window().hasOlder == false)
+        #expect(try await client.view()?.lastMessage == nil)
+        #expect(try await client.unread() == 0)
+
+        try await reconnect(&client)
+        try await client.receive(sent(message(4, "later"), messages: 3))
+        #expect(try await client.window().rows.map(\.item.text) == ["later"])
+        #expect(try await client.view()?.lastMessage?.text == "later")
+        #expect(try await client.unread() == 1)
+        // An edit of a concealed message is kept for then.
+        try await client.receive(edited(message(2, "uno", changedAt: 5), messages: 3))
+        try await client.refuse("message.send", with: RoostError(.notPermitted, "No."))
+        try await client.refuse("channel.hide", with: RoostError(.notPermitted, "No."))
+        #expect(try await client.window().rows.map(\.item.text) == ["uno", "two", "later"])
+        #expect(try await client.unread() == 3)
+        #expect(try await client.store.read { try $0.overlays() } == [:])
+    }
+
+    @Test("Hiding the messages so far again takes the place of hiding them before; showing the channel doesn't")
+    func concealedTwice() async throws {
+        var client = try await offline()
+        for operation in [hide, .unhide(UnhideChannel(channel: Self.channel))] { try await client.enqueue(operation) }
+        #expect(try await client.view()?.hiddenState == .unhidden)
+        #expect(try await client.texts() == [])
+        #expect(try await client.outbox.count() == 2)
+        try await client.enqueue(hide)
+        #expect(try await client.outbox.items().map(\.operation) == [hide])
+        #expect(try await client.outbox.items().map(\.concealedSeq) == [3])
+    }
+
+    @Test("100,000 edits and deletions of as many messages are taken, shown and sent, whatever becomes of each")
+    func many() async throws {
+        var sync = Sync(user: "ann", client: "test", random: NoChance())
+        let count: Int64 = 100_000
+        for number in 1...count {
+            // Of every second message from the end on: they come in neither order.
+            let id = number.isMultiple(of: 2) ? number : count * 2 - number
+            _ = sync.handle(
+                .enqueue(number, number.isMultiple(of: 3) ? delete(id) : edit("x", id), id: number, at: Timestamp(milliseconds: 0)))
+            _ = sync.handle(.kept(number, number, of: Self.channel))
+        }
+        let overlay = try #require(sync.overlays[Self.channel])
+        #expect(overlay.messages.map(\.message.rawValue) == (0..<8).reversed().map { count * 2 - 1 - $0 * 2 })
+        let items = try #require(sync.queues[Self.channel]).items.values.sorted { $0.number < $1.number }
+        var restarted = Sync(user: "ann", client: "test", outbox: SavedOutbox(items: items), random: NoChance())
+        #expect(restarted.overlays == sync.overlays)
+        for number in 1...count { _ = restarted.handle(.discard(.operation(number, of: Self.channel))) }
+        #expect(restarted.queues.isEmpty && restarted.overlays.isEmpty)
+    }
+}
