@@ -93,10 +93,8 @@ import Testing
         let server = try await TestServer()
         let port = server.port
         let store = TemporaryDirectory.make()
-        var configuration = Chat.Configuration(storage: .directory(store))
-        configuration.backoff = .milliseconds(10)...(.milliseconds(100))
         let tokens = Tokens(token: try await server.token("ann"))
-        let ann = Chat(url: server.url, user: "ann", configuration: configuration) { tokens.token }
+        let ann = Chat(url: server.url, user: "ann", configuration: .tested(.directory(store))) { tokens.token }
         try await ann.connect()
         let general = try await ann.createChannel("general")
         for number in 1...5 { try await general.sendConfirmed(MessageDraft(text: "kept \(number)")) }

@@ -8,9 +8,9 @@ import Testing
 /// The SDK against the real server: what an app sees.
 @MainActor @Suite struct ClientTests {
     private func chat(_ user: UserID, at server: TestServer, directory: URL? = nil) -> Chat {
-        var configuration = Chat.Configuration(storage: directory.map(Chat.Storage.directory) ?? .inMemory)
-        configuration.backoff = .milliseconds(10)...(.milliseconds(100))
-        return Chat(url: server.url, user: user, configuration: configuration) { try await server.token(user) }
+        Chat(url: server.url, user: user, configuration: .tested(directory.map(Chat.Storage.directory) ?? .inMemory)) {
+            try await server.token(user)
+        }
     }
 
     /// Waits until a live object says what is waited for.

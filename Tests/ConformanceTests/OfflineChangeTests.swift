@@ -7,9 +7,7 @@ import Testing
 /// The SDK's outbox against the real server: what is asked for offline.
 @MainActor @Suite struct OfflineChangeTests {
     private func chat(_ user: UserID, at server: TestServer) -> Chat {
-        var configuration = Chat.Configuration(storage: .inMemory)
-        configuration.backoff = .milliseconds(10)...(.milliseconds(100))
-        return Chat(url: server.url, user: user, configuration: configuration) { try await server.token(user) }
+        Chat(url: server.url, user: user, configuration: .tested()) { try await server.token(user) }
     }
 
     private func wait(_ what: String, until condition: @MainActor () -> Bool) async throws {

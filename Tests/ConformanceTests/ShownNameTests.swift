@@ -8,9 +8,9 @@ import Testing
 /// Names beside messages, with the SDK against the real server.
 @MainActor @Suite struct ShownNameTests {
     private func chat(_ user: UserID, at server: TestServer, in folder: URL? = nil) -> Chat {
-        var configuration = Chat.Configuration(storage: folder.map(Chat.Storage.directory) ?? .inMemory)
-        configuration.backoff = .milliseconds(10)...(.milliseconds(100))
-        return Chat(url: server.url, user: user, configuration: configuration) { try await server.token(user) }
+        Chat(url: server.url, user: user, configuration: .tested(folder.map(Chat.Storage.directory) ?? .inMemory)) {
+            try await server.token(user)
+        }
     }
 
     private func wait(_ what: String, until condition: @MainActor () -> Bool) async throws {

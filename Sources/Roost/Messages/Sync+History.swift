@@ -148,10 +148,10 @@ private struct HistoryPage: Decodable {
     var seq: Seq
     var users: LenientUsers?
 
-    private enum CodingKeys: String, CodingKey { case hasOlder, hasNewer, seq, users }
+    private enum CodingKeys: String, CodingKey, CaseIterable { case hasOlder, hasNewer, seq, users }
 
     init(from decoder: any Decoder) throws {
-        rows = try LenientRows(from: decoder)
+        rows = try LenientRows(from: decoder, beside: CodingKeys.self)
         let container = try decoder.container(keyedBy: CodingKeys.self)
         hasOlder = try container.decode(Bool.self, forKey: .hasOlder)
         hasNewer = try container.decode(Bool.self, forKey: .hasNewer)

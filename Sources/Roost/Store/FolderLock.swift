@@ -8,6 +8,8 @@ final class FolderLock: Sendable {
     private struct Held {
         var descriptor: Int32
         var count = 1
+        /// Whether the folder is about to be deleted.
+        var isGoing = false
     }
 
     private static let held = NIOLockedValueBox<[String: Held]>([:])
@@ -15,13 +17,15 @@ final class FolderLock: Sendable {
     private let isGivenBack = NIOLockedValueBox(false)
 
     /// - Parameter folder: It has to be there.
-    /// - Throws: `RoostError` with `unavailable` if another process has it; `POSIXError` if it can't be locked at all.
+    /// - Throws: `RoostError` with `unavailable` if another process has it, or this one is deleting it; `POSIXError` if it can't be locked at
+    ///   all.
     init(_ folder: URL) throws {
         let path = folder.resolvingSymlinksInPath().appending(component: "lock").path
         self.path = path
         try Self.held.withLockedValue { held in
             if let known = held[path] {
-                held[path] = Held(descriptor: known.descriptor, count: known.count + 1)
+                guard !known.isGoing else { throw Self.isGoing(path) }
+                held[path]?.count += 1
                 return
             }
             held[path] = Held(descriptor: try Self.lock(path, of: folder))
@@ -71,18 +75,30 @@ final class FolderLock: Sendable {
     ///
     /// - Parameter prepare: What comes before: letting go of the files.
     /// - Throws: `RoostError` with `unavailable` if something else in this process has the folder; what `prepare` and the file system throw.
-    func deleteFolder(after prepare: () throws -> Void = {}) throws {
+    func deleteFolder(after prepare: @Sendable () async throws -> Void = {}) async throws {
+        guard !isGivenBack.withLockedValue({ $0 }) else { return }
         try Self.held.withLockedValue { held in
-            guard !isGivenBack.withLockedValue({ $0 }) else { return }
             guard let own = held[path], own.count == 1 else {
                 throw RoostError(.unavailable, "Another chat of this process has this user's files open: \(path).")
             }
-            try prepare()
+            guard !own.isGoing else { throw Self.isGoing(path) }
+            held[path]?.isGoing = true
+        }
+        do {
+            try await prepare()
             try FileManager.default.removeItem(at: URL(filePath: path).deletingLastPathComponent())
-            close(own.descriptor)
-            held[path] = nil
+        } catch {
+            Self.held.withLockedValue { $0[path]?.isGoing = false }
+            throw error
+        }
+        Self.held.withLockedValue { held in
+            if let own = held.removeValue(forKey: path) { close(own.descriptor) }
             isGivenBack.withLockedValue { $0 = true }
         }
+    }
+
+    private static func isGoing(_ path: String) -> RoostError {
+        RoostError(.unavailable, "This process is deleting this user's files: \(path).")
     }
 
     deinit {

@@ -38,12 +38,13 @@ final class Outbox: Sendable {
     }
 
     /// Lets go of the file. From here on the outbox is an empty one in memory.
-    func letGo() throws {
+    ///
+    /// - Throws: `DatabaseError` if the file can't be closed.
+    func letGo() async throws {
         let empty = try DatabaseFile(url: nil, isDurable: true, migrator: Self.migrator, logger: logger).open()
-        try opened.withLockedValue { queue in
-            try queue.close()
-            queue = empty
-        }
+        let former = queue
+        try await Blocking.perform { try former.close() }
+        opened.withLockedValue { $0 = empty }
     }
 
     /// Applies writes in one transaction.

@@ -116,24 +116,32 @@ final class Store: Sendable {
     }
 
     /// Replaces the file after a write failed because it is damaged. After any other failure the file stays unchanged.
-    func recover(from error: any Error) throws {
+    func recover(from error: any Error) async throws {
         guard let error = error as? DatabaseError, DatabaseFile.meansDamage(error) else { return }
-        try connections.withLockedValue { connections in
-            try? connections.close()
-            try file.setAside(because: error)
-            connections = try file.openForReaders()
-        }
+        let damaged = database
+        try? await Blocking.perform { try damaged.close() }
+        try file.setAside(because: error)
+        let fresh = try file.openForReaders()
+        connections.withLockedValue { $0 = fresh }
         signals.signal(.everything)
     }
 
     /// Lets go of the file. From here on the store is an empty one in memory, and live objects show that.
-    func letGo() throws {
+    ///
+    /// - Throws: `DatabaseError` if the file can't be closed. Then the store goes on with it.
+    func letGo() async throws {
         var memory = file
         memory.url = nil
         let empty = try memory.openForReaders()
-        try connections.withLockedValue { connections in
-            try connections.close()
-            connections = empty
+        let former = connections.withLockedValue { connections in
+            defer { connections = empty }
+            return connections
+        }
+        do {
+            try await Blocking.perform { try former.close() }
+        } catch {
+            connections.withLockedValue { $0 = former }
+            throw error
         }
         signals.signal(.everything)
     }

@@ -20,6 +20,14 @@ struct LenientRows: Decodable {
         rows.capabilities = permissions(.capabilities, in: container)
     }
 
+    /// Reads the rows of an answer that has them among its own members. What has the name of one of these isn't a row, whatever else rows are
+    /// called.
+    init<Key: CodingKey & CaseIterable>(from decoder: any Decoder, beside keys: Key.Type) throws {
+        let container = try decoder.container(keyedBy: RowKey.self)
+        let names = Set(keys.allCases.map(\.stringValue))
+        for kind in RowKinds.known(to: decoder).all where !names.contains(kind.kind) { read(kind, in: container) }
+    }
+
     private mutating func read<Row: StreamRow>(_ kind: Row.Type, in container: KeyedDecodingContainer<RowKey>) {
         let key = RowKey(Row.kind)
         rows[kind] = Row.isSingle ? one(kind, key, in: container).map { [$0] } : many(kind, key, in: container)

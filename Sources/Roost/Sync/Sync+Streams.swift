@@ -125,11 +125,11 @@ extension Sync {
         saved.userCursor = max(saved.userCursor, page.user.seq)
         writes.append(.userPosition(saved.userCursor))
         for channel in saved.channels.keys where regainsReading(page.user.rows.rows, in: channel) { refreshing.insert(channel) }
-        for changes in page.channels {
+        for changes in page.channels { writes += self.writes(for: changes) }
+        for changes in [page.user] + page.channels {
             for problem in changes.rows.problems {
                 log(.error, "A row of \(changes.stream) couldn't be read and was skipped: \(problem)")
             }
-            writes += self.writes(for: changes)
         }
         if let users = page.users?.users, !users.isEmpty { writes.append(.users(users)) }
         store(writes, bringing: page.channels.map(\.rows.rows))

@@ -39,7 +39,7 @@ extension SyncDriver {
             try await files.store.write(writes)
             return true
         } catch {
-            try? files.store.recover(from: error)
+            try? await files.store.recover(from: error)
             inputs.append(.storeFailed((try? await files.store.savedState()) ?? SavedState(), "\(error)"))
             return false
         }

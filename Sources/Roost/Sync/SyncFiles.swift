@@ -59,31 +59,31 @@ struct SyncFiles: Sendable {
     /// - Throws: `RoostError` with `unavailable` if another chat of this process has them, or they can't be deleted.
     @concurrent
     func erase() async throws {
-        try Self.unavailable {
-            func letGo() throws {
-                try store.letGo()
-                try outbox.letGo()
+        try await Self.unavailable {
+            @Sendable func letGo() async throws {
+                try await store.letGo()
+                try await outbox.letGo()
             }
-            guard let lock else { return try letGo() }
-            try lock.deleteFolder(after: letGo)
+            guard let lock else { return try await letGo() }
+            try await lock.deleteFolder(after: letGo)
         }
     }
 
     /// Deletes the files of a user whom no chat has open.
     @concurrent
     static func erase(_ user: UserID, at url: URL, in storage: Chat.Storage) async throws {
-        try unavailable {
+        try await unavailable {
             guard let folder = try folder(of: user, at: url, in: storage), FileManager.default.fileExists(atPath: folder.path)
             else {
                 return
             }
-            try FolderLock(folder).deleteFolder()
+            try await FolderLock(folder).deleteFolder()
         }
     }
 
-    private static func unavailable(_ erase: () throws -> Void) throws {
+    private static func unavailable(_ erase: () async throws -> Void) async throws {
         do {
-            try erase()
+            try await erase()
         } catch let error as RoostError {
             throw error
         } catch {

@@ -9,9 +9,7 @@ import Testing
 @MainActor @Suite("Live: news and reading", .timeLimit(.minutes(2)))
 struct NewsTests {
     private func chat(_ user: UserID, at server: TestServer) -> Chat {
-        var configuration = Chat.Configuration(storage: .inMemory)
-        configuration.backoff = .milliseconds(10)...(.milliseconds(100))
-        return Chat(url: server.url, user: user, configuration: configuration) { try await server.token(user) }
+        Chat(url: server.url, user: user, configuration: .tested()) { try await server.token(user) }
     }
 
     private func wait(_ what: String, until condition: @MainActor () -> Bool) async throws {

@@ -9,9 +9,9 @@ import Testing
 @MainActor @Suite("Messages: lists around a place", .timeLimit(.minutes(2)))
 struct MessageAnchorTests {
     private func chat(_ user: UserID, at server: TestServer, directory: URL? = nil) -> Chat {
-        var configuration = Chat.Configuration(storage: directory.map(Chat.Storage.directory) ?? .inMemory)
-        configuration.backoff = .milliseconds(10)...(.milliseconds(100))
-        return Chat(url: server.url, user: user, configuration: configuration) { try await server.token(user) }
+        Chat(url: server.url, user: user, configuration: .tested(directory.map(Chat.Storage.directory) ?? .inMemory)) {
+            try await server.token(user)
+        }
     }
 
     private func wait(_ what: String, until condition: @MainActor () -> Bool) async throws {

@@ -16,17 +16,15 @@ struct FollowTests {
         try await chat.connect()
         let signals = try await chat.driver.prepare().store.signals
 
-        // While the driver is busy, nobody can begin to follow its changes.
-        let work = BusyWork()
-        let busy = Task { await chat.driver.perform(work) }
-        while !work.isRunning { await Task.yield() }
+        // While the files aren't open, nobody can begin to follow their changes.
+        let (opened, open) = AsyncStream.makeStream(of: Void.self)
+        try await chat.driver.openFiles(after: opened)
         let (seen, continuation) = AsyncStream.makeStream(of: StoreChange.self)
         let token = chat.driver.follow(
             .channels, connected: { signals.signal(StoreChange(channels: ["general"])) }, failed: { _ in },
             changed: { continuation.yield($0) })
         for _ in 0..<1000 { await Task.yield() }
-        work.end()
-        await busy.value
+        open.finish()
         for await change in seen where change.channels == ["general"] { break }
         token.invalidate()
         await chat.disconnect()
@@ -34,5 +32,12 @@ struct FollowTests {
 }
 
 extension SyncDriver {
-    fileprivate func perform(_ work: BusyWork) { work.run() }
+    /// Has whoever needs the files wait.
+    fileprivate func openFiles(after opened: AsyncStream<Void>) async throws {
+        let files = try await files()
+        opening = Task {
+            for await _ in opened {}
+            return files
+        }
+    }
 }

@@ -151,17 +151,22 @@ struct LogOutTests {
     }
 
     @Test("A folder that was deleted and made again is locked anew, and the former lock has nothing to do with it")
-    func madeAgain() throws {
+    func madeAgain() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         let first = try FolderLock(folder)
-        try first.deleteFolder()
+        let folder = folder
+        try await first.deleteFolder {
+            // Whoever comes meanwhile would have files that vanish.
+            let error = #expect(throws: RoostError.self) { try FolderLock(folder) }
+            #expect(error?.message.contains("is deleting") == true)
+        }
         #expect(!isThere)
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         let second = try FolderLock(folder)
         #expect(try takeLock() == nil)
         // What has gone already holds nothing.
-        try first.deleteFolder()
+        try await first.deleteFolder()
         #expect(isThere && !second.isShared)
     }
 }

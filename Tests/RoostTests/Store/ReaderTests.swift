@@ -34,6 +34,39 @@ struct ReaderTests {
         #expect(try await store.read { try $0.summary(of: "bob").name } == "Robert")
     }
 
+    @Test(
+        "Files that are let go of while they are read, more than there are threads for tasks, wait for the readers and hold up nobody else"
+    )
+    func letGo() async throws {
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let mayEnd = DispatchSemaphore(value: 0)
+        let bob = UserSummary(userId: "bob", displayName: "Bob", version: 1)
+        let isKnown = { @Sendable (store: Store) in try await store.read { try $0.summary(of: "bob") } == bob }
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            var stores: [Store] = []
+            for number in 0...ProcessInfo.processInfo.activeProcessorCount {
+                let store = try Store(
+                    url: folder.appending(components: "\(number)", "cache.sqlite"), user: "ann", logger: Self.logger)
+                try await store.write([.users([bob])])
+                let (begun, hasBegun) = AsyncStream.makeStream(of: Void.self)
+                group.addTask {
+                    let read = try await store.read { database in
+                        hasBegun.finish()
+                        mayEnd.wait()
+                        return try database.summary(of: "bob")
+                    }
+                    #expect(read == bob)
+                }
+                for await _ in begun {}
+                group.addTask { try await store.letGo() }
+                stores.append(store)
+            }
+            for store in stores { while try await isKnown(store) { await Task.yield() } }
+            for _ in stores { mayEnd.signal() }
+            try await group.waitForAll()
+        }
+    }
+
     @Test("The next page of a resume is asked for before the one that came is stored")
     func ahead() async throws {
         defer { try? FileManager.default.removeItem(at: folder) }

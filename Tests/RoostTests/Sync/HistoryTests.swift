@@ -34,6 +34,33 @@ struct HistoryTests {
         #expect(client.calls.isEmpty)
     }
 
+    @Test("The users beside a page's messages are stored, and aren't taken for rows that can't be read")
+    func users() async throws {
+        var client = try await client()
+        try await client.feed(.loadMessages(1, Harness.channel, .older(than: .max), limit: 2))
+        _ = client.take()
+        let bob = UserSummary(userId: "bob", displayName: "Bob", version: 1)
+        try await client.answer(
+            "message.list",
+            with: MessagePage(messages: [message(6, "four")], hasOlder: true, hasNewer: true, seq: 9, users: [bob]))
+        #expect(client.take().filter(\.isLogged).isEmpty)
+        #expect(try await client.texts() == ["four", "five", "six"])
+        #expect(try await client.store.read { try $0.summary(of: "bob") } == bob)
+    }
+
+    @Test("A message of a page that can't be read is left out, and the log says so")
+    func unreadable() async throws {
+        var client = try await client()
+        try await client.feed(.loadMessages(1, Harness.channel, .older(than: .max), limit: 2))
+        _ = client.take()
+        let text = String(decoding: try JSONWriter.bytes(of: message(6, "four")), as: UTF8.self)
+        let number = try #require(client.calls.first { $0.value == "message.list" }?.key)
+        try await client.receive(
+            text: #"{"reply":\#(number),"result":{"messages":[{"seq":"5"},\#(text)],"hasOlder":true,"hasNewer":true,"seq":9}}"#)
+        #expect(client.take().filter(\.isLogged).count == 1)
+        #expect(try await client.texts() == ["four", "five", "six"])
+    }
+
     @Test("An edit that overtakes the page that holds its message isn't lost")
     func editRacesPage() async throws {
         var client = try await client()
@@ -63,4 +90,8 @@ struct HistoryTests {
         }
         #expect(failed == [1, 2])
     }
+}
+
+extension Sync.Output {
+    fileprivate var isLogged: Bool { if case .log = self { true } else { false } }
 }

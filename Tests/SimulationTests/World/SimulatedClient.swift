@@ -1,3 +1,4 @@
+import Logging
 import RoostAPI
 import RoostTestSupport
 
@@ -34,6 +35,8 @@ final class SimulatedClient {
     var stored: (SimulatedClient, [StoreWrite]) -> Void = { _, _ in }
     /// Told after each change of the store or the outbox, with the channels whose list may show something else.
     var showed: (SimulatedClient, Set<ChannelID>) -> Void = { _, _ in }
+    /// Told of what the machine logs as an error.
+    var logged: (SimulatedClient, String) -> Void = { _, _ in }
     /// Told of every message that a reply calls stored.
     var acknowledged: (SimulatedClient, Message) -> Void = { _, _ in }
 
@@ -182,7 +185,8 @@ final class SimulatedClient {
         case .cancelTimer(let timer): timers[timer] = nil
         case .event: break
         case .status(let status): scheduler.note("\(name) is \(status.summary)")
-        case .cancelToken, .store, .settled, .log: break
+        case .log(let level, let line): if level >= .error { logged(self, line) }
+        case .cancelToken, .store, .settled: break
         }
     }
 

@@ -143,6 +143,8 @@ final class Simulation {
                 checker.shown[client.name]?[message.channelId]?.remove(message.name)
             }
         }
+        // The server is a real one: whatever can't be read of it would be missing.
+        client.logged = { [unowned self] client, line in checker.fail("I3", "\(client.name) reports: \(line)") }
         client.stored = { [unowned self] client, writes in stored(writes, by: client) }
         client.showed = { [unowned self] client, channels in
             for channel in channels.sorted() { showed(channel, on: client, isRenewed: client.store.saved.channels[channel] == nil) }
