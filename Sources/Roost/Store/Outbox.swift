@@ -10,9 +10,8 @@ import RoostAPI
 /// message in both files, and lists show it once (``MessageList``).
 final class Outbox: Sendable {
     let url: URL?
-    private let opened: NIOLockedValueBox<DatabaseQueue>
+    private let connection: Leases<DatabaseQueue>
     private let logger: Logger
-    var queue: DatabaseQueue { opened.withLockedValue { $0 } }
 
     /// Opens the outbox; one that is damaged is renamed and a new one begun, with a line in the log.
     ///
@@ -24,7 +23,7 @@ final class Outbox: Sendable {
     {
         self.url = url
         self.logger = logger
-        opened = NIOLockedValueBox(
+        connection = Leases(
             try DatabaseFile(
                 url: url, isDurable: true, isShared: isShared, migrator: Self.migrator, prepare: Self.requireWhole, logger: logger,
                 wasSetAside: { report(StorageProblem(.outboxSetAside, $0, $1)) }
@@ -42,14 +41,24 @@ final class Outbox: Sendable {
     /// - Throws: `DatabaseError` if the file can't be closed.
     func letGo() async throws {
         let empty = try DatabaseFile(url: nil, isDurable: true, migrator: Self.migrator, logger: logger).open()
-        let former = queue
-        try await Blocking.perform { try former.close() }
-        opened.withLockedValue { $0 = empty }
+        let former = await connection.replace(with: empty)
+        do {
+            try await Blocking.perform { try former.close() }
+        } catch {
+            _ = await connection.replace(with: former)
+            throw error
+        }
+    }
+
+    func read<Value: Sendable>(_ query: @escaping @Sendable (Database) throws -> Value) async throws -> Value {
+        try await connection.use { try await $0.read(query) }
     }
 
     /// Applies writes in one transaction.
     func apply(_ writes: [OutboxWrite]) async throws {
-        try await queue.write { database in for write in writes { try Self.apply(write, in: database) } }
+        try await connection.use {
+            try await $0.write { database in for write in writes { try Self.apply(write, in: database) } }
+        }
     }
 
     private static func apply(_ write: OutboxWrite, in database: Database) throws {
@@ -77,7 +86,7 @@ final class Outbox: Sendable {
 
     /// Everything, in the order of sending, and the server that the device knew last.
     func saved() async throws -> SavedOutbox {
-        try await queue.read { database in
+        try await read { database in
             SavedOutbox(
                 items: try Self.items(database, "ORDER BY number", []),
                 server: try String.fetchOne(database, sql: "SELECT server FROM outbox_state"))
@@ -89,19 +98,19 @@ final class Outbox: Sendable {
 
     /// The newest operations of one channel, in the order of sending.
     func items(of channel: ChannelID, limit: Int = 300) async throws -> [OutboxItem] {
-        try await queue.read {
+        try await read {
             try Self.items($0, "WHERE channel_id = ? ORDER BY number DESC LIMIT ?", [channel.rawValue, limit]).reversed()
         }
     }
 
     /// The oldest operations of all.
     func items(limit: Int) async throws -> [OutboxItem] {
-        try await queue.read { try Self.items($0, "ORDER BY number LIMIT ?", [limit]) }
+        try await read { try Self.items($0, "ORDER BY number LIMIT ?", [limit]) }
     }
 
     /// Whether some are meant for another server than this one.
     func holdsOperations(notFor server: String) async throws -> Bool {
-        try await queue.read { database in
+        try await read { database in
             let sql = """
                 SELECT EXISTS (SELECT 1 FROM operations WHERE server < ?1) OR EXISTS (SELECT 1 FROM operations WHERE server > ?1)
                 """
@@ -110,7 +119,7 @@ final class Outbox: Sendable {
     }
 
     func count() async throws -> Int {
-        try await queue.read { try Int.fetchOne($0, sql: "SELECT COUNT(*) FROM operations") ?? 0 }
+        try await read { try Int.fetchOne($0, sql: "SELECT COUNT(*) FROM operations") ?? 0 }
     }
 
     private static func items(_ database: Database, _ clause: String, _ arguments: StatementArguments) throws -> [OutboxItem] {

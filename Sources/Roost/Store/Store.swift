@@ -14,7 +14,7 @@ final class Store: Sendable {
     private static let openFiles = NIOLockedValueBox<[URL: Int]>([:])
 
     private let file: DatabaseFile
-    private let connections: NIOLockedValueBox<any DatabaseWriter>
+    private let connections: Leases<any DatabaseWriter>
     private let user: UserID
     private let kinds: CachedRowKinds
     let signals = ChangeSignals()
@@ -39,7 +39,7 @@ final class Store: Sendable {
             logger: logger,
             wasSetAside: { report(StorageProblem(.cacheSetAside, $0, $1)) })
         let file = file
-        connections = NIOLockedValueBox(
+        connections = Leases(
             try Self.openFiles.withLockedValue { openFiles in
                 let connections = try file.openForReaders()
                 guard let url else { return connections }
@@ -82,22 +82,22 @@ final class Store: Sendable {
         }
     }
 
-    private var database: any DatabaseWriter { connections.withLockedValue { $0 } }
-
     /// Applies writes in one transaction, then notifies the live objects.
     func write(_ writes: [StoreWrite]) async throws {
         let (user, kinds) = (user, kinds)
-        let introduced = try await database.write { database in
-            try writes.flatMap { try database.apply($0, as: user, kinds) }
+        let introduced = try await connections.use {
+            try await $0.write { database in try writes.flatMap { try database.apply($0, as: user, kinds) } }
         }
         signals.signal(StoreChange(writes, kinds, introducing: introduced))
     }
 
     /// Writes what no live object has to be told of.
-    func change(_ body: @escaping @Sendable (Database) throws -> Void) async throws { try await database.write(body) }
+    func change(_ body: @escaping @Sendable (Database) throws -> Void) async throws {
+        try await connections.use { try await $0.write(body) }
+    }
 
     func read<Value: Sendable>(_ query: @escaping @Sendable (Database) throws -> Value) async throws -> Value {
-        try await database.read(query)
+        try await connections.use { try await $0.read(query) }
     }
 
     /// Returns the positions of the streams in the cache.
@@ -110,7 +110,7 @@ final class Store: Sendable {
         do {
             return try await savedState()
         } catch {
-            try recover(from: error)
+            try await recover(from: error)
             return try await savedState()
         }
     }
@@ -118,11 +118,11 @@ final class Store: Sendable {
     /// Replaces the file after a write failed because it is damaged. After any other failure the file stays unchanged.
     func recover(from error: any Error) async throws {
         guard let error = error as? DatabaseError, DatabaseFile.meansDamage(error) else { return }
-        let damaged = database
+        // Who reads meanwhile finds nothing.
+        let damaged = await connections.replace(with: try empty())
         try? await Blocking.perform { try damaged.close() }
         try file.setAside(because: error)
-        let fresh = try file.openForReaders()
-        connections.withLockedValue { $0 = fresh }
+        _ = await connections.replace(with: try file.openForReaders())
         signals.signal(.everything)
     }
 
@@ -130,20 +130,21 @@ final class Store: Sendable {
     ///
     /// - Throws: `DatabaseError` if the file can't be closed. Then the store goes on with it.
     func letGo() async throws {
-        var memory = file
-        memory.url = nil
-        let empty = try memory.openForReaders()
-        let former = connections.withLockedValue { connections in
-            defer { connections = empty }
-            return connections
-        }
+        let former = await connections.replace(with: try empty())
         do {
             try await Blocking.perform { try former.close() }
         } catch {
-            connections.withLockedValue { $0 = former }
+            _ = await connections.replace(with: former)
             throw error
         }
         signals.signal(.everything)
+    }
+
+    /// An empty cache in memory.
+    private func empty() throws -> any DatabaseWriter {
+        var memory = file
+        memory.url = nil
+        return try memory.openForReaders()
     }
 }
 

@@ -135,6 +135,6 @@ struct FileTests {
 extension Outbox {
     /// SQLite's own word for how it commits: 2 is FULL.
     fileprivate func synchronous() async throws -> Int? {
-        try await queue.read { try Int.fetchOne($0, sql: "PRAGMA synchronous") }
+        try await read { try Int.fetchOne($0, sql: "PRAGMA synchronous") }
     }
 }

@@ -87,7 +87,10 @@ struct StoredChatTests {
             await chat.disconnect()
         }
         do {
-            let queue = try DatabaseQueue(path: cache.path)
+            // The chat before may still be closing it.
+            var configuration = Configuration()
+            configuration.busyMode = .timeout(20)
+            let queue = try DatabaseQueue(path: cache.path, configuration: configuration)
             try await queue.write { try $0.execute(sql: "UPDATE cache_schema SET sql = 'another'") }
         }
         #expect(refusal(.directory(directory))?.message == "What is stored on this device is another version's.")

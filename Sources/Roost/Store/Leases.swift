@@ -1,0 +1,56 @@
+import NIOConcurrencyHelpers
+
+/// A database that is used by many, and that can be replaced by another one while it is used.
+///
+/// GRDB's connections mustn't be used once they are closed: SQLite would follow a null pointer. Whoever uses the database has a lease on it; the one that
+/// was replaced is handed over when the last lease has ended, and may be closed then.
+final class Leases<Database: Sendable>: Sendable {
+    private struct State {
+        var current: Database
+        /// Counts the replacements.
+        var generation = 0
+        /// How many use the database of a generation.
+        var useCounts: [Int: Int] = [:]
+        var waiting: [Int: CheckedContinuation<Void, Never>] = [:]
+    }
+
+    private let state: NIOLockedValueBox<State>
+
+    init(_ database: Database) { state = NIOLockedValueBox(State(current: database)) }
+
+    /// Uses the database. A replacement waits for the end.
+    func use<Value: Sendable>(_ body: (Database) async throws -> Value) async rethrows -> Value {
+        let (database, generation) = state.withLockedValue { state in
+            state.useCounts[state.generation, default: 0] += 1
+            return (state.current, state.generation)
+        }
+        defer { end(generation) }
+        return try await body(database)
+    }
+
+    private func end(_ generation: Int) {
+        let waiting = state.withLockedValue { state -> CheckedContinuation<Void, Never>? in
+            let count = state.useCounts[generation, default: 1] - 1
+            state.useCounts[generation] = count > 0 ? count : nil
+            return count > 0 ? nil : state.waiting.removeValue(forKey: generation)
+        }
+        waiting?.resume()
+    }
+
+    /// Puts another database in the place of this one. Returns the former one, which nobody uses any more.
+    func replace(with database: Database) async -> Database {
+        let (former, generation) = state.withLockedValue { state in
+            defer { (state.current, state.generation) = (database, state.generation + 1) }
+            return (state.current, state.generation)
+        }
+        await withCheckedContinuation { continuation in
+            let isUsed = state.withLockedValue { state in
+                guard state.useCounts[generation] != nil else { return false }
+                state.waiting[generation] = continuation
+                return true
+            }
+            if !isUsed { continuation.resume() }
+        }
+        return former
+    }
+}

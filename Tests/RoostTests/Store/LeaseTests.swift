@@ -1,0 +1,60 @@
+import NIOConcurrencyHelpers
+import Testing
+
+@testable import Roost
+
+@Suite("Store: files that are let go of while they are used")
+struct LeaseTests {
+    @Test("A database that is replaced is handed over once nobody uses it any more, and who comes later gets the new one")
+    func replaces() async {
+        let leases = Leases("old")
+        let (entered, enter) = AsyncStream<Void>.makeStream()
+        let (goOn, letGoOn) = AsyncStream<Void>.makeStream()
+        let log = NIOLockedValueBox<[String]>([])
+        await withTaskGroup(of: Void.self) { group in
+            group.addTask {
+                await leases.use { database in
+                    enter.yield()
+                    for await _ in goOn { break }
+                    log.withLockedValue { $0.append("used \(database)") }
+                }
+            }
+            for await _ in entered { break }
+            group.addTask {
+                let former = await leases.replace(with: "new")
+                log.withLockedValue { $0.append("replaced \(former)") }
+            }
+            // Later ones don't wait.
+            while await leases.use({ $0 }) != "new" { await Task.yield() }
+            log.withLockedValue { $0.append("used new") }
+            letGoOn.yield()
+        }
+        #expect(log.withLockedValue { $0 } == ["used new", "used old", "replaced old"])
+    }
+
+    @Test("Many who use databases that are replaced all the time never use one that was handed over")
+    func many() async {
+        let closed = NIOLockedValueBox<Set<Int>>([])
+        let wrong = NIOLockedValueBox(0)
+        let leases = Leases(0)
+        await withTaskGroup(of: Void.self) { group in
+            for _ in 0..<8 {
+                group.addTask {
+                    for _ in 0..<500 {
+                        await leases.use { number in
+                            await Task.yield()
+                            if closed.withLockedValue({ $0.contains(number) }) { wrong.withLockedValue { $0 += 1 } }
+                        }
+                    }
+                }
+            }
+            group.addTask {
+                for number in 1...500 {
+                    let former = await leases.replace(with: number)
+                    closed.withLockedValue { _ = $0.insert(former) }
+                }
+            }
+        }
+        #expect(wrong.withLockedValue { $0 } == 0)
+    }
+}
