@@ -98,8 +98,11 @@ public enum Limits {
     public static let channelPage = (standard: 20, max: 100)
     /// Effects of a page.
     public static let effectPage = (standard: 30, max: 100)
-    /// Changed messages and members that one answer to a resume or to changes carries.
+    /// Changed messages and members that one answer to a request for changes carries.
     public static let changesPage = (standard: 500, max: 1000)
+    /// Changed messages and members after which an answer to a resume ends: one to a client that has no channels yet, which shows what comes
+    /// first, and any other.
+    public static let resumeRows = (first: 500, max: 2000)
     /// Messages missed in one channel above which a resume answers with the newest page instead of with each of them.
     public static let resumeMessagesPerChannel = 500
     /// Newest messages that come with a channel which is fresh to the client.

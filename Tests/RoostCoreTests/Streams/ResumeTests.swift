@@ -115,15 +115,16 @@ struct ResumeTests {
         #expect(try resume(world, ["general": 100])["general"]?.isFresh == true)
     }
 
-    @Test("I18 an answer holds about 1000 rows, and says that there is more until all is there")
+    @Test("I18 an answer holds about 2000 rows, and says that there is more until all is there")
     func isBounded() throws {
         let world = try CoreWorld()
-        for number in 0..<4 {
+        var held: [String: Seq] = [:]
+        for number in 0..<7 {
             let channel = ChannelID("c\(number)")
             try world.channel(channel, owner: "ann")
             for number in 0..<400 { try world.send("\(number)", to: channel, as: "ann") }
+            held[channel.rawValue] = 1
         }
-        var held: [String: Seq] = ["c0": 1, "c1": 1, "c2": 1, "c3": 1]
         var sizes: [Int] = []
         var hasMore = true
         while hasMore, sizes.count < 10 {
@@ -134,8 +135,28 @@ struct ResumeTests {
             sizes.append(answer.channels.reduce(0) { $0 + ($1.rows.messages?.count ?? 0) })
             hasMore = answer.hasMore
         }
-        #expect(sizes == [1200, 400])
-        #expect(held == ["c0": 401, "c1": 401, "c2": 401, "c3": 401])
+        #expect(sizes == [2000, 800])
+        #expect(Array(held.values) == Array(repeating: 401, count: 7))
+    }
+
+    @Test(
+        "I18 the first answer to a client without channels holds about 500 rows, those of the most recently active channels in their order"
+    )
+    func firstPage() throws {
+        let world = try CoreWorld()
+        let channels = (0..<60).map { ChannelID("c\($0)") }
+        for channel in channels { try world.channel(channel, owner: "ann") }
+        let order = channels.enumerated().sorted { $0.offset % 7 < $1.offset % 7 }.map(\.element)
+        for channel in order {
+            world.advance(milliseconds: 1000)
+            for number in 0..<9 { try world.send("\(number)", to: channel, as: "ann") }
+        }
+        let first = try world.perform(Resume(after: 0, channels: [:]), as: "ann")
+        let names = { (answer: Resumption) in answer.channels.map { String("\($0.stream)".dropFirst("channel:".count)) } }
+        #expect(names(first) == order.reversed().prefix(50).map(\.rawValue) && first.hasMore)
+        let held = Dictionary(uniqueKeysWithValues: zip(names(first), first.channels.map(\.seq)))
+        let second = try world.perform(Resume(after: first.user.seq, channels: held), as: "ann")
+        #expect(names(second) == order.prefix(10).reversed().map(\.rawValue) && !second.hasMore)
     }
 
     @Test("SB-04 of an ephemeral channel comes what is left, however many messages were missed, and that some are gone")
@@ -183,7 +204,7 @@ struct ResumeTests {
     func manyChannels() throws {
         let world = try CoreWorld()
         // With the own membership beside each message they are more rows than one answer holds.
-        let count = Limits.changesPage.max / 3 + 10
+        let count = Limits.resumeRows.max / 3 + 10
         var positions: [String: Seq] = [:]
         for number in 0..<count {
             let channel = ChannelID("room-\(number)")
