@@ -37,6 +37,8 @@ let chat = Chat(url: url, user: UserID(CommandLine.arguments[2]), configuration:
         // It begins at the first message that wasn't read, of all that came meanwhile.
         messages = channel.messages(around: .firstUnread)
         observed = [messages.observe { [weak self] in self?.show($0) }, chat.connection.observe { [weak self] in self?.show($0) }]
+        // What is on this device is on the screen before a line is taken.
+        try? await messages.loaded()
         let events = chat.events
         Task { [weak self] in for await event in events { await self?.tell(event) } }
         if chat.outbox.isForAnotherServer { print("· Some of what you typed is for another server: /send-here") }

@@ -1,3 +1,4 @@
+import Foundation
 import GRDB
 import Logging
 import RoostAPI
@@ -133,7 +134,18 @@ struct MemoryStoreTests {
         }
         let purged = model.purged.flatMap { channel, places in places.values.map { "\(channel) \($0.seq) \($0.changeSeq)" } }
         #expect(try await rows("channel_id || ' ' || seq || ' ' || change_seq", PurgedMessage.self) == Set(purged))
-        for kind in kinds.all where !MemoryStore.named.contains(kind.kind) {
+        let mentions: Set<ChannelMention> = try await models("channel_mentions")
+        // The cache has a table of its own for them, and forgets those that the user can't see.
+        var heldMentions: [ChannelMention] = []
+        for (channel, rows) in model.others {
+            let floor = model.memberships[channel]?.historyFloor ?? 0
+            for row in (rows[ChannelMention.kind] ?? [:]).values {
+                let mention = try JSONDecoder().decode(ChannelMention.self, from: Data(row.json))
+                if mention.seq > floor, model.purged[channel]?[mention.seq] == nil { heldMentions.append(mention) }
+            }
+        }
+        #expect(mentions == Set(heldMentions))
+        for kind in kinds.all where !MemoryStore.named.contains(kind.kind) && kind.kind != ChannelMention.kind {
             let held = model.others.flatMap { channel, rows in
                 (rows[kind.kind] ?? [:]).map { key, row in "\(channel) \(key) \(String(decoding: row.json, as: UTF8.self))" }
             }

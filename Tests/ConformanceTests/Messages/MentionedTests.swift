@@ -8,8 +8,7 @@ import Testing
 /// Mentions with the SDK against the real server.
 @MainActor @Suite struct MentionedTests {
     private func chat(_ user: UserID, at server: TestServer, in folder: URL? = nil) -> Chat {
-        var configuration = Chat.Configuration(storage: folder.map(Chat.Storage.directory) ?? .inMemory)
-        configuration.backoff = .milliseconds(10)...(.milliseconds(100))
+        let configuration = Chat.Configuration.tested(folder.map(Chat.Storage.directory) ?? .inMemory)
         return Chat(url: server.url, user: user, configuration: configuration) { try await server.token(user) }
     }
 
