@@ -35,11 +35,14 @@ struct SampleTests {
         }
     }
 
-    @Test("Every sample of the articles, of README.md and of docs/messages.md is compiled here, and every one that is compiled is shown")
+    @Test(
+        "Every sample of the articles, of README.md and of docs/messages.md is compiled here, and every one that is compiled is shown"
+    )
     func compiled() throws {
         let samples = try Self.files(in: URL(filePath: #filePath).deletingLastPathComponent().appending(path: "Samples"), "swift")
         let compiled = try samples.flatMap { try Self.blocks(of: $0, from: "// sample.begin", to: "// sample.end") }
-        let articles = try Self.files(in: Self.catalog, "md") + ["README.md", "docs/messages.md"].map { Self.root.appending(path: $0) }
+        let articles =
+            try Self.files(in: Self.catalog, "md") + ["README.md", "docs/messages.md"].map { Self.root.appending(path: $0) }
         let shown = try articles.flatMap { try Self.blocks(of: $0, from: "```swift", to: "```") }
             // There is no SwiftUI here, and manifests are the package manager's.
             .filter { block in

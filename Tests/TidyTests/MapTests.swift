@@ -139,7 +139,8 @@ struct MapTests {
     static let client = Tables(
         target: "Roost", schema: "",
         owners: [
-            "cache_schema": "Store", "capabilities": "Channels", "channel_mentions": "Messages", "channel_attributes": "Channels", "channels": "Channels",
+            "cache_schema": "Store", "capabilities": "Channels", "channel_mentions": "Messages", "channel_attributes": "Channels",
+            "channels": "Channels",
             "invitations": "Members", "members": "Members", "memberships": "Members", "messages": "Messages",
             "opened_channels": "Messages", "operations": "Store", "outbox": "Store", "outbox_state": "Store", "overlays": "Store",
             "positions": "Store", "preferences": "Users", "profile": "Users", "purged": "Messages", "state": "Store",

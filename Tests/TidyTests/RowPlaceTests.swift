@@ -13,7 +13,9 @@ struct RowPlaceTests {
         (
             "This is the list of kinds.",
             [
-                "RoostAPI/Streams/StreamRow.swift": ["Message", "PurgedMessage", "ChannelMention", "Member", "Invitation", "User", "Preferences"]
+                "RoostAPI/Streams/StreamRow.swift": [
+                    "Message", "PurgedMessage", "ChannelMention", "Member", "Invitation", "User", "Preferences",
+                ]
             ]
         ),
         (

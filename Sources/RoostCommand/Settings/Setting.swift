@@ -141,7 +141,8 @@ extension Setting {
         name: "mention-all", kind: .flag, standard: .flag(AppOptions().isMentionAllEnabled),
         help: "Whether a message may mention its whole channel. The same on all nodes of a cluster.")
     static let mentionsPerMessage = Setting(
-        name: "mentions-per-message", kind: .whole(1...Limits.mentionsPerMessageMax), standard: .whole(AppOptions().mentionsPerMessage),
+        name: "mentions-per-message", kind: .whole(1...Limits.mentionsPerMessageMax),
+        standard: .whole(AppOptions().mentionsPerMessage),
         help: "Users that one message may mention by name. The same on all nodes of a cluster.")
     static let mentionNotifyCap = Setting(
         name: "mention-notify-cap", kind: .whole(0...Limits.mentionsPerMessageMax), standard: .whole(AppOptions().mentionNotifyCap),

@@ -7,7 +7,8 @@ struct PolicyKnobTests {
     /// Changes that give everything, each with another value than the first preset.
     private static let everything = PolicyChanges(
         create: .admins, discovery: .members, join: .invited, leave: .nobody, add: .owners, invite: .operators, remove: .admins,
-        read: .everyone, send: .operators, mention: .admins, update: .owners, updatePolicy: .owners, moderate: .admins, delete: .admins,
+        read: .everyone, send: .operators, mention: .admins, update: .owners, updatePolicy: .owners, moderate: .admins,
+        delete: .admins,
         usersAtCreation: .invited, invitationAudience: .members, distinct: .optional, allowsEphemeral: true, maxMembers: 7)
 
     @Test("AM-14 every property of a policy but its type and what is fixed has a name in the table, and every name a property")
