@@ -53,6 +53,9 @@
 @_exported public import struct RoostAPI.Message
 @_exported public import protocol RoostAPI.MessageCarrying
 @_exported public import struct RoostAPI.MessageContent
+@_exported public import enum RoostAPI.MessageKind
+@_exported public import enum RoostAPI.PushOption
+@_exported public import struct RoostAPI.Mentionee
 @_exported public import struct RoostAPI.MessagePage
 @_exported public import struct RoostAPI.ReadState
 @_exported public import struct RoostAPI.TotalUnread

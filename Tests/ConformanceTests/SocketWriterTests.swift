@@ -1,0 +1,95 @@
+import NIOConcurrencyHelpers
+import NIOCore
+import NIOPosix
+import RoostTestSupport
+import Testing
+
+@testable import RoostServer
+
+/// Bytes that go past a connection's channel while it is idle, and through it while its client is slow.
+@Suite struct SocketWriterTests {
+    /// Which way each chunk took.
+    private enum Way: Equatable { case past, through }
+
+    private static func chunk(_ number: Int) -> [UInt8] {
+        Array(repeating: UInt8(truncatingIfNeeded: number), count: (number * 7919) % 9000 + 1)
+    }
+
+    /// Writes one chunk after the other, as a socket's handler writes events.
+    private final class Chunks: ChannelInboundHandler {
+        typealias InboundIn = ByteBuffer
+        private var writer = SocketWriter()
+        private var number = 0
+        private let count: Int
+        private let ways: NIOLockedValueBox<[Way]>
+
+        init(_ count: Int, _ ways: NIOLockedValueBox<[Way]>) {
+            (self.count, self.ways) = (count, ways)
+        }
+
+        func channelActive(context: ChannelHandlerContext) { writeNext(context) }
+
+        private func writeNext(_ context: ChannelHandlerContext) {
+            guard number < count else { return }
+            let rest = writer.write(ByteBuffer(bytes: SocketWriterTests.chunk(number)), to: context)
+            if let rest { context.writeAndFlush(NIOAny(rest), promise: nil) }
+            ways.withLockedValue { $0.append(rest == nil ? .past : .through) }
+            number += 1
+            let (handler, place) = (
+                NIOLoopBound(self, eventLoop: context.eventLoop), NIOLoopBound(context, eventLoop: context.eventLoop)
+            )
+            context.eventLoop.scheduleTask(in: .microseconds(50)) { handler.value.writeNext(place.value) }
+        }
+    }
+
+    private final class Collector: ChannelInboundHandler {
+        typealias InboundIn = ByteBuffer
+        private let received: NIOLockedValueBox<[UInt8]>
+
+        init(_ received: NIOLockedValueBox<[UInt8]>) { self.received = received }
+
+        func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+            let bytes = Array(Self.unwrapInboundIn(data).readableBytesView)
+            received.withLockedValue { $0 += bytes }
+        }
+    }
+
+    @Test(
+        "I1 I5 no byte is lost or overtaken when a client stops reading and goes on, and an idle socket is written to directly again"
+    )
+    func order() async throws {
+        let (ways, received) = (NIOLockedValueBox<[Way]>([]), NIOLockedValueBox<[UInt8]>([]))
+        let count = 600
+        let server = try await ServerBootstrap(group: .singletonMultiThreadedEventLoopGroup)
+            .childChannelOption(.socketOption(.so_sndbuf), value: 16_384)
+            .childChannelInitializer { channel in
+                channel.eventLoop.makeCompletedFuture { try channel.pipeline.syncOperations.addHandler(Chunks(count, ways)) }
+            }
+            .bind(host: "127.0.0.1", port: 0).get()
+        let address = try #require(server.localAddress)
+        let client = try await ClientBootstrap(group: .singletonMultiThreadedEventLoopGroup)
+            .channelOption(.autoRead, value: false).channelOption(.socketOption(.so_rcvbuf), value: 16_384)
+            .channelInitializer { channel in
+                channel.eventLoop.makeCompletedFuture { try channel.pipeline.syncOperations.addHandler(Collector(received)) }
+            }
+            .connect(to: address).get()
+
+        let deadline = ContinuousClock.now + .seconds(20)
+        while !ways.withLockedValue({ $0.contains(.through) }) {
+            try #require(ContinuousClock.now < deadline, "the client reads nothing, and nothing goes through the channel")
+            try await Task.sleep(for: .milliseconds(1))
+        }
+        let expected = (0..<count).flatMap(Self.chunk)
+        while received.withLockedValue({ $0.count }) < expected.count {
+            try #require(ContinuousClock.now < deadline, "\(received.withLockedValue { $0.count }) of \(expected.count) bytes came")
+            client.read()
+            try await Task.sleep(for: .milliseconds(1))
+        }
+        #expect(received.withLockedValue { $0 } == expected)
+        let taken = ways.withLockedValue { $0 }
+        let slow = try #require(taken.firstIndex(of: .through))
+        #expect(taken.prefix(slow).contains(.past) && taken.count == count)
+        try await client.close()
+        try await server.close()
+    }
+}
