@@ -42,8 +42,10 @@ public struct MentionComposer: Hashable, Sendable {
 
     /// Mentions the channel in the place of what was typed.
     ///
-    /// - Parameter name: What the text calls it.
-    /// - Returns: The place after it, in UTF-16 code units.
+    /// - Parameters:
+    ///   - name: What the text calls it.
+    ///   - cursor: The place up to which was typed, in UTF-16 code units.
+    /// - Returns: The place after it.
     public mutating func chooseChannel(as name: String = "all", at cursor: Int) -> Int { insert(name, nil, at: cursor) }
 
     /// The message to send: the text, whom it mentions, and where.

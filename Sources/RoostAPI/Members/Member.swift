@@ -72,7 +72,7 @@ public struct Membership: Hashable, Sendable {
     /// The channel's `ordinal` when it was hidden: a later counting message brings it back, if that is allowed.
     public var hiddenOrdinal: Int = 0
     /// The channel's seq at which the newest message that mentions the caller by name came to do so, by being sent or edited; 0 for none. Whether
-    /// it is unread: ``Unread/hasMention(in:_:as:)``.
+    /// it is unread: `Unread.hasMention`.
     public var mentionSeq: Seq = 0  // wire: default is absent
     /// That message.
     public var mentionMessage: MessageID?

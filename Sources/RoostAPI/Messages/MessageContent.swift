@@ -1,6 +1,6 @@
 /// The content of a message: the same in a draft, the operation that sends it and the stored message.
 ///
-/// Messages are validated here and nowhere else (``validate()``), whoever sends them.
+/// Messages are validated here and nowhere else (`validate()`), whoever sends them.
 public struct MessageContent: Hashable, Sendable {
     /// 1 to `Limits.messageTextLength` characters, one of them visible; empty once the message is deleted. A custom message needs none.
     public var text: String
