@@ -157,7 +157,7 @@ struct RandomConvergenceTests {
     func severalAnswers() throws {
         let world = try CoreWorld()
         for user in ["ann", "bob"] as [UserID] { try world.user(user) }
-        let channels = (0..<4).map { ChannelID("c\($0)") }
+        let channels = (0..<7).map { ChannelID("c\($0)") }
         for channel in channels { try world.channel(channel, owner: "ann", members: ["bob"]) }
         let room = Room(world)
         let seats = [room.seat("ann"), room.seat("bob")]

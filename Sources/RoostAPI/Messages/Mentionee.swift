@@ -12,7 +12,7 @@ public struct Mentionee: Codable, Hashable, Sendable {
 
     /// What is mentioned. At most one entry of a message has each type.
     public var type: Kind
-    /// The users; nil or empty for the channel.
+    /// The users; nil or empty for the channel. An entry of the type user without any mentions nobody.
     public var users: [UserID]?
 
     // derived: init
@@ -48,7 +48,7 @@ extension [Mentionee] {
     /// Whether the channel is mentioned.
     public var mentionsChannel: Bool { contains { $0.type == .channel } }
 
-    /// Throws when there are more than two, two of one type, or an entry that names nobody or too many.
+    /// Throws when there are more than two, two of one type, or an entry that names too many.
     func validate() throws(RoostError) {
         guard count <= Limits.mentionees else { throw .limitExceeded("mentionees", limit: Limits.mentionees, unit: "entries") }
         guard Set(map(\.type)).count == count else { throw .invalidArgument("mentionees", "must not have two entries of one type") }
@@ -58,7 +58,6 @@ extension [Mentionee] {
             case .channel:
                 guard users.isEmpty else { throw .invalidArgument("mentionees", "must not name users beside the type channel") }
             case .user:
-                guard !users.isEmpty else { throw .invalidArgument("mentionees", "must name users beside the type user") }
                 guard users.count <= Limits.membersPerCall else {
                     throw .limitExceeded("mentionees", limit: Limits.membersPerCall, unit: "users")
                 }

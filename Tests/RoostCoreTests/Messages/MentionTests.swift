@@ -219,16 +219,18 @@ struct MentionTests {
         let world = try Self.world()
         let before = try world.dump()
         let codes = try [
-            [Mentionee.channel, .users(["ben"]), .channel], [.channel, .channel], [.users([])],
+            [Mentionee.channel, .users(["ben"]), .channel], [.channel, .channel],
             [Mentionee(type: .channel, users: ["ben"])],
             [.users([""])],
         ].map { try world.refusal(Self.mention($0), as: "ann") }
-        #expect(codes.map { $0?.code } == [.limitExceeded, .invalidArgument, .invalidArgument, .invalidArgument, .invalidArgument])
+        #expect(codes.map { $0?.code } == [.limitExceeded, .invalidArgument, .invalidArgument, .invalidArgument])
         #expect(codes.allSatisfy { $0?.field == "mentionees" })
         var silent = Self.mention([.channel])
         silent.content.isSilent = true
         #expect(try world.refusal(silent, as: "ann")?.field == "mentionees")
         #expect(try world.dump() == before)
+        // An entry for users that names none mentions nobody.
+        #expect(try world.perform(Self.mention([.users([])], "none"), as: "ann").mentionees == nil)
         // A list for the channel is empty or absent.
         #expect(try world.perform(Self.mention([Mentionee(type: .channel, users: [])]), as: "ann").mentionees == [.channel])
     }
