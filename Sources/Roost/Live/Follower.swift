@@ -148,16 +148,23 @@ final class Follower {
     /// Says that the object won't be asked for.
     func refused(_ error: RoostError) { enter(.refused(error)) }
 
+    private var isUnanswered: Bool { phase == .loading || isAway && !driver.statuses.current.isGivenUpForNow }
+
     /// Returns once there is an answer.
     ///
     /// - Throws: The error of the phase; `CancellationError`.
     func loaded() async throws {
         // A connection that is being made, or that the app hasn't asked for yet, is waited for.
-        while phase == .loading || isAway && !driver.statuses.current.isGivenUpForNow {
+        while isUnanswered {
             lastWaiting += 1
             let number = lastWaiting
             try await withTaskCancellationHandler {
-                try await withCheckedThrowingContinuation { waiting[number] = $0 }
+                try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
+                    // A task that has an executor of its own goes through that on its way here: the answer, or the end of the task, may have come.
+                    if Task.isCancelled { return continuation.resume(throwing: CancellationError()) }
+                    guard isUnanswered else { return continuation.resume() }
+                    waiting[number] = continuation
+                }
             } onCancel: {
                 Task { @MainActor in waiting.removeValue(forKey: number)?.resume(throwing: CancellationError()) }
             }

@@ -22,6 +22,8 @@ extension SyncDriver {
             try await withCheckedThrowingContinuation { continuation in
                 connecting[token] = continuation
                 submit(.start)
+                // It may have been cancelled on its way here, before there was something to cancel. So below.
+                if Task.isCancelled { stopWaiting(for: token) }
             }
         } onCancel: {
             Task { await self.stopWaiting(for: token) }
@@ -97,6 +99,7 @@ extension SyncDriver {
                     replies[token] = continuation
                     submit(input)
                     turn.pass()
+                    if Task.isCancelled { submit(.cancel(token)) }
                 }
             } onCancel: {
                 Task { await self.post(.cancel(token)) }
@@ -143,6 +146,7 @@ extension SyncDriver {
                         confirmations[key]?.removeValue(forKey: token)?.resume(throwing: error)
                     }
                 }
+                if Task.isCancelled { stopWaiting(for: token, of: key) }
             }
         } onCancel: {
             Task { await self.stopWaiting(for: token, of: key) }
