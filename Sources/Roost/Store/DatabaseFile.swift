@@ -1,6 +1,8 @@
+import Dispatch
 import Foundation
 import GRDB
 import Logging
+import NIOConcurrencyHelpers
 
 /// A SQLite file that is set aside when it can't be used, so that a damaged one never locks a user out.
 struct DatabaseFile: Sendable {
@@ -34,7 +36,26 @@ struct DatabaseFile: Sendable {
     func openForReaders() throws -> any DatabaseWriter {
         try open { path -> any DatabaseWriter in
             guard let path else { return try migrated(DatabaseQueue(configuration: configuration)) }
-            return try migrated(DatabasePool(path: path, configuration: configuration))
+            let pool = try migrated(DatabasePool(path: path, configuration: configuration))
+            try Self.openReaders(of: pool)
+            return pool
+        }
+    }
+
+    /// Opens both connections that read. The second one would be opened when it is needed first, and who reads then would be refused if the file
+    /// was deleted meanwhile, though everybody else goes on.
+    private static func openReaders(of pool: DatabasePool) throws {
+        let touch: @Sendable (Database) throws -> Void = { _ = try $0.schemaVersion() }
+        try pool.read { database in
+            try touch(database)
+            let second = NIOLockedValueBox<Result<Void, any Error>>(.success(()))
+            let isOpen = DispatchSemaphore(value: 0)
+            pool.asyncRead { result in
+                second.withLockedValue { $0 = Result { try touch(result.get()) } }
+                isOpen.signal()
+            }
+            isOpen.wait()
+            try second.withLockedValue { $0 }.get()
         }
     }
 

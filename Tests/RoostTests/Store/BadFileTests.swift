@@ -1,3 +1,4 @@
+import Dispatch
 import Foundation
 import GRDB
 import Logging
@@ -124,5 +125,27 @@ struct BadFileTests {
         try await chat.channel("general").sendConfirmed("again")
         #expect(FileManager.default.fileExists(atPath: outbox.path))
         await chat.disconnect()
+    }
+
+    @Test("Two who read at once from a file that was deleted both can: the connections that read were open before")
+    func twoReaders() async throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let store = try Store(
+            url: directory.appending(component: "cache.sqlite"), user: "ann",
+            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        try FileManager.default.removeItem(at: directory)
+        let (hasBegun, hasRead) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        async let first = store.read { database in
+            hasBegun.signal()
+            // Not for ever: the second one may be refused.
+            _ = hasRead.wait(timeout: .now() + 10)
+            return try database.savedState()
+        }
+        async let second = store.read { database in
+            defer { hasRead.signal() }
+            _ = hasBegun.wait(timeout: .now() + 10)
+            return try database.savedState()
+        }
+        #expect(try await [first, second].allSatisfy { $0 == SavedState() })
     }
 }
