@@ -93,7 +93,9 @@ let chat = Chat(url: url, user: UserID(CommandLine.arguments[2]), configuration:
             case ("/older", _): try await messages.loadOlder()
             case ("/newer", _): try await messages.loadNewer()
             case ("/read", _): try await channel.markRead()
-            case ("/edit", let item?) where text != nil: try await channel.edit(item, text: text)
+            case ("/edit", let item?) where text != nil:
+                try await channel.edit(item, text: text)
+                await shown { $0.id == item.id && ($0.text == text || $0.change != nil) }
             case ("/delete", let item?): try await channel.delete(item)
             case ("/hide", _): try await channel.hide()
             case ("/leave", _): try await channel.leave()
@@ -105,7 +107,10 @@ let chat = Chat(url: url, user: UserID(CommandLine.arguments[2]), configuration:
             case (let word, _) where word.hasPrefix("/"):
                 print("· /older /newer /read /edit TEXT /delete /hide /leave /list NAME")
                 print("· /outbox /retry /discard /send-here /quit")
-            default: try await send(line)
+            default:
+                await messages.showNewest()
+                let sent = try await channel.send(line)
+                await shown { $0.clientId == sent }
             }
         } catch {
             print("· \(error.localizedDescription)")
@@ -113,11 +118,8 @@ let chat = Chat(url: url, user: UserID(CommandLine.arguments[2]), configuration:
         return words.first != "/quit"
     }
 
-    /// Sends a line, and returns when it is on the screen.
-    private func send(_ line: String) async throws {
-        await messages.showNewest()
-        let sent = try await channel.send(line)
-        for await update in messages.updates where update.items.contains(where: { $0.clientId == sent }) { return }
+    private func shown(_ isIt: (MessageItem) -> Bool) async {
+        for await update in messages.updates where update.items.contains(where: isIt) { return }
     }
 
     private func list(named name: String?) async throws {
