@@ -8,6 +8,8 @@ extension SyncDriver {
     /// - Parameter timeout: How long to wait for that; nil for ever. The client goes on connecting after it.
     func connect(timeout: Duration? = nil) async throws {
         try await prepareToConnect()
+        // An end that was asked for before would take this for connected, or end it.
+        while stopsUnderWay > 0 { await rest() }
         guard statuses.current != .online else { return }
         let token = nextToken()
         let clock = environment.clock
@@ -41,9 +43,13 @@ extension SyncDriver {
         if machine != nil { submit(.nudge) }
     }
 
+    /// Ends the connection, and returns when it has ended.
     func stop() async {
         guard machine != nil else { return statuses.send(.offline) }
+        stopsUnderWay += 1
         await post(.stop)
+        // Someone else may be at it.
+        while stopsUnderWay > 0 { await rest() }
     }
 
     /// Opens the files and checks the address. What is wrong with them is the status, until the app tries again.

@@ -33,6 +33,8 @@ actor SyncDriver {
     var machine: Sync?
     var inputs: [Sync.Input] = []
     var isDraining = false
+    /// How often the app has asked for the end of the connection which it hasn't come to.
+    var stopsUnderWay = 0
     /// The size of the messages among the inputs, and the transports that wait for it to fall.
     private var inputBytes = 0
     private var waitingTransports: [CheckedContinuation<Void, Never>] = []
@@ -165,6 +167,7 @@ actor SyncDriver {
             var outputs: [Sync.Output] = []
             for input in batch { outputs += machine?.handle(input) ?? [] }
             await perform(outputs)
+            if stopsUnderWay > 0 { stopsUnderWay -= batch.count { if case .stop = $0 { true } else { false } } }
         }
         isDraining = false
         for waiting in waitingForRest { waiting.resume() }
@@ -213,7 +216,7 @@ actor SyncDriver {
 
     /// Ends the connection and all that waits, for good.
     private func end() async {
-        await post(.stop)
+        await stop()
         await rest()
         hasEnded = true
         machine = nil

@@ -79,4 +79,23 @@ struct ChatTests {
             try await chat.channel("general").send("")
         }
     }
+
+    @Test("Who disconnects and connects again is connected, whatever is being stored at that moment")
+    func anew() async throws {
+        let chat = chat()
+        let channel = chat.channel("general")
+        try await chat.connect()
+        for number in 1...200 {
+            // What is under way when the end is asked for.
+            let sending = Task { try await channel.send(MessageDraft(text: "\(number)")) }
+            await Task.yield()
+            await chat.disconnect()
+            try await chat.connect()
+            #expect(chat.connection.isOnline)
+            try await channel.sendConfirmed(MessageDraft(text: "after \(number)"))
+            _ = try await sending.value
+        }
+        await chat.disconnect()
+        #expect(chat.connection.status == .offline)
+    }
 }
