@@ -222,4 +222,27 @@ struct AttachingTests {
         #expect(fetches(third.requests) == [])
         #expect(node.parked == [55])
     }
+
+    @Test("ST-01 I6 a watch that was catching up ends with the leaving: what its connection had as a member's isn't sent once more")
+    func watchThatALeavingEnds() {
+        // Ann is a member, has all up to 110, and watches from 100 on: that is long ago for her node.
+        var node = Node(at: 99)
+        node.connect(2, "ann", UserStreams(user: 5, channels: [node.channel: 99]))
+        node.hand(.received([node.item(99, 110)]))
+        let watch = Notice.watching(ConnectionID(rawValue: 2), "ann", node.channel, at: 100)
+        _ = node.commit([], [watch], by: "ann", 2, callerSeq: 5)
+        // She leaves before the events in between are read.
+        let leaving = node.hand(.received([node.item(110, 111, left: [.init(user: "ann", seq: 111)])])).steps
+        #expect(leaving.contains { if case .change(.left("ann", _, 111)) = $0 { true } else { false } })
+        // Nothing is read for her any more, also of a watch that was committed before the leaving and comes here after it.
+        #expect(node.fetchForNewcomer(node.item(100, 110)).steps.isEmpty)
+        let late = Notice.watching(ConnectionID(rawValue: 2), "ann", node.channel, at: 110)
+        let steps = node.commit([], [late], by: "ann", 2, callerSeq: 5)
+        #expect(steps.contains { isAnswer($0, to: 2) })
+        #expect(!steps.contains { if case .change(.watching) = $0 { true } else { false } })
+        // Her connection was told with the answer that it watches, and doesn't count as a watcher for ever.
+        let ends = steps.lastIndex { if case .change(.stoppedWatching) = $0 { true } else { false } }
+        let begins = steps.lastIndex { if case .watches = $0 { true } else { false } }
+        #expect((ends ?? -1) > (begins ?? .max))
+    }
 }

@@ -89,6 +89,12 @@ struct Attachment {
     /// The connection that waits for this attachment.
     var connect: Relay.ConnectToken?
 
+    /// Returns whether a leaving ends this: a watch of the same user that is older.
+    func isEnded(by leaving: StreamItem.Leaving) -> Bool {
+        guard case .watcher(_, leaving.user) = receiver else { return false }
+        return leaving.seq > seq
+    }
+
     /// The step for the hub.
     var step: Relay.Step {
         switch receiver {

@@ -94,6 +94,9 @@ extension Relay {
         let stream = StreamID.channel(attachment.channel)
         let user = attachment.receiver.user
         guard let feed = feeds[stream] else { return }
+        if let departed = feed.departed[user], attachment.isEnded(by: .init(user: user, seq: departed.seq)) {
+            return giveUp(attachment)
+        }
         guard feed.isLive, feed.position >= attachment.seq else {
             feeds[stream]?.attaching.insert(user)
             feeds[stream]?.parked.append(attachment)
@@ -112,6 +115,16 @@ extension Relay {
     /// Attaches the receiver from here on.
     mutating func complete(_ attachment: Attachment) {
         emit(attachment.step)
+        finish(attachment)
+    }
+
+    /// Ends an attachment whose user has left, or whose channel is gone. Its connection may have been told that it watches.
+    mutating func giveUp(_ attachment: Attachment) {
+        if case .watcher(let connection, let user) = attachment.receiver {
+            let behind = feeds[.channel(attachment.channel)]?.behind[user] ?? []
+            let watchesAnew = behind.contains { if case .watcher(connection, user) = $0.receiver { true } else { false } }
+            if !watchesAnew { emit(.change(.stoppedWatching(connection, user, attachment.channel))) }
+        }
         finish(attachment)
     }
 
@@ -158,6 +171,8 @@ extension Relay {
         for attachment in feed.parked + (feed.behind[user] ?? []) where attachment.seq >= leaving.seq {
             if case .watcher(let connection, user) = attachment.receiver { emit(.watches(connection, user, channel)) }
         }
+        // One that was older doesn't catch up any further: its connection may have had as a member's what would come.
+        for (token, catchUp) in feed.catchUps where catchUp.attachment.isEnded(by: leaving) { end(token, in: stream) }
     }
 
     mutating func destroy(_ channel: ChannelID) {

@@ -80,8 +80,8 @@ extension Relay {
         feeds[item.stream]?.behind[user] = behind
     }
 
-    private mutating func end(_ token: CatchUpToken, in stream: StreamID) {
+    mutating func end(_ token: CatchUpToken, in stream: StreamID) {
         guard let catchUp = feeds[stream]?.catchUps.removeValue(forKey: token) else { return }
-        finish(catchUp.attachment)
+        giveUp(catchUp.attachment)
     }
 }
