@@ -82,7 +82,7 @@ final class LoadSocket {
     /// Changes in events, since the benchmark set it to 0.
     var eventCount = 0
     /// Calls that were made, which is also the number of the newest.
-    private(set) var callCount = 0
+    var callCount = 0
     fileprivate(set) var isWelcome = false
     fileprivate var rest: [UInt8] = []
     fileprivate(set) var unsent: [UInt8] = []

@@ -85,6 +85,15 @@ enum Clock {
     /// CPU time of this process.
     static func processCPU() -> UInt64 { nanoseconds(CLOCK_PROCESS_CPUTIME_ID) }
 
+    /// The clock of the calling thread's CPU time, which others can read; nil if there is none.
+    static var ofThread: clockid_t? {
+        var clock = clockid_t()
+        return pthread_getcpuclockid(pthread_self(), &clock) == 0 ? clock : nil
+    }
+
+    /// What the clock of a thread shows; 0 once the thread has ended.
+    static func cpu(_ ofThread: clockid_t) -> UInt64 { nanoseconds(ofThread) }
+
     private static func nanoseconds(_ clock: clockid_t) -> UInt64 {
         // The two fields of a `timespec`. Whose module that is depends on what else a target imports, and its fields can't be named without it.
         var time = (seconds: 0, nanoseconds: 0)

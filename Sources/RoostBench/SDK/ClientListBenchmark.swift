@@ -2,7 +2,8 @@ import Foundation
 import Roost
 import RoostAPI
 
-/// Measures an app's list of 10,000 channels: its first rows from the store, without a connection, and 1,000 incoming messages.
+/// Measures an app in 10,000 channels: connecting for the first time, lists while 1,000 messages come, its rows out of the store at the next
+/// start, and doing nothing.
 ///
 /// The SDK is in this process. Its CPU time is this process's, in which little else happens: one bare socket writes the messages.
 struct ClientListBenchmark: Benchmark {
@@ -12,7 +13,6 @@ struct ClientListBenchmark: Benchmark {
     private let firstRows = 50
 
     func figures(in directory: URL, scale: BenchScale) async throws -> [Figure] {
-        let eventCount = scale.pick(1000, quick: 1000, smoke: 40)
         let channels = try ChannelListWorld.fill(
             directory, user: user, writer: writer, count: scale.pick(10_000, quick: 2000, smoke: 60))
         let tokens = try await BenchTokens(directory: directory).tokens(for: [user, writer])
@@ -25,70 +25,102 @@ struct ClientListBenchmark: Benchmark {
         }
 
         let first = chat()
-        let newest = await first.channels(matching: ChannelQuery(), pageSize: firstRows)
+        var figures = try await firstConnection(of: first, channels.count)
+        var burst = MessageBurst(port: server.port, token: tokens[1])
+        let count = scale.pick(1000, quick: 1000, smoke: 40)
+        figures += try await messages(channels, count, into: first, from: &burst)
+        figures.append(try await idle(first, seconds: scale.pick(30, quick: 10, smoke: 0.1)))
+        await first.disconnect()
+        figures.append(await nextStart(of: chat()))
+        return figures
+    }
+
+    /// Connects an app without data that shows its newest channels.
+    private func firstConnection(of chat: Chat, _ channelCount: Int) async throws -> [Figure] {
+        let newest = await chat.channels(matching: ChannelQuery(), pageSize: firstRows)
         let (start, startCPU) = (Clock.now(), Clock.processCPU())
-        async let connecting: Void = first.connect()
+        async let connecting: Void = chat.connect()
         for await update in await newest.updates where update.items.count == firstRows { break }
         let newestMilliseconds = Double(Clock.now() - start) / 1e6
         try await connecting
-        let (resumeMilliseconds, resumeCPU) = (Double(Clock.now() - start) / 1e6, Double(Clock.processCPU() - startCPU) / 1e9)
-        let unread = channels.count * ChannelListWorld.messagesPerChannel
-        let whole = await first.channels()
-        for await _ in await whole.updates where await whole.totalUnreadCount == unread { break }
-
-        let loop = LoadLoop()
-        try loop.connect(port: server.port, tokens: [tokens[1]])
-        let before = ProcessUsage(of: getpid())
-        let written = Clock.now()
-        for channel in channels.shuffled().prefix(eventCount) {
-            _ = loop.sockets[0].sendMessage(to: channel.rawValue, text: SampleText.message)
-        }
-        var answered = 0
-        loop.onFrame = { _, frame, _ in if case .reply = frame { answered += 1 } }
-        try loop.run(timeout: 60) { answered == eventCount }
-        for await _ in await whole.updates where await whole.totalUnreadCount == unread + eventCount { break }
-        let events = (
-            cpu: ProcessUsage(of: getpid()).cpuMicroseconds(since: before) / 1000, wall: Double(Clock.now() - written) / 1e6
-        )
-        loop.closeAll()
-        await first.disconnect()
-
-        let second = chat()
-        let opened = Clock.now()
-        let list = await second.channels(matching: ChannelQuery(), pageSize: firstRows)
-        for await update in await list.updates where update.items.count == firstRows { break }
-        let openMilliseconds = Double(Clock.now() - opened) / 1e6
+        let (seconds, cpuSeconds) = (Double(Clock.now() - start) / 1e9, Double(Clock.processCPU() - startCPU) / 1e9)
         return [
-            Figure("first connection with \(channels.count) channels", resumeMilliseconds / 1000, "s", goals: [.atMost(2)]),
-            Figure("the same, CPU of the app", resumeCPU, "s", goals: [.atMost(1.1)]),
+            Figure("first connection with \(channelCount) channels", seconds, "s", goals: [.atMost(2)]),
+            Figure("the same, CPU of the app", cpuSeconds, "s", goals: [.atMost(1.1)]),
             Figure("the same, until the newest \(firstRows) are shown", newestMilliseconds, "ms", goals: [.atMost(300)]),
-            Figure("first \(firstRows) rows out of the store", openMilliseconds, "ms", goals: [.atMost(10)]),
-            Figure("\(eventCount) messages into the list, CPU of the app", events.cpu, "ms", goals: [.atMost(120)]),
-            Figure("the same, from the first sent to the last shown", events.wall, "ms"),
         ]
+    }
+
+    /// Sends a message to each of some channels three times: into a list of all channels, into one whose turns are watched, and into a list that
+    /// holds a page.
+    private func messages(
+        _ channels: [ChannelID], _ count: Int, into chat: Chat, from burst: inout MessageBurst
+    ) async throws -> [Figure] {
+        var unread = channels.count * ChannelListWorld.messagesPerChannel
+        var costs: [BurstCost] = []
+        for (pageSize, isWatched) in [(Int.max, false), (Int.max, true), (firstRows, false)] {
+            let list = await chat.channels(matching: ChannelQuery(), pageSize: pageSize)
+            try await list.loaded()
+            await chat.waitForUnread(unread)
+            // The rest of the order follows the first rows.
+            try await Task.sleep(for: .milliseconds(200))
+            unread += count
+            let turns = isWatched ? MainActorTurns() : nil
+            let (start, startCPU) = (Clock.now(), Clock.processCPU())
+            try await burst.send(to: Array(channels.shuffled().prefix(count)))
+            await chat.waitForUnread(unread)
+            while await list.totalUnreadCount != unread { await Task.yield() }
+            costs.append(
+                BurstCost(
+                    cpuMilliseconds: Double(Clock.processCPU() - startCPU) / 1e6,
+                    milliseconds: Double(Clock.now() - start) / 1e6,
+                    longest: turns?.end() ?? MainActorTurns.Longest()))
+        }
+        let (whole, watched, window) = (costs[0], costs[1].longest, costs[2])
+        return [
+            Figure("\(count) messages into the list of all, CPU of the app", whole.cpuMilliseconds, "ms", goals: [.atMost(120)]),
+            Figure("the same, from the first sent to the last shown", whole.milliseconds, "ms"),
+            Figure("the same, longest turn of the main actor, CPU", watched.cpuMilliseconds, "ms", goals: [.atMost(4)]),
+            Figure("the same, longest wait for the main actor", watched.waitMilliseconds, "ms", goals: [.atMost(16)]),
+            Figure(
+                "\(count) messages into a list of \(firstRows), CPU of the app", window.cpuMilliseconds, "ms",
+                goals: [.atMost(110)]),
+        ]
+    }
+
+    private struct BurstCost {
+        var cpuMilliseconds: Double
+        var milliseconds: Double
+        var longest: MainActorTurns.Longest
+    }
+
+    /// Does nothing for a while, connected, with a list on the screen.
+    private func idle(_ chat: Chat, seconds: Double) async throws -> Figure {
+        let list = await chat.channels(matching: ChannelQuery(), pageSize: firstRows)
+        try await list.loaded()
+        // What came before is done by then.
+        try await Task.sleep(for: .seconds(min(2, seconds)))
+        let startCPU = Clock.processCPU()
+        try await Task.sleep(for: .seconds(seconds))
+        let share = Double(Clock.processCPU() - startCPU) / (seconds * 1e9) * 100
+        return withExtendedLifetime(list) {
+            Figure("connected and idle, share of a core", share, "%", goals: [.atMost(0.02)])
+        }
+    }
+
+    /// Shows the first rows of a store that is there, before any network.
+    private func nextStart(of chat: Chat) async -> Figure {
+        let start = Clock.now()
+        let list = await chat.channels(matching: ChannelQuery(), pageSize: firstRows)
+        for await update in await list.updates where update.items.count == firstRows { break }
+        return Figure(
+            "first \(firstRows) rows out of the store", Double(Clock.now() - start) / 1e6, "ms", goals: [.atMost(10)])
     }
 }
 
-/// One user in very many channels, each with a few messages that are unread.
-enum ChannelListWorld {
-    static let messagesPerChannel = 3
-    static let settings = ["--channels-per-user", "\(Limits.channelsPerUserMax)"]
-
-    static func fill(_ directory: URL, user: UserID, writer: UserID, count: Int) throws -> [ChannelID] {
-        let channels = (0..<count).map { ChannelID("channel-\($0)") }
-        try Seed.fill(directory) { seed in
-            seed.options.channelsPerUser = Limits.channelsPerUserMax
-            try seed.addUsers([user, writer])
-            try seed.forEach(channels) { batch, channel in
-                try batch.perform(CreateChannel(channel: channel, displayName: "Name of \(channel)", users: [user]), as: writer)
-            }
-            for round in 0..<messagesPerChannel {
-                try seed.forEach(channels.shuffled()) { batch, channel in
-                    let message = SendMessage(channel: channel, clientId: ClientID("\(round)"), text: SampleText.message)
-                    try batch.perform(message, as: writer)
-                }
-            }
-        }
-        return channels
+extension Chat {
+    /// Returns once the user has as many unread messages as that.
+    fileprivate func waitForUnread(_ count: Int) async {
+        for await total in await unread.updates where total.unreadCount == count { break }
     }
 }

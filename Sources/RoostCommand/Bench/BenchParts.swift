@@ -90,6 +90,14 @@ struct BenchHistory: AsyncParsableCommand {
     func run() async throws { try await options.report(.history) }
 }
 
+struct BenchMessages: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "messages", abstract: "Messages with fields and mentions, edits, and pages by time, id and filter.")
+    @OptionGroup var options: BenchOptions
+
+    func run() async throws { try await options.report(.messages) }
+}
+
 struct BenchResume: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "resume", abstract: "Coming back to 1,000 channels with 500 missed messages.")

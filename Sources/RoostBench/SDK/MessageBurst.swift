@@ -1,0 +1,32 @@
+import Foundation
+import RoostAPI
+
+/// Messages from one bare socket, as fast as the server takes them.
+struct MessageBurst: Sendable {
+    var port: UInt16
+    var token: String
+    /// The messages sent so far: client ids go on from there.
+    private var count = 0
+
+    init(port: UInt16, token: String) { (self.port, self.token) = (port, token) }
+
+    /// Sends a message to each of some channels, on a thread that the app's tasks don't run on. Returns when all are answered.
+    mutating func send(to channels: [ChannelID]) async throws {
+        defer { count += channels.count }
+        let before = self
+        try await withCheckedThrowingContinuation { continuation in
+            Thread.detachNewThread { continuation.resume(with: Result { try before.run(channels) }) }
+        }
+    }
+
+    private func run(_ channels: [ChannelID]) throws {
+        let loop = LoadLoop()
+        try loop.connect(port: port, tokens: [token])
+        defer { loop.closeAll() }
+        loop.sockets[0].callCount = count
+        var answered = 0
+        loop.onFrame = { _, frame, _ in if case .reply = frame { answered += 1 } }
+        for channel in channels { _ = loop.sockets[0].sendMessage(to: channel.rawValue, text: SampleText.message) }
+        try loop.run(timeout: 120) { answered == channels.count }
+    }
+}
