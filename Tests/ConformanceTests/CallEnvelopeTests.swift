@@ -41,6 +41,10 @@ struct CallEnvelopeTests {
         send(#""text":"\#(String(repeating: "é", count: 5000))""#),
         #"{"call":1,"operation":"reading.mark","with":{"channel":"a"}}"#,
         #"{"call":1,"operation":"reading.mark","with": { "seq" : 12 , "channel" : "é" } }"#,
+        #"{"call":1,"operation":"message.list","with":{"channel":"a","before":17}}"#,
+        #"{"call":1,"operation":"message.list","with":{ "limit" : 100 , "after":0,"channel":"é"}}"#,
+        #"{"call":1,"operation":"message.list","with":{"around":9007199254740991,"channel":"a","limit":1}}"#,
+        #"{"call":1,"operation":"message.list","with":{"channel":"a","around":9,"newerLimit":3,"kinds":["text"]}}"#,
         #"{"call":1,"operation":"stream.resume","with":{"after":0,"channels":{}}}"#,
         #"{"call":1,"operation":"stream.resume","with":{"channels":{"a":5,"é":0,"c":9007199254740991},"after":7}}"#,
     ]
@@ -71,6 +75,9 @@ struct CallEnvelopeTests {
         #"{"call":1,"operation":"message.list","with":{}}"#, #"{"call":1,"operation":"message.list","with":{"channel":7}}"#,
         #"{"call":1,"operation":"message.list","with":{"channel":"a","limit":1.5}}"#,
         #"{"call":1,"operation":"message.list","with":{"channel":"a","limit":0}}"#,
+        #"{"call":1,"operation":"message.list","with":{"channel":"a","limit":101}}"#,
+        #"{"call":1,"operation":"message.list","with":{"channel":"a","limit":99999999999999999}}"#,
+        #"{"call":1,"operation":"message.list","with":{"channel":"a","before":1,"after":2}}"#,
         #"{"call":1,"operation":"channel.query","with":{"sort":"colour"}}"#,
         // Larger and deeper than is worth it.
         send(#""text":"x","data":"\#(String(repeating: "x", count: 5000))""#),

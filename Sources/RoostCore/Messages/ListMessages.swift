@@ -101,13 +101,21 @@ struct HistoryWalk {
     private func side(before seq: Seq, limit: Int, sizeBytesMax: Int) throws -> Side {
         let lowest = filter == nil ? floor : max(floor, min(seq, head + 1) - Self.filteredSeqsMax - 1)
         let read = { (seq: Seq, limit: Int, sizeBytesMax: Int) in
-            let (messages, hasMore) = try transaction.messages(
+            try transaction.messages(
                 before: seq, above: lowest, in: channel, limit: limit, sizeBytesMax: sizeBytesMax, filter ?? "")
-            return (Array(messages.reversed()), hasMore)
         }
-        let (messages, hasMore) = try onward(from: seq, limit: limit, sizeBytesMax: sizeBytesMax, read)
+        var (messages, hasMore): ([Message], Bool)
+        if keepsTimesWhole {
+            (messages, hasMore) = try onward(from: seq, limit: limit, sizeBytesMax: sizeBytesMax) {
+                let (messages, hasMore) = try read($0, $1, $2)
+                return (messages.reversed(), hasMore)
+            }
+            messages.reverse()
+        } else {
+            (messages, hasMore) = try read(seq, limit, sizeBytesMax)
+        }
         let goesOn = try hasMore || (lowest > floor && exists(before: lowest + 1))
-        return Side(messages: messages.reversed(), hasMore: goesOn, end: hasMore ? messages.last?.seq ?? lowest + 1 : lowest + 1)
+        return Side(messages: messages, hasMore: goesOn, end: hasMore ? messages.first?.seq ?? lowest + 1 : lowest + 1)
     }
 
     private func side(after seq: Seq, limit: Int, sizeBytesMax: Int) throws -> Side {

@@ -10,15 +10,24 @@ extension Context {
     /// Returns what lists show of users, each once, in the order of their ids: nil for none. Unknown ids are left out.
     ///
     /// A page costs one statement more, however many users it names.
-    func summaries(of ids: some Sequence<UserID>) throws -> [UserSummary]? {
+    func summaries(of ids: Set<UserID>) throws -> [UserSummary]? {
         var found: [UserSummary] = []
-        if Permissions.refusal(of: .userRead, for: caller.role) == nil { found = try transaction.summaries(of: Set(ids)) }
+        if Permissions.refusal(of: .userRead, for: caller.role) == nil { found = try transaction.summaries(of: ids) }
         return found.isEmpty ? nil : found
     }
 
     /// Returns what lists show of the users whom rows name.
     func summaries(for rows: some Sequence<some NamesUsers>) throws -> [UserSummary]? {
-        try summaries(of: rows.lazy.flatMap(\.namedUsers))
+        // A user often names the next row as well, and looking into a set takes longer.
+        var ids: Set<UserID> = []
+        var last: UserID?
+        for row in rows {
+            for id in row.namedUsers where id != last {
+                ids.insert(id)
+                last = id
+            }
+        }
+        return try summaries(of: ids)
     }
 
     /// Returns what lists show of the users whom the rows of streams name: as many as may accompany them, those of each stream's newest message

@@ -56,6 +56,25 @@ extension MarkRead: PlainOperation {
     }
 }
 
+extension ListMessages: PlainOperation {
+    init?(plainly fields: inout PlainJSON) {
+        var (channel, before, after, around, limit): (String?, Seq?, Seq?, Seq?, Seq?)
+        let isPlain = fields.members { key, json in
+            switch key {
+            case "channel": json.read(into: &channel)
+            case "before": json.read(into: &before)
+            case "after": json.read(into: &after)
+            case "around": json.read(into: &around)
+            case "limit": json.read(into: &limit)
+            default: false
+            }
+        }
+        guard isPlain, let channel else { return nil }
+        self.init(
+            channel: ChannelID(channel), before: before, after: after, around: around, limit: limit.map { Int(clamping: $0) })
+    }
+}
+
 extension Resume: PlainOperation {
     init?(plainly fields: inout PlainJSON) {
         var (after, channels): (Seq?, [String: Seq]?)
