@@ -81,8 +81,71 @@ struct PlainJSON {
         }
         guard index > start else { return nil }
         skipSpace()
-        // Another member follows, or the end; not the rest of a number.
-        return next == UInt8(ascii: ",") || next == UInt8(ascii: "}") ? value : nil
+        // Another value follows, or the end; not the rest of a number.
+        return next == UInt8(ascii: ",") || next == UInt8(ascii: "}") || next == UInt8(ascii: "]") ? value : nil
+    }
+
+    /// Reads the values of an array.
+    ///
+    /// - Parameter read: Reads a value. Returns whether it could.
+    /// - Returns: Whether all could be read.
+    mutating func elements(_ read: (inout PlainJSON) -> Bool) -> Bool {
+        guard take("[") else { return false }
+        if take("]") { return true }
+        repeat {
+            guard read(&self) else { return false }
+        } while take(",")
+        return take("]")
+    }
+
+    /// Reads texts. Returns whether they are written plainly.
+    mutating func read(into texts: inout [String]?) -> Bool {
+        var found: [String] = []
+        defer { texts = found }
+        return elements { json in
+            guard let text = json.string() else { return false }
+            found.append(text)
+            return true
+        }
+    }
+
+    /// Reads `true` or `false`.
+    mutating func boolean() -> Bool? {
+        skipSpace()
+        if bytes[index...].starts(with: "true".utf8) {
+            index += 4
+        } else {
+            guard bytes[index...].starts(with: "false".utf8) else { return nil }
+            index += 5
+            return false
+        }
+        return true
+    }
+
+    /// Any value that isn't nested deeper than so many levels.
+    mutating func value(depthMax: Int) -> JSONValue? {
+        guard depthMax > 0 else { return nil }
+        skipSpace()
+        switch next {
+        case UInt8(ascii: "\""): return string().map(JSONValue.string)
+        case UInt8(ascii: "t"), UInt8(ascii: "f"): return boolean().map(JSONValue.boolean)
+        case UInt8(ascii: "{"):
+            var values: [String: JSONValue] = [:]
+            let isPlain = members { key, json in
+                values[key] = json.value(depthMax: depthMax - 1)
+                return values[key] != nil
+            }
+            return isPlain ? .object(values) : nil
+        case UInt8(ascii: "["):
+            var values: [JSONValue] = []
+            let isPlain = elements { json in
+                guard let value = json.value(depthMax: depthMax - 1) else { return false }
+                values.append(value)
+                return true
+            }
+            return isPlain ? .array(values) : nil
+        default: return number().map(JSONValue.integer)
+        }
     }
 
     /// The place of an object.

@@ -27,17 +27,119 @@ extension CallEnvelope {
 
 extension SendMessage: PlainOperation {
     init?(plainly fields: inout PlainJSON) {
-        var (channel, clientId, text): (String?, String?, String?)
+        var (channel, clientId): (String?, String?)
+        var content = PlainContent()
         let isPlain = fields.members { key, json in
             switch key {
             case "channel": json.read(into: &channel)
             case "clientId": json.read(into: &clientId)
-            case "text": json.read(into: &text)
-            default: false
+            default: content.read(key, &json)
             }
         }
-        guard isPlain, let channel, let clientId, let text else { return nil }
-        self.init(channel: ChannelID(channel), clientId: ClientID(clientId), text: text)
+        guard isPlain, let channel, let clientId, let text = content.text else { return nil }
+        self.init(
+            channel: ChannelID(channel), clientId: ClientID(clientId), text: text, kind: content.kind ?? .text,
+            customType: content.customType, data: content.data, metadata: content.metadata, tags: content.tags,
+            parentId: content.parentId, mentionees: content.mentionees, metaArrays: content.metaArrays,
+            pushOption: content.pushOption ?? .default, targetLanguages: content.targetLanguages,
+            isSilent: content.isSilent ?? false)
+    }
+}
+
+extension EditMessage: PlainOperation {
+    init?(plainly fields: inout PlainJSON) {
+        var (channel, message): (String?, MessageID?)
+        var content = PlainContent()
+        let isPlain = fields.members { key, json in
+            switch key {
+            case "channel": return json.read(into: &channel)
+            case "message":
+                message = json.messageID()
+                return message != nil
+            case "text", "customType", "data", "metadata", "tags", "mentionees": return content.read(key, &json)
+            default: return false
+            }
+        }
+        guard isPlain, let channel, let message else { return nil }
+        self.init(
+            channel: ChannelID(channel), message: message, text: content.text, customType: content.customType, data: content.data,
+            metadata: content.metadata, tags: content.tags, mentionees: content.mentionees)
+    }
+}
+
+/// The fields of a message's content, as far as they were read.
+private struct PlainContent {
+    var (text, customType, data): (String?, String?, String?)
+    var (kind, pushOption, isSilent): (MessageKind?, PushOption?, Bool?)
+    var metadata: JSONValue?
+    var (tags, targetLanguages): ([String]?, [String]?)
+    var parentId: MessageID?
+    var mentionees: [Mentionee]?
+    var metaArrays: [String: [String]]?
+
+    /// Reads a field. Returns whether there is such a one, and it is written plainly.
+    mutating func read(_ key: String, _ json: inout PlainJSON) -> Bool {
+        switch key {
+        case "text": return json.read(into: &text)
+        case "customType": return json.read(into: &customType)
+        case "data": return json.read(into: &data)
+        case "tags": return json.read(into: &tags)
+        case "targetLanguages": return json.read(into: &targetLanguages)
+        case "kind":
+            kind = json.string().flatMap(MessageKind.init(rawValue:))
+            return kind != nil
+        case "pushOption":
+            pushOption = json.string().flatMap(PushOption.init(rawValue:))
+            return pushOption != nil
+        case "isSilent":
+            isSilent = json.boolean()
+            return isSilent != nil
+        case "parentId":
+            parentId = json.messageID()
+            return parentId != nil
+        case "metadata":
+            metadata = json.value(depthMax: 8)
+            return metadata != nil
+        case "mentionees":
+            mentionees = []
+            return json.elements { json in
+                guard let entry = Mentionee(plainly: &json) else { return false }
+                mentionees?.append(entry)
+                return true
+            }
+        case "metaArrays":
+            metaArrays = [:]
+            return json.members { name, json in
+                var texts: [String]?
+                defer { metaArrays?[name] = texts }
+                return json.read(into: &texts)
+            }
+        default: return false
+        }
+    }
+}
+
+extension Mentionee {
+    fileprivate init?(plainly json: inout PlainJSON) {
+        var (type, users): (Kind?, [String]?)
+        let isPlain = json.members { key, json in
+            switch key {
+            case "type":
+                type = json.string().flatMap(Kind.init(rawValue:))
+                return type != nil
+            case "users": return json.read(into: &users)
+            default: return false
+            }
+        }
+        guard isPlain, let type else { return nil }
+        self.init(type: type, users: users?.map { UserID($0) })
+    }
+}
+
+extension PlainJSON {
+    /// A message's id.
+    fileprivate mutating func messageID() -> MessageID? {
+        string().flatMap { Int64($0) }.flatMap { $0 >= 0 ? MessageID(rawValue: $0) : nil }
     }
 }
 
