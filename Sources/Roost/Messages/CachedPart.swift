@@ -61,6 +61,35 @@ struct CachedPart {
         return messages
     }
 
+    /// The seq of the first message that was sent at a time or after it; nil for none.
+    ///
+    /// Times don't fall within a channel, so that it is found by halving.
+    func firstSeq(from time: Timestamp) throws -> Seq? {
+        func message(_ order: String, from first: Seq, to last: Seq) throws -> (seq: Seq, at: Int64)? {
+            let sql =
+                "SELECT seq, created_at FROM messages WHERE channel_id = ? AND seq BETWEEN ? AND ? ORDER BY seq \(order) LIMIT 1"
+            let statement = try database.cachedStatement(sql: sql)
+            return try Row.fetchOne(statement, arguments: [channel.rawValue, first, last]).map { ($0[0], $0[1]) }
+        }
+        guard let newest = try message("DESC", from: range.lowerBound, to: range.upperBound), newest.at >= time.milliseconds else {
+            return nil
+        }
+        // What is before `low` was sent before the time.
+        var (low, high, found) = (range.lowerBound, newest.seq, newest.seq)
+        while low < high {
+            let middle = low + (high - low) / 2
+            if let next = try message("ASC", from: middle, to: high - 1) {
+                if next.at < time.milliseconds {
+                    low = next.seq + 1
+                    continue
+                }
+                found = next.seq
+            }
+            high = middle
+        }
+        return found
+    }
+
     func hasMessage(before seq: Seq) throws -> Bool { try hasMessage(in: range.lowerBound, min(seq &- 1, range.upperBound)) }
 
     func hasMessage(after seq: Seq) throws -> Bool { try hasMessage(in: max(seq + 1, range.lowerBound), range.upperBound) }

@@ -9,6 +9,8 @@ public enum MessageAnchor: Hashable, Sendable {
     case firstUnread
     /// At a message, whose place keeps if it is deleted.
     case message(MessageID)
+    /// At the first message that was sent at a time or after it (SB-55); at the newest if there is none.
+    case time(Timestamp)
 }
 
 /// A list's way to the place where it begins: where that is on this device, or what has to be fetched for it.
@@ -16,6 +18,7 @@ enum MessageOpening: Hashable, Sendable {
     case newest
     case firstUnread
     case message(MessageID)
+    case time(Timestamp)
     /// The place that a list was at before its messages were forgotten.
     case seq(Seq)
 
@@ -25,6 +28,7 @@ enum MessageOpening: Hashable, Sendable {
             case .newest: .newest
             case .firstUnread: .firstUnread
             case .message(let id): .message(id)
+            case .time(let time): .time(time)
             }
     }
 
@@ -37,7 +41,8 @@ enum MessageOpening: Hashable, Sendable {
     }
 
     func step(in channel: ChannelID, _ mark: UnreadMark, isOnline: Bool, _ database: Database) throws -> Step {
-        let position = try database.messageState(of: channel)?.position
+        let state = try database.messageState(of: channel)
+        let position = state?.position
         switch self {
         case .newest: return .read(.newest)
         case .firstUnread:
@@ -48,10 +53,31 @@ enum MessageOpening: Hashable, Sendable {
         case .message(let id):
             if let message = try database.message(id, in: channel) { return .read(.open(message.seq)) }
             return .fetch(.aroundMessage(id))
+        case .time(let time):
+            guard let state else { return isOnline ? .read(.newest) : .wait }
+            return try state.move(to: time, in: channel, database).map(Step.read) ?? .fetch(.aroundTime(time))
         case .seq(let seq):
             guard let position else { return .read(.newest) }
             return position.holds(seq) ? .read(.open(seq)) : .fetch(.around(seq))
         }
+    }
+}
+
+extension MessageState {
+    /// How a list gets to the first message since a time; nil if it isn't cached that it is the first.
+    fileprivate func move(to time: Timestamp, in channel: ChannelID, _ database: Database) throws -> MessageWindow.Move? {
+        for part in [position.windowStart...Seq.max] + position.stretches where floor < part.upperBound {
+            let cached = CachedPart(channel: channel, range: max(part.lowerBound, floor + 1)...part.upperBound, database: database)
+            // What is concealed can't be requested: the part begins where the channel does for this user.
+            let isFromTheBeginning = part.lowerBound <= floor + 1
+            guard let seq = try cached.firstSeq(from: time) else {
+                let isBeforeAll = try isFromTheBeginning || cached.hasMessage(after: 0)
+                if part.isNewest, isBeforeAll { return .newest }
+                continue
+            }
+            if try isFromTheBeginning || cached.hasMessage(before: seq) { return .open(part.contains(seq - 1) ? seq - 1 : seq) }
+        }
+        return nil
     }
 }
 

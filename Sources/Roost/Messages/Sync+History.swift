@@ -11,6 +11,8 @@ enum MessageLoad: Hashable, Sendable {
     case around(Seq)
     /// Those on both sides of a message.
     case aroundMessage(MessageID)
+    /// Those on both sides of a time.
+    case aroundTime(Timestamp)
 }
 
 /// What a page on its way is: its channel, and where it was asked for.
@@ -20,6 +22,7 @@ struct HistoryPlace: Hashable, Sendable {
         case after(Seq)
         case around(Seq)
         case aroundMessage(MessageID)
+        case aroundTime(Timestamp)
     }
 
     var channel: ChannelID
@@ -31,6 +34,7 @@ struct HistoryPlace: Hashable, Sendable {
         case .after(let seq): ListMessages(channel: channel, after: seq, limit: limit)
         case .around(let seq): ListMessages(channel: channel, around: seq, limit: limit)
         case .aroundMessage(let id): ListMessages(channel: channel, aroundMessage: id, limit: limit)
+        case .aroundTime(let time): ListMessages(channel: channel, aroundTime: time, limit: limit)
         }
     }
 }
@@ -136,6 +140,7 @@ extension MessageLoad {
         case .newer(let seq): position.part(holding: seq).flatMap { $0.upperBound < .max ? .after($0.upperBound) : nil }
         case .around(let seq): .around(seq)
         case .aroundMessage(let id): .aroundMessage(id)
+        case .aroundTime(let time): .aroundTime(time)
         }
     }
 }
@@ -167,7 +172,7 @@ private struct HistoryPage: Decodable {
         case .before(let seq): (first, last) = (first ?? seq, seq - 1)
         case .after(let seq): (first, last) = (seq + 1, last ?? seq)
         case .around(let seq): last = max(last ?? seq, seq)
-        case .aroundMessage: break
+        case .aroundMessage, .aroundTime: break
         }
         // Before the first message there are none.
         if !hasOlder, !side.isAfter { first = 0 }

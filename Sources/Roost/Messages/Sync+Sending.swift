@@ -45,7 +45,7 @@ extension Sync {
         guard let item = item(.message(key)) else { return }
         resolve(key, message.messageId)
         remove(item)
-        emit(.settled(key, .success(message)))
+        emit(.settled(key, .success(item.operation.sent.map(message.answered) ?? message)))
         showOverlay(of: key.channel)
         sendNext(in: key.channel)
     }
@@ -77,6 +77,18 @@ extension Sync {
             }
         }
         if item != queues[key.channel]?.items[item.id] { put(item) }
+    }
+}
+
+extension Message {
+    /// The message as the answer to its sending has it, which comes after its event and adds whom it doesn't mention (MN-17).
+    fileprivate func answered(_ sending: SendMessage) -> Message {
+        // One that was changed since mentions whom the change says.
+        guard changeSeq == seq, let named = sending.content.mentionees?.mentionedUsers else { return self }
+        let dropped = named.filter { content.mentionees?.mentionedUsers.contains($0) != true }
+        var message = self
+        message.droppedMentions = dropped.isEmpty ? nil : dropped
+        return message
     }
 }
 

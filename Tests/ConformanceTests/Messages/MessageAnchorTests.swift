@@ -114,6 +114,56 @@ struct MessageAnchorTests {
         try await server.stop()
     }
 
+    @Test(
+        "AM-30 SB-51 SB-55 a list begins at a time, at the beginning or at the end where there is nothing, and offline where it was"
+    )
+    func time() async throws {
+        let server = try await TestServer()
+        let (ann, messages) = try await room(at: server)
+        let bob = chat("bob", at: server)
+        try await bob.connect()
+        let general = bob.channel("general")
+        let time = messages[99].createdAt
+        let first = messages.firstIndex { $0.createdAt >= time } ?? 0
+        let list = general.messages(around: .time(time), pageSize: 10)
+        try await list.loaded()
+        #expect(list.items.map(\.text) == texts(first - 4...first + 5) && list.hasOlder && list.hasNewer)
+        try await list.loadOlder()
+        try await list.loadNewer()
+        #expect(list.items.map(\.text) == texts(first - 14...first + 15))
+        let ends = [Timestamp(milliseconds: 0), messages[0].createdAt, Timestamp(milliseconds: messages[199].createdAt.milliseconds + 1000)]
+        var shown: [MessageList] = []
+        for time in ends { shown.append(general.messages(around: .time(time), pageSize: 10)) }
+        for list in shown { try await list.loaded() }
+        #expect(shown[0].items.map(\.text) == texts(1...5) && !shown[0].hasOlder)
+        #expect(shown[1].items.first?.text == "1" && !shown[1].hasOlder)
+        #expect(shown[2].items.map(\.text) == texts(191...200) && !shown[2].hasNewer)
+        try await send("201", ann)
+        try await wait("the newest message") { shown[2].items.last?.text == "201" }
+
+        await bob.disconnect()
+        let again = general.messages(around: .time(time), pageSize: 10)
+        try await again.loaded()
+        #expect(again.items.map(\.text) == texts(first - 4...first + 5))
+        // Where that isn't known here, it takes a connection.
+        let elsewhere = general.messages(around: .time(messages[150].createdAt), pageSize: 10)
+        try await wait("the reason") { elsewhere.phase != .loading || !elsewhere.items.isEmpty }
+        #expect(elsewhere.phase != .loaded && elsewhere.items.last?.text == "201")
+        try await bob.connect()
+        try await elsewhere.loaded()
+        #expect(elsewhere.items.contains { $0.text == "151" } && elsewhere.hasNewer)
+
+        // What is before the history that bob sees isn't there, whatever the time.
+        try await general.resetHistory()
+        try await send("202", ann)
+        try await wait("what came since") { general.lastMessage?.text == "202" && list.items.last?.text == "202" }
+        let floor = general.messages(around: .time(time), pageSize: 10)
+        try await floor.loaded()
+        #expect(floor.items.map(\.text) == ["202"] && !floor.hasOlder && !floor.hasNewer)
+        await bob.disconnect()
+        try await server.stop()
+    }
+
     @Test("AM-30 SB-26 a message that there isn't, or isn't for the user, is refused; the list goes on where it is asked to")
     func refused() async throws {
         let server = try await TestServer()

@@ -69,6 +69,15 @@ func highlighted(_ message: Message) -> AttributedString {
     // sample.end
 }
 
+@MainActor private func lastWeek(_ channel: LiveChannel) async throws {
+    // sample.begin
+    let monday = channel.messages(around: .time(Timestamp(Date(timeIntervalSinceNow: -7 * 86_400))))
+    try await monday.loaded()
+    try await monday.loadOlder()
+    await monday.showNewest()
+    // sample.end
+}
+
 @MainActor private func history(_ chat: Chat, _ channel: LiveChannel) async throws {
     // sample.begin
     let announcements = channel.history(limit: 100, kinds: [.admin])
