@@ -27,6 +27,12 @@ let sockets: [Target.Dependency] = ["NIOCore", "NIOPosix", "NIOHTTP1", "NIOWebSo
 /// watchOS keeps apps away from sockets; there the SDK has only URLSession's.
 let socketPlatforms: [Platform] = [.linux, .macOS, .iOS, .tvOS, .visionOS]
 
+/// One of the walks through an app's work in the folder Examples.
+func walk(_ folder: String, as name: String) -> Target {
+    .executableTarget(
+        name: name, dependencies: ["ExampleSupport", "Roost", "RoostAPI"], path: "Examples/\(folder)", swiftSettings: settings)
+}
+
 let package = Package(
     name: "roost",
     platforms: [.macOS(.v15), .iOS(.v17), .tvOS(.v17), .visionOS(.v1), .watchOS(.v10)],
@@ -143,12 +149,11 @@ let package = Package(
             ] + sockets,
             swiftSettings: settings
         ),
-        .executableTarget(
-            name: "example-create-query-join", dependencies: ["Roost", "RoostAPI"], path: "Examples/CreateQueryJoin",
-            swiftSettings: settings),
-        .executableTarget(
-            name: "example-distinct-invite-hide", dependencies: ["Roost", "RoostAPI"], path: "Examples/DistinctInviteHide",
-            swiftSettings: settings),
+        .target(name: "ExampleSupport", dependencies: ["Roost", "RoostAPI"], path: "Examples/Support", swiftSettings: settings),
+        walk("CreateQueryJoin", as: "example-create-query-join"),
+        walk("DistinctInviteHide", as: "example-distinct-invite-hide"),
+        walk("SendLoadEdit", as: "example-send-load-edit"),
+        walk("MentionPeople", as: "example-mention-people"),
         .executableTarget(
             name: "example-terminal-chat", dependencies: ["Roost"], path: "Examples/TerminalChat", swiftSettings: settings),
         .target(name: "CFaultVFS", path: "Tests/CFaultVFS", linkerSettings: [.linkedLibrary("sqlite3")]),

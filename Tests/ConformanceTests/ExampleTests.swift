@@ -17,8 +17,20 @@ import Testing
     func distinctInviteHide() async throws { try await runTwice("example-distinct-invite-hide") }
 
     @Test(
+        "SB-33 SB-34 SB-37 SB-48 SB-50 SB-51 SB-53 SB-54 SB-55 SB-56 SB-58 SB-59 SB-60 R22 the way of Sendbird: send, load both ways, edit, delete, reset",
+        .timeLimit(.minutes(2)))
+    func sendLoadEdit() async throws { try await runTwice("example-send-load-edit") }
+
+    @Test(
+        "MN-01 MN-04 MN-09 MN-10 MN-12 MN-16 MN-17 R35 the way of Amity: mentions suggested, sent, shown, read and edited in",
+        .timeLimit(.minutes(2)))
+    func mentionPeople() async throws { try await runTwice("example-mention-people") }
+
+    @Test(
         "without a server an example says which address it waits for",
-        arguments: ["example-create-query-join", "example-distinct-invite-hide"])
+        arguments: [
+            "example-create-query-join", "example-distinct-invite-hide", "example-send-load-edit", "example-mention-people",
+        ])
     func waiting(name: String) async throws {
         let isTold = try await CommandRun.hasError(
             "Waiting for a server at http://127.0.0.1:1. Is one running there?\n", from: name, ["http://127.0.0.1:1"],
