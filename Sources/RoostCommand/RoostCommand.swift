@@ -21,7 +21,8 @@ struct RoostCommand: AsyncParsableCommand {
             """,
         version: RoostVersion.current,
         subcommands: [
-            Serve.self, Demo.self, Token.self, Keys.self, ChatCommand.self, Channels.self, Members.self, CallCommand.self,
+            Serve.self, Demo.self, Token.self, Keys.self, ChatCommand.self, Channels.self, Members.self, Messages.self,
+            CallCommand.self,
             Doctor.self, Effects.self,
             BackupCommand.self, RestoreCommand.self, Epoch.self, Config.self, Bench.self,
         ])

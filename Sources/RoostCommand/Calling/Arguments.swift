@@ -5,6 +5,8 @@ public import RoostAPI
 // Arguments of the command line are read as their types in the protocol. The operation checks whether an id is valid.
 extension ChannelID: ExpressibleByArgument {}
 extension UserID: ExpressibleByArgument {}
+extension MessageID: ExpressibleByArgument {}
+extension MessageKind: ExpressibleByArgument {}
 extension ChannelType: ExpressibleByArgument {}
 extension ChannelRole: ExpressibleByArgument {}
 extension MembershipFilter: ExpressibleByArgument {}

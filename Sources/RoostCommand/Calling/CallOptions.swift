@@ -44,9 +44,7 @@ struct AskingOptions: ParsableArguments {
             }
             return (CallServer(url, token: token, actsAs: user), nil)
         }
-        guard let user else {
-            throw Failure("No token. Give one with --token or ROOST_TOKEN, or, on the server's machine, a user with --as.")
-        }
+        guard let user else { throw Failure.noToken }
         let mint = try server.mint()
         let token = try await mint.token(for: user, role: admin ? .admin : .user)
         return (CallServer(url, token: token, actsAs: nil), mint.directory)
@@ -70,6 +68,10 @@ struct CallOptions: ParsableArguments {
         try show(results, MemberText.lines(of: results))
         if results.results.contains(where: { $0.outcome == .refused }) { throw ExitCode(1) }
     }
+}
+
+extension Failure {
+    static let noToken = Failure("No token. Give one with --token or ROOST_TOKEN, or, on the server's machine, a user with --as.")
 }
 
 extension RoostError {

@@ -1,7 +1,7 @@
 /// The name of a command of a chat, as it is typed after the slash.
 enum ChatCommandName: String, CaseIterable {
     case list, join, create, invite, invitations, accept, decline, members, who, hide, unhide, leave
-    case edit, delete, retry, discard, older, quit, help
+    case edit, delete, retry, discard, older, goto, mentions, reset, quit, help
 }
 
 /// Every command of a chat, as /help shows it.
@@ -36,6 +36,9 @@ enum ChatHelp {
         Command(name: .delete, what: "delete your last message", isForLines: false),
         Command(name: .retry, what: "resend a refused message; /discard deletes it", isForLines: false),
         Command(name: .discard, what: "delete a refused message", isForLines: false),
+        Command(name: .mentions, what: "the newest messages that mention you, in all channels"),
+        Command(name: .reset, what: "conceal all messages so far from yourself"),
+        Command(name: .goto, arguments: "TIME | MESSAGE", what: "show what was written then; End goes back", isForLines: false),
         Command(name: .older, what: "load older messages, as PageUp does", isForLines: false),
         Command(name: .quit, aliases: ["q", "exit"], what: "end this chat"),
         Command(name: .help, aliases: ["?"], what: "these lines"),
@@ -46,7 +49,8 @@ enum ChatHelp {
     /// The output of /help on a screen.
     static let screenLines =
         table(commands.filter { $0.name != .help && $0.name != .discard }) + [
-            "PageUp, PageDown, ↑, ↓ scroll; Ctrl-U, -W, -K delete; Ctrl-L redraws"
+            "PageUp, PageDown, ↑, ↓ scroll; Ctrl-U, -W, -K delete; Ctrl-L redraws",
+            "Tab completes a name after @: a mention",
         ]
 
     /// The output of /help without a screen.

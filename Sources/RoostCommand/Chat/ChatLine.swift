@@ -48,6 +48,9 @@ enum ChatLine: Hashable {
         case .retry: line = .scrollback(.retry)
         case .discard: line = .scrollback(.discard)
         case .edit: line = .scrollback(.edit(words.takeText()))
+        case .goto: line = .scrollback(.goto(try words.place()))
+        case .mentions: line = .room(.mentions)
+        case .reset: line = .room(.reset)
         case .join: line = .room(.join(try words.channel()))
         case .create: line = .room(try .create(reading: &words))
         case .invite: line = .room(try .invite(reading: &words))
@@ -71,6 +74,13 @@ enum ScrollbackCommand: Hashable {
     case older, delete, retry, discard
     /// Nil if the new text still has to be entered.
     case edit(String?)
+    case goto(Place)
+
+    /// Where in a channel: at a message, or at the first one since a time.
+    enum Place: Hashable {
+        case message(MessageID)
+        case time(Timestamp)
+    }
 }
 
 /// A command for a channel, its members and the channels that the user has.
@@ -80,7 +90,7 @@ enum RoomCommand: Hashable {
     case invite([UserID], welcome: String?)
     /// Nil for the one invitation that there is.
     case accept(ChannelID?), decline(ChannelID?)
-    case leave, members, who, unhide, invitations
+    case leave, members, who, unhide, invitations, mentions, reset
     case hide(archive: Bool, clear: Bool)
     case list(hidden: Bool)
 
@@ -150,6 +160,18 @@ private struct Words {
         let channel = ChannelID(words.removeFirst())
         try valid { try channel.validate(field: "A channel's id") }
         return channel
+    }
+
+    /// A message's id, or a time.
+    mutating func place() throws(Wrong) -> ScrollbackCommand.Place {
+        guard !words.isEmpty else { throw Wrong(reason: "where to?") }
+        try refuseOption()
+        let word = words.removeFirst()
+        if let id = Int64(word), id > 0 { return .message(MessageID(rawValue: id)) }
+        guard let time = TimeArgument(argument: word) else {
+            throw Wrong(reason: "a time is like 2026-03-02 or 2026-03-02T09:05:00Z")
+        }
+        return .time(time.timestamp)
     }
 
     /// All words that are left.

@@ -162,7 +162,8 @@ final class PlainChat {
             lastPrinted = message.seq
             guard message.deletedAt == nil else { continue }
             let time = MessageTime.minute(of: message.createdAt.date)
-            Output.line("[\(time)] \(room.name(of: message.sender)): \(message.text.safe())")
+            let sort = MessageText.sort(of: message).map { "[\($0)] " } ?? ""
+            Output.line("[\(time)] \(room.name(of: message.sender)): \(sort)\(message.text.safe())")
         }
     }
 

@@ -35,6 +35,9 @@ extension Room {
         case .who: try await who()
         case .list(let hidden): try await list(hidden: hidden)
         case .hide(let archive, let clear): try await hide(archive: archive, clear: clear)
+        case .mentions: try await mentions()
+        case .reset:
+            try await tell("the history of #\(name) begins now for you") { try await $0.channel.resetHistory() }
         case .unhide:
             try await tell("#\(name) is in your list again") { _ = try await $0.chat.call(UnhideChannel(channel: $0.channel.id)) }
         case .leave:
@@ -124,6 +127,23 @@ extension Room {
             HideChannel(channel: channel.id, hidePreviousMessages: clear, allowAutoUnhide: !archive))
         let until = archive ? "until you type /unhide" : "until its next message"
         return RoomAnswer("#\(name) is hidden from your list \(until)" + (clear ? "; earlier messages are hidden for you" : ""))
+    }
+
+    // MARK: Mentions
+
+    private func mentions() async throws -> RoomAnswer {
+        let page = try await chat.call(ListMentions(limit: 20))
+        guard !page.items.isEmpty else { return RoomAnswer("nobody has mentioned you") }
+        let names = UserNames(page.users)
+        let rows = page.items.map { message in
+            [
+                "#\(message.channelId.rawValue.safe())", "\(message.messageId)", MessageTime.moment(of: message.createdAt.date),
+                names.name(of: message.sender), message.text.safe(),
+            ]
+        }
+        return RoomAnswer(
+            ["Who mentioned you; /goto MESSAGE shows one of this channel:"] + Output.table(rows)
+                + (page.nextCursor == nil ? [] : ["… and more: roost messages mentions shows all"]))
     }
 
     // MARK: Invitations

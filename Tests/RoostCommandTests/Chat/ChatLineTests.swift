@@ -32,7 +32,10 @@ struct ChatLineTests {
             ("/invitations", .room(.invitations)),
             ("/edit  two  words ", .scrollback(.edit("two  words "))), ("/edit", .scrollback(.edit(nil))),
             ("/older", .scrollback(.older)), ("/delete", .scrollback(.delete)), ("/retry", .scrollback(.retry)),
-            ("/discard", .scrollback(.discard)),
+            ("/discard", .scrollback(.discard)), ("/mentions", .room(.mentions)), ("/reset", .room(.reset)),
+            ("/goto 7254210384203776123", .scrollback(.goto(.message(MessageID(rawValue: 7_254_210_384_203_776_123))))),
+            ("/goto 2026-03-02", .scrollback(.goto(.time(Timestamp(milliseconds: 1_772_409_600_000))))),
+            ("/goto 2026-03-02T02:00:00+02:00", .scrollback(.goto(.time(Timestamp(milliseconds: 1_772_409_600_000))))),
             ("/help", .help), ("/?", .help), ("/quit", .quit), ("/q", .quit), ("/exit", .quit),
         ] as [(String, ChatLine)])
     func commands(typed: String, meaning: ChatLine) {
@@ -47,6 +50,9 @@ struct ChatLineTests {
             ("/usr/bin/env", "/usr/bin/env isn't a command; /help lists them, //usr/bin/env sends it as a text"),
             ("/\u{1B}[2Jx", "/[2Jx isn't a command; /help lists them, //[2Jx sends it as a text"),
             ("/join", "which channel? /join ID"),
+            ("/goto", "where to? /goto TIME | MESSAGE"),
+            ("/goto yesterday", "a time is like 2026-03-02 or 2026-03-02T09:05:00Z: /goto TIME | MESSAGE"),
+            ("/goto 5 6", "Unexpected argument: 6. Usage: /goto TIME | MESSAGE"),
             ("/join a b", "Unexpected argument: b. Usage: /join ID"),
             ("/join a/b", "A channel's id must not contain control characters, '/' or ',': /join ID"),
             ("/create", "which channel? /create ID [--type TYPE] [USER …]"),

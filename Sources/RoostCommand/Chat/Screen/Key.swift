@@ -1,7 +1,7 @@
 /// A key that was pressed, or text that was pasted.
 enum Key: Hashable {
     case text(String), paste(String)
-    case enter, backspace, delete, escape
+    case enter, backspace, delete, escape, tab
     case left, right, up, down, home, end, pageUp, pageDown, wordLeft, wordRight
     case deleteToStart, deleteToEnd, deleteWord
     case interrupt, endOfInput, redraw
@@ -45,6 +45,7 @@ struct KeyParser {
 
     private static func control(_ byte: UInt8) -> Key? {
         switch byte {
+        case 0x09: .tab
         case 0x0A, 0x0D: .enter
         case 0x7F, 0x08: .backspace
         case 0x01: .home

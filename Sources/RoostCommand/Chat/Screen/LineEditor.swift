@@ -12,6 +12,19 @@ struct LineEditor: Hashable {
         }
     }
 
+    /// The cursor's place in UTF-16 code units. One within a character is the place after it.
+    var utf16Cursor: Int {
+        get { characters[..<cursor].reduce(0) { $0 + $1.utf16.count } }
+        set {
+            var (index, place) = (0, 0)
+            while index < characters.count, place < newValue {
+                place += characters[index].utf16.count
+                index += 1
+            }
+            cursor = index
+        }
+    }
+
     mutating func insert(_ text: String) {
         // A combining mark or a joiner may form one character with the text before it.
         let before = String(characters[..<cursor]) + text

@@ -19,6 +19,7 @@ extension ScreenChat {
         case .down: scroll(by: -1)
         case .end where state.editor.cursor == state.editor.characters.count: scrollDown()
         case .escape: state.notice = nil
+        case .tab: completeMention()
         default: state.editor.apply(key)
         }
         return true
@@ -46,7 +47,7 @@ extension ScreenChat {
         state.notice = nil
         switch ChatLine(line) {
         case .quit: return false
-        case .message(let text): send(text)
+        case .message(let text): send(text, mentioning: text == line)
         case .help: state.panel = ChatHelp.screenLines
         case .scrollback(let command): carryOut(command)
         case .room(let command):
@@ -64,12 +65,17 @@ extension ScreenChat {
         case .older: loadOlder()
         case .delete: deleteNewest()
         case .edit(let text): editNewest(text)
+        case .goto(let place): go(to: place)
         case .retry: settleRefused { await $0.retry($1) }
         case .discard: settleRefused { await $0.discard($1) }
         }
     }
 
-    private func send(_ text: String) {
+    /// - Parameter isWhole: Whether the text is what was written, so that mentions are where they were put.
+    private func send(_ text: String, mentioning isWhole: Bool) {
+        composer.text = text
+        let draft = isWhole && !composer.mentions.isEmpty ? composer.draft : MessageDraft(text: text)
+        composer = MentionComposer()
         state.marker = nil
         scrollDown()
         // Without waiting for one another, two messages could change places: the list's order is that of these tasks on the main actor.
@@ -78,11 +84,48 @@ extension ScreenChat {
         sending = Task {
             await previous?.value
             do {
-                try await channel.send(text)
+                try await channel.send(draft)
             } catch {
                 events.yield(.notice("not sent: \(Self.reason(error))"))
                 if state.editor.text.isEmpty { state.editor.text = text }
             }
+        }
+    }
+
+    private func go(to place: ScrollbackCommand.Place) {
+        switch place {
+        case .message(let id): show(around: .message(id))
+        case .time(let time): show(around: .time(time))
+        }
+    }
+
+    /// Puts the name of the one member that what was typed after an "@" can mean, or tells who they are.
+    private func completeMention() {
+        let text = state.editor.text
+        composer.text = text
+        guard let typed = composer.query(at: state.editor.utf16Cursor) else { return }
+        attempt { screen in
+            let channel = screen.room.channel.id
+            let members =
+                typed.isEmpty
+                ? try await screen.room.chat.call(ListMembers(channel: channel, limit: 10)).items
+                : try await screen.room.chat.call(SearchMembers(channel: channel, text: typed, limit: 10)).items
+            let users = members.compactMap { $0.user?.summary }.filter { $0.userId != screen.room.chat.user }
+            // More may have been typed meanwhile.
+            guard screen.state.editor.text == text else { return }
+            guard let user = users.first else {
+                screen.events.yield(.notice("no member is called \(typed.safe())"))
+                return
+            }
+            guard users.count == 1 else {
+                screen.events.yield(.answered(RoomAnswer(["Which one?"] + users.map { "@\($0.name.safe())" })))
+                return
+            }
+            let cursor = screen.composer.choose(user, at: screen.state.editor.utf16Cursor)
+            screen.state.editor.text = screen.composer.text
+            screen.state.editor.utf16Cursor = cursor
+            // The screen is drawn after an event.
+            screen.events.yield(.tick)
         }
     }
 

@@ -36,6 +36,8 @@ final class ScreenChat {
     /// Whether the user last was a member, so that a removal is shown.
     private var isMember = false
     private var observations: [ObservationToken] = []
+    /// What is being written, with the mentions in it.
+    var composer = MentionComposer()
     /// The newest send: the next one waits for it.
     var sending: Task<Void, Never>?
 
@@ -156,13 +158,36 @@ final class ScreenChat {
         if status == .online { enter() }
     }
 
+    private func mentionsUser(_ message: Message) -> Bool {
+        guard let mentionees = message.content.mentionees, message.sender != room.chat.user else { return false }
+        return mentionees.mentionsChannel || mentionees.mentionedUsers.contains(room.chat.user)
+    }
+
+    /// Shows another part of the channel.
+    func show(around anchor: MessageAnchor) {
+        for observation in observations { observation.invalidate() }
+        list = room.channel.messages(around: anchor, pageSize: 50)
+        (state.scroll, state.marker) = (0, nil)
+        observations = observe()
+        let list = list
+        attempt { _ in
+            do { try await list.loaded() } catch {
+                // It goes on at the newest messages.
+                await list.showNewest()
+                throw error
+            }
+        }
+    }
+
     private func showMessages() {
         state.hasOlder = list.hasOlder
         let rows = items.map { item in
             ScreenState.Row(
                 id: item.id, seq: item.message?.seq, name: item.sender.name.safe(), text: item.text.safe(keepsNewlines: true),
                 date: item.createdAt.date, state: item.state, isMine: item.id.sender == room.chat.user,
-                isEdited: item.message?.editedAt != nil, isDeleted: item.isDeleted)
+                isEdited: item.message?.editedAt != nil, isDeleted: item.isDeleted,
+                sort: item.message.flatMap(MessageText.sort(of:)),
+                mentionsUser: item.message.map { mentionsUser($0) } ?? false)
         }
         state.show(rows, width: RawTerminal.size.width)
         state.hasNewer = list.hasNewer

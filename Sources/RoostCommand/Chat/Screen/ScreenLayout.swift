@@ -120,7 +120,8 @@ struct ScreenLayout {
         case .waiting(let error): (row.text + "\n… not yet: \(error.summaryLine) /discard gives it up", .dim)
         case .failed(let error): (row.text + "\n✗ not sent: \(error.summaryLine) /retry or /discard", .alert)
         case .sent where row.isDeleted: ("message deleted", .dim)
-        case .sent: (row.text + (row.isEdited ? " (edited)" : ""), nil)
+        case .sent:
+            ((row.sort.map { "[\($0)] " } ?? "") + row.text + (row.isEdited ? " (edited)" : ""), row.mentionsUser ? .bold : nil)
         }
     }
 

@@ -14,6 +14,10 @@ struct ScreenState {
         var isMine: Bool
         var isEdited: Bool
         var isDeleted: Bool
+        /// What sort of message it is, unless it is a user's text.
+        var sort: String?
+        /// Whether it mentions the user, by name or with the channel.
+        var mentionsUser = false
     }
 
     var channel: ChannelID

@@ -1,0 +1,113 @@
+import ArgumentParser
+import Foundation
+import Logging
+import Roost
+import RoostAPI
+
+extension Messages {
+    struct Follow: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Print each message that is sent or changed from now on, one JSON object a line.",
+            discussion: """
+                The caller has to be a member of the channel. Messages come in their order and without holes, also after a lost connection; one that is \
+                edited or deleted comes again. With --after it begins after a seq, and tells first what came since; where it ended, the \
+                channelSeq of the last line says where to go on.
+                """)
+
+        @Argument(help: "The channel's id.") var channel: ChannelID
+        @Option(help: ArgumentHelp("Begin after this seq.", valueName: "seq")) var after: Seq?
+        @Option(help: ArgumentHelp("End after so many messages.", valueName: "messages")) var count: Int?
+        @OptionGroup var asking: AskingOptions
+
+        /// A line of output.
+        private struct Line: Encodable {
+            let channelSeq: Seq
+            let message: Message
+        }
+
+        func run() async throws {
+            let chat = try asking.chat()
+            // News only says that there is something: what it is, is asked for after the last place, so that nothing is missed.
+            var news = chat.events.makeAsyncIterator()
+            do {
+                try await chat.connect()
+                var position = try await start(in: chat)
+                var left = count ?? .max
+                var goesOn = true
+                while goesOn, left > 0 {
+                    try await tell(in: chat, after: &position, &left)
+                    goesOn = left > 0 ? await nextNews(&news) : false
+                }
+                await chat.disconnect()
+            } catch let error as RoostError {
+                throw Failure(error.summaryLine)
+            }
+        }
+
+        /// Prints what changed after a place, and moves on. Where the connection is lost meanwhile, it goes on with the next one.
+        private func tell(in chat: Chat, after position: inout Seq, _ left: inout Int) async throws {
+            var hasMore = true
+            while hasMore, left > 0 {
+                do {
+                    let changes = try await chat.call(GetChannelChanges(channel: channel, after: position))
+                    for message in (changes.rows.messages ?? []).sorted(by: { $0.changeSeq < $1.changeSeq }).prefix(left) {
+                        let line = Line(channelSeq: message.changeSeq, message: message)
+                        Output.line(String(decoding: try JSONEncoder().encode(line), as: UTF8.self).escapingInvisibleJSON)
+                        left -= 1
+                    }
+                    (position, hasMore) = (changes.seq, changes.hasMore)
+                } catch let error as RoostError where error.isRetryable {
+                    try await Task.sleep(for: .seconds(1))
+                    for await status in await chat.connection.updates where status == .online { break }
+                }
+            }
+        }
+
+        /// The place after which messages are told.
+        private func start(in chat: Chat) async throws -> Seq {
+            let view = try await chat.call(GetChannel(channel: channel))
+            guard view.membership?.state == .member else {
+                throw RoostError(
+                    .notMember, "Only members follow a channel: roost members join \(channel.rawValue.safe()) joins it.")
+            }
+            return after ?? view.channel.counters.seq
+        }
+
+        /// Waits for news of the channel. Returns whether there can be more.
+        private func nextNews(_ news: inout ChatEvents.Iterator) async -> Bool {
+            while let event = await news.next() {
+                switch event {
+                case .missed(let channels) where channels[channel] != nil: return true
+                case .happened(let happening) where happening.channel == channel: return true
+                case .missed, .happened: continue
+                }
+            }
+            return false
+        }
+    }
+}
+
+extension AskingOptions {
+    /// A client of the caller's that keeps nothing.
+    func chat() throws -> Chat {
+        let (owner, token) = try tokenProvider()
+        var configuration = Chat.Configuration(
+            storage: .inMemory, logger: Logger(label: "roost.messages", factory: StandardErrorLog.init(label:)))
+        configuration.logger.logLevel = .error
+        return Chat(url: try server.address(), user: owner, configuration: configuration, token: token)
+    }
+
+    /// The caller, and what gives their tokens.
+    private func tokenProvider() throws -> (UserID, @Sendable () async throws -> String) {
+        if let token = server.givenToken {
+            guard let owner = TokenOwner(token)?.user ?? user else { throw Failure("The token is not valid. (unauthenticated)") }
+            guard user == nil || user == owner else {
+                throw Failure("The token is for \(owner.rawValue.safe()), not for \((user ?? owner).rawValue.safe()).")
+            }
+            return (owner, { token })
+        }
+        guard let user else { throw Failure.noToken }
+        let (mint, role) = (try server.mint(), admin ? AppRole.admin : .user)
+        return (user, { try await mint.token(for: user, role: role) })
+    }
+}

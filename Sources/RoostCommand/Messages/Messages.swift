@@ -1,0 +1,172 @@
+import ArgumentParser
+import Foundation
+import Roost
+import RoostAPI
+
+/// `roost messages`: sends, lists, follows, edits and deletes messages, for scripts.
+struct Messages: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Send, list, follow, edit and delete messages.",
+        discussion: """
+            With --as on the server's machine it makes its own token from the data directory; anywhere else, give one with --token or ROOST_TOKEN. \
+            Exit code 1 when the server refuses; the refusal and its code are printed to standard error.
+
+            Lists print a message as a line: its id, its seq, its time, its sender and its text. With --json they print the answer as the \
+            protocol has it.
+            """,
+        subcommands: [
+            List.self, Send.self, Follow.self, Edit.self, Delete.self, Mentions.self, Reset.self,
+        ])
+
+    struct List: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "List messages of a channel: the newest, or those at a place.",
+            discussion: "A time is like 2026-03-02T09:05:00Z, in any time zone, or 2026-03-02, which is its beginning in UTC.")
+
+        @Argument(help: "The channel's id.") var channel: ChannelID
+        @Option(help: ArgumentHelp("Messages before a seq.", valueName: "seq")) var before: Seq?
+        @Option(help: ArgumentHelp("Messages after a seq.", valueName: "seq")) var after: Seq?
+        @Option(help: ArgumentHelp("Messages on both sides of a message, which is among them.", valueName: "id")) var around:
+            MessageID?
+        @Option(help: ArgumentHelp("Messages sent before a time.", valueName: "time")) var beforeTime: TimeArgument?
+        @Option(help: ArgumentHelp("Messages sent after a time.", valueName: "time")) var afterTime: TimeArgument?
+        @Option(help: ArgumentHelp("Messages on both sides of a time.", valueName: "time")) var aroundTime: TimeArgument?
+        @Option(help: "Only of this kind. Give it again for more.") var kind: [MessageKind] = []
+        @Option(help: "Only with this custom type.") var customType: String?
+        @Option(help: ArgumentHelp("Only of this user. Give it again for more.", valueName: "user")) var sender: [UserID] = []
+        @Option(help: ArgumentHelp("Messages of a page, 1 to 100.", valueName: "rows")) var limit: Int?
+        @Flag(help: "The newest first.") var reverse = false
+        @OptionGroup var options: CallOptions
+
+        func run() async throws {
+            try await options.run { connection in
+                let page = try await connection.call(
+                    ListMessages(
+                        channel: channel, before: before, after: after, aroundMessage: around, beforeTime: beforeTime?.timestamp,
+                        afterTime: afterTime?.timestamp, aroundTime: aroundTime?.timestamp, limit: limit, kinds: kind.orNil,
+                        customType: customType, senders: sender.orNil, reverse: reverse ? true : nil))
+                try options.show(page, MessageText.table(page.messages, UserNames(page.users)))
+                guard !options.json else { return }
+                if page.messages.isEmpty { Output.note("No such messages.") }
+                let places = (page.from ?? page.messages.map(\.seq).min(), page.to ?? page.messages.map(\.seq).max())
+                if page.hasOlder, let seq = places.0 { Output.note("There are older ones: --before \(seq)") }
+                if page.hasNewer, let seq = places.1 { Output.note("There are newer ones: --after \(seq)") }
+            }
+        }
+    }
+
+    struct Edit: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(abstract: "Replace the text of a message.")
+
+        @Argument(help: "The channel's id.") var channel: ChannelID
+        @Argument(help: "The message's id.") var message: MessageID
+        @Argument(help: "The new text.") var text: String
+        @OptionGroup var options: CallOptions
+
+        func run() async throws {
+            try await options.run { connection in
+                let edited = try await connection.call(EditMessage(channel: channel, message: message, text: text))
+                try options.show(edited, MessageText.table([edited], UserNames(nil)))
+            }
+        }
+    }
+
+    struct Delete: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Delete messages, all of them or none: their places stay.",
+            discussion: "With --for-good nothing is left of a message but its place; these are deleted one after another.")
+
+        @Argument(help: "The channel's id.") var channel: ChannelID
+        @Argument(help: "The messages' ids: at most 100.") var messages: [MessageID]
+        @Flag(help: "Leave nothing of them.") var forGood = false
+        @OptionGroup var options: CallOptions
+
+        func run() async throws {
+            try await options.run { connection in
+                if forGood {
+                    for message in messages {
+                        let answer = try await connection.call(PurgeMessage(channel: channel, message: message))
+                        try options.show(answer, ["\(message) is deleted for good."])
+                    }
+                } else {
+                    let answer = try await connection.call(DeleteMessages(channel: channel, messages: messages))
+                    try options.show(answer, answer.messages.map { "\($0.messageId) is deleted." })
+                }
+            }
+        }
+    }
+
+    struct Mentions: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "List the messages that mention the caller by name, in all channels, the newest first.")
+
+        @OptionGroup var page: PageOptions
+        @OptionGroup var options: CallOptions
+
+        func run() async throws {
+            try await options.run { connection in
+                let found = try await page.read(through: connection) { ListMentions(limit: $0, cursor: $1) }
+                let names = UserNames(found.users)
+                try page.show(found, with: options, none: "Nobody has mentioned you.") {
+                    MessageText.table($0, names, hasChannel: true)
+                }
+            }
+        }
+    }
+
+    struct Reset: ChannelCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Conceal all messages so far from the caller, and from nobody else.")
+
+        @OptionGroup var target: ChannelTarget
+        var call: ResetHistory { ResetHistory(channel: target.channel) }
+        func lines(of answer: Membership) -> [String] { ["Your history of \(target.name) begins now."] }
+    }
+}
+
+/// Messages as lines. What others wrote is made safe for a terminal.
+enum MessageText {
+    static func table(_ messages: [Message], _ names: UserNames, hasChannel: Bool = false) -> [String] {
+        Output.table(
+            messages.map { message in
+                [
+                    "\(message.messageId)", "\(message.seq)", MessageTime.moment(of: message.createdAt.date),
+                    hasChannel
+                        ? "\(message.channelId.rawValue.safe())  \(names.name(of: message.sender))"
+                        : names.name(of: message.sender),
+                    text(of: message),
+                ]
+            })
+    }
+
+    /// What sort of message it is, unless it is a user's text: `admin`, or `card`, which is the app's own.
+    static func sort(of message: Message) -> String? {
+        guard message.content.kind != .text else { return nil }
+        return (message.content.kind == .custom ? message.content.customType?.safe() : nil) ?? message.content.kind.rawValue
+    }
+
+    /// The text on one line, with what is to be known of it.
+    private static func text(of message: Message) -> String {
+        if message.deletedAt != nil { return "(deleted)" }
+        let content = message.content
+        let marks = [
+            sort(of: message) ?? content.customType?.safe(), content.isSilent ? "silent" : nil,
+            message.editedAt == nil ? nil : "edited",
+        ].compactMap { $0 }
+        return content.text.safe() + (marks.isEmpty ? "" : "  (\(marks.joined(separator: ", ")))")
+    }
+}
+
+/// A time on the command line: RFC 3339, or a day.
+struct TimeArgument: ExpressibleByArgument {
+    let timestamp: Timestamp
+
+    init?(argument: String) {
+        let style = Date.ISO8601FormatStyle()
+        let styles =
+            argument.count == 10
+            ? [style.year().month().day()] : [style, Date.ISO8601FormatStyle(includingFractionalSeconds: true)]
+        guard let date = styles.lazy.compactMap({ try? $0.parse(argument) }).first else { return nil }
+        timestamp = Timestamp(date)
+    }
+}

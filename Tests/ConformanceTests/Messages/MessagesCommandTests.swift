@@ -1,0 +1,132 @@
+import Foundation
+import RoostAPI
+import RoostTestSupport
+import Testing
+
+/// `roost messages`: the real program against a real server.
+@Suite struct MessagesCommandTests {
+    /// A channel with ann and bob.
+    private func room() async throws -> TestServer {
+        let server = try await TestServer()
+        let (ann, bob) = (try await server.socket("ann"), try await server.socket("bob"))
+        try await ann.call(CreateChannel(channel: "team"))
+        try await bob.call(JoinChannel(channel: "team"))
+        return server
+    }
+
+    private func run(_ words: String, _ server: TestServer, input: String = "") async throws -> CommandRun {
+        try await CommandRun.roost("messages \(words)", on: server, input: input)
+    }
+
+    private func messages(_ run: CommandRun) throws -> [Message] {
+        try JSONDecoder().decode(MessagePage.self, from: Data(run.output.utf8)).messages
+    }
+
+    @Test(
+        "MN-09 SB-33 R21 a script sends an argument, its input or each line of it, once for each client id, and mentions whom it names"
+    )
+    func send() async throws {
+        let server = try await room()
+        let one = try await run("send team Hi_Bob --mention bob --mention zed --as ann", server)
+        #expect(one.status == 0 && one.output.hasSuffix("  ann  Hi Bob\n"))
+        #expect(one.errors == "zed isn't mentioned: no member who may read it.\n")
+        #expect(try await run("send team --as ann --silent", server, input: "two\nlines\n").status == 0)
+        for _ in 1...2 {
+            let lines = try await run("send team --lines --client-id log --as bob", server, input: "first\n\nthird\n")
+            #expect(lines.status == 0 && lines.lines.count == 2)
+        }
+        let all = try messages(try await run("list team --as ann --json", server))
+        #expect(all.map(\.text) == ["Hi Bob", "two\nlines", "first", "third"])
+        #expect(all.map(\.isSilent) == [false, true, false, false] && all[3].clientId == "log-3")
+        let mentions = try await run("mentions --as bob", server)
+        #expect(mentions.lines.count == 1 && mentions.output.hasSuffix("team  ann  Hi Bob\n"))
+
+        let refusals = [
+            try await run("send team --as ann", server), try await run("send team x --as zoe", server),
+            try await run("send team --lines --as ann", server, input: "good\n\(String(repeating: "x", count: 20_001))\n"),
+            try await run("send team x --lines --as ann", server),
+        ]
+        #expect(
+            refusals.map { "\($0.status) \($0.errors.split(separator: "\n").first ?? "")" } == [
+                "1 Error: text must not be empty. (invalid_argument)", "1 Error: message.send is for members of the channel. (not_member)",
+                "1 Error: line 2: text has a limit of 20000 characters. (limit_exceeded)",
+                "64 Error: --lines reads standard input; there can't be a text as well.",
+            ])
+        try await server.stop()
+    }
+
+    @Test("SB-48 SB-51 SB-53 SB-54 SB-55 SB-58 SB-59 SB-60 R22 a script lists by place, time and filter, edits, deletes and resets")
+    func list() async throws {
+        let server = try await room()
+        let lines = (1...9).map { "\($0)\n" }.joined()
+        _ = try await run("send team --lines --as ann", server, input: lines)
+        let all = try messages(try await run("list team --as bob --json", server))
+        let (middle, id) = (all[4].seq, all[4].messageId)
+        var texts: [String] = []
+        for words in [
+            "--limit 2", "--before \(middle) --limit 2", "--after \(middle) --limit 2", "--around \(id) --limit 3",
+            "--limit 2 --reverse",
+            "--sender bob", "--after-time 2020-01-02 --limit 2", "--before-time 2020-01-02T09:00:00+02:00",
+            "--around-time 2099-01-01T00:00:00.5Z --limit 4", "--kind admin",
+        ] {
+            let page = try await run("list team --as bob --json \(words)", server)
+            #expect(page.status == 0, "\(page.errors)")
+            texts.append(try messages(page).map(\.text).joined(separator: " "))
+        }
+        #expect(texts == ["8 9", "3 4", "6 7", "4 5 6", "9 8", "", "1 2", "", "8 9", ""])
+        let shown = try await run("list team --before \(middle) --limit 2 --as bob", server)
+        #expect(shown.lines.map { $0.split(separator: " ").suffix(2).joined(separator: " ") } == ["ann 3", "ann 4"])
+        #expect(
+            shown.errors == "There are older ones: --before \(all[2].seq)\nThere are newer ones: --after \(all[3].seq)\n")
+        let mistake = try await run("list team --after-time yesterday --as bob", server)
+        #expect(mistake.status == 64)
+
+        let edited = try await run("edit team \(id) five --as ann", server)
+        #expect(edited.output.hasSuffix("five  (edited)\n"))
+        let others = try await run("delete team \(all[0].messageId) \(id) --as bob", server)
+        #expect(others.status == 1 && others.errors.hasSuffix("(not_message_owner)\n"))
+        let deleted = try await run("delete team \(all[0].messageId) \(id) --as ann", server)
+        #expect(deleted.lines == ["\(all[0].messageId) is deleted.", "\(id) is deleted."])
+        let purged = try await run("delete team \(all[1].messageId) --for-good --as ann", server)
+        #expect(purged.lines == ["\(all[1].messageId) is deleted for good."])
+        let left = try messages(try await run("list team --as bob --json", server))
+        #expect(left.map(\.text) == ["", "3", "4", "", "6", "7", "8", "9"])
+        #expect(try await run("reset team --as bob", server).lines == ["Your history of team begins now."])
+        #expect(try await run("list team --as bob", server).errors == "No such messages.\n")
+        #expect(try messages(try await run("list team --as ann --json", server)).count == 8)
+        try await server.stop()
+    }
+
+    @Test("I3 I9 R22 who follows a channel gets each message and change as a line of JSON, from the place where it was left")
+    func follow() async throws {
+        struct Line: Decodable {
+            let channelSeq: Seq
+            let message: Message
+        }
+        let server = try await room()
+        let (ann, bob) = (try await server.socket("ann"), try await server.socket("bob"))
+        func send(_ text: String) async throws -> Message {
+            try await ann.call(SendMessage(channel: "team", clientId: ClientID(text), text: text))
+        }
+        let first = try await send("1")
+        // What came since the place, and then what comes: a change of an earlier message too.
+        async let following = run("follow team --after \(first.seq - 1) --count 4 --as bob", server)
+        _ = try await send("2")
+        try await ann.call(EditMessage(channel: "team", message: first.messageId, text: "one"))
+        for number in 3...6 { _ = try await send("\(number)") }
+        let run = try await following
+        #expect(run.status == 0, "\(run.errors)")
+        let lines = try run.lines.map { try JSONDecoder().decode(Line.self, from: Data($0.utf8)) }
+        #expect(lines.count == 4 && lines.map(\.channelSeq) == lines.map(\.channelSeq).sorted())
+        let texts = lines.map(\.message.text)
+        // The first one may have been told before it was edited, or only as it is since.
+        #expect(texts == ["1", "2", "one", "3"] || texts == ["2", "one", "3", "4"] || texts == ["1", "one", "3", "4"])
+
+        let rest = try await self.run("follow team --after \(lines[3].channelSeq) --count 1 --as bob", server)
+        #expect(rest.output.contains(#""text":"\#((Int(texts[3]) ?? 0) + 1)""#))
+        let outside = try await self.run("follow team --as zoe", server)
+        #expect(outside.status == 1 && outside.errors.contains("roost members join team joins it. (not_member)"))
+        await bob.close()
+        try await server.stop()
+    }
+}
