@@ -7,6 +7,8 @@ import RoostDatabase
 struct Seed {
     private let database: any Database
     private var ids = IDGenerator()
+    /// A day ago, which is long enough for more operations than any benchmark begins with.
+    private var now = Timestamp(milliseconds: Int64(Date().timeIntervalSince1970 - 86_400) * 1000)
     /// As the server that is to run on the data has them.
     var options = AppOptions()
 
@@ -55,8 +57,9 @@ struct Seed {
         var remaining = elements[...]
         while !remaining.isEmpty {
             ids = try database.write(lane: 0) { transaction in
-                var batch = Batch(transaction: transaction, ids: ids, options: options)
+                var batch = Batch(transaction: transaction, ids: ids, options: options, now: now)
                 for element in remaining.prefix(5000) { try body(&batch, element) }
+                now = batch.now
                 return batch.ids
             }
             remaining = remaining.dropFirst(5000)
@@ -73,9 +76,11 @@ struct Seed {
         let transaction: any Transaction
         fileprivate(set) var ids: IDGenerator
         private let options: AppOptions
-        private let now = Timestamp(milliseconds: Int64(Date().timeIntervalSince1970 * 1000))
+        /// Later with each operation, so that messages have times of their own.
+        fileprivate private(set) var now: Timestamp
 
-        fileprivate init(transaction: any Transaction, ids: IDGenerator, options: AppOptions) {
+        fileprivate init(transaction: any Transaction, ids: IDGenerator, options: AppOptions, now: Timestamp) {
+            self.now = now
             self.transaction = transaction
             self.options = options
             self.ids = ids
@@ -87,6 +92,7 @@ struct Seed {
                 transaction: transaction, caller: Caller(user: user), now: now, ids: ids, options: options, scope: scope)
             let result = try body(&context)
             ids = context.ids
+            now = Timestamp(milliseconds: now.milliseconds + 2)
             return result
         }
 

@@ -9,6 +9,7 @@ struct MessagePagesBenchmark: Benchmark {
     private let author = UserID("author")
     private let reader = UserID("reader")
     private let channel = ChannelID("history")
+    private let mentioning = ChannelID("mentions")
     private let pageSize = 50
     /// One message in so many has the custom type that is asked for.
     private let rarity = 1000
@@ -19,14 +20,17 @@ struct MessagePagesBenchmark: Benchmark {
         var places: [(id: MessageID, time: Timestamp)] = []
         try Seed.fill(directory) { seed in
             try seed.addUsers([author, reader])
-            try seed.forEach([channel]) { try $0.perform(CreateChannel(channel: $1, users: [reader]), as: author) }
+            try seed.forEach([channel, mentioning]) { try $0.perform(CreateChannel(channel: $1, users: [reader]), as: author) }
             try seed.forEach(0..<count) { batch, number in
                 var content = MessageContent(text: SampleText.message)
                 if number.isMultiple(of: rarity) { content.customType = "rare" }
-                if number >= count - mentionCount { content.mentionees = [.users([reader])] }
                 let message = try batch.perform(
                     SendMessage(channel: channel, clientId: ClientID("\(number)"), content: content), as: author)
                 if number.isMultiple(of: 97) { places.append((message.messageId, message.createdAt)) }
+            }
+            try seed.forEach(0..<mentionCount) { batch, number in
+                let content = MessageContent(text: SampleText.message, mentionees: [.users([reader])])
+                try batch.perform(SendMessage(channel: mentioning, clientId: ClientID("\(number)"), content: content), as: author)
             }
         }
         let tokens = try await BenchTokens(directory: directory).tokens(for: [reader])
