@@ -139,8 +139,11 @@ struct HistoryWalk {
         var (messages, hasMore) = try read(seq, limit, sizeBytesMax)
         guard keepsTimesWhole, let time = messages.last?.createdAt else { return (messages, hasMore) }
         var sizeBytes = messages.reduce(0) { $0 + $1.contentSizeBytes }
+        // Mostly the next one has another time already.
+        var limit = 1
         while hasMore, sizeBytes < Limits.pageContentBytes, let last = messages.last {
-            let (more, goesOn) = try read(last.seq, Limits.historyPage.max, Limits.pageContentBytes - sizeBytes)
+            let (more, goesOn) = try read(last.seq, limit, Limits.pageContentBytes - sizeBytes)
+            limit = Limits.historyPage.max
             let same = more.prefix { $0.createdAt == time }
             messages += same
             sizeBytes += same.reduce(0) { $0 + $1.contentSizeBytes }

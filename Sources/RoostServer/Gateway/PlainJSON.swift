@@ -57,6 +57,12 @@ struct PlainJSON {
         return number != nil
     }
 
+    /// Reads another value. Returns whether it could be read.
+    mutating func read<Value>(into place: inout Value?, _ value: (inout PlainJSON) -> Value?) -> Bool {
+        place = value(&self)
+        return place != nil
+    }
+
     /// Reads the members of an object.
     ///
     /// - Parameter read: Reads the value of a key. Returns whether it could.

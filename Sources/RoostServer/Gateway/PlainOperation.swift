@@ -52,12 +52,10 @@ extension EditMessage: PlainOperation {
         var content = PlainContent()
         let isPlain = fields.members { key, json in
             switch key {
-            case "channel": return json.read(into: &channel)
-            case "message":
-                message = json.messageID()
-                return message != nil
-            case "text", "customType", "data", "metadata", "tags", "mentionees": return content.read(key, &json)
-            default: return false
+            case "channel": json.read(into: &channel)
+            case "message": json.read(into: &message) { $0.messageID() }
+            case "text", "customType", "data", "metadata", "tags", "mentionees": content.read(key, &json)
+            default: false
             }
         }
         guard isPlain, let channel, let message else { return nil }
@@ -85,21 +83,11 @@ private struct PlainContent {
         case "data": return json.read(into: &data)
         case "tags": return json.read(into: &tags)
         case "targetLanguages": return json.read(into: &targetLanguages)
-        case "kind":
-            kind = json.string().flatMap(MessageKind.init(rawValue:))
-            return kind != nil
-        case "pushOption":
-            pushOption = json.string().flatMap(PushOption.init(rawValue:))
-            return pushOption != nil
-        case "isSilent":
-            isSilent = json.boolean()
-            return isSilent != nil
-        case "parentId":
-            parentId = json.messageID()
-            return parentId != nil
-        case "metadata":
-            metadata = json.value(depthMax: 8)
-            return metadata != nil
+        case "kind": return json.read(into: &kind) { $0.string().flatMap(MessageKind.init(rawValue:)) }
+        case "pushOption": return json.read(into: &pushOption) { $0.string().flatMap(PushOption.init(rawValue:)) }
+        case "isSilent": return json.read(into: &isSilent) { $0.boolean() }
+        case "parentId": return json.read(into: &parentId) { $0.messageID() }
+        case "metadata": return json.read(into: &metadata) { $0.value(depthMax: 8) }
         case "mentionees":
             mentionees = []
             return json.elements { json in
@@ -124,11 +112,9 @@ extension Mentionee {
         var (type, users): (Kind?, [String]?)
         let isPlain = json.members { key, json in
             switch key {
-            case "type":
-                type = json.string().flatMap(Kind.init(rawValue:))
-                return type != nil
-            case "users": return json.read(into: &users)
-            default: return false
+            case "type": json.read(into: &type) { $0.string().flatMap(Kind.init(rawValue:)) }
+            case "users": json.read(into: &users)
+            default: false
             }
         }
         guard isPlain, let type else { return nil }
@@ -161,19 +147,26 @@ extension MarkRead: PlainOperation {
 extension ListMessages: PlainOperation {
     init?(plainly fields: inout PlainJSON) {
         var (channel, before, after, around, limit): (String?, Seq?, Seq?, Seq?, Seq?)
+        var aroundMessage: MessageID?
+        var (beforeTime, afterTime, aroundTime): (Timestamp?, Timestamp?, Timestamp?)
         let isPlain = fields.members { key, json in
             switch key {
             case "channel": json.read(into: &channel)
             case "before": json.read(into: &before)
             case "after": json.read(into: &after)
             case "around": json.read(into: &around)
+            case "aroundMessage": json.read(into: &aroundMessage) { $0.messageID() }
+            case "beforeTime": json.read(into: &beforeTime) { $0.string().flatMap { Timestamp($0) } }
+            case "afterTime": json.read(into: &afterTime) { $0.string().flatMap { Timestamp($0) } }
+            case "aroundTime": json.read(into: &aroundTime) { $0.string().flatMap { Timestamp($0) } }
             case "limit": json.read(into: &limit)
             default: false
             }
         }
         guard isPlain, let channel else { return nil }
         self.init(
-            channel: ChannelID(channel), before: before, after: after, around: around, limit: limit.map { Int(clamping: $0) })
+            channel: ChannelID(channel), before: before, after: after, around: around, aroundMessage: aroundMessage,
+            beforeTime: beforeTime, afterTime: afterTime, aroundTime: aroundTime, limit: limit.map { Int(clamping: $0) })
     }
 }
 

@@ -131,7 +131,9 @@ struct MessageAnchorTests {
         try await list.loadOlder()
         try await list.loadNewer()
         #expect(list.items.map(\.text) == texts(first - 14...first + 15))
-        let ends = [Timestamp(milliseconds: 0), messages[0].createdAt, Timestamp(milliseconds: messages[199].createdAt.milliseconds + 1000)]
+        let ends = [
+            Timestamp(milliseconds: 0), messages[0].createdAt, Timestamp(milliseconds: messages[199].createdAt.milliseconds + 1000),
+        ]
         var shown: [MessageList] = []
         for time in ends { shown.append(general.messages(around: .time(time), pageSize: 10)) }
         for list in shown { try await list.loaded() }

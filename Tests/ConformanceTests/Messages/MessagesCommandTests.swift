@@ -48,7 +48,8 @@ import Testing
         ]
         #expect(
             refusals.map { "\($0.status) \($0.errors.split(separator: "\n").first ?? "")" } == [
-                "1 Error: text must not be empty. (invalid_argument)", "1 Error: message.send is for members of the channel. (not_member)",
+                "1 Error: text must not be empty. (invalid_argument)",
+                "1 Error: message.send is for members of the channel. (not_member)",
                 "1 Error: line 2: text has a limit of 20000 characters. (limit_exceeded)",
                 "64 Error: --lines reads standard input; there can't be a text as well.",
             ])
