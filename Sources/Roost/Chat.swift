@@ -83,7 +83,10 @@ public final class Chat: Sendable {
     /// - Throws: `RoostError` with `not_connected` after the timeout, with the reason, and when ``disconnect()`` is called meanwhile;
     ///   `unauthenticated` or `token_expired` when the server refuses the token (the client keeps trying); at once `invalid_argument` for an
     ///   address that isn't one, and `unavailable` when this device's files can't be opened; `CancellationError`.
-    public func connect(timeout: Duration? = nil) async throws { try await driver.connect(timeout: timeout) }
+    public func connect(timeout: Duration? = nil) async throws {
+        try await driver.connect(timeout: timeout)
+        await liveConnection?.catchUp()
+    }
 
     /// Starts connecting and returns at once. Live objects show the data on this device; ``LiveConnection/status`` says what goes wrong.
     public func start() {
@@ -98,7 +101,10 @@ public final class Chat: Sendable {
     }
 
     /// Ends the connection and stays offline until ``connect(timeout:)`` or ``start()``. The outbox is kept.
-    public func disconnect() async { await driver.stop() }
+    public func disconnect() async {
+        await driver.stop()
+        await liveConnection?.catchUp()
+    }
 
     /// Tells the client that the app came to the foreground, or that the device has another network. On Apple's systems the client hears of
     /// both by itself (``Configuration/followsSystem``).

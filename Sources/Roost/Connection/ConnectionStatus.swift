@@ -74,17 +74,19 @@ public struct WaitingReason: Hashable, Sendable, CustomStringConvertible {
 public final class LiveConnection {
     /// The current state of the connection to the server.
     public private(set) var status: ConnectionStatus
+    @ObservationIgnored private let statuses: Broadcast<ConnectionStatus>
     @ObservationIgnored private let observers = Observers<ConnectionStatus>()
     @ObservationIgnored private var following: ObservationToken?
 
     init(_ statuses: Broadcast<ConnectionStatus>) {
+        self.statuses = statuses
         status = statuses.current
         let stream = statuses.values()
         following = ObservationToken(
             task: Task { [weak self] in
-                for await status in stream {
+                for await _ in stream {
                     guard let self else { return }
-                    self.apply(status)
+                    self.catchUp()
                 }
             })
     }
@@ -100,9 +102,11 @@ public final class LiveConnection {
         observers.add(startingWith: status, callback)
     }
 
-    private func apply(_ status: ConnectionStatus) {
-        guard status != self.status else { return }
-        self.status = status
-        observers.notify(status)
+    /// Takes on the status as it is now.
+    func catchUp() {
+        let current = statuses.current
+        guard current != status else { return }
+        status = current
+        observers.notify(current)
     }
 }
