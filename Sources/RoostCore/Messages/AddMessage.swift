@@ -36,7 +36,7 @@ extension Context {
 
         var rows = Rows(counters: access.counters, [message])
         if mentions.isOfChannel, !access.isEphemeral {
-            rows.channelMentions = [try noteChannelMention(ChannelMention(of: message, from: seq), in: channel)]
+            rows.channelMentions = [try noteChannelMention(ChannelMention(of: message, from: seq), in: access)]
         }
         try moveStream(to: access, byMessageThatCounts: Unread.counts(message))
         try tell(.messageNew, in: access, seq: seq, rows)

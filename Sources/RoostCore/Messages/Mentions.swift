@@ -49,11 +49,13 @@ extension Context {
             guard var theirs = try transaction.access(to: message.channelId, of: user), theirs.isMember, var own = theirs.own,
                 message.seq > own.row.historyFloor
             else { continue }
-            try transaction.perform(
-                """
-                INSERT INTO mentions (user_id, message_id, channel_id, seq, mention_seq)
-                VALUES (\(user), \(message.messageId), \(message.channelId), \(message.seq), \(seq))
-                """)
+            try transaction.besideBatchMemory {
+                try transaction.perform(
+                    """
+                    INSERT INTO mentions (user_id, message_id, channel_id, seq, mention_seq)
+                    VALUES (\(user), \(message.messageId), \(message.channelId), \(message.seq), \(seq))
+                    """)
+            }
             own.row.mentionSeq = seq
             own.row.mentionMessage = message.messageId
             theirs.own = own
@@ -91,14 +93,17 @@ extension Context {
     }
 
     /// Writes that a message mentions its channel, or doesn't any more.
-    func noteChannelMention(_ mention: ChannelMention, in channel: ChannelID) throws -> ChannelMention {
-        try noteRows(of: ChannelMention.self, in: channel)
-        try transaction.perform(
-            """
-            INSERT INTO channel_mentions (channel_id, seq, change_seq, mention_seq, sender_id)
-            VALUES (\(channel), \(mention.seq), \(mention.changeSeq), \(mention.mentionSeq), \(mention.sender))
-            ON CONFLICT (channel_id, seq) DO UPDATE SET change_seq = excluded.change_seq, mention_seq = excluded.mention_seq
-            """)
+    func noteChannelMention(_ mention: ChannelMention, in access: ChannelAccess) throws -> ChannelMention {
+        let channel = access.channelId
+        if !access.rowKinds.mayContain(ChannelMention.self) { try noteRows(of: ChannelMention.self, in: channel) }
+        try transaction.besideBatchMemory {
+            try transaction.perform(
+                """
+                INSERT INTO channel_mentions (channel_id, seq, change_seq, mention_seq, sender_id)
+                VALUES (\(channel), \(mention.seq), \(mention.changeSeq), \(mention.mentionSeq), \(mention.sender))
+                ON CONFLICT (channel_id, seq) DO UPDATE SET change_seq = excluded.change_seq, mention_seq = excluded.mention_seq
+                """)
+        }
         return mention
     }
 
@@ -108,7 +113,7 @@ extension Context {
     func changedChannelMention(from before: Message, to after: Message, in access: ChannelAccess) throws -> [ChannelMention]? {
         let isOfChannel = after.mentionees?.mentionsChannel ?? false
         guard isOfChannel != (before.mentionees?.mentionsChannel ?? false) else { return nil }
-        return [try noteChannelMention(ChannelMention(of: after, from: isOfChannel ? after.changeSeq : nil), in: access.channelId)]
+        return [try noteChannelMention(ChannelMention(of: after, from: isOfChannel ? after.changeSeq : nil), in: access)]
     }
 
     /// Writes which users a message that changed mentions by name, and tells those who came and went.
