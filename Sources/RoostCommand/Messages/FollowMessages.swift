@@ -9,9 +9,8 @@ extension Messages {
         static let configuration = CommandConfiguration(
             abstract: "Print each message that is sent or changed from now on, one JSON object a line.",
             discussion: """
-                The caller has to be a member of the channel. Messages come in their order and without holes, also after a lost connection; one that is \
-                edited or deleted comes again. With --after it begins after a seq, and tells first what came since; where it ended, the \
-                channelSeq of the last line says where to go on.
+                The caller has to be a member of the channel. Messages come in their order and without holes; one that is edited or deleted comes again. \
+                With --after it begins after a seq, and tells first what came since; where it ended, the channelSeq of the last line says where to go on.
                 """)
 
         @Argument(help: "The channel's id.") var channel: ChannelID

@@ -118,14 +118,12 @@ struct PlainJSON {
     /// Reads `true` or `false`.
     mutating func boolean() -> Bool? {
         skipSpace()
-        if bytes[index...].starts(with: "true".utf8) {
-            index += 4
-        } else {
-            guard bytes[index...].starts(with: "false".utf8) else { return nil }
-            index += 5
-            return false
+        guard next != nil else { return nil }
+        for (text, value) in [("true", true), ("false", false)] where bytes[index...].starts(with: text.utf8) {
+            index += text.utf8.count
+            return value
         }
-        return true
+        return nil
     }
 
     /// Any value that isn't nested deeper than so many levels.
