@@ -86,6 +86,14 @@ public struct ChannelPolicy: Codable, Hashable, Sendable {
     public var allowsEphemeral: Bool
     /// The most members, unless a channel sets another number; never above `Limits.membersPerChannel`.
     public var maxMembers: Int
+    /// Whether the server sends a message when members join or are added (R19).
+    public var announcesJoins: Bool = false
+    /// Whether it sends one when members leave or are removed.
+    public var announcesLeaves: Bool = false
+    /// Whether it sends one when the channel gets another name.
+    public var announcesNames: Bool = false
+    /// Whether it does so in a channel with more than `Limits.largeChannelMembers` members too.
+    public var announcesInLargeChannels: Bool = false
     /// The rules in which no channel may differ from the type.
     public var fixed: [PolicyName]
 
@@ -98,15 +106,15 @@ extension ChannelPolicy {
         let values = try decoder.container(keyedBy: PolicyKnob.Key.self)
         self = Self.base
         type = try values.decode(ChannelType.self, forKey: PolicyKnob.Key(stringValue: "type"))
-        // A policy stored before this rule existed gives it to operators, or to nobody if nobody may change attributes.
-        let isOlder = !values.contains(PolicyKnob.Key(stringValue: PolicyName.updatePolicy.rawValue))
-        let hasMention = values.contains(PolicyKnob.Key(stringValue: PolicyName.mention.rawValue))
-        for name in PolicyName.allCases where (name != .updatePolicy || !isOlder) && (name != .mention || hasMention) {
+        let stored = Set(PolicyName.allCases.filter { values.contains(PolicyKnob.Key(stringValue: $0.rawValue)) })
+        // What a type is read without was stored before that rule existed.
+        for name in PolicyName.allCases where stored.contains(name) || !PolicyName.addedLater.contains(name) {
             try name.knob.decode(values, &self)
         }
-        if isOlder { updatePolicy = update == .nobody ? .nobody : .operators }
-        // Likewise: who sends there mentions, except in conversations.
-        if !hasMention { mention = send == .membersOnly ? .nobody : send }
+        // Operators had this right, or nobody where nobody may change attributes.
+        if !stored.contains(.updatePolicy) { updatePolicy = update == .nobody ? .nobody : .operators }
+        // Who sends there mentions, except in conversations.
+        if !stored.contains(.mention) { mention = send == .membersOnly ? .nobody : send }
         fixed = try values.decode([PolicyName].self, forKey: PolicyKnob.Key(stringValue: "fixed"))
     }
 

@@ -18,7 +18,8 @@ public struct PolicyChanges: Hashable, Sendable {
         mention: ChannelPolicy.Audience? = nil, update: ChannelPolicy.Audience? = nil, updatePolicy: ChannelPolicy.Audience? = nil,
         moderate: ChannelPolicy.Audience? = nil, delete: ChannelPolicy.Audience? = nil, usersAtCreation: ChannelPolicy.Entry? = nil,
         invitationAudience: ChannelPolicy.InvitationAudience? = nil, distinct: ChannelPolicy.Distinctness? = nil,
-        allowsEphemeral: Bool? = nil, maxMembers: Int? = nil
+        allowsEphemeral: Bool? = nil, maxMembers: Int? = nil, announcesJoins: Bool? = nil, announcesLeaves: Bool? = nil,
+        announcesNames: Bool? = nil, announcesInLargeChannels: Bool? = nil
     ) {
         self.create = create
         self.discovery = discovery
@@ -39,6 +40,10 @@ public struct PolicyChanges: Hashable, Sendable {
         self.distinct = distinct
         self.allowsEphemeral = allowsEphemeral
         self.maxMembers = maxMembers
+        self.announcesJoins = announcesJoins
+        self.announcesLeaves = announcesLeaves
+        self.announcesNames = announcesNames
+        self.announcesInLargeChannels = announcesInLargeChannels
     }
 
     /// The given value of a rule; nil if it stays unchanged.

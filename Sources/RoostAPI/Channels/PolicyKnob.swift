@@ -2,7 +2,8 @@
 public enum PolicyName: String, Codable, CaseIterable, Sendable, WireEnumeration {
     // derived: cases of ChannelPolicy, without type and fixed
     case create, discovery, join, leave, add, invite, remove, read, send, mention, update, updatePolicy, moderate, delete
-    case usersAtCreation, invitationAudience, distinct, allowsEphemeral, maxMembers
+    case usersAtCreation, invitationAudience, distinct, allowsEphemeral, maxMembers, announcesJoins, announcesLeaves
+    case announcesNames, announcesInLargeChannels
 }
 
 extension PolicyName {
@@ -30,12 +31,21 @@ extension PolicyName {
         case .distinct: PolicyKnob(self, \.distinct)
         case .allowsEphemeral: PolicyKnob(self, \.allowsEphemeral)
         case .maxMembers: PolicyKnob(self, \.maxMembers)
+        case .announcesJoins: PolicyKnob(self, \.announcesJoins)
+        case .announcesLeaves: PolicyKnob(self, \.announcesLeaves)
+        case .announcesNames: PolicyKnob(self, \.announcesNames)
+        case .announcesInLargeChannels: PolicyKnob(self, \.announcesInLargeChannels)
         }
     }
 
     /// Rules about a channel's creation, about who learns of invitations, and about who may change the policy.
     fileprivate static let decidedByType: Set<PolicyName> = [
         .create, .updatePolicy, .usersAtCreation, .invitationAudience, .distinct, .allowsEphemeral,
+    ]
+
+    /// Rules that policies were stored without before they existed.
+    static let addedLater: Set<PolicyName> = [
+        .updatePolicy, .mention, .announcesJoins, .announcesLeaves, .announcesNames, .announcesInLargeChannels,
     ]
 
     private static let rows = Dictionary(uniqueKeysWithValues: allCases.map { ($0, $0.row) })

@@ -90,6 +90,10 @@ public enum Limits {
     public static let revokedTokens = 100_000
     /// Members of a channel where its type sets no lower number (AM-01).
     public static let membersPerChannel = 300_000
+    /// Members above which a channel is a large one (D-30).
+    public static let largeChannelMembers = 1000
+    /// Users whom one of the server's own messages names.
+    public static let systemMessageUsers = 30
     /// Rows of a page: the default and the most.
     public static let historyPage = (standard: 30, max: 100)
     /// Members of a page.
@@ -269,7 +273,7 @@ extension Limits {
         "targetLanguages": targetLanguages, "languageLength": languageLength, "channelsPerCall": channelsPerCall,
         "messagesPerCall": messagesPerCall, "channelDataLength": channelDataLength, "coverURLLength": coverURLLength,
         "welcomeLength": welcomeLength, "membersPerCall": membersPerCall, "usersPerCall": usersPerCall,
-        "membersPerChannel": membersPerChannel, "membersPerGroup": membersPerGroup,
+        "membersPerChannel": membersPerChannel, "membersPerGroup": membersPerGroup, "largeChannelMembers": largeChannelMembers,
         "pendingInvitationsPerChannel": pendingInvitationsPerChannel, "pendingInvitationsPerUser": pendingInvitationsPerUser,
         "channelTypes": channelTypes, "channelRoles": channelRoles, "filterValues": filterValues, "rolesPerQuery": rolesPerQuery,
         "historyPage": historyPage.max, "memberPage": memberPage.max, "channelPage": channelPage.max,

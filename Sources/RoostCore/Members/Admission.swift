@@ -152,6 +152,7 @@ extension Context {
                     ended.map { [$0] }))
             if let ended { try tellInviter(of: ended, .invitationAccepted) }
         }
+        try announce(SystemEvent(.memberJoined, newcomers.map(\.user)), in: &access)
     }
 
     /// Returns a member's capabilities: the caller's by the caller's own role in the app, others' as ordinary users.

@@ -44,6 +44,7 @@ extension Context {
             var updated = access
             updated.own = after
             memberships.append((leaver.user, updated.membership))
+            if leaver.user == caller.user { access.own = after }
         }
         try moveStream(of: channel, to: access.counters)
 
@@ -58,5 +59,6 @@ extension Context {
             guard let membership else { continue }
             tell(kind, user: user, seq: membership.userSeq, Rows([membership]))
         }
+        try announce(SystemEvent(.memberLeft, leavers.map(\.user)), in: &access)
     }
 }

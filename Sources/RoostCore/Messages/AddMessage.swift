@@ -57,7 +57,7 @@ extension Context {
 
     /// Tells a sender who may not read, and so gets no event with the message, that it isn't unread.
     private mutating func tellOwnMessage(_ message: Message, in access: ChannelAccess) throws {
-        guard access.isMember, readingFloor(in: access) == .max, var own = access.own else { return }
+        guard message.kind != .system, access.isMember, readingFloor(in: access) == .max, var own = access.own else { return }
         own.addMessage(at: message.seq, count: Unread.counts(message) ? 1 : 0)
         own.row.userSeq = try advanceStream(of: caller.user)
         try transaction.stampMember(caller.user, in: access.channelId, own.row.userSeq)

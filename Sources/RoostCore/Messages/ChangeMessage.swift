@@ -7,9 +7,7 @@ extension EditMessage: Handled {
     }
 
     public func handle(in context: inout Context) throws -> Message {
-        var (access, before) = try context.requireChange(
-            of: message, in: channel, own: .messageEditOwn, any: .messageEditAny)
-        guard before.deletedAt == nil else { throw RoostError.notFound("message") }
+        var (access, before) = try context.requireEdit(of: message, in: channel)
         var after = before
         after.content.apply(self)
         let mentions = try mentionees.map { try context.mentions(of: $0, in: access) }
@@ -29,9 +27,7 @@ extension UpdateMetaArrays: Handled {
     public func scope(for caller: Caller) -> Scope { .channel(channel) }
 
     public func handle(in context: inout Context) throws -> Message {
-        var (access, before) = try context.requireChange(
-            of: message, in: channel, own: .messageEditOwn, any: .messageEditAny)
-        guard before.deletedAt == nil else { throw RoostError.notFound("message") }
+        var (access, before) = try context.requireEdit(of: message, in: channel)
         var after = before
         try after.content.apply(self)
         guard try !StoredJSON.isSame(after, before) else { return before }
@@ -111,6 +107,16 @@ extension Context {
         return after
     }
 
+    /// Returns a message whose content the caller may change.
+    fileprivate mutating func requireEdit(of id: MessageID, in channel: ChannelID) throws -> (ChannelAccess, Message) {
+        let (access, message) = try requireChange(of: id, in: channel, own: .messageEditOwn, any: .messageEditAny)
+        guard message.deletedAt == nil else { throw RoostError.notFound("message") }
+        guard message.kind != .system else {
+            throw RoostError(.notPermitted, "Nobody edits the server's own messages.", field: "message")
+        }
+        return (access, message)
+    }
+
     /// Returns a message that the caller may change: the caller's own with one permission, anyone's with the other.
     fileprivate mutating func requireChange(
         of id: MessageID, in channel: ChannelID, own: Permission, any: Permission
@@ -119,12 +125,14 @@ extension Context {
     {
         let access = try require(.historyRead, in: channel)
         let message = try message(id, in: access)
-        if message.sender == caller.user {
+        // What the server says of somebody's doing is nobody's own.
+        if message.sender == caller.user, message.kind != .system {
             try require(own, in: access)
         } else if let refusal = refusal(of: any, in: access) {
             // A deleted channel or a type that forbids it keeps its refusal; a missing role becomes a refusal about the message's owner.
             guard refusal.code == .notPermitted, access.deletedAt == nil else { throw refusal }
-            throw RoostError(.notMessageOwner, "The message is someone else's.", rule: refusal.rule)
+            let whose = message.kind == .system ? "The message is the server's own." : "The message is someone else's."
+            throw RoostError(.notMessageOwner, whose, rule: refusal.rule)
         }
         return (access, message)
     }

@@ -1,0 +1,58 @@
+/// What one of the server's own messages says (R19): its `kind` is `system`, its `customType` names the event, and its `metadata` has the rest. Its
+/// `sender` is whoever did it, and its `text` says it in English.
+///
+///     if let event = message.systemEvent { show(event, by: message.sender) }
+public struct SystemEvent: Hashable, Sendable {
+    public enum Kind: String, CaseIterable, Sendable {
+        /// Users became members: the message's sender, or those whom the sender added.
+        case memberJoined = "member.joined"
+        /// They are no longer members: the sender left, or removed them.
+        case memberLeft = "member.left"
+        /// The channel has another name.
+        case channelRenamed = "channel.renamed"
+    }
+
+    public var kind: Kind
+    /// The users whom it concerns, at most 30 of them.
+    public var users: [UserID]
+    /// How many it concerns in all.
+    public var userCount: Int
+    /// The channel's new name; nil if it has none any more.
+    public var displayName: String?
+
+    package init(_ kind: Kind, _ users: [UserID] = [], displayName: String? = nil) {
+        self.kind = kind
+        self.users = Array(users.prefix(Limits.systemMessageUsers))
+        userCount = users.count
+        self.displayName = displayName
+    }
+}
+
+extension MessageContent {
+    /// What one of the server's own messages says; nil for any other message, for one that is deleted, and for what a newer server says.
+    public var systemEvent: SystemEvent? {
+        guard kind == .system, let kind = customType.flatMap(SystemEvent.Kind.init), case .object(let fields)? = metadata else {
+            return nil
+        }
+        var event = SystemEvent(kind)
+        if case .array(let users)? = fields["users"] {
+            for case .string(let user) in users { event.users.append(UserID(user)) }
+        }
+        if case .integer(let count)? = fields["userCount"] { event.userCount = Int(clamping: count) }
+        if case .string(let name)? = fields["displayName"] { event.displayName = name }
+        return event
+    }
+
+    /// The content of the server's own message.
+    ///
+    /// - Parameter text: What happened, in English.
+    package init(_ event: SystemEvent, text: String) {
+        var fields: [String: JSONValue] = [:]
+        if event.userCount > 0 {
+            fields["users"] = .array(event.users.map { .string($0.rawValue) })
+            fields["userCount"] = .integer(Int64(event.userCount))
+        }
+        if let name = event.displayName { fields["displayName"] = .string(name) }
+        self.init(text: text, kind: .system, customType: event.kind.rawValue, metadata: .object(fields))
+    }
+}

@@ -1,0 +1,50 @@
+import RoostAPI
+
+/// The messages that the server itself sends about a channel, as far as its policy says so (R19).
+extension Context {
+    /// Sends one about what the caller has just changed.
+    ///
+    /// - Parameter access: The channel as it is after the change, and then after the message.
+    mutating func announce(_ event: SystemEvent, in access: inout ChannelAccess) throws {
+        guard access.policy.announces(event.kind),
+            access.policy.announcesInLargeChannels || access.counters.memberCount <= Limits.largeChannelMembers
+        else { return }
+        let content = MessageContent(event, text: try text(of: event))
+        var sent: Message?
+        while sent == nil {
+            // A client could have used the same id.
+            var channel = access
+            sent = try add(content, ClientID("\(ids.next(at: now))"), mentioning: Mentions(), in: &channel)
+            if sent != nil { access = channel }
+        }
+    }
+
+    /// Says what happened, with the names as they are now.
+    private func text(of event: SystemEvent) throws -> String {
+        let shown = event.users.prefix(3)
+        var names: [UserID: String] = [:]
+        for user in try summaries(of: Set(shown + [caller.user])) ?? [] { names[user.userId] = user.displayName }
+        func name(of user: UserID) -> String { names[user] ?? user.rawValue }
+        let actor = name(of: caller.user)
+        var all = shown.map(name)
+        if event.userCount > all.count { all.append(event.userCount == all.count + 1 ? "1 other" : "\(event.userCount - all.count) others") }
+        let users = all.count < 2 ? all.joined() : "\(all.dropLast().joined(separator: ", ")) and \(all.last ?? "")"
+        let isOwn = event.users == [caller.user]
+        return switch event.kind {
+        case .memberJoined: isOwn ? "\(actor) joined." : "\(actor) added \(users)."
+        case .memberLeft: isOwn ? "\(actor) left." : "\(actor) removed \(users)."
+        case .channelRenamed:
+            event.displayName.map { "\(actor) named the channel \u{201C}\($0)\u{201D}." } ?? "\(actor) removed the channel's name."
+        }
+    }
+}
+
+extension ChannelPolicy {
+    fileprivate func announces(_ kind: SystemEvent.Kind) -> Bool {
+        switch kind {
+        case .memberJoined: announcesJoins
+        case .memberLeft: announcesLeaves
+        case .channelRenamed: announcesNames
+        }
+    }
+}
