@@ -5,7 +5,8 @@ import RoostTestSupport
 /// A world in which something of every kind is there already, with clients in it.
 ///
 /// - ann owns all channels. dan wants to be asked before an invitation makes him a member; eve is a stranger.
-/// - `general` has three messages, two of ann's and one of bob's; cid has read a part. `other` is hidden by bob and archived by cid, and
+/// - `general` has four messages, two of ann's, one of bob's, and another of ann's that she has deleted; cid has read a part. New members of it are
+///   announced. `other` is hidden by bob and archived by cid, and
 ///   cid isn't in `left` any more.
 /// - Into `team`, a group whose members hear of invitations, and into `club`, where only the concerned do, dan is invited by bob. In `team` bob
 ///   is an operator and cid a scribe.
@@ -27,13 +28,21 @@ struct PreparedRoom {
         for channel in ["general", "other", "left", "club", "cold"] as [ChannelID] {
             try world.channel(channel, owner: "ann", members: ["bob", "cid"])
         }
+        (world.options.undeletionSeconds, world.options.versionSeconds) = (3600, 3600)
+        try world.perform(
+            UpdateChannel(
+                channel: "general", policy: PolicyChanges(announcesJoins: true, announcesLeaves: true, announcesNames: true)),
+            as: "root", role: .admin)
         messages = try [
             world.send("one", to: "general", as: "ann"),
             world.perform(
                 SendMessage(
                     channel: "general", clientId: "two", text: "two", mentionees: [.users(["bob", "cid"]), .channel]), as: "ann"),
             world.send("three", to: "general", as: "bob"),
+            world.perform(
+                SendMessage(channel: "general", clientId: "four", text: "four", mentionees: [.users(["bob"]), .channel]), as: "ann"),
         ]
+        try world.perform(DeleteMessage(channel: "general", message: messages[3].messageId), as: "ann")
         try world.perform(MarkRead(channel: "general", seq: 2), as: "cid")
         try world.perform(LeaveChannel(channel: "left"), as: "cid")
         try Self.makeGroups(in: world)

@@ -14,6 +14,7 @@ final class MatrixWorld {
 
     init(_ kind: Kind) throws {
         world = try CoreWorld()
+        (world.options.undeletionSeconds, world.options.versionSeconds) = (60, 60)
         self.kind = kind
         for user in [Self.boss, Rows.target, Rows.chief, Rows.outsider] { try world.user(user) }
         for relation in Relation.allCases {

@@ -159,6 +159,15 @@ enum Rows {
         Row(DeleteMessages.self, .deleteOwn, "own", beside: [.historyRead]) {
             DeleteMessages(channel: $0.channel, messages: [$0.own])
         },
+        Row(UndeleteMessage.self, .deleteOwn, "own", beside: [.historyRead]) {
+            UndeleteMessage(channel: $0.channel, message: $0.own)
+        },
+        Row(
+            UndeleteMessage.self, .deleteOthers, "another's", beside: [.historyRead, .messageDeleteAny],
+            decisive: .messageDeleteAny
+        ) { UndeleteMessage(channel: $0.channel, message: $0.others) },
+        Row(ListMessageVersions.self, .moderate, "own") { ListMessageVersions(channel: $0.channel, message: $0.own) },
+        Row(ListMessageVersions.self, .moderate, "another's") { ListMessageVersions(channel: $0.channel, message: $0.others) },
         // The refusal names the place of the message beside what explaining says.
         Row(DeleteMessages.self, .deleteOthers, "another's", beside: [.historyRead, .messageDeleteAny], dependsOnMore: true) {
             DeleteMessages(channel: $0.channel, messages: [$0.others])

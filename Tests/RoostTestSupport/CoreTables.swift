@@ -18,6 +18,7 @@ public enum CoreTables {
         ("members", "SELECT * FROM members ORDER BY 1, 2"),
         ("messages", "SELECT * FROM messages ORDER BY 1, 2"),
         ("purged_messages", "SELECT * FROM purged_messages ORDER BY 1, 2"),
+        ("message_versions", "SELECT * FROM message_versions ORDER BY 1, 2, 3"),
         ("mentions", "SELECT * FROM mentions ORDER BY 1, 2, 3"),
         ("channel_mentions", "SELECT * FROM channel_mentions ORDER BY 1, 2"),
         ("invitations", "SELECT * FROM invitations ORDER BY 1, 2, 3"),

@@ -18,6 +18,7 @@ public struct RandomHistory {
         for user in users { try world.user(user) }
         try createChannel(in: world, by: users[0], with: [])
         for user in users.dropFirst() { try world.perform(JoinChannel(channel: channels[0]), as: user) }
+        world.options.undeletionSeconds = 3600
         // Half of them want to be asked before an invitation makes them members.
         for user in users.suffix(users.count / 2) { try world.perform(UpdatePreferences(autoAcceptInvitations: false), as: user) }
     }
@@ -128,7 +129,10 @@ public struct RandomHistory {
         case 3: update.data = "\(random.number(1...3))"
         case 4: update.isPublic = random.once(in: 2)
         case 5: update.isDistinct = random.once(in: 2)
-        default: update.policy = PolicyChanges(send: random.once(in: 2) ? .operators : .members, maxMembers: random.number(3...9))
+        default:
+            update.policy = PolicyChanges(
+                send: random.once(in: 2) ? .operators : .members, maxMembers: random.number(3...9),
+                announcesJoins: random.once(in: 2), announcesLeaves: random.once(in: 2), announcesNames: random.once(in: 2))
         }
         return update
     }
@@ -188,6 +192,11 @@ public struct RandomHistory {
         if random.once(in: 6) {
             return try did("purge \(old.id) of \(old.sender) in \(old.channel)", "root") {
                 _ = try world.perform(PurgeMessage(channel: old.channel, message: old.id), as: "root", role: .admin)
+            }
+        }
+        if random.once(in: 12) {
+            return try did("undelete \(old.id) in \(old.channel)", user) {
+                _ = try world.perform(UndeleteMessage(channel: old.channel, message: old.id), as: user)
             }
         }
         if random.once(in: 12) {

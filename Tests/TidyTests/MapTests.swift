@@ -114,7 +114,7 @@ struct MapTests {
             "access_revisions": "Users", "channel_heads": "Streams", "channel_names": "Channels", "channel_tags": "Channels",
             "channel_types": "Channels", "channels": "Channels", "effects": "Kernel", "operation_keys": "Kernel",
             "idempotency_keys": "Channels", "channel_mentions": "Messages", "mentions": "Messages",
-            "invitations": "Members",
+            "message_versions": "Messages", "invitations": "Members",
             "members": "Members", "messages": "Messages", "migrations": "Kernel", "name_grams": "Kernel",
             "name_skeletons": "Kernel",
             "purged_messages": "Messages", "revoked_tokens": "Users", "roles": "Members", "settings": "Kernel",

@@ -58,7 +58,7 @@ extension Sync.Purpose {
 extension Event.Kind {
     fileprivate var isAboutMessage: Bool {
         switch self {
-        case .messageNew, .messageUpdated, .messageDeleted: true
+        case .messageNew, .messageUpdated, .messageDeleted, .messageUndeleted: true
         default: false
         }
     }

@@ -15,6 +15,11 @@ public struct AppOptions: Codable, Hashable, Sendable {
     /// How many of them are told with `mention.received`; the others are mentioned all the same. 0 to 100 (SB-45, D-25).
     public var mentionNotifyCap: Int = 30  // wire: may be absent
 
+    /// How many seconds after its deletion a message can be undeleted, for which its content is kept; 0, the default, for not at all. At most 30 days.
+    public var undeletionSeconds: Int = 0  // wire: may be absent
+    /// For how many seconds operators can read what a message said before an edit; 0, the default, for not at all. At most a year.
+    public var versionSeconds: Int = 0  // wire: may be absent
+
     /// How to treat a name or id that can be mistaken for another one: a Cyrillic `а` for an `a`, say.
     public enum ConfusableNames: String, Codable, CaseIterable, Sendable, WireEnumeration {
         case allowed
@@ -27,7 +32,8 @@ public struct AppOptions: Codable, Hashable, Sendable {
     public init(
         channelsPerUser: Int = 2000, showsHistoryToNewMembers: Bool = true,
         tokenLifetimeSecondsMax: Int = AppOptions.tokenLifetimeSecondsStandard, confusableNames: ConfusableNames = .allowed,
-        isMentionAllEnabled: Bool = true, mentionsPerMessage: Int = 30, mentionNotifyCap: Int = 30
+        isMentionAllEnabled: Bool = true, mentionsPerMessage: Int = 30, mentionNotifyCap: Int = 30, undeletionSeconds: Int = 0,
+        versionSeconds: Int = 0
     ) {
         self.channelsPerUser = channelsPerUser
         self.showsHistoryToNewMembers = showsHistoryToNewMembers
@@ -36,6 +42,8 @@ public struct AppOptions: Codable, Hashable, Sendable {
         self.isMentionAllEnabled = isMentionAllEnabled
         self.mentionsPerMessage = mentionsPerMessage
         self.mentionNotifyCap = mentionNotifyCap
+        self.undeletionSeconds = undeletionSeconds
+        self.versionSeconds = versionSeconds
     }
 
     // derived: init(from:)
@@ -50,10 +58,17 @@ public struct AppOptions: Codable, Hashable, Sendable {
         isMentionAllEnabled = try container.decodeIfPresent(Bool.self, forKey: .isMentionAllEnabled) ?? true
         mentionsPerMessage = try container.decodeIfPresent(Int.self, forKey: .mentionsPerMessage) ?? 30
         mentionNotifyCap = try container.decodeIfPresent(Int.self, forKey: .mentionNotifyCap) ?? 30
+        undeletionSeconds = try container.decodeIfPresent(Int.self, forKey: .undeletionSeconds) ?? 0
+        versionSeconds = try container.decodeIfPresent(Int.self, forKey: .versionSeconds) ?? 0
     }
 
     /// 30 days.
     public static let tokenLifetimeSecondsStandard = 30 * 86_400
+
+    private static func check(_ seconds: Int, max: Int, field: String) throws(RoostError) {
+        guard seconds >= 0 else { throw .invalidArgument(field, "must be 0 or more") }
+        guard seconds <= max else { throw .limitExceeded(field, limit: max, unit: "seconds") }
+    }
 
     /// Throws when a number is outside its limits.
     public func validate() throws(RoostError) {
@@ -73,6 +88,8 @@ public struct AppOptions: Codable, Hashable, Sendable {
         guard mentionNotifyCap <= Limits.mentionsPerMessageMax else {
             throw .limitExceeded("mentionNotifyCap", limit: Limits.mentionsPerMessageMax, unit: "users")
         }
+        try Self.check(undeletionSeconds, max: Limits.undeletionSecondsMax, field: "undeletionSeconds")
+        try Self.check(versionSeconds, max: Limits.versionSecondsMax, field: "versionSeconds")
     }
 }
 

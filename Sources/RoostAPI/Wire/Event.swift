@@ -52,6 +52,8 @@ public enum EventKind: String, Codable, CaseIterable, Sendable, WireEnumeration 
     case messageUpdated = "message.updated"
     /// A message was deleted: its place stays.
     case messageDeleted = "message.deleted"
+    /// A deleted message was brought back.
+    case messageUndeleted = "message.undeleted"
     /// To a user whom a message mentions by name, newly: the membership has `mentionSeq` and `mentionMessage` (SB-45).
     case mentionReceived = "mention.received"
     /// A channel was created, to its first members.

@@ -86,6 +86,12 @@ public enum Limits {
     public static let idempotencyKeysPerUser = 10_000
     /// The most seconds that an app's option may allow for a token: ten years.
     public static let tokenLifetimeSecondsMax = 3650 * 86_400
+    /// The most seconds for which an app's option may have deleted messages kept: 30 days.
+    public static let undeletionSecondsMax = 30 * 86_400
+    /// The most seconds for which it may have earlier versions kept: a year.
+    public static let versionSecondsMax = 365 * 86_400
+    /// Earlier versions that are kept of one message; older ones go.
+    public static let versionsPerMessage = 10
     /// Single tokens whose revocation is remembered at one time.
     public static let revokedTokens = 100_000
     /// Members of a channel where its type sets no lower number (AM-01).
@@ -282,6 +288,7 @@ extension Limits {
         "rateLimitWindowSeconds": rateLimitWindowSeconds,
         "idempotencyKeyHours": idempotencyKeyHours, "idempotencyKeyAheadHours": idempotencyKeyAheadHours,
         "idempotencyKeysPerUser": idempotencyKeysPerUser, "revokedTokens": revokedTokens,
+        "versionsPerMessage": versionsPerMessage,
     ]
 }
 

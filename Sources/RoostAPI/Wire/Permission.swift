@@ -76,6 +76,8 @@ public enum Permission: String, Codable, CaseIterable, Sendable, WireEnumeration
     case messageDeleteOwn = "message.deleteOwn"
     /// Delete anybody's messages.
     case messageDeleteAny = "message.deleteAny"
+    /// Read what messages said before they were edited or deleted.
+    case messageReadVersions = "message.readVersions"
     /// Read messages.
     case historyRead = "history.read"
     /// Mark messages as read.

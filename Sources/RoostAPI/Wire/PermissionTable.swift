@@ -45,6 +45,8 @@ extension Permission {
         case .messageEditAny: .init(.policy(\.moderate), deleted: false, guests: false, frozen: true, role: .operator, [])
         case .messageDeleteOwn: .init(.policy(\.read), deleted: false, guests: false, frozen: true, role: .operator, [.reading])
         case .messageDeleteAny: .init(.policy(\.moderate), deleted: false, guests: false, frozen: true, role: .operator, [])
+        case .messageReadVersions:
+            .init(.policy(\.moderate), deleted: false, guests: false, frozen: true, role: .operator, [.reading])
         case .historyRead: .init(.policy(\.read), deleted: true, guests: true, frozen: true, role: .operator, [.reading])
         case .readingMark: .init(.membership, deleted: false, guests: false, frozen: true, role: .none, [])
         }

@@ -147,6 +147,14 @@ extension Setting {
     static let mentionNotifyCap = Setting(
         name: "mention-notify-cap", kind: .whole(0...Limits.mentionsPerMessageMax), standard: .whole(AppOptions().mentionNotifyCap),
         help: "How many of the users that a message mentions are told of it. The same on all nodes of a cluster.")
+    static let undeletion = Setting(
+        name: "undeletion", kind: .whole(0...Limits.undeletionSecondsMax), standard: .whole(AppOptions().undeletionSeconds),
+        help: "Seconds after its deletion in which a message can be undeleted, and for which its content is kept; 0: not at all. The same on all "
+            + "nodes of a cluster.")
+    static let messageVersions = Setting(
+        name: "message-versions", kind: .whole(0...Limits.versionSecondsMax), standard: .whole(AppOptions().versionSeconds),
+        help: "Seconds for which operators can read what a message said before an edit; 0: not at all. The same on all nodes of a "
+            + "cluster.")
 
     // derived: all
     /// Every setting, in the order in which they are shown.
@@ -155,7 +163,7 @@ extension Setting {
         connectionsMax, unauthenticatedConnectionsPerAddress, connectionsPerUser, requestsPerUser, memoryBudget, memoryLimit,
         pageCache, trustedProxies, pingInterval, idleTimeout, authenticationTimeout, eventLoops, tokenKeys, tokenIssuer,
         tokenAudience, tokenLifetimeMax, channelTypes, channelsPerUser, historyForNewMembers, confusableNames, mentionAll,
-        mentionsPerMessage, mentionNotifyCap,
+        mentionsPerMessage, mentionNotifyCap, undeletion, messageVersions,
     ]
 
     /// The origins that a text names.

@@ -38,6 +38,8 @@ struct SettingFlags: ParsableArguments {
     @Option(help: Setting.mentionAll.flagHelp) var mentionAll: String?
     @Option(help: Setting.mentionsPerMessage.flagHelp) var mentionsPerMessage: String?
     @Option(help: Setting.mentionNotifyCap.flagHelp) var mentionNotifyCap: String?
+    @Option(help: Setting.undeletion.flagHelp) var undeletion: String?
+    @Option(help: Setting.messageVersions.flagHelp) var messageVersions: String?
 
     // derived: values of Setting, without config
     private var values: [(Setting, String?)] {
@@ -52,7 +54,8 @@ struct SettingFlags: ParsableArguments {
             (.tokenKeys, tokenKeys), (.tokenIssuer, tokenIssuer), (.tokenAudience, tokenAudience),
             (.tokenLifetimeMax, tokenLifetimeMax), (.channelTypes, channelTypes), (.channelsPerUser, channelsPerUser),
             (.historyForNewMembers, historyForNewMembers), (.confusableNames, confusableNames), (.mentionAll, mentionAll),
-            (.mentionsPerMessage, mentionsPerMessage), (.mentionNotifyCap, mentionNotifyCap),
+            (.mentionsPerMessage, mentionsPerMessage), (.mentionNotifyCap, mentionNotifyCap), (.undeletion, undeletion),
+            (.messageVersions, messageVersions),
         ]
     }
 

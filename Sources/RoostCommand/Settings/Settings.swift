@@ -129,6 +129,8 @@ struct Settings: Sendable {
         configuration.options.isMentionAllEnabled = flag(.mentionAll)
         configuration.options.mentionsPerMessage = whole(.mentionsPerMessage)
         configuration.options.mentionNotifyCap = whole(.mentionNotifyCap)
+        configuration.options.undeletionSeconds = whole(.undeletion)
+        configuration.options.versionSeconds = whole(.messageVersions)
         if whole(.eventLoops) > 0 { configuration.eventLoopCount = whole(.eventLoops) }
         return configuration
     }

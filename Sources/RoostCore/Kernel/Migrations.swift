@@ -30,6 +30,7 @@ public enum Migrations {
         Step(name: "0013 kinds of rows", statements: rowKinds),
         Step(name: "0014 operation keys", statements: operationKeys),
         Step(name: "0015 messages of every kind", statements: messagesOfEveryKind),
+        Step(name: "0016 earlier versions", statements: messageVersions),
     ]
 
     /// Brings the tables up to date. The caller must keep others from doing so at the same time.

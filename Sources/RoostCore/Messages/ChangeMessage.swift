@@ -16,6 +16,7 @@ extension EditMessage: Handled {
         try after.content.validate()
         if try !StoredJSON.isSame(after, before) {
             after.editedAt = context.now
+            try context.keepVersion(of: before, deleting: false)
             try context.change(before, to: &after, .messageUpdated, in: &access)
         }
         after.droppedMentions = mentions.flatMap { $0.dropped.isEmpty ? nil : $0.dropped }
@@ -85,7 +86,7 @@ extension PurgeMessage: Handled {
 
 extension Context {
     /// Writes a message in the place of itself, at the next seq, and tells everyone concerned.
-    fileprivate mutating func change(
+    mutating func change(
         _ before: Message, to after: inout Message, _ kind: Event.Kind, in access: inout ChannelAccess
     ) throws {
         after.changeSeq = access.counters.advance(at: now)
@@ -103,6 +104,7 @@ extension Context {
         var after = before
         after.content = before.content.emptied
         after.deletedAt = now
+        try keepVersion(of: before, deleting: true)
         try change(before, to: &after, .messageDeleted, in: &access)
         return after
     }
@@ -118,7 +120,7 @@ extension Context {
     }
 
     /// Returns a message that the caller may change: the caller's own with one permission, anyone's with the other.
-    fileprivate mutating func requireChange(
+    mutating func requireChange(
         of id: MessageID, in channel: ChannelID, own: Permission, any: Permission
     ) throws
         -> (ChannelAccess, Message)

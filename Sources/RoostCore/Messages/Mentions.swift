@@ -32,9 +32,15 @@ extension Context {
         for user in users {
             if try canBeMentioned(user, in: access.channelId) { mentions.users.append(user) } else { mentions.dropped.append(user) }
         }
-        let stored = (mentions.users.isEmpty ? [] : [Mentionee.users(mentions.users)]) + (mentions.isOfChannel ? [.channel] : [])
-        mentions.mentionees = stored.isEmpty ? nil : stored
+        mentions.mentionees = .mentioning(mentions.users, channel: mentions.isOfChannel)
         return mentions
+    }
+
+    /// Returns whom a message mentions that is brought back: of those whom it mentioned, those who can be mentioned now.
+    func mentionsAgain(_ mentionees: [Mentionee]?, in access: ChannelAccess) throws -> [Mentionee]? {
+        guard let mentionees else { return nil }
+        let users = try mentionees.mentionedUsers.filter { try canBeMentioned($0, in: access.channelId) }
+        return .mentioning(users, channel: mentionees.mentionsChannel && options.isMentionAllEnabled)
     }
 
     private func canBeMentioned(_ user: UserID, in channel: ChannelID) throws -> Bool {
@@ -131,6 +137,14 @@ extension Context {
             access.rowKinds.mayContain(ChannelMention.self)
             ? try transaction.unreadChannelMentions(for: own.row, of: caller.user) : []
         return Unread.hasMention(in: own.row, mentions, as: caller.user)
+    }
+}
+
+extension [Mentionee]? {
+    /// As they are stored: nil for nobody.
+    fileprivate static func mentioning(_ users: [UserID], channel: Bool) -> [Mentionee]? {
+        let stored = (users.isEmpty ? [] : [Mentionee.users(users)]) + (channel ? [.channel] : [])
+        return stored.isEmpty ? nil : stored
     }
 }
 

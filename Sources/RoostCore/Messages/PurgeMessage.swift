@@ -9,6 +9,7 @@ extension Context {
         let seq = access.counters.advance(at: now)
         access.counters.messageCount -= 1
         let place = try transaction.purge(message, at: seq, now)
+        try forgetVersions(of: message)
         for kind in rowKinds.all { try kind.purge(about: message.seq, in: access.channelId, transaction) }
         try movePurges(of: access.channelId, to: message.seq)
         try moveStream(of: access.channelId, to: access.counters)

@@ -108,6 +108,8 @@ struct StartChecks {
             SharedSetting(name: "mention-all", value: "\(options.isMentionAllEnabled)"),
             SharedSetting(name: "mentions-per-message", value: "\(options.mentionsPerMessage)"),
             SharedSetting(name: "mention-notify-cap", value: "\(options.mentionNotifyCap)"),
+            SharedSetting(name: "undeletion", value: "\(options.undeletionSeconds)"),
+            SharedSetting(name: "message-versions", value: "\(options.versionSeconds)"),
             SharedSetting(name: "token-issuer", value: configuration.tokenIssuer ?? "any"),
             SharedSetting(name: "token-audience", value: configuration.tokenAudience ?? "any"),
             SharedSetting(name: "bus-prefix", value: configuration.busPrefix),

@@ -9,7 +9,8 @@ struct PolicyKnobTests {
         create: .admins, discovery: .members, join: .invited, leave: .nobody, add: .owners, invite: .operators, remove: .admins,
         read: .everyone, send: .operators, mention: .admins, update: .owners, updatePolicy: .owners, moderate: .admins,
         delete: .admins,
-        usersAtCreation: .invited, invitationAudience: .members, distinct: .optional, allowsEphemeral: true, maxMembers: 7)
+        usersAtCreation: .invited, invitationAudience: .members, distinct: .optional, allowsEphemeral: true, maxMembers: 7,
+        announcesJoins: true, announcesLeaves: true, announcesNames: true, announcesInLargeChannels: true)
 
     @Test("AM-14 every property of a policy but its type and what is fixed has a name in the table, and every name a property")
     func complete() {
@@ -62,6 +63,8 @@ struct PolicyKnobTests {
             } else if name == PolicyName.mention.rawValue {
                 // Who sent then mentions now, but in conversations.
                 #expect(try JSONDecoder().decode(ChannelPolicy.self, from: json).mention == .members)
+            } else if name.hasPrefix("announces") {
+                #expect(try JSONDecoder().decode(ChannelPolicy.self, from: json) == group)
             } else {
                 #expect(throws: DecodingError.self) { try JSONDecoder().decode(ChannelPolicy.self, from: json) }
             }

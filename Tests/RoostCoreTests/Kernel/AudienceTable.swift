@@ -66,6 +66,17 @@ extension AudienceTests {
             "SB-59 a deletion for good goes to all members, and to its sender's devices what is unread for them",
             .by("oda/1") { PurgeMessage(channel: "room", message: $0) },
             [("bob", "reading.marked user:bob"), ("members wes", "message.deleted channel:room")]),
+        HeardOperation(
+            "SB-59 R24 an undeletion goes to all members, and mentions again",
+            after: [
+                .by("bob/1") { EditMessage(channel: "room", message: $0, mentionees: [.users(["cid"])]) },
+                .by("bob/1") { DeleteMessage(channel: "room", message: $0) },
+            ],
+            .by("bob/1") { UndeleteMessage(channel: "room", message: $0) },
+            [("members wes", "message.undeleted channel:room"), ("cid", "mention.received user:cid")]),
+        HeardOperation(
+            "R24 earlier versions are read without anyone's knowing",
+            .by("oda/1") { ListMessageVersions(channel: "room", message: $0) }, []),
         HeardOperation("SB-13 a refused message goes to nobody", send("sam/1"), [], isRefused: true),
         HeardOperation(
             "SB-13 a refused invitation goes to nobody", .by("sam/1", InviteMembers(channel: "room", users: ["fay"])), [],

@@ -33,6 +33,7 @@ final class AudienceWorld {
 
     init(type: ChannelType) throws {
         core = try CoreWorld()
+        (core.options.undeletionSeconds, core.options.versionSeconds) = (60, 60)
         for user in ["ann", "oda", "bob", "cid", "ida", "fay", "sam", "wes"] as [UserID] { try core.user(user) }
         for user in ["ida", "sam"] as [UserID] { try core.perform(UpdatePreferences(autoAcceptInvitations: false), as: user) }
         try core.perform(CreateChannel(channel: "room", type: type, users: ["oda", "bob", "cid", "fay"]), as: "ann")

@@ -111,7 +111,8 @@ struct PolicyGivingTests {
     func everyRule() {
         let decidedByType = PolicyName.allCases.filter { $0.knob.isDecidedByType }
         #expect(Set(decidedByType) == Self.ofTypes)
-        let names = Self.fields.map { $0.name } + Self.ofTypes.map(\.rawValue) + [PolicyName.maxMembers.rawValue]
+        let others = PolicyName.allCases.filter { $0 == .maxMembers || $0.rawValue.hasPrefix("announces") }
+        let names = Self.fields.map { $0.name } + (Array(Self.ofTypes) + others).map(\.rawValue)
         #expect(names.sorted() == PolicyName.allCases.map(\.rawValue).sorted())
     }
 

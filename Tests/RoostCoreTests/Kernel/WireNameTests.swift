@@ -32,7 +32,7 @@ struct WireNameTests {
             [
                 "message.list history.read", "message.get history.read", "message.edit history.read",
                 "message.delete history.read", "message.updateMetaArrays history.read", "message.deleteMany history.read",
-                "message.purge history.read",
+                "message.purge history.read", "message.undelete history.read",
                 "stream.channelChanges history.read",
             ]
         ),
@@ -53,7 +53,7 @@ struct WireNameTests {
             "a mention is a part of a message, and its end moves what the user's membership says of it",
             [
                 "message.send mention.received", "message.edit mention.received", "message.edit reading.marked",
-                "message.delete reading.marked", "message.purge reading.marked",
+                "message.delete reading.marked", "message.purge reading.marked", "message.undelete mention.received",
             ]
         ),
     ]
@@ -66,7 +66,8 @@ struct WireNameTests {
         "message.send message.sendWhileFrozen", "message.edit message.editAny", "message.delete message.deleteAny",
         "message.edit history.read", "message.delete history.read", "message.deleteMany message.deleteAny",
         "message.deleteMany history.read", "message.purge message.deleteAny",
-        "message.purge history.read", "message.send message.mention", "message.edit message.mention",
+        "message.purge history.read", "message.undelete message.deleteAny", "message.undelete history.read",
+        "message.send message.mention", "message.edit message.mention",
         "message.sendAdmin message.mention", "message.updateMetaArrays message.editAny", "message.updateMetaArrays history.read",
         "permission.explain user.manage", "permission.explain channel.read",
     ]
@@ -100,7 +101,7 @@ struct WireNameTests {
         "accept", "add", "create", "deactivate", "decline", "delete", "edit", "explain", "freeze", "get", "hide", "join", "leave",
         "list", "mark", "purge", "put", "query", "reactivate", "remove", "reset", "resume", "retry", "revoke", "search", "send",
         "set", "silence",
-        "unfreeze", "unhide", "unsilence", "unwatch", "update", "upsert", "watch", "withdraw",
+        "undelete", "unfreeze", "unhide", "unsilence", "unwatch", "update", "upsert", "watch", "withdraw",
     ]
 
     /// Operations that are named for what they answer with.

@@ -1,0 +1,140 @@
+public import RoostAPI
+
+/// What messages said before they were edited or deleted: kept for a time if the app says so, in a table of its own, which an effect empties.
+extension MessageVersion: BoundRow {
+    // derived: columns
+    static let columns: SQL = "change_seq, \(MessageContent.columns), edited_at, replaced_at, replaced_by, is_deletion"
+    // derived: init(reading:)
+    init(reading row: inout RowReader) throws {
+        try self.init(
+            changeSeq: row.value(), content: MessageContent(reading: &row), editedAt: row.value(), replacedAt: row.value(),
+            replacedBy: row.value(), isDeletion: row.value())
+    }
+    // derived: bind(to:)
+    func bind(to sql: inout SQL.Interpolation) throws {
+        try sql.bind(changeSeq)
+        try sql.bind(content)
+        try sql.bind(editedAt)
+        try sql.bind(replacedAt)
+        try sql.bind(replacedBy)
+        try sql.bind(isDeletion)
+    }
+}
+
+extension ListMessageVersions: Handled {
+    public func handle(in context: inout Context) throws -> MessageVersions {
+        let access = try context.require(.messageReadVersions, in: channel)
+        let message = try context.message(message, in: access)
+        guard context.options.versionSeconds > 0 || context.options.undeletionSeconds > 0 else {
+            throw RoostError(.featureDisabled, "The app keeps no earlier versions of messages.")
+        }
+        return MessageVersions(versions: try context.versions(of: message))
+    }
+}
+
+extension UndeleteMessage: Handled {
+    /// Whoever it mentions is found in what is kept of it.
+    public func scope(for caller: Caller) -> Scope { .channel(channel).findingUsers }
+
+    public func handle(in context: inout Context) throws -> Message {
+        var (access, before) = try context.requireChange(
+            of: message, in: channel, own: .messageDeleteOwn, any: .messageDeleteAny)
+        guard before.deletedAt != nil else { return before }
+        guard context.options.undeletionSeconds > 0 else {
+            throw RoostError(.featureDisabled, "The app keeps nothing of deleted messages.")
+        }
+        guard let version = try context.versions(of: before).first, version.isDeletion else {
+            throw RoostError(.notFound, "Nothing is kept of the message any more.", field: "message")
+        }
+        if version.replacedBy != context.caller.user, let refusal = context.refusal(of: .messageDeleteAny, in: access) {
+            throw RoostError(.notMessageOwner, "Someone else deleted the message.", rule: refusal.rule)
+        }
+        var after = before
+        after.content = version.content
+        after.content.mentionees = try context.mentionsAgain(version.content.mentionees, in: access)
+        after.editedAt = version.editedAt
+        after.deletedAt = nil
+        try context.transaction.perform(
+            """
+            DELETE FROM message_versions
+            WHERE channel_id = \(access.channelId) AND seq = \(before.seq) AND change_seq = \(version.changeSeq)
+            """)
+        try context.change(before, to: &after, .messageUndeleted, in: &access)
+        return after
+    }
+}
+
+extension Context {
+    /// The earlier versions of a message that are still kept, the newest first.
+    fileprivate func versions(of message: Message) throws -> [MessageVersion] {
+        let sql: SQL = """
+            SELECT \(MessageVersion.columns) FROM message_versions
+            WHERE channel_id = \(message.channelId) AND seq = \(message.seq) AND kept_until > \(now) ORDER BY change_seq DESC
+            """
+        return try transaction.rows(sql) { try MessageVersion(reading: &$0) }
+    }
+
+    /// Keeps what a message says until now, as long as the app's options say.
+    mutating func keepVersion(of message: Message, deleting isDeletion: Bool) throws {
+        let seconds = isDeletion ? options.undeletionSeconds : options.versionSeconds
+        let keptUntil = Timestamp(milliseconds: now.milliseconds + Int64(seconds) * 1000)
+        let these: SQL = "channel_id = \(message.channelId) AND seq = \(message.seq)"
+        // Nothing is left of a deleted message for longer than it can be undeleted.
+        if isDeletion, seconds == 0 { return try forgetVersions(of: message) }
+        guard seconds > 0 else { return }
+        if isDeletion {
+            try transaction.perform(
+                "UPDATE message_versions SET kept_until = \(keptUntil) WHERE \(these) AND kept_until > \(keptUntil)")
+        } else {
+            try transaction.perform(
+                """
+                DELETE FROM message_versions WHERE \(these) AND change_seq <= (
+                    SELECT change_seq FROM message_versions WHERE \(these)
+                    ORDER BY change_seq DESC LIMIT 1 OFFSET \(Int64(Limits.versionsPerMessage) - 1))
+                """)
+        }
+        let version = MessageVersion(
+            changeSeq: message.changeSeq, content: message.content, editedAt: message.editedAt, replacedAt: now,
+            replacedBy: caller.user, isDeletion: isDeletion)
+        try transaction.perform(
+            """
+            INSERT INTO message_versions (channel_id, seq, kept_until, \(MessageVersion.columns))
+            VALUES (\(message.channelId), \(message.seq), \(keptUntil), \(row: version))
+            """)
+        try soonest(.forgetVersions, key: "", at: keptUntil)
+    }
+
+    /// Deletes what is kept of a message.
+    func forgetVersions(of message: Message) throws {
+        try transaction.perform("DELETE FROM message_versions WHERE channel_id = \(message.channelId) AND seq = \(message.seq)")
+    }
+}
+
+// MARK: Forgetting
+
+extension EffectKind.Name {
+    static let forgetVersions = Self(rawValue: "messageVersions.forget")
+}
+
+extension EffectKind {
+    /// Deletes earlier versions whose time is over, and runs again when the next one's is.
+    static let forgetVersions = EffectKind(.forgetVersions) { effect, _, context in
+        try context.forgetOldVersions(effect)
+    }
+}
+
+extension Context {
+    /// The most versions that one transaction deletes.
+    private static let versionsAtOnce: Int64 = 1000
+
+    fileprivate mutating func forgetOldVersions(_ effect: Effect) throws {
+        try transaction.perform(
+            """
+            DELETE FROM message_versions WHERE (channel_id, seq, change_seq) IN (
+                SELECT channel_id, seq, change_seq FROM message_versions WHERE kept_until <= \(now)
+                ORDER BY kept_until LIMIT \(Self.versionsAtOnce))
+            """)
+        let next = try transaction.first("SELECT MIN(kept_until) FROM message_versions") { $0.optionalInt64() } ?? nil
+        if let next { try soonest(effect.kind, key: effect.key, at: Timestamp(milliseconds: next)) }
+    }
+}

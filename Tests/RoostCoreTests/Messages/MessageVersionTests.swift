@@ -1,0 +1,184 @@
+import RoostAPI
+import RoostDatabase
+import RoostTestSupport
+import Testing
+
+@testable import RoostCore
+
+@Suite("Undeletion and earlier versions")
+struct MessageVersionTests {
+    private static func world(undeletion: Int = 3600, versions: Int = 86_400) throws -> CoreWorld {
+        let world = try CoreWorld()
+        world.options.undeletionSeconds = undeletion
+        world.options.versionSeconds = versions
+        try world.channel("room", owner: "ann", members: ["ben", "cid"])
+        return world
+    }
+
+    private func versions(_ message: Message, in world: CoreWorld) throws -> [MessageVersion] {
+        try world.perform(ListMessageVersions(channel: "room", message: message.messageId), as: "ann").versions
+    }
+
+    private func edit(_ message: Message, _ text: String, in world: CoreWorld) throws {
+        try world.perform(EditMessage(channel: "room", message: message.messageId, text: text), as: "ben")
+    }
+
+    private func undelete(_ message: Message) -> UndeleteMessage {
+        UndeleteMessage(channel: "room", message: message.messageId)
+    }
+
+    private func delete(_ message: Message, in world: CoreWorld, as user: UserID = "ben") throws {
+        try world.perform(DeleteMessage(channel: "room", message: message.messageId), as: user)
+    }
+
+    /// Runs what is due, as the server does, and checks that the next run is due when the next version's time is over.
+    private func runEffects(in world: CoreWorld) throws {
+        let (due, _) = try world.database.read { try $0.effectsDue(of: [.forgetVersions], at: world.now, limit: 10) }
+        #expect(due.count == 1)
+        for effect in due { #expect(try world.inContext { try $0.finish(effect, as: .forgetVersions) }) }
+        let next = try world.database.read { try $0.effectsDue(of: [.forgetVersions], at: world.now, limit: 10).next }
+        #expect(next == (try world.rows("SELECT MIN(kept_until) FROM message_versions") { $0.optionalTimestamp() }.first ?? nil))
+    }
+
+    @Test("SB-59 R24 a deleted message is brought back by its author, as it was, to everyone, and again without effect")
+    func undeletion() throws {
+        let world = try Self.world()
+        let sent = try world.perform(
+            SendMessage(
+                channel: "room", clientId: "1", text: "hello @cid", customType: "a", data: "d", metadata: ["k": 1], tags: ["t"],
+                mentionees: [.users(["cid"]), .channel], metaArrays: ["k": ["v"]], targetLanguages: ["de"]), as: "ben")
+        try edit(sent, "hello, @cid", in: world)
+        let before = try world.perform(GetMessage(channel: "room", message: sent.messageId), as: "ann")
+        try world.perform(MarkRead(channel: "room"), as: "cid")
+        try delete(sent, in: world)
+        let back = try world.perform(undelete(sent), as: "ben")
+        #expect(back.content == before.content && back.editedAt == before.editedAt && back.deletedAt == nil)
+        #expect(back.seq == sent.seq && back.changeSeq > before.changeSeq)
+        let event = try #require(world.events(to: .user("ann")).last { $0.stream == .channel("room") })
+        #expect(event.kind == .messageUndeleted && event.rows.messages?.map(\.text) == ["hello, @cid"])
+        // Whom it mentions is mentioned from here on.
+        #expect(try world.perform(GetUnread(channel: "room"), as: "cid").hasMention)
+        #expect(try world.perform(GetUnread(channel: "room"), as: "cid").unreadCount == 0)
+        #expect(try world.perform(QueryChannels(), as: "ann").items.first?.lastMessage?.text == "hello, @cid")
+        let state = try world.dump()
+        #expect(try world.perform(undelete(sent), as: "ben") == back)
+        #expect(try world.dump() == state)
+        // It can be deleted and brought back again.
+        try delete(sent, in: world)
+        #expect(try world.perform(undelete(sent), as: "ben").text == "hello, @cid")
+    }
+
+    @Test("SB-59 MN-17 what is brought back mentions those who can still be mentioned")
+    func mentions() throws {
+        let world = try Self.world()
+        let sent = try world.perform(
+            SendMessage(channel: "room", clientId: "1", text: "x", mentionees: [.users(["cid", "ann"]), .channel]), as: "ben")
+        try delete(sent, in: world)
+        #expect(try !world.perform(GetUnread(channel: "room"), as: "ann").hasMention)
+        try world.perform(LeaveChannel(channel: "room"), as: "cid")
+        world.options.isMentionAllEnabled = false
+        #expect(try world.perform(undelete(sent), as: "ben").mentionees == [.users(["ann"])])
+        #expect(try world.perform(GetUnread(channel: "room"), as: "ann").hasMention)
+    }
+
+    @Test("SB-59 R24 only who deleted their own message and operators bring it back, within the time, and not for good")
+    func refusals() throws {
+        let world = try Self.world(undeletion: 60)
+        let sent = try world.send("secret", to: "room", as: "ben")
+        try delete(sent, in: world, as: "ann")
+        var before = try world.dump()
+        #expect(try world.code(undelete(sent), as: "ben") == .notMessageOwner)
+        #expect(try world.code(undelete(sent), as: "cid") == .notMessageOwner)
+        #expect(try world.dump() == before)
+        #expect(try world.perform(undelete(sent), as: "ann").text == "secret")
+        try delete(sent, in: world)
+        #expect(try world.code(undelete(sent), as: "cid") == .notMessageOwner)
+        world.advance(milliseconds: 59_999)
+        #expect(try world.perform(undelete(sent), as: "ben").text == "secret")
+        try delete(sent, in: world)
+        world.advance(milliseconds: 60_000)
+        before = try world.dump()
+        #expect(try world.refusal(undelete(sent), as: "ben")?.field == "message")
+        #expect(try world.code(undelete(sent), as: "ann") == .notFound)
+        #expect(try world.dump() == before)
+        let other = try world.send("other", to: "room", as: "ben")
+        try delete(other, in: world)
+        try world.perform(PurgeMessage(channel: "room", message: other.messageId), as: "ben")
+        #expect(try world.code(undelete(other), as: "ben") == .notFound)
+        #expect(try !world.dump().contains { $0.contains("other") })
+        world.options.undeletionSeconds = 0
+        #expect(try world.code(undelete(sent), as: "ann") == .featureDisabled)
+    }
+
+    @Test("R24 nothing is kept of deleted and edited messages unless the app says so, and an effect ends it")
+    func effect() throws {
+        let none = try Self.world(undeletion: 0, versions: 0)
+        let plain = try none.send("secret", to: "room", as: "ben")
+        try edit(plain, "open", in: none)
+        try delete(plain, in: none)
+        #expect(try !none.dump().contains { $0.contains("secret") || $0.contains("open") })
+        #expect(try none.code(ListMessageVersions(channel: "room", message: plain.messageId), as: "ann") == .featureDisabled)
+
+        let world = try Self.world(undeletion: 60, versions: 3600)
+        let sent = try world.send("first", to: "room", as: "ben")
+        try edit(sent, "second", in: world)
+        let other = try world.send("third", to: "room", as: "ben")
+        try delete(other, in: world)
+        func dump() throws -> String { try world.dump().filter { $0.hasPrefix("message_versions") }.joined() }
+        #expect(try dump().contains("first") && dump().contains("third"))
+        world.advance(milliseconds: 60_000)
+        try runEffects(in: world)
+        #expect(try dump().contains("first") && !dump().contains("third"))
+        // A deletion shortens the time of the versions before it.
+        try delete(sent, in: world)
+        #expect(try versions(sent, in: world).map(\.text) == ["second", "first"])
+        world.advance(milliseconds: 60_000)
+        #expect(try versions(sent, in: world).isEmpty)
+        try runEffects(in: world)
+        #expect(try dump().isEmpty)
+    }
+
+    @Test("SB-58 R24 operators read the versions before edits, at most 10; others, and other channels' operators, don't")
+    func earlierVersions() throws {
+        let world = try Self.world()
+        let sent = try world.send("0", to: "room", as: "ben")
+        #expect(try versions(sent, in: world).isEmpty)
+        for number in 1...12 {
+            world.advance(milliseconds: 1000)
+            try edit(sent, "\(number)", in: world)
+            // Changing nothing makes no version, and lists aren't part of what is kept.
+            try edit(sent, "\(number)", in: world)
+        }
+        try world.perform(UpdateMetaArrays(channel: "room", message: sent.messageId, create: ["k"]), as: "ben")
+        let kept = try versions(sent, in: world)
+        #expect(kept.map(\.text) == (2...11).reversed().map(String.init))
+        #expect(kept.allSatisfy { $0.replacedBy == "ben" && !$0.isDeletion })
+        #expect(kept[0].replacedAt == world.now && kept[0].editedAt == kept[1].replacedAt)
+        let list = ListMessageVersions(channel: "room", message: sent.messageId)
+        #expect(try world.code(list, as: "ben") == .notPermitted)
+        try world.user("eve")
+        #expect(try world.code(list, as: "eve") == .notMember)
+        try world.channel("other", owner: "eve")
+        #expect(try world.code(ListMessageVersions(channel: "other", message: sent.messageId), as: "eve") == .notFound)
+        try delete(sent, in: world)
+        let all = try versions(sent, in: world)
+        #expect(all.count == 11 && all[0].text == "12" && all[0].isDeletion)
+    }
+
+    @Test("R24 the options have limits, and are in the configuration")
+    func options() throws {
+        var options = AppOptions()
+        #expect(options.undeletionSeconds == 0 && options.versionSeconds == 0)
+        (options.undeletionSeconds, options.versionSeconds) = (Limits.undeletionSecondsMax, Limits.versionSecondsMax)
+        try options.validate()
+        for (undeletion, versions, code) in [
+            (-1, 0, RoostError.Code.invalidArgument), (0, -1, .invalidArgument), (Limits.undeletionSecondsMax + 1, 0, .limitExceeded),
+            (0, Limits.versionSecondsMax + 1, .limitExceeded),
+        ] {
+            (options.undeletionSeconds, options.versionSeconds) = (undeletion, versions)
+            let error = #expect(throws: RoostError.self) { try options.validate() }
+            #expect(error?.code == code && error?.field == (undeletion == 0 ? "versionSeconds" : "undeletionSeconds"))
+        }
+        #expect(Limits.table["versionsPerMessage"] == 10 && Limits.table["largeChannelMembers"] == 1000)
+    }
+}

@@ -1,0 +1,133 @@
+import RoostAPI
+import RoostCore
+import RoostTestSupport
+import Testing
+
+@Suite("Messages of the server itself")
+struct SystemMessageTests {
+    private static func world(_ policy: PolicyChanges, type: ChannelType = .community) throws -> CoreWorld {
+        let world = try CoreWorld()
+        for user in ["ann", "ben", "cid", "dan", "eve", "fay"] as [UserID] { try world.user(user) }
+        try world.perform(UpdateMe(displayName: "Ann A."), as: "ann")
+        try world.channel("room", type: type, owner: "ann")
+        if !policy.names.isEmpty { try world.perform(UpdateChannel(channel: "room", policy: policy), as: "root", role: .admin) }
+        return world
+    }
+
+    private static let all = PolicyChanges(announcesJoins: true, announcesLeaves: true, announcesNames: true)
+
+    private func messages(in world: CoreWorld, as user: UserID = "ann") throws -> [Message] {
+        try world.perform(ListMessages(channel: "room"), as: user).messages
+    }
+
+    @Test("R19 the server says who joined, was added, left, was removed, and what the channel is called now")
+    func everyKind() throws {
+        let world = try Self.world(Self.all)
+        try world.perform(JoinChannel(channel: "room"), as: "ben")
+        try world.perform(JoinChannel(channel: "room"), as: "ben")
+        try world.perform(AddMembers(channel: "room", users: ["ben", "cid"]), as: "ann")
+        try world.perform(AddMembers(channel: "room", users: ["dan", "eve", "fay"]), as: "ann")
+        try world.perform(LeaveChannel(channel: "room"), as: "ben")
+        try world.perform(LeaveChannel(channel: "room"), as: "ben")
+        try world.perform(RemoveMembers(channel: "room", users: ["cid", "ben", "dan"]), as: "ann")
+        try world.perform(UpdateChannel(channel: "room", displayName: "Lunch"), as: "ann")
+        try world.perform(UpdateChannel(channel: "room", displayName: "Lunch"), as: "ann")
+        try world.perform(UpdateChannel(channel: "room", displayName: ""), as: "ann")
+        let sent = try messages(in: world)
+        #expect(
+            sent.map(\.text) == [
+                "ben joined.", "Ann A. added cid.", "Ann A. added dan, eve and fay.", "ben left.", "Ann A. removed cid and dan.",
+                "Ann A. named the channel “Lunch”.", "Ann A. removed the channel's name.",
+            ])
+        #expect(sent.map(\.sender) == ["ben", "ann", "ann", "ben", "ann", "ann", "ann"])
+        #expect(sent.allSatisfy { $0.kind == .system && !Unread.counts($0) })
+        let events = sent.compactMap(\.content.systemEvent)
+        #expect(
+            events.map(\.kind) == [
+                .memberJoined, .memberJoined, .memberJoined, .memberLeft, .memberLeft, .channelRenamed, .channelRenamed,
+            ])
+        #expect(events[2].users == ["dan", "eve", "fay"] && events[2].userCount == 3)
+        #expect(events[5].displayName == "Lunch" && events[6].displayName == nil && events[5].userCount == 0)
+    }
+
+    @Test("R19 AM-24 an accepted invitation is a joining, and a channel's first members aren't announced")
+    func invitations() throws {
+        let world = try Self.world(Self.all, type: .group)
+        try world.perform(UpdatePreferences(autoAcceptInvitations: false), as: "ben")
+        try world.perform(InviteMembers(channel: "room", users: ["ben", "cid"]), as: "ann")
+        try world.perform(AcceptInvitation(channel: "room"), as: "ben")
+        #expect(try messages(in: world).map(\.text) == ["Ann A. added cid.", "ben joined."])
+    }
+
+    @Test("R19 AM-43 SB-27 D-32 system messages are unread for nobody and bring back no hidden channel")
+    func unread() throws {
+        let world = try Self.world(Self.all)
+        try world.perform(JoinChannel(channel: "room"), as: "ben")
+        try world.perform(HideChannel(channel: "room"), as: "ben")
+        try world.perform(JoinChannel(channel: "room"), as: "cid")
+        for user in ["ann", "ben", "cid"] as [UserID] {
+            #expect(try world.perform(GetUnread(channel: "room"), as: user).unreadCount == 0)
+        }
+        #expect(try world.perform(QueryChannels(hidden: .unhiddenOnly), as: "ben").items.isEmpty)
+        // It is the channel's last message all the same.
+        #expect(try world.perform(QueryChannels(), as: "ann").items.first?.lastMessage?.text == "cid joined.")
+    }
+
+    @Test("R19 none by default, none in channels with more than 1,000 members, unless the policy has them made there too")
+    func policy() throws {
+        for preset in ChannelPolicy.presets {
+            #expect(!preset.announcesJoins && !preset.announcesLeaves && !preset.announcesNames && !preset.announcesInLargeChannels)
+        }
+        let silent = try Self.world(PolicyChanges())
+        try silent.perform(JoinChannel(channel: "room"), as: "ben")
+        #expect(try messages(in: silent).isEmpty)
+        let world = try Self.world(Self.all)
+        func joins(_ user: UserID, at count: Int) throws -> Int {
+            try world.execute("UPDATE channel_heads SET member_count = \(Int64(count)) WHERE channel_id = 'room'")
+            let before = try messages(in: world).count
+            try world.perform(JoinChannel(channel: "room"), as: user)
+            return try messages(in: world).count - before
+        }
+        #expect(try joins("ben", at: Limits.largeChannelMembers - 1) == 1)
+        #expect(try joins("cid", at: Limits.largeChannelMembers) == 0)
+        try world.perform(
+            UpdateChannel(channel: "room", policy: PolicyChanges(announcesInLargeChannels: true)), as: "root", role: .admin)
+        #expect(try joins("dan", at: Limits.largeChannelMembers + 5) == 1)
+        // Conversations are as they are.
+        try world.channel("talk", type: .conversation, owner: "ann", members: ["ben"])
+        let refusal = try world.refusal(
+            UpdateChannel(channel: "talk", policy: PolicyChanges(announcesNames: true)), as: "root", role: .admin)
+        #expect(refusal != nil)
+    }
+
+    @Test("R19 SB-58 SB-59 nobody edits a system message; only those who may delete anybody's delete it")
+    func changes() throws {
+        let world = try Self.world(Self.all)
+        try world.perform(JoinChannel(channel: "room"), as: "ben")
+        let message = try #require(try messages(in: world).first)
+        let before = try world.dump()
+        #expect(try world.code(EditMessage(channel: "room", message: message.messageId, text: "x"), as: "ben") == .notMessageOwner)
+        #expect(try world.code(DeleteMessage(channel: "room", message: message.messageId), as: "ben") == .notMessageOwner)
+        #expect(try world.code(PurgeMessage(channel: "room", message: message.messageId), as: "ben") == .notMessageOwner)
+        #expect(try world.code(EditMessage(channel: "room", message: message.messageId, text: "x"), as: "ann") == .notPermitted)
+        let lists = UpdateMetaArrays(channel: "room", message: message.messageId, create: ["k"])
+        #expect(try world.code(lists, as: "ann") == .notPermitted)
+        #expect(try world.dump() == before)
+        let deleted = try world.perform(DeleteMessage(channel: "room", message: message.messageId), as: "ann")
+        #expect(deleted.content == MessageContent(text: "", kind: .system) && deleted.content.systemEvent == nil)
+    }
+
+    @Test("R19 D-11 a newcomer whose history is hidden sees their own joining, and a long list of users is cut and counted")
+    func newcomers() throws {
+        let world = try Self.world(Self.all)
+        let many = (0..<40).map { UserID("user-\($0)") }
+        for user in many { try world.user(user) }
+        try world.perform(AddMembers(channel: "room", users: many), as: "ann")
+        let event = try #require(try messages(in: world).first?.content.systemEvent)
+        #expect(event.users == Array(many.prefix(Limits.systemMessageUsers)) && event.userCount == 40)
+        #expect(try messages(in: world).first?.text == "Ann A. added user-0, user-1, user-2 and 37 others.")
+        world.options.showsHistoryToNewMembers = false
+        try world.perform(JoinChannel(channel: "room"), as: "ben")
+        #expect(try messages(in: world, as: "ben").map(\.text) == ["ben joined."])
+    }
+}
