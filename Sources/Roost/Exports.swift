@@ -62,6 +62,7 @@
 
 // Users.
 @_exported public import struct RoostAPI.Preferences
+@_exported public import struct RoostAPI.SystemEvent
 @_exported public import struct RoostAPI.User
 @_exported public import struct RoostAPI.UserProfile
 @_exported public import struct RoostAPI.UserSummary

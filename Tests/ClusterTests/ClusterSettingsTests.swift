@@ -164,6 +164,8 @@ extension RealClusterTests {
                 ("history-for-new-members is false here", { $0.options.showsHistoryToNewMembers = false }),
                 ("token-lifetime-max is 60 here", { $0.options.tokenLifetimeSecondsMax = 60 }),
                 ("confusable-names is refused here", { $0.options.confusableNames = .refused }),
+                ("undeletion is 60 here", { $0.options.undeletionSeconds = 60 }),
+                ("message-versions is 60 here", { $0.options.versionSeconds = 60 }),
                 ("token-issuer is us here", { $0.tokenIssuer = "us" }),
                 ("token-audience is app here", { $0.tokenAudience = "app" }),
                 ("bus-prefix is other here", { $0.busPrefix = "other" }),

@@ -61,6 +61,9 @@ extension RoomOperation {
     ]
 
     static let reads: [RoomOperation] = [
+        RoomOperation("message.listVersions", "of another's", as: "ann") {
+            ListMessageVersions(channel: "general", message: $0[2].messageId)
+        },
         RoomOperation("", as: "ann", GetConfiguration()),
         RoomOperation("", as: "ann", ListChannelTypes()),
         RoomOperation("", as: "ann", ListRoles()),

@@ -123,9 +123,6 @@ extension RoomOperation {
         RoomOperation("message.undelete", "of one that mentions", as: "ann") {
             UndeleteMessage(channel: "general", message: $0[3].messageId)
         },
-        RoomOperation("message.listVersions", "of another's", as: "ann") {
-            ListMessageVersions(channel: "general", message: $0[2].messageId)
-        },
         RoomOperation("message.updateMetaArrays", "of one's own", as: "ann") {
             UpdateMetaArrays(channel: "general", message: $0[0].messageId, create: ["k"], add: ["k": ["v"]])
         },

@@ -95,7 +95,9 @@ final class MatrixWorld {
 
     /// Runs a body that tries operations, all in one transaction.
     func trying<T>(_ body: (Attempts) throws -> T) throws -> T {
-        try world.database.write(lane: 0) { try body(try Attempts(transaction: $0, now: world.now, ids: world.ids)) }
+        try world.database.write(lane: 0) {
+            try body(try Attempts(transaction: $0, now: world.now, ids: world.ids, options: world.options))
+        }
     }
 }
 
@@ -104,15 +106,17 @@ final class Attempts {
     private let transaction: any WriteTransaction
     private let now: Timestamp
     private let ids: IDGenerator
+    private let options: AppOptions
     private let before: [String]
     private var refusalCount = 0
     /// Refused operations that wrote or sent something, for a sample of them.
     private(set) var traces: [String] = []
 
-    init(transaction: any WriteTransaction, now: Timestamp, ids: IDGenerator) throws {
+    init(transaction: any WriteTransaction, now: Timestamp, ids: IDGenerator, options: AppOptions) throws {
         self.transaction = transaction
         self.now = now
         self.ids = ids
+        self.options = options
         before = try CoreTables.dump(in: transaction)
     }
 
@@ -128,7 +132,8 @@ final class Attempts {
         do {
             try transaction.attempt {
                 var context = Context(
-                    transaction: transaction, caller: caller, now: now, ids: ids, scope: operation.scope(for: caller))
+                    transaction: transaction, caller: caller, now: now, ids: ids, options: options,
+                    scope: operation.scope(for: caller))
                 do {
                     let response = try operation.handle(in: &context)
                     if let results = response as? MemberResults, let error = results.results.first?.error {

@@ -3,6 +3,7 @@
 ///
 ///     if let event = message.systemEvent { show(event, by: message.sender) }
 public struct SystemEvent: Hashable, Sendable {
+    /// What happened; the raw value is the message's `customType`.
     public enum Kind: String, CaseIterable, Sendable {
         /// Users became members: the message's sender, or those whom the sender added.
         case memberJoined = "member.joined"

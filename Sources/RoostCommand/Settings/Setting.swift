@@ -149,7 +149,8 @@ extension Setting {
         help: "How many of the users that a message mentions are told of it. The same on all nodes of a cluster.")
     static let undeletion = Setting(
         name: "undeletion", kind: .whole(0...Limits.undeletionSecondsMax), standard: .whole(AppOptions().undeletionSeconds),
-        help: "Seconds after its deletion in which a message can be undeleted, and for which its content is kept; 0: not at all. The same on all "
+        help:
+            "Seconds after its deletion in which a message can be undeleted, and for which its content is kept; 0: not at all. The same on all "
             + "nodes of a cluster.")
     static let messageVersions = Setting(
         name: "message-versions", kind: .whole(0...Limits.versionSecondsMax), standard: .whole(AppOptions().versionSeconds),

@@ -27,7 +27,9 @@ extension Context {
         func name(of user: UserID) -> String { names[user] ?? user.rawValue }
         let actor = name(of: caller.user)
         var all = shown.map(name)
-        if event.userCount > all.count { all.append(event.userCount == all.count + 1 ? "1 other" : "\(event.userCount - all.count) others") }
+        if event.userCount > all.count {
+            all.append(event.userCount == all.count + 1 ? "1 other" : "\(event.userCount - all.count) others")
+        }
         let users = all.count < 2 ? all.joined() : "\(all.dropLast().joined(separator: ", ")) and \(all.last ?? "")"
         let isOwn = event.users == [caller.user]
         return switch event.kind {

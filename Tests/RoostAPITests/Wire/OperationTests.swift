@@ -80,6 +80,8 @@ struct OperationTests {
         try roundTrip(Message.self)
         try roundTrip(ChannelMention.self)
         try roundTrip(Mentionee.self)
+        try roundTrip(MessageVersion.self)
+        try roundTrip(MessageVersions.self)
         try roundTrip(MessageResults.self)
         try roundTrip(PurgedMessage.self)
         try roundTrip(Rows.self)

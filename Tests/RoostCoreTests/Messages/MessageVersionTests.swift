@@ -54,7 +54,7 @@ struct MessageVersionTests {
         let back = try world.perform(undelete(sent), as: "ben")
         #expect(back.content == before.content && back.editedAt == before.editedAt && back.deletedAt == nil)
         #expect(back.seq == sent.seq && back.changeSeq > before.changeSeq)
-        let event = try #require(world.events(to: .user("ann")).last { $0.stream == .channel("room") })
+        let event = try #require(world.events().last { $0.stream == .channel("room") })
         #expect(event.kind == .messageUndeleted && event.rows.messages?.map(\.text) == ["hello, @cid"])
         // Whom it mentions is mentioned from here on.
         #expect(try world.perform(GetUnread(channel: "room"), as: "cid").hasMention)
@@ -172,7 +172,8 @@ struct MessageVersionTests {
         (options.undeletionSeconds, options.versionSeconds) = (Limits.undeletionSecondsMax, Limits.versionSecondsMax)
         try options.validate()
         for (undeletion, versions, code) in [
-            (-1, 0, RoostError.Code.invalidArgument), (0, -1, .invalidArgument), (Limits.undeletionSecondsMax + 1, 0, .limitExceeded),
+            (-1, 0, RoostError.Code.invalidArgument), (0, -1, .invalidArgument),
+            (Limits.undeletionSecondsMax + 1, 0, .limitExceeded),
             (0, Limits.versionSecondsMax + 1, .limitExceeded),
         ] {
             (options.undeletionSeconds, options.versionSeconds) = (undeletion, versions)

@@ -34,6 +34,17 @@ import RoostAPI
 }
 
 // sample.begin
+func line(for message: Message) -> String {
+    guard let event = message.content.systemEvent else { return message.text }
+    return switch event.kind {
+    case .memberJoined: "+ \(event.users.count)"
+    case .memberLeft: "− \(event.users.count)"
+    case .channelRenamed: event.displayName ?? ""
+    }
+}
+// sample.end
+
+// sample.begin
 func highlighted(_ message: Message) -> AttributedString {
     var text = AttributedString(message.text)
     for mention in MentionMapper.mentions(from: message.metadata) {
@@ -60,6 +71,14 @@ func highlighted(_ message: Message) -> AttributedString {
     try await channel.delete(others)
     // Nothing is left but its place, for nobody.
     if let message = item.message { try await channel.purge(message.messageId) }
+    // sample.end
+}
+
+@MainActor private func bringBack(_ chat: Chat, _ channel: LiveChannel, _ message: MessageID) async throws {
+    // sample.begin
+    let back = try await chat.call(UndeleteMessage(channel: channel.id, message: message))
+    let earlier = try await chat.call(ListMessageVersions(channel: channel.id, message: message)).versions
+    print(back.text, earlier.map(\.text))
     // sample.end
 }
 
