@@ -13,6 +13,7 @@ public struct SystemEvent: Hashable, Sendable {
         case channelRenamed = "channel.renamed"
     }
 
+    /// What happened.
     public var kind: Kind
     /// The users whom it concerns, at most 30 of them.
     public var users: [UserID]
