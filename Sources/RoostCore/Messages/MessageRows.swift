@@ -178,13 +178,16 @@ extension Transaction {
 extension Message: StoredRow {
     /// Returns messages sent after the position, and older ones changed after it: the two together are one page.
     ///
-    /// A message's seq is its own: no other row is stamped with it. If each position of the stretch is a message's, nothing else changed, which is what
-    /// a client finds that missed only messages. Then no other rows are looked for.
+    /// A new message shares its seq with no other row, unless it mentions the channel. If each position of the stretch is such a message's, nothing
+    /// else changed, which is what a client finds that missed only messages. Then no other rows are looked for.
     package static func changed(in stretch: ChannelStretch) throws -> ChangedRows<Message> {
         let (transaction, after, sizeBytesMax) = (stretch.transaction, stretch.after, stretch.sizeBytesMax / 2)
         let born = try transaction.messages(
             after: max(after, stretch.floor), in: stretch.channel, limit: stretch.limit, sizeBytesMax: sizeBytesMax)
-        if Int64(born.messages.count) == stretch.head - after {
+        let areAlone =
+            Int64(born.messages.count) == stretch.head - after
+            && !born.messages.contains { $0.content.mentionees?.mentionsChannel ?? false }
+        if areAlone {
             return ChangedRows(rows: born.messages, stamps: born.messages.map(\.seq), isEverything: true)
         }
         let changed = try transaction.messages(

@@ -1,5 +1,6 @@
 import RoostAPI
 import RoostCore
+import RoostDatabase
 import RoostTestSupport
 import Testing
 
@@ -71,6 +72,25 @@ struct MentionTests {
         try world.perform(DeleteMessage(channel: "general", message: sent.messageId), as: "ann")
         #expect(try !isMentioned("ben", in: world))
         #expect(world.events().last?.rows.channelMentions?.map(\.mentionSeq) == [nil])
+    }
+
+    @Test("MN-12 MN-16 R35 a client that missed nothing but messages learns that one of them mentions the channel")
+    func missed() throws {
+        let world = try Self.world()
+        let after = try world.perform(GetChannel(channel: "general"), as: "ben").channel.counters.seq
+        try world.send("before", to: "general", as: "ann")
+        let sent = try world.perform(Self.mention([.channel]), as: "ann")
+        try world.send("after", to: "general", as: "ann")
+        let mention = ChannelMention(seq: sent.seq, changeSeq: sent.seq, mentionSeq: sent.seq, sender: "ann")
+        let resumed = try world.perform(Resume(after: 0, channels: ["general": after]), as: "ben").channels.map(\.rows)
+        #expect(resumed.map(\.channelMentions) == [[mention]] && resumed.map(\.messages?.count) == [3])
+        let paged = try world.perform(GetChannelChanges(channel: "general", after: after, limit: 1), as: "ben")
+        let rest = try world.perform(GetChannelChanges(channel: "general", after: paged.seq, limit: 1), as: "ben")
+        #expect([paged, rest].map(\.rows.channelMentions) == [nil, [mention]])
+        // A node that missed the events brings it too.
+        let missed = try world.database.read { try $0.missedEvents(of: .channel("general"), after: after, now: world.now) }
+        let events = missed.notices.compactMap { if case .event(let event, _) = $0 { event } else { nil } }
+        #expect(events.flatMap { $0.rows.channelMentions ?? [] } == [mention])
     }
 
     @Test("MN-11 MN-16 R34 an edit mentions in a message that was read, which stays read, and takes mentions back")
