@@ -214,7 +214,9 @@ let package = Package(
             swiftSettings: settings),
         .testTarget(
             name: "RoostTestingTests",
-            dependencies: ["RoostAPI", "Roost", "RoostTesting", .product(name: "Logging", package: "swift-log")],
+            dependencies: [
+                "RoostAPI", "Roost", "RoostTesting", "RoostTestSupport", .product(name: "Logging", package: "swift-log"),
+            ],
             swiftSettings: settings),
         .testTarget(
             name: "ConformanceTests",

@@ -1,0 +1,320 @@
+public import RoostAPI
+
+/// What each user sees of messages, counted anew from operations and their answers.
+///
+/// It is written from docs/protocol.md, and shares nothing with what the product counts by: from an answer it takes only what nobody can know
+/// before, such as ids and times.
+public struct MessageRecount: Sendable {
+    /// What a member sees of a channel, besides the page of messages.
+    public struct Standing: Hashable, Sendable {
+        public var seq: Seq
+        public var memberCount: Int
+        public var messageCount: Int
+        public var ordinal: Int
+        public var unreadCount: Int
+        public var hasMention: Bool
+        public var readSeq: Seq
+        public var historyFloor: Seq
+        public var hiddenState: HiddenState
+        /// The newest unread mention by name.
+        public var mention: MessageID?
+        public var lastMessage: Message?
+    }
+
+    /// A user in a channel. It stays after leaving, for the sake of the floor.
+    private struct Place {
+        var isMember = false
+        var readSeq: Seq = 0
+        var floor: Seq = 0
+        var hiddenState = HiddenState.unhidden
+        var unreadCount = 0
+    }
+
+    /// A message, and since which seq it mentions whom.
+    private struct Posted {
+        var message: Message
+        /// Whether it is unread for those who haven't read it. That never changes, and is looked at for every message after every step.
+        let isNews: Bool
+        var namedSince: [UserID: Seq] = [:]
+        var channelSince: Seq?
+
+        init(_ message: Message) {
+            self.message = message
+            isNews = !message.isSilent && message.kind != .system
+        }
+
+        func isVisible(at place: Place) -> Bool { message.seq > place.floor }
+
+        func isUnread(for user: UserID, at place: Place) -> Bool {
+            isNews && message.seq > place.readSeq && isVisible(at: place) && message.sender != user
+        }
+
+        /// Reading ends a mention if it goes as far as the change that made it.
+        func mentions(_ user: UserID, at place: Place, since: Seq?) -> Bool {
+            guard let since, since > place.readSeq else { return false }
+            return isVisible(at: place) && message.sender != user
+        }
+    }
+
+    private struct Room {
+        /// Whether non-members may read.
+        var isOpen: Bool
+        var seq: Seq = 1
+        /// Messages that were ever sent and are news.
+        var ordinal = 0
+        var places: [UserID: Place] = [:]
+        /// In the order of their seqs, without those that were deleted for good.
+        var posted: [Posted] = []
+
+        /// Takes the next seq.
+        mutating func advance() -> Seq {
+            seq += 1
+            return seq
+        }
+
+        /// The newest messages are asked for most.
+        func index(of message: MessageID) -> Int? { posted.lastIndex { $0.message.messageId == message } }
+    }
+
+    private var rooms: [ChannelID: Room] = [:]
+
+    public init() {}
+
+    // MARK: Looking
+
+    public func isMember(_ user: UserID, of channel: ChannelID) -> Bool { rooms[channel]?.places[user]?.isMember ?? false }
+
+    /// The channel's last seq.
+    public func seq(of channel: ChannelID) -> Seq { rooms[channel]?.seq ?? 0 }
+
+    /// All messages of a channel that weren't deleted for good.
+    public func messages(of channel: ChannelID) -> [Message] { rooms[channel]?.posted.map(\.message) ?? [] }
+
+    /// The messages that a user may see, oldest first; nil if they may not read the channel.
+    public func messages(of channel: ChannelID, visibleTo user: UserID) -> [Message]? {
+        guard let room = rooms[channel] else { return nil }
+        let place = room.places[user] ?? Place()
+        // The floor is a member's: in an open channel everybody else sees everything.
+        guard place.isMember else { return room.isOpen ? room.posted.map(\.message) : nil }
+        return room.posted.filter { $0.isVisible(at: place) }.map(\.message)
+    }
+
+    /// Returns nil for non-members.
+    public func standing(of user: UserID, in channel: ChannelID) -> Standing? {
+        guard let room = rooms[channel], let place = room.places[user], place.isMember else { return nil }
+        let named = room.posted.filter { $0.mentions(user, at: place, since: $0.namedSince[user]) }
+        let mentionsChannel = room.posted.contains { $0.mentions(user, at: place, since: $0.channelSince) }
+        return Standing(
+            seq: room.seq, memberCount: room.places.values.count { $0.isMember }, messageCount: room.posted.count,
+            ordinal: room.ordinal, unreadCount: place.unreadCount, hasMention: !named.isEmpty || mentionsChannel,
+            readSeq: place.readSeq, historyFloor: place.floor, hiddenState: place.hiddenState,
+            mention: named.max { ($0.namedSince[user] ?? 0) < ($1.namedSince[user] ?? 0) }?.message.messageId,
+            lastMessage: room.posted.last { $0.isVisible(at: place) }?.message)
+    }
+
+    public func total(of user: UserID) -> TotalUnread {
+        let counts = rooms.values.compactMap { $0.places[user] }.filter { $0.isMember && $0.unreadCount > 0 }.map(\.unreadCount)
+        return TotalUnread(unreadCount: counts.reduce(0, +), unreadChannelCount: counts.count)
+    }
+
+    /// What a member hasn't read of a channel; nil for non-members.
+    public func unread(of user: UserID, in channel: ChannelID) -> UnreadCount? {
+        standing(of: user, in: channel).map {
+            UnreadCount(channelId: channel, unreadCount: $0.unreadCount, readSeq: $0.readSeq, hasMention: $0.hasMention)
+        }
+    }
+
+    /// Whether an answer shows a message as it is.
+    public func holds(_ answer: Message) -> Bool {
+        var message = answer
+        message.droppedMentions = nil
+        return rooms[message.channelId]?.posted.contains { $0.message == message } ?? false
+    }
+
+    /// Whether an answer shows a user's membership as it is.
+    public func holds(_ answer: Membership, of user: UserID) -> Bool {
+        guard let standing = standing(of: user, in: answer.channelId) else { return answer.state == .none }
+        let shown = (answer.readSeq, answer.historyFloor, answer.readCount)
+        return answer.state == .member
+            && shown == (standing.readSeq, standing.historyFloor, standing.ordinal - standing.unreadCount)
+    }
+
+    // MARK: Messages
+
+    public mutating func created(_ channel: ChannelID, isOpen: Bool, members: [UserID]) {
+        let places = members.map { ($0, Place(isMember: true, readSeq: 1)) }
+        rooms[channel] = Room(isOpen: isOpen, places: Dictionary(uniqueKeysWithValues: places))
+    }
+
+    public mutating func sent(_ content: MessageContent, answer: Message) {
+        change(answer.channelId) { room in
+            let seq = room.advance()
+            var message = Message(
+                messageId: answer.messageId, channelId: answer.channelId, seq: seq, changeSeq: seq, sender: answer.sender,
+                clientId: answer.clientId, content: content, createdAt: answer.createdAt)
+            message.content.metaArrays = content.metaArrays?.mapValues(Self.sorted)
+            var posted = Posted(message)
+            Self.mention(content.mentionees, in: &posted, of: room)
+            room.posted.append(posted)
+            guard posted.isNews else { return }
+            room.ordinal += 1
+            for user in room.places.keys where room.places[user]?.hiddenState == .hiddenAllowAutoUnhide {
+                room.places[user]?.hiddenState = .unhidden
+            }
+        }
+    }
+
+    public mutating func edited(_ edit: EditMessage, answer: Message) {
+        change(edit.message, in: edit.channel) { posted, room in
+            if let text = edit.text { posted.message.text = text }
+            if let mentionees = edit.mentionees { Self.mention(mentionees, in: &posted, of: room, at: room.seq + 1) }
+        } afterwards: {
+            $0.editedAt = answer.editedAt
+        }
+    }
+
+    public mutating func updated(_ update: UpdateMetaArrays) {
+        change(update.message, in: update.channel) { posted, _ in
+            var lists = posted.message.metaArrays ?? [:]
+            for name in update.remove ?? [] { lists.removeValue(forKey: name) }
+            for name in update.create ?? [] where lists[name] == nil { lists[name] = [] }
+            for (name, values) in update.add ?? [:] { lists[name]? += values }
+            for (name, values) in update.removeValues ?? [:] { lists[name]?.removeAll { values.contains($0) } }
+            posted.message.metaArrays = lists.isEmpty ? nil : lists.mapValues(Self.sorted)
+        }
+    }
+
+    public mutating func deleted(answer: Message) {
+        change(answer.messageId, in: answer.channelId) { posted, _ in
+            // Its place stays, with what never changes.
+            let message = posted.message
+            guard message.deletedAt == nil else { return }
+            posted.message.content = MessageContent(
+                text: "", kind: message.kind, parentId: message.parentId, isSilent: message.isSilent)
+            posted.message.deletedAt = answer.deletedAt
+            (posted.namedSince, posted.channelSince) = ([:], nil)
+        }
+    }
+
+    public mutating func purged(_ message: MessageID, in channel: ChannelID) {
+        change(channel) { room in
+            guard let index = room.index(of: message) else { return }
+            room.posted.remove(at: index)
+            room.seq += 1
+        }
+    }
+
+    // MARK: Members
+
+    public mutating func marked(_ mark: MarkRead, by user: UserID) {
+        change(mark.channel) { room in
+            let seq = min(mark.seq ?? room.seq, room.seq)
+            let before = room.places[user]?.readSeq ?? 0
+            room.places[user]?.readSeq = max(before, seq)
+        }
+    }
+
+    public mutating func hid(_ hide: HideChannel, by user: UserID) {
+        change(hide.channel) { room in
+            room.places[user]?.hiddenState = hide.allowAutoUnhide == false ? .hiddenPreventAutoUnhide : .hiddenAllowAutoUnhide
+        }
+        if hide.hidePreviousMessages == true { concealed(hide.channel, from: user) }
+    }
+
+    public mutating func unhid(_ channel: ChannelID, by user: UserID) {
+        change(channel) { $0.places[user]?.hiddenState = .unhidden }
+    }
+
+    /// The messages so far are concealed from a member, and count as read.
+    public mutating func concealed(_ channel: ChannelID, from user: UserID) {
+        change(channel) { room in
+            room.places[user]?.floor = room.seq
+            room.places[user]?.readSeq = room.seq
+        }
+    }
+
+    /// Users who weren't members have become so, in one change.
+    public mutating func joined(_ users: [UserID], _ channel: ChannelID, hidesHistory: Bool = false) {
+        change(channel) { room in
+            let newcomers = users.filter { room.places[$0]?.isMember != true }
+            guard !newcomers.isEmpty else { return }
+            let last = room.seq
+            let seq = room.advance()
+            for user in newcomers {
+                let floor = max(room.places[user]?.floor ?? 0, hidesHistory ? last : 0)
+                room.places[user] = Place(isMember: true, readSeq: seq, floor: floor)
+            }
+        }
+    }
+
+    /// Of the users, the members have left, in one change.
+    public mutating func left(_ users: [UserID], _ channel: ChannelID) {
+        change(channel) { room in
+            let leavers = users.filter { room.places[$0]?.isMember == true }
+            guard !leavers.isEmpty else { return }
+            room.seq += 1
+            for user in leavers { room.places[user]?.isMember = false }
+        }
+    }
+
+    // MARK: Parts
+
+    /// Changes a channel, and counts what its members haven't read.
+    private mutating func change(_ channel: ChannelID, _ body: (inout Room) -> Void) {
+        guard var room = rooms[channel] else { return }
+        body(&room)
+        for (user, place) in room.places {
+            room.places[user]?.unreadCount = room.posted.count { $0.isUnread(for: user, at: place) }
+        }
+        rooms[channel] = room
+    }
+
+    /// Changes a message. One that is afterwards as it was takes no seq.
+    private mutating func change(
+        _ message: MessageID, in channel: ChannelID, _ body: (inout Posted, Room) -> Void,
+        afterwards: (inout Message) -> Void = { _ in }
+    ) {
+        change(channel) { room in
+            guard let index = room.index(of: message) else { return }
+            var posted = room.posted[index]
+            body(&posted, room)
+            guard posted.message != room.posted[index].message else { return }
+            posted.message.changeSeq = room.advance()
+            afterwards(&posted.message)
+            room.posted[index] = posted
+        }
+    }
+
+    /// Whom a message mentions from a seq on, or since before if it did already. Non-members are left out.
+    private static func mention(_ mentionees: [Mentionee]?, in posted: inout Posted, of room: Room, at seq: Seq? = nil) {
+        let seq = seq ?? posted.message.seq
+        var names: [UserID] = []
+        var isOfChannel = false
+        for entry in mentionees ?? [] {
+            if entry.type == .channel { isOfChannel = true }
+            for user in entry.users ?? [] where !names.contains(user) && room.places[user]?.isMember == true { names.append(user) }
+        }
+        let stored = (names.isEmpty ? [] : [Mentionee.users(names)]) + (isOfChannel ? [.channel] : [])
+        posted.message.mentionees = stored.isEmpty ? nil : stored
+        let before = posted.namedSince
+        posted.namedSince = Dictionary(uniqueKeysWithValues: names.map { ($0, before[$0] ?? seq) })
+        posted.channelSince = isOfChannel ? posted.channelSince ?? seq : nil
+    }
+
+    private static func sorted(_ values: [String]) -> [String] {
+        Set(values).sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
+    }
+}
+
+extension MessageRecount.Standing {
+    /// What the server or the SDK shows of a channel; nil for non-members.
+    public init?(showing view: ChannelView) {
+        guard let membership = view.membership, membership.state == .member else { return nil }
+        let counters = view.channel.counters
+        self.init(
+            seq: counters.seq, memberCount: counters.memberCount, messageCount: counters.messageCount, ordinal: counters.ordinal,
+            unreadCount: view.unreadCount, hasMention: view.hasMention, readSeq: membership.readSeq,
+            historyFloor: membership.historyFloor, hiddenState: view.hiddenState,
+            mention: membership.mentionSeq > membership.readSeq ? membership.mentionMessage : nil, lastMessage: view.lastMessage)
+    }
+}

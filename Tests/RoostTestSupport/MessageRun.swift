@@ -1,0 +1,300 @@
+public import RoostAPI
+public import RoostCore
+
+/// Performs the operations of a run: the rules on their own do, or a server.
+public protocol OperationPerformer {
+    nonisolated(nonsending) func perform<O: Handled>(_ operation: O, as user: UserID, role: AppRole) async throws -> O.Response
+}
+
+/// Five users who do random things with messages in twenty channels, and beside them a recount of what each of them sees. A seed repeats it.
+public struct MessageRun: Sendable {
+    public static let users: [UserID] = ["ann", "bob", "cid", "dan", "eve"]
+    /// One of the app's own people, who is a member nowhere.
+    public static let admin: UserID = "root"
+
+    /// What happened, and where.
+    public struct Step: Sendable {
+        public var channels: [ChannelID] = []
+        /// Who tried something; nil if there was nothing to try.
+        public var user: UserID?
+        /// The answer, if it isn't what a recount says.
+        public var wrongAnswer: String?
+        fileprivate var operation: (any Handled)?
+        fileprivate var refusal: RoostError.Code?
+
+        /// For the text of a failure.
+        public var text: String {
+            guard let user, let operation else { return "nothing" }
+            return "\(channels.map(\.rawValue)) \(user): \(operation)\(refusal.map { " is refused: \($0.rawValue)" } ?? "")"
+        }
+    }
+
+    public var random: SeededGenerator
+    public let channels: [ChannelID]
+    public private(set) var recount = MessageRecount()
+    /// How often each operation was carried out, by its name.
+    public private(set) var acceptedCounts: [String: Int] = [:]
+    /// The newest messages with their senders, to be sent again. Some of them were deleted meanwhile.
+    private var sent: [(user: UserID, operation: SendMessage)] = []
+    private var lastNumber = 0
+
+    /// Makes the channels. The users have to be there.
+    public nonisolated(nonsending) init(seed: UInt64, by performer: some OperationPerformer) async throws {
+        random = SeededGenerator(seed: seed)
+        channels = (1...20).map { ChannelID("channel-\($0)") }
+        // Everybody joins the first three, into the fourth others bring them, and the fifth is open to non-members.
+        let types: [ChannelType] = [.community, .community, .live, .messaging, .livestream]
+        for (index, channel) in channels.enumerated() {
+            let owner = Self.users[index / 4]
+            let others = Self.users.filter { $0 != owner && random.once(in: 2) }
+            let create = CreateChannel(channel: channel, type: types[index % 5], users: others)
+            _ = try await performer.perform(create, as: owner, role: .user)
+            recount.created(channel, isOpen: types[index % 5] == .livestream, members: [owner] + others)
+        }
+    }
+
+    /// Performs one random operation.
+    public nonisolated(nonsending) mutating func step(by performer: some OperationPerformer) async throws -> Step {
+        let channel = random.pick(channels)
+        let members = Self.users.filter { recount.isMember($0, of: channel) }
+        let user = members.isEmpty || random.once(in: 12) ? random.pick(Self.users) : random.pick(members)
+        switch random.number(1...100) {
+        case 1...38: return try await send(randomContent(in: channel), to: channel, as: user, performer)
+        case 39...41: return try await sendAgain(performer)
+        case 42...44: return try await sendAdmin(performer)
+        case 45...67: return try await changeMessage(in: channel, as: user, performer)
+        case 68...82:
+            let seq: Seq? = random.once(in: 3) ? nil : Seq(random.number(0...Int(recount.seq(of: channel)) + 2))
+            let mark = MarkRead(channel: channel, seq: seq)
+            return try await attempt(mark, as: user, in: [channel], performer) { recount, answer in
+                recount.marked(mark, by: user)
+                return answer == recount.unread(of: user, in: channel)
+            }
+        case 83...88: return try await conceal(channel, as: user, performer)
+        default: return try await changeMembers(of: channel, as: user, performer)
+        }
+    }
+
+    /// Takes in what a client sent and marked while it was cut off, now that it was carried out or refused.
+    public nonisolated(nonsending) mutating func arrived(
+        _ messages: [SendMessage], _ marks: [MarkRead], of user: UserID, by performer: some OperationPerformer
+    ) async throws {
+        var answers: [(content: MessageContent, message: Message)] = []
+        // Sending again with the same client id answers with what is stored, and is refused where the first was.
+        for operation in messages {
+            do {
+                answers.append((operation.content, try await performer.perform(operation, as: user, role: .user)))
+            } catch let error as RoostError where Self.expected.contains(error.code) {}
+        }
+        for answer in answers.sorted(by: { $0.message.seq < $1.message.seq }) {
+            recount.sent(answer.content, answer: answer.message)
+            acceptedCounts["offline \(SendMessage.name)", default: 0] += 1
+        }
+        for mark in marks where recount.isMember(user, of: mark.channel) {
+            recount.marked(mark, by: user)
+            acceptedCounts["offline \(MarkRead.name)", default: 0] += 1
+        }
+    }
+
+    /// Refusals that a run meets by its nature. Others are faults.
+    private static let expected: Set<RoostError.Code> = [
+        .notMember, .notFound, .notMessageOwner, .inviteRequired, .notPermitted, .invalidArgument,
+    ]
+
+    /// Performs an operation, and has it counted unless it is refused, when it must change nothing.
+    ///
+    /// - Parameter count: Returns whether the answer is what a recount says.
+    private nonisolated(nonsending) mutating func attempt<O: Handled>(
+        _ operation: O, as user: UserID, role: AppRole = .user, in channels: [ChannelID], _ performer: some OperationPerformer,
+        _ count: (inout MessageRecount, O.Response) -> Bool
+    ) async throws -> Step {
+        do {
+            let answer = try await performer.perform(operation, as: user, role: role)
+            let isExpected = count(&recount, answer)
+            acceptedCounts[O.name, default: 0] += 1
+            let wrong = isExpected ? nil : "\(answer)"
+            return Step(channels: channels, user: user, wrongAnswer: wrong, operation: operation)
+        } catch let error as RoostError where Self.expected.contains(error.code) {
+            return Step(channels: channels, user: user, operation: operation, refusal: error.code)
+        }
+    }
+
+    // MARK: Messages
+
+    /// Content for a new message.
+    public mutating func randomContent(in channel: ChannelID) -> MessageContent {
+        lastNumber += 1
+        var content = MessageContent(text: "text \(lastNumber)")
+        switch random.number(1...10) {
+        case 1: content.isSilent = true
+        case 2...4: content.mentionees = randomMentionees()
+        case 5: (content.kind, content.customType, content.text) = (.custom, "card", "")
+        case 6: content.metaArrays = ["votes": ["b", "a", "b"]]
+        default: break
+        }
+        let messages = recount.messages(of: channel)
+        if random.once(in: 8), !messages.isEmpty { content.parentId = random.pick(messages).messageId }
+        return content
+    }
+
+    /// Users, members or not, or the channel, or both, or nobody.
+    private mutating func randomMentionees() -> [Mentionee] {
+        let named = Self.users.filter { _ in random.once(in: 2) }
+        return (named.isEmpty ? [] : [.users(named)]) + (random.once(in: 3) ? [.channel] : [])
+    }
+
+    private nonisolated(nonsending) mutating func send(
+        _ content: MessageContent, to channel: ChannelID, as user: UserID, _ performer: some OperationPerformer
+    ) async throws -> Step {
+        var operation = SendMessage(channel: channel, clientId: ClientID("\(lastNumber)"), content: content)
+        var isAccepted = false
+        let step = try await attempt(operation, as: user, in: [channel], performer) { recount, answer in
+            recount.sent(content, answer: answer)
+            // A client gives its messages ids of its own.
+            operation.clientId = answer.clientId
+            isAccepted = true
+            return recount.holds(answer)
+        }
+        if isAccepted { sent.append((user, operation)) }
+        if sent.count > 50 { sent.removeFirst() }
+        return step
+    }
+
+    private nonisolated(nonsending) mutating func sendAgain(_ performer: some OperationPerformer) async throws -> Step {
+        guard !sent.isEmpty else { return Step() }
+        var (user, operation) = random.pick(sent)
+        operation.text = "again"
+        return try await attempt(operation, as: user, in: [operation.channel], performer) { _, _ in true }
+    }
+
+    private nonisolated(nonsending) mutating func sendAdmin(_ performer: some OperationPerformer) async throws -> Step {
+        let targets = Array(channels.shuffled(using: &random).prefix(random.number(1...3)))
+        var content = randomContent(in: targets[0])
+        if content.kind == .custom { content = MessageContent(text: "admin") }
+        content.parentId = nil
+        let operation = SendAdminMessage(channels: targets, clientId: ClientID("admin \(lastNumber)"), content: content)
+        content.kind = .admin
+        return try await attempt(operation, as: Self.admin, role: .admin, in: targets, performer) { recount, answer in
+            for message in answer.messages { recount.sent(content, answer: message) }
+            return answer.messages.allSatisfy(recount.holds)
+        }
+    }
+
+    /// Edits, deletes or purges a message, mostly a new one and mostly as its sender.
+    private nonisolated(nonsending) mutating func changeMessage(
+        in channel: ChannelID, as user: UserID, _ performer: some OperationPerformer
+    ) async throws -> Step {
+        let messages = recount.messages(of: channel)
+        guard !messages.isEmpty else { return Step() }
+        let message = random.once(in: 4) ? random.pick(messages) : random.pick(Array(messages.suffix(8)))
+        let (caller, role): (UserID, AppRole) =
+            random.once(in: 5) || message.sender == Self.admin
+            ? (Self.admin, .admin) : (random.once(in: 6) ? user : message.sender, .user)
+        let id = message.messageId
+        nonisolated(nonsending) func attempt<O: Handled>(
+            _ run: inout MessageRun, _ operation: O, _ count: (inout MessageRecount, O.Response) -> Bool
+        ) async throws -> Step {
+            try await run.attempt(operation, as: caller, role: role, in: [channel], performer, count)
+        }
+        switch random.number(1...23) {
+        case 1...5:
+            let edit = EditMessage(channel: channel, message: id, text: "edit \(random.number(1...3))")
+            return try await attempt(&self, edit) { recount, answer in
+                recount.edited(edit, answer: answer)
+                return recount.holds(answer)
+            }
+        case 6...12:
+            let edit = EditMessage(channel: channel, message: id, mentionees: randomMentionees())
+            return try await attempt(&self, edit) { recount, answer in
+                recount.edited(edit, answer: answer)
+                return recount.holds(answer)
+            }
+        case 13...14:
+            let vote = "\(random.number(1...3))"
+            let update =
+                random.once(in: 2)
+                ? UpdateMetaArrays(channel: channel, message: id, create: ["votes"], add: ["votes": [vote]])
+                : UpdateMetaArrays(
+                    channel: channel, message: id, removeValues: ["votes": [vote]], remove: random.once(in: 3) ? ["votes"] : nil)
+            return try await attempt(&self, update) { recount, answer in
+                recount.updated(update)
+                return recount.holds(answer)
+            }
+        case 15...17:
+            return try await attempt(&self, DeleteMessage(channel: channel, message: id)) { recount, answer in
+                recount.deleted(answer: answer)
+                return recount.holds(answer)
+            }
+        case 18:
+            let own = messages.suffix(12).filter { role == .admin || $0.sender == caller }.map(\.messageId)
+            let ids = own.isEmpty ? [id] : Array(own.suffix(3))
+            return try await attempt(&self, DeleteMessages(channel: channel, messages: ids)) { recount, answer in
+                for message in answer.messages { recount.deleted(answer: message) }
+                return answer.messages.allSatisfy(recount.holds)
+            }
+        default:
+            return try await attempt(&self, PurgeMessage(channel: channel, message: id)) { recount, _ in
+                recount.purged(id, in: channel)
+                return true
+            }
+        }
+    }
+
+    // MARK: Members
+
+    private nonisolated(nonsending) mutating func conceal(
+        _ channel: ChannelID, as user: UserID, _ performer: some OperationPerformer
+    ) async throws -> Step {
+        switch random.number(1...6) {
+        case 1...3:
+            let hide = HideChannel(
+                channel: channel, hidePreviousMessages: random.once(in: 3), allowAutoUnhide: !random.once(in: 3))
+            return try await attempt(hide, as: user, in: [channel], performer) { recount, answer in
+                recount.hid(hide, by: user)
+                return recount.holds(answer, of: user)
+            }
+        case 4...5:
+            return try await attempt(UnhideChannel(channel: channel), as: user, in: [channel], performer) { recount, answer in
+                recount.unhid(channel, by: user)
+                return recount.holds(answer, of: user)
+            }
+        default:
+            return try await attempt(ResetHistory(channel: channel), as: user, in: [channel], performer) { recount, answer in
+                recount.concealed(channel, from: user)
+                return recount.holds(answer, of: user)
+            }
+        }
+    }
+
+    private nonisolated(nonsending) mutating func changeMembers(
+        of channel: ChannelID, as user: UserID, _ performer: some OperationPerformer
+    ) async throws -> Step {
+        let strangers = Self.users.filter { !recount.isMember($0, of: channel) }
+        let stranger = strangers.isEmpty ? user : random.pick(strangers)
+        switch random.number(1...12) {
+        case 1...3:
+            return try await attempt(LeaveChannel(channel: channel), as: user, in: [channel], performer) { recount, _ in
+                recount.left([user], channel)
+                return true
+            }
+        case 4...7:
+            return try await attempt(JoinChannel(channel: channel), as: stranger, in: [channel], performer) { recount, answer in
+                recount.joined([stranger], channel)
+                return MessageRecount.Standing(showing: answer) == recount.standing(of: stranger, in: channel)
+            }
+        case 8...11:
+            let added = Self.users.filter { $0 == stranger || random.once(in: 3) }
+            let add = AddMembers(channel: channel, users: added, hideHistory: random.once(in: 3))
+            return try await attempt(add, as: Self.admin, role: .admin, in: [channel], performer) { recount, _ in
+                recount.joined(added, channel, hidesHistory: add.hideHistory == true)
+                return true
+            }
+        default:
+            let remove = RemoveMembers(channel: channel, users: [random.pick(Self.users)])
+            return try await attempt(remove, as: Self.admin, role: .admin, in: [channel], performer) { recount, _ in
+                recount.left(remove.users, channel)
+                return true
+            }
+        }
+    }
+}
