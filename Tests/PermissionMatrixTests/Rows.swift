@@ -159,7 +159,7 @@ enum Rows {
         Row(DeleteMessages.self, .deleteOwn, "own", beside: [.historyRead]) {
             DeleteMessages(channel: $0.channel, messages: [$0.own])
         },
-        Row(UndeleteMessage.self, .deleteOwn, "own", beside: [.historyRead]) {
+        Row(UndeleteMessage.self, .editOwn, "own", beside: [.historyRead]) {
             UndeleteMessage(channel: $0.channel, message: $0.own)
         },
         Row(

@@ -1,15 +1,16 @@
 /// Brings a deleted message back, with what it said when it was deleted, as long as the app's option ``AppOptions/undeletionSeconds`` has that kept.
 ///
-/// Whoever deleted their own message may do it, and an operator with any. It mentions again whom it mentioned, of those who can still be mentioned.
+/// Whoever deleted their own message may do it as long as they may edit it, and an operator with any. It mentions again whom it mentioned, of those
+/// who can still be mentioned, if the caller may mention there.
 /// A message that isn't deleted stays as it is.
 /// - Throws: `feature_disabled` where the app keeps nothing of deleted messages; `not_found` for one whose content isn't kept any more;
-///   `not_message_owner` for someone else's, and for an own one that an operator has deleted.
+///   `not_message_owner` for someone else's, and for an own one that an operator has deleted; those of `message.edit`.
 public struct UndeleteMessage: Operation {
     public typealias Response = Message
     public static let name = "message.undelete"
     public static let method = HTTPMethod.post
     public static let path = "/v1/channels/{channel}/messages/{message}/undelete"
-    public static let permission = Permission.messageDeleteOwn
+    public static let permission = Permission.messageEditOwn
     public static let summary = "Bring a deleted message back within the app's time for that. For who deleted it and for operators."
 
     public var channel: ChannelID

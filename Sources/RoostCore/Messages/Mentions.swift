@@ -36,9 +36,10 @@ extension Context {
         return mentions
     }
 
-    /// Returns whom a message mentions that is brought back: of those whom it mentioned, those who can be mentioned now.
+    /// Returns whom a message mentions that is brought back: of those whom it mentioned, those who can be mentioned now, if the caller
+    /// may mention here.
     func mentionsAgain(_ mentionees: [Mentionee]?, in access: ChannelAccess) throws -> [Mentionee]? {
-        guard let mentionees else { return nil }
+        guard let mentionees, refusal(of: .messageMention, in: access) == nil else { return nil }
         let users = try mentionees.mentionedUsers.filter { try canBeMentioned($0, in: access.channelId) }
         return .mentioning(users, channel: mentionees.mentionsChannel && options.isMentionAllEnabled)
     }

@@ -37,8 +37,9 @@ extension UndeleteMessage: Handled {
     public func scope(for caller: Caller) -> Scope { .channel(channel).findingUsers }
 
     public func handle(in context: inout Context) throws -> Message {
+        // It says something in the channel again, which a member who is muted can't, nor anybody during a freeze.
         var (access, before) = try context.requireChange(
-            of: message, in: channel, own: .messageDeleteOwn, any: .messageDeleteAny)
+            of: message, in: channel, own: .messageEditOwn, any: .messageDeleteAny)
         guard before.deletedAt != nil else { return before }
         guard context.options.undeletionSeconds > 0 else {
             throw RoostError(.featureDisabled, "The app keeps nothing of deleted messages.")
@@ -126,15 +127,19 @@ extension EffectKind {
 extension Context {
     /// The most versions that one transaction deletes.
     private static let versionsAtOnce: Int64 = 1000
+    /// The pause between two runs, so that many edits don't make as many runs. What is over is shown to nobody meanwhile.
+    private static let pauseMilliseconds: Int64 = 1000
 
     fileprivate mutating func forgetOldVersions(_ effect: Effect) throws {
-        try transaction.perform(
+        let count = try transaction.execute(
             """
             DELETE FROM message_versions WHERE (channel_id, seq, change_seq) IN (
                 SELECT channel_id, seq, change_seq FROM message_versions WHERE kept_until <= \(now)
                 ORDER BY kept_until LIMIT \(Self.versionsAtOnce))
             """)
         let next = try transaction.first("SELECT MIN(kept_until) FROM message_versions") { $0.optionalInt64() } ?? nil
-        if let next { try soonest(effect.kind, key: effect.key, at: Timestamp(milliseconds: next)) }
+        guard let next else { return }
+        let pause = Int64(count) == Self.versionsAtOnce ? 0 : Self.pauseMilliseconds
+        try soonest(effect.kind, key: effect.key, at: Timestamp(milliseconds: max(next, now.milliseconds + pause)))
     }
 }

@@ -81,6 +81,44 @@ struct MessageVersionTests {
         #expect(try world.perform(GetUnread(channel: "room"), as: "ann").hasMention)
     }
 
+    @Test("SB-59 SB-58 MN-02 R24 whoever may not edit or mention any more brings back nothing, or no mention")
+    func lostRights() throws {
+        let world = try Self.world()
+        let sent = try world.perform(
+            SendMessage(channel: "room", clientId: "1", text: "x", mentionees: [.users(["cid"]), .channel]), as: "ben")
+        try delete(sent, in: world)
+        try world.perform(FreezeChannel(channel: "room"), as: "ann")
+        let before = try world.dump()
+        #expect(try world.code(undelete(sent), as: "ben") == .frozen)
+        #expect(try world.dump() == before)
+        try world.perform(UnfreezeChannel(channel: "room"), as: "ann")
+        try world.perform(UpdateChannel(channel: "room", policy: PolicyChanges(mention: .operators)), as: "ann")
+        let back = try world.perform(undelete(sent), as: "ben")
+        #expect(back.text == "x" && back.mentionees == nil)
+        #expect(try !world.perform(GetUnread(channel: "room"), as: "cid").hasMention)
+        try world.perform(LeaveChannel(channel: "room"), as: "ben")
+        #expect(try world.code(undelete(sent), as: "ben") == .notMember)
+    }
+
+    @Test("R24 what is over at nearly the same time is deleted in one run")
+    func pause() throws {
+        let world = try Self.world(undeletion: 60, versions: 0)
+        for number in 0..<3 {
+            let sent = try world.send("\(number)", to: "room", as: "ben")
+            try delete(sent, in: world)
+            world.advance(milliseconds: 10)
+        }
+        world.advance(milliseconds: 60_000 - 30)
+        let due = try world.database.read { try $0.effectsDue(of: [.forgetVersions], at: world.now, limit: 10).due }
+        for effect in due { #expect(try world.inContext { try $0.finish(effect, as: .forgetVersions) }) }
+        #expect(try world.rows("SELECT COUNT(*) FROM message_versions") { $0.int() } == [2])
+        world.advance(milliseconds: 999)
+        #expect(try world.database.read { try $0.effectsDue(of: [.forgetVersions], at: world.now, limit: 10).due }.isEmpty)
+        world.advance(milliseconds: 1)
+        try runEffects(in: world)
+        #expect(try world.rows("SELECT COUNT(*) FROM message_versions") { $0.int() } == [0])
+    }
+
     @Test("SB-59 R24 only who deleted their own message and operators bring it back, within the time, and not for good")
     func refusals() throws {
         let world = try Self.world(undeletion: 60)
