@@ -273,14 +273,6 @@ import Testing
         #expect(try SQLiteDatabase.verify(copy: server.directory.appending(path: "roost.sqlite").path).rows["messages"] == 50)
         try? FileManager.default.removeItem(at: server.directory)
     }
-
-    private func wait(_ what: String, until condition: @MainActor () -> Bool) async throws {
-        let deadline = ContinuousClock.now + .seconds(20)
-        while !condition() {
-            guard ContinuousClock.now < deadline else { throw Missed(what) }
-            try await Task.sleep(for: .milliseconds(5))
-        }
-    }
 }
 
 private struct Tokens: Sendable { let token: String }

@@ -6,18 +6,6 @@ import Testing
 
 /// The SDK's outbox against the real server: what is asked for offline.
 @MainActor @Suite struct OfflineChangeTests {
-    private func chat(_ user: UserID, at server: TestServer) -> Chat {
-        Chat(url: server.url, user: user, configuration: .tested()) { try await server.token(user) }
-    }
-
-    private func wait(_ what: String, until condition: @MainActor () -> Bool) async throws {
-        let deadline = ContinuousClock.now + .seconds(20)
-        while !condition() {
-            guard ContinuousClock.now < deadline else { throw Missed(what) }
-            try await Task.sleep(for: .milliseconds(5))
-        }
-    }
-
     @Test("SB-58 SB-59 SB-26 AM-45 what a user changes offline is shown at once, and is there on another device later")
     func offline() async throws {
         let server = try await TestServer()

@@ -7,20 +7,6 @@ import Testing
 
 /// Names beside messages, with the SDK against the real server.
 @MainActor @Suite struct ShownNameTests {
-    private func chat(_ user: UserID, at server: TestServer, in folder: URL? = nil) -> Chat {
-        Chat(url: server.url, user: user, configuration: .tested(folder.map(Chat.Storage.directory) ?? .inMemory)) {
-            try await server.token(user)
-        }
-    }
-
-    private func wait(_ what: String, until condition: @MainActor () -> Bool) async throws {
-        let deadline = ContinuousClock.now + .seconds(20)
-        while !condition() {
-            guard ContinuousClock.now < deadline else { throw Missed(what) }
-            try await Task.sleep(for: .milliseconds(5))
-        }
-    }
-
     @Test("X-01 AM-30 the name of who sent a message comes with pages and after events, and is there offline")
     func names() async throws {
         let server = try await TestServer()

@@ -1,6 +1,27 @@
+import Foundation
 import Logging
 import Roost
+import RoostTestSupport
 import Testing
+
+/// A chat of a user with a server, in memory unless there is a directory.
+func chat(_ user: UserID, at server: TestServer, in directory: URL? = nil) -> Chat {
+    let configuration = Chat.Configuration.tested(directory.map(Chat.Storage.directory) ?? .inMemory)
+    return Chat(url: server.url, user: user, configuration: configuration) { try await server.token(user) }
+}
+
+/// Waits until something is so.
+///
+/// - Throws: ``Missed`` when the deadline is over.
+@MainActor func wait(
+    _ what: String, within deadline: Duration = .seconds(20), until condition: @MainActor () -> Bool
+) async throws {
+    let end = ContinuousClock.now + deadline
+    while !condition() {
+        guard ContinuousClock.now < end else { throw Missed(what) }
+        try await Task.sleep(for: .milliseconds(5))
+    }
+}
 
 extension Chat.Configuration {
     /// A client that connects again at once. An error in its log fails the test: against a server that is well there is none.

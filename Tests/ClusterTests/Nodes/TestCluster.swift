@@ -100,11 +100,6 @@ extension TestServer {
 }
 
 extension RawSocket {
-    @discardableResult
-    func send(_ channel: ChannelID, _ clientId: String) async throws -> Message {
-        try await call(SendMessage(channel: channel, clientId: ClientID(clientId), text: "text of \(clientId)"))
-    }
-
     /// The next event of a stream; those of other streams are passed over.
     func event(of stream: StreamID, within deadline: Duration = .seconds(20)) async throws -> Event {
         while true {

@@ -23,14 +23,6 @@ import Testing
             })
     }
 
-    private func wait(_ what: String, until condition: @MainActor () -> Bool) async throws {
-        let deadline = ContinuousClock.now + .seconds(60)
-        while !condition() {
-            guard ContinuousClock.now < deadline else { throw Missed(what) }
-            try await Task.sleep(for: .milliseconds(5))
-        }
-    }
-
     @Test(
         "100,000 messages wait: the app opens, shows the first and the last of them, and sends on in their order",
         .timeLimit(.minutes(3)))
@@ -56,7 +48,7 @@ import Testing
 
         try await ann.connect()
         let arrived = general.messages()
-        try await wait("some that arrived") { arrived.items.count >= 50 }
+        try await wait("some that arrived", within: .seconds(60)) { arrived.items.count >= 50 }
         #expect(arrived.items.prefix(3).map(\.text) == ["1", "3", "4"])
         #expect(list.items.count <= MessageList.rowsMax + 300)
         #expect(list.items.last?.text == "\(Self.count)" && list.items.last?.state == .pending)

@@ -8,18 +8,6 @@ import Testing
 /// What an app is told, and what it tells: events, the order of calls, and reading while a channel is on the screen.
 @MainActor @Suite("Live: news and reading", .timeLimit(.minutes(2)))
 struct NewsTests {
-    private func chat(_ user: UserID, at server: TestServer) -> Chat {
-        Chat(url: server.url, user: user, configuration: .tested()) { try await server.token(user) }
-    }
-
-    private func wait(_ what: String, until condition: @MainActor () -> Bool) async throws {
-        let deadline = ContinuousClock.now + .seconds(20)
-        while !condition() {
-            guard ContinuousClock.now < deadline else { throw Missed(what) }
-            try await Task.sleep(for: .milliseconds(5))
-        }
-    }
-
     private func happened(_ event: ChatEvent?) -> ChatEvent.Happening? {
         if case .happened(let news) = event { news } else { nil }
     }
