@@ -47,6 +47,7 @@ for await view in bobsLobby.updates where view?.hasMention == false { break }
 try await lobby.edit(sent.messageId, text: "Lunch, Bob!", mentionees: [.users(["bob"])])
 Walk.expect(!bobsLobby.hasMention, "an edit that mentions the same people is no new mention")
 let later = try await lobby.sendConfirmed("Coffee?")
+for await view in bobsLobby.updates where view?.lastMessage?.messageId == later.messageId { break }
 try await bobsLobby.markRead()
 try await lobby.edit(later.messageId, text: "Coffee, Bob?", mentionees: [.users(["bob"])])
 for await view in bobsLobby.updates where view?.hasMention == true { break }

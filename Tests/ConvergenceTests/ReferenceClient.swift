@@ -76,7 +76,7 @@ struct ReferenceClient: Sendable {
             if event.after != nil, held.channel.isEphemeral { return hasGap = true }
             let position = held.seq
             held.seq = event.seq
-            held.apply(event.rows, above: memberships[id]?.historyFloor ?? 0)
+            held.apply(event.rows, above: memberships[id]?.historyFloor ?? 0, without: deletions[id] ?? [:])
             // A message that comes alone is added to counters that don't have it yet.
             if event.kind == .messageNew, event.rows.counters == nil { held.channel.counters.add(event.rows) }
             channels[id] = held
@@ -179,7 +179,7 @@ struct ReferenceClient: Sendable {
         guard channels[id] != nil else { return }
         let floor = changes.rows.memberships?.last?.historyFloor ?? 0
         leaked += messages.filter { $0.seq <= floor }.map { "\(id): \($0.seq) is not above \(floor)" }
-        channels[id]?.apply(changes.rows, above: floor)
+        channels[id]?.apply(changes.rows, above: floor, without: deletions[id] ?? [:])
         channels[id]?.seq = changes.seq
         take(changes.rows.invitations ?? [])
         for membership in changes.rows.memberships ?? [] { take(membership, with: changes.rows) }
@@ -188,7 +188,7 @@ struct ReferenceClient: Sendable {
 }
 
 extension ReferenceClient.Held {
-    fileprivate mutating func apply(_ rows: Rows, above floor: Seq) {
+    fileprivate mutating func apply(_ rows: Rows, above floor: Seq, without deletions: [Seq: Timestamp]) {
         let counters = channel.counters
         if let row = rows.channel { channel = row }
         for newer in [counters, rows.counters].compactMap({ $0 }) where newer.seq >= channel.counters.seq {
@@ -204,11 +204,24 @@ extension ReferenceClient.Held {
             messages[place.seq] = nil
         }
         for message in rows.messages ?? [] where message.seq >= windowStart && message.seq > floor && purged[message.seq] == nil {
-            if message.changeSeq >= messages[message.seq]?.changeSeq ?? 0 { messages[message.seq] = message }
+            if message.changeSeq >= messages[message.seq]?.changeSeq ?? 0 {
+                messages[message.seq] = deletions[message.seq].map { message.concealed(at: $0) } ?? message
+            }
         }
     }
 
     mutating func apply(members rows: [Member]) {
         for member in rows where member.changeSeq >= members?[member.userId]?.changeSeq ?? 0 { members?[member.userId] = member }
+    }
+}
+
+extension Message {
+    /// The message as the user sees it who has deleted it for themselves (docs/protocol.md).
+    fileprivate func concealed(at time: Timestamp) -> Message {
+        Message(
+            messageId: messageId, channelId: channelId, seq: seq, changeSeq: changeSeq, sender: sender, clientId: clientId,
+            text: "",
+            kind: content.kind, parentId: content.parentId, isSilent: content.isSilent, createdAt: createdAt, editedAt: editedAt,
+            deletedAt: deletedAt ?? time, isDeletedForMe: true)
     }
 }

@@ -120,6 +120,9 @@ extension RoomOperation {
         RoomOperation("message.deleteMany", "of one's own and another's", as: "ann") {
             DeleteMessages(channel: "general", messages: $0.map(\.messageId))
         },
+        RoomOperation("message.deleteForMe", "of three, one of which mentions them", as: "bob") {
+            DeleteMessagesForMe(channel: "general", messages: $0.prefix(3).map(\.messageId))
+        },
         RoomOperation("message.undelete", "of one that mentions", as: "ann") {
             UndeleteMessage(channel: "general", message: $0[3].messageId)
         },

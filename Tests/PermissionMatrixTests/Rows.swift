@@ -168,6 +168,12 @@ enum Rows {
         ) { UndeleteMessage(channel: $0.channel, message: $0.others) },
         Row(ListMessageVersions.self, .moderate, "own") { ListMessageVersions(channel: $0.channel, message: $0.own) },
         Row(ListMessageVersions.self, .moderate, "another's") { ListMessageVersions(channel: $0.channel, message: $0.others) },
+        Row(DeleteMessagesForMe.self, .own, "own", beside: [.historyRead]) {
+            DeleteMessagesForMe(channel: $0.channel, messages: [$0.own])
+        },
+        Row(DeleteMessagesForMe.self, .own, "another's", beside: [.historyRead]) {
+            DeleteMessagesForMe(channel: $0.channel, messages: [$0.others])
+        },
         // The refusal names the place of the message beside what explaining says.
         Row(DeleteMessages.self, .deleteOthers, "another's", beside: [.historyRead, .messageDeleteAny], dependsOnMore: true) {
             DeleteMessages(channel: $0.channel, messages: [$0.others])

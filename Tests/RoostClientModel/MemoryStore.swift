@@ -155,6 +155,11 @@ struct MemoryStore {
         }
     }
 
+    /// A message as the user sees it, who may have deleted it for themselves.
+    private func shown(_ message: Message) -> Message {
+        deletions[message.channelId]?[message.seq].map { message.deletedForMe(at: $0.deletedAt) } ?? message
+    }
+
     /// Whether a message is neither concealed from the user nor deleted for good.
     private func mayHold(rowsAbout message: Seq, in channel: ChannelID) -> Bool {
         message > memberships[channel]?.historyFloor ?? 0 && purged[channel]?[message] == nil

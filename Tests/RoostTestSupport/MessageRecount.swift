@@ -37,10 +37,28 @@ public struct MessageRecount: Sendable {
         let isNews: Bool
         var namedSince: [UserID: Seq] = [:]
         var channelSince: Seq?
+        /// As it was when it was deleted, to be brought back.
+        var before: Message?
+        /// Who has deleted it for themselves.
+        var goneFor: Set<UserID> = []
 
         init(_ message: Message) {
             self.message = message
             isNews = !message.isSilent && message.kind != .system
+        }
+
+        /// The message as a user sees it.
+        func message(for user: UserID) -> Message {
+            guard goneFor.contains(user) else { return message }
+            var shown = message
+            shown.content = Self.emptied(message)
+            shown.isDeletedForMe = true
+            return shown.comparable
+        }
+
+        /// Its place stays, with what never changes.
+        static func emptied(_ message: Message) -> MessageContent {
+            MessageContent(text: "", kind: message.kind, parentId: message.parentId, isSilent: message.isSilent)
         }
 
         func isVisible(at place: Place) -> Bool { message.seq > place.floor }
@@ -52,7 +70,7 @@ public struct MessageRecount: Sendable {
         /// Reading ends a mention if it goes as far as the change that made it.
         func mentions(_ user: UserID, at place: Place, since: Seq?) -> Bool {
             guard let since, since > place.readSeq else { return false }
-            return isVisible(at: place) && message.sender != user
+            return isVisible(at: place) && message.sender != user && !goneFor.contains(user)
         }
     }
 
@@ -95,8 +113,8 @@ public struct MessageRecount: Sendable {
         guard let room = rooms[channel] else { return nil }
         let place = room.places[user] ?? Place()
         // The floor is a member's: in an open channel everybody else sees everything.
-        guard place.isMember else { return room.isOpen ? room.posted.map(\.message) : nil }
-        return room.posted.filter { $0.isVisible(at: place) }.map(\.message)
+        guard place.isMember else { return room.isOpen ? room.posted.map { $0.message(for: user) } : nil }
+        return room.posted.filter { $0.isVisible(at: place) }.map { $0.message(for: user) }
     }
 
     /// Returns nil for non-members.
@@ -109,7 +127,7 @@ public struct MessageRecount: Sendable {
             ordinal: room.ordinal, unreadCount: place.unreadCount, hasMention: !named.isEmpty || mentionsChannel,
             readSeq: place.readSeq, historyFloor: place.floor, hiddenState: place.hiddenState,
             mention: named.max { ($0.namedSince[user] ?? 0) < ($1.namedSince[user] ?? 0) }?.message.messageId,
-            lastMessage: room.posted.last { $0.isVisible(at: place) }?.message)
+            lastMessage: room.posted.last { $0.isVisible(at: place) }?.message(for: user))
     }
 
     public func total(of user: UserID) -> TotalUnread {
@@ -124,11 +142,11 @@ public struct MessageRecount: Sendable {
         }
     }
 
-    /// Whether an answer shows a message as it is.
-    public func holds(_ answer: Message) -> Bool {
-        var message = answer
+    /// Whether an answer to a user shows a message as it is.
+    public func holds(_ answer: Message, for user: UserID) -> Bool {
+        var message = answer.comparable
         message.droppedMentions = nil
-        return rooms[message.channelId]?.posted.contains { $0.message == message } ?? false
+        return rooms[message.channelId]?.posted.contains { $0.message(for: user) == message } ?? false
     }
 
     /// Whether an answer shows a user's membership as it is.
@@ -186,11 +204,10 @@ public struct MessageRecount: Sendable {
 
     public mutating func deleted(answer: Message) {
         change(answer.messageId, in: answer.channelId) { posted, _ in
-            // Its place stays, with what never changes.
             let message = posted.message
             guard message.deletedAt == nil else { return }
-            posted.message.content = MessageContent(
-                text: "", kind: message.kind, parentId: message.parentId, isSilent: message.isSilent)
+            posted.before = message
+            posted.message.content = Posted.emptied(message)
             posted.message.deletedAt = answer.deletedAt
             (posted.namedSince, posted.channelSince) = ([:], nil)
         }
@@ -315,6 +332,17 @@ extension MessageRecount.Standing {
             seq: counters.seq, memberCount: counters.memberCount, messageCount: counters.messageCount, ordinal: counters.ordinal,
             unreadCount: view.unreadCount, hasMention: view.hasMention, readSeq: membership.readSeq,
             historyFloor: membership.historyFloor, hiddenState: view.hiddenState,
-            mention: membership.mentionSeq > membership.readSeq ? membership.mentionMessage : nil, lastMessage: view.lastMessage)
+            mention: membership.mentionSeq > membership.readSeq ? membership.mentionMessage : nil,
+            lastMessage: view.lastMessage?.comparable)
+    }
+}
+
+extension Message {
+    /// The message without the time at which the user has deleted it for themselves: of one that was deleted for all before, nobody is told it.
+    public var comparable: Message {
+        guard isDeletedForMe else { return self }
+        var message = self
+        message.deletedAt = nil
+        return message
     }
 }

@@ -75,7 +75,16 @@ public struct MessageRun: Sendable {
         }
     }
 
-    /// Takes in what a client sent and marked while it was cut off, now that it was carried out or refused.
+    /// What a client did while it was cut off.
+    public struct Offline: Sendable {
+        public var messages: [SendMessage] = []
+        public var marks: [MarkRead] = []
+        public var deletions: [DeleteMessagesForMe] = []
+
+        public init() {}
+    }
+
+    /// Takes in what a client did while it was cut off, now that it was carried out or refused.
     public nonisolated(nonsending) mutating func arrived(
         _ messages: [SendMessage], _ marks: [MarkRead], of user: UserID, by performer: some OperationPerformer
     ) async throws {
@@ -93,6 +102,13 @@ public struct MessageRun: Sendable {
         for mark in marks where recount.isMember(user, of: mark.channel) {
             recount.marked(mark, by: user)
             acceptedCounts["offline \(MarkRead.name)", default: 0] += 1
+        }
+        for deletion in offline.deletions {
+            do {
+                let answer = try await performer.perform(deletion, as: user, role: .user)
+                recount.deletedForOneself(answer.messages, by: user)
+                acceptedCounts["offline \(DeleteMessagesForMe.name)", default: 0] += 1
+            } catch let error as RoostError where Self.expected.contains(error.code) {}
         }
     }
 
@@ -237,6 +253,18 @@ public struct MessageRun: Sendable {
                 recount.purged(id, in: channel)
                 return true
             }
+        }
+    }
+
+    private nonisolated(nonsending) mutating func deleteForOneself(
+        _ message: Message, in channel: ChannelID, as user: UserID, _ performer: some OperationPerformer
+    ) async throws -> Step {
+        let newest = (recount.messages(of: channel, visibleTo: user) ?? []).suffix(4).map(\.messageId)
+        let ids = random.once(in: 3) || newest.isEmpty ? [message.messageId] : newest
+        let deletion = DeleteMessagesForMe(channel: channel, messages: ids)
+        return try await attempt(deletion, as: user, in: [channel], performer) { recount, answer in
+            recount.deletedForOneself(answer.messages, by: user)
+            return answer.messages.allSatisfy { recount.holds($0, for: user) }
         }
     }
 

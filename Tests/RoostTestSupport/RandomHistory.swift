@@ -206,6 +206,13 @@ public struct RandomHistory {
                     DeleteMessages(channel: old.channel, messages: several.sorted { $0.rawValue < $1.rawValue }), as: user)
             }
         }
+        if random.once(in: 8) {
+            let several = Array(Set(sent.suffix(4).filter { $0.channel == old.channel }.map(\.id)))
+            return try did("delete \(several.count) for oneself in \(old.channel)", user) {
+                _ = try world.perform(
+                    DeleteMessagesForMe(channel: old.channel, messages: several.sorted { $0.rawValue < $1.rawValue }), as: user)
+            }
+        }
         if random.once(in: 4) {
             let mentionees = randomMentionees()
             return try did("mention in \(old.id)", user) {

@@ -51,6 +51,7 @@ struct MessageRunTests {
         for phone in devices.phones { #expect(phone.comparedMessagesCount > 200) }
         #expect((run.acceptedCounts["offline message.send"] ?? 0) > 5)
         #expect((run.acceptedCounts["offline reading.mark"] ?? 0) > 2)
+        #expect((run.acceptedCounts["offline message.deleteForMe"] ?? 0) > 2)
         await devices.disconnect()
         try await server.stop()
     }
@@ -138,7 +139,7 @@ private final class Phone {
     private let changes: AsyncStream<Void>
     private let changed: AsyncStream<Void>.Continuation
     /// What was done while it was cut off.
-    private var pending: (messages: [SendMessage], marks: [MarkRead]) = ([], [])
+    private var pending = MessageRun.Offline()
 
     init(of user: UserID, _ chat: Chat) {
         (self.user, self.chat) = (user, chat)
@@ -187,7 +188,7 @@ private final class Phone {
         isConnected = false
     }
 
-    /// Sends or reads something in a channel without a connection.
+    /// Sends, reads or deletes something in a channel without a connection.
     func actOffline(_ run: inout MessageRun) async throws -> String {
         let id = run.random.pick(run.channels)
         guard run.recount.isMember(user, of: id) else { return "nothing" }
@@ -196,6 +197,12 @@ private final class Phone {
             try await chat.channel(id).markRead(upTo: mark.seq)
             pending.marks.append(mark)
             return "\(user) offline: \(mark)"
+        }
+        if run.random.once(in: 3), let message = run.recount.messages(of: id, visibleTo: user)?.last {
+            let deletion = DeleteMessagesForMe(channel: id, messages: [message.messageId])
+            try await chat.channel(id).deleteForMe(deletion.messages)
+            pending.deletions.append(deletion)
+            return "\(user) offline: \(deletion)"
         }
         let content = run.randomContent(in: id)
         let clientId = try await chat.channel(id).send(MessageDraft(content: content))
@@ -208,8 +215,8 @@ private final class Phone {
         let isSent = await wait { self.chat.outbox.entries.allSatisfy { if case .failed = $0.state { true } else { false } } }
         guard isSent else { throw Missed("an answer to \(chat.outbox.entries)") }
         for entry in chat.outbox.entries { await chat.outbox.discard(entry) }
-        try await run.arrived(pending.messages, pending.marks, of: user, by: devices)
-        pending = ([], [])
+        try await run.arrived(pending, of: user, by: devices)
+        pending = MessageRun.Offline()
     }
 
     // MARK: Comparing
@@ -257,7 +264,7 @@ private final class Phone {
         if total != counted { found.append("total of \(user): \(total) instead of \(counted)") }
         guard let list, ids.contains(list.channelId), recount.isMember(user, of: list.channelId) else { return found }
         let visible = recount.messages(of: list.channelId, visibleTo: user) ?? []
-        let shown = list.items.map(\.message)
+        let shown = list.items.map { $0.message?.comparable }
         // It shows the newest messages, and how many depends on how far it was scrolled.
         if shown != visible.suffix(shown.count).map(Optional.some) || (shown.count < visible.count && !list.hasOlder) {
             found.append("list of \(user) in \(list.channelId): \(shown) instead of \(visible.suffix(shown.count))")

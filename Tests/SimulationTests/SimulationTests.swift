@@ -33,15 +33,17 @@ struct SimulationTests {
         #expect(try Simulation(seed: seed).run().hash == Simulation(seed: seed).run().hash)
     }
 
-    @Test("The histories have invitations, roles, hidden channels and preferences in them")
+    @Test("The histories have invitations, roles, hidden channels, preferences and messages deleted for oneself in them")
     func memberships() throws {
         var kinds: Set<Event.Kind> = []
-        for seed in 1...40 as ClosedRange<UInt64> {
+        for seed in 1...60 as ClosedRange<UInt64> {
             let simulation = try Simulation(seed: seed)
             _ = try simulation.run()
             kinds.formUnion(simulation.eventKinds)
         }
-        let expected: Set<Event.Kind> = [.invitationAccepted, .memberRoleChanged, .channelHidden, .preferencesUpdated]
+        let expected: Set<Event.Kind> = [
+            .invitationAccepted, .memberRoleChanged, .channelHidden, .preferencesUpdated, .messageDeletedForMe,
+        ]
         #expect(expected.subtracting(kinds) == [])
     }
 }

@@ -10,6 +10,7 @@ final class ChannelRow: Hashable, Sendable {
         var attributes: Int64
         var messageSeq: Seq?
         var messageChangeSeq: Seq?
+        var isDeletedForMe: Bool?
         /// What the user's operations on their way change.
         var overlay: Data?
     }
@@ -45,7 +46,7 @@ final class ChannelRow: Hashable, Sendable {
 
     /// A channel with all that is shown of it, in one statement.
     static let query = """
-        SELECT a.revision, l.seq, l.change_seq, o.json, \(ChannelMention.isUnread), \(ChannelCounters.cacheColumns.of("c")),
+        SELECT a.revision, l.seq, l.change_seq, l.is_deleted_for_me, o.json, \(ChannelMention.isUnread), \(ChannelCounters.cacheColumns.of("c")),
                \(Channel.cacheColumns.of("a")),
                \(Membership.cacheColumns.of("m")), \(Capabilities.cacheColumns.of("k")), \(Message.cacheColumns.of("l")),
                \(UserSummary.cacheColumns.of("u")), \(Invitation.cacheColumns.of("i")), \(UserSummary.cacheColumns.of("v"))
@@ -69,7 +70,7 @@ final class ChannelRow: Hashable, Sendable {
         var reader = CacheReader(row)
         let source = Source(
             attributes: try reader.value(), messageSeq: try reader.value(), messageChangeSeq: try reader.value(),
-            overlay: try reader.value())
+            isDeletedForMe: try reader.value(), overlay: try reader.value())
         let isMentioned: Bool = try reader.value()
         let counters = try ChannelCounters(cached: &reader)
         var channel: Channel
@@ -96,7 +97,8 @@ final class ChannelRow: Hashable, Sendable {
 
         var lastMessage: Message?
         if let known, let before = known.source, before.messageSeq == source.messageSeq,
-            before.messageChangeSeq == source.messageChangeSeq, before.overlay == source.overlay
+            before.messageChangeSeq == source.messageChangeSeq, before.isDeletedForMe == source.isDeletedForMe,
+            before.overlay == source.overlay
         {
             lastMessage = known.view.lastMessage
             reader.skip(Message.self)

@@ -7,13 +7,13 @@ struct CachedMessage: Sendable {
     let changeSeq: Seq
     let item: MessageItem
 
-    /// Begins with the two stamps, by which a message that was read before is recognised.
+    /// Begins with what a message that was read before is recognised by.
     static let query = """
-        SELECT m.seq, m.change_seq, \(Message.cacheColumns.of("m")), \(UserSummary.cacheColumns.of("u"))
+        SELECT m.seq, m.change_seq, m.is_deleted_for_me, \(Message.cacheColumns.of("m")), \(UserSummary.cacheColumns.of("u"))
         FROM messages m LEFT JOIN users u ON u.user_id = m.sender
         """
 
-    /// Reads what follows the stamps of ``query``.
+    /// Reads what follows that in ``query``.
     init(_ row: inout CacheReader) throws {
         let message: Message = try Message(cached: &row)
         let sender: UserSummary? = try row.optional()

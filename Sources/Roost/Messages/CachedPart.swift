@@ -8,6 +8,8 @@ struct MessageState {
     var position: Position
     /// Messages up to here are concealed from the user, or will be by what the user has asked for.
     var floor: Seq
+    /// The seq of the user's stream at which they last deleted a message of the channel for themselves.
+    var deletionSeq: Seq
 }
 
 extension ClosedRange<Seq> {
@@ -28,6 +30,15 @@ struct CachedPart {
             WHERE m.channel_id = ?1 AND m.change_seq > ?2 AND m.seq BETWEEN ?4 AND ?5 ORDER BY m.change_seq, m.seq LIMIT ?3
             """
         return try messages(sql, [channel.rawValue, seq, limit, range.lowerBound, range.upperBound])
+    }
+
+    /// Messages of the channel that the user has deleted for themselves after a seq of their own stream.
+    func messages(deletedForMeAfter seq: Seq, limit: Int) throws -> [CachedMessage] {
+        let sql = """
+            \(CachedMessage.query) JOIN own_deletions d ON d.channel_id = m.channel_id AND d.seq = m.seq
+            WHERE d.channel_id = ? AND d.user_seq > ? AND m.seq BETWEEN ? AND ? LIMIT ?
+            """
+        return try messages(sql, [channel.rawValue, seq, range.lowerBound, range.upperBound, limit])
     }
 
     /// The newest messages before a seq, oldest first.
@@ -51,8 +62,8 @@ struct CachedPart {
         let rows = try Row.fetchCursor(try database.cachedStatement(sql: sql), arguments: arguments)
         while let row = try rows.next() {
             var reader = CacheReader(row)
-            let (seq, changeSeq): (Seq, Seq) = (try reader.value(), try reader.value())
-            if let same = known[seq], same.changeSeq == changeSeq {
+            let (seq, changeSeq, isDeletedForMe): (Seq, Seq, Bool) = (try reader.value(), try reader.value(), try reader.value())
+            if let same = known[seq], same.changeSeq == changeSeq, same.item.isDeletedForMe == isDeletedForMe {
                 messages.append(same)
             } else {
                 messages.append(try CachedMessage(&reader))
@@ -128,13 +139,14 @@ extension Database {
             sql: """
                 SELECT generation, cursor, window_start, stretches,
                        MAX(COALESCE((SELECT history_floor FROM memberships WHERE channel_id = ?1), 0),
-                           COALESCE((SELECT concealed_seq FROM overlays WHERE channel_id = ?1), 0))
+                           COALESCE((SELECT concealed_seq FROM overlays WHERE channel_id = ?1), 0)),
+                       COALESCE((SELECT MAX(user_seq) FROM own_deletions WHERE channel_id = ?1), 0)
                 FROM positions WHERE channel_id = ?1
                 """)
         return try Row.fetchOne(statement, arguments: [channel.rawValue]).map { row in
             let position = Position(
                 cursor: row[1], windowStart: row[2], messageCount: nil, stretches: try Position.stretches(row[3]))
-            return MessageState(generation: row[0], position: position, floor: row[4])
+            return MessageState(generation: row[0], position: position, floor: row[4], deletionSeq: row[5])
         }
     }
 

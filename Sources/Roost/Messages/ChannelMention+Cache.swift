@@ -47,7 +47,9 @@ extension ChannelMention: CachedRow {
     static let isUnread = """
         (COALESCE(m.mention_seq, 0) > COALESCE(m.read_seq, 0)
          OR EXISTS (SELECT 1 FROM channel_mentions n WHERE n.channel_id = m.channel_id AND n.mention_seq > m.read_seq
-                                                           AND n.seq > m.history_floor AND n.is_own = 0))
+                                                           AND n.seq > m.history_floor AND n.is_own = 0
+                                                           AND NOT EXISTS (SELECT 1 FROM own_deletions d
+                                                                           WHERE d.channel_id = n.channel_id AND d.seq = n.seq)))
         """
 }
 

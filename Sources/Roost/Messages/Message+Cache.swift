@@ -11,9 +11,11 @@ extension Message: CachedRow {
         CREATE TABLE opened_channels (channel_id TEXT PRIMARY KEY NOT NULL, number INTEGER NOT NULL) WITHOUT ROWID;
         """
 
-    /// Saves messages, except those concealed from the user (SB-14, SB-26) and those deleted for good.
+    /// Saves messages, except those concealed from the user (SB-14, SB-26) and those deleted for good. Those that the user has deleted for themselves lose
+    /// their content.
     static func save(_ rows: [Message], of stream: StreamID, as user: UserID, in database: Database) throws {
-        for message in rows {
+        guard case .channel(let channel) = stream else { return }
+        for message in try database.shown(rows, in: channel) {
             var row = CacheWriter()
             try row.put(message)
             try row.put(message.sender == user)
@@ -46,7 +48,7 @@ extension Message: CachedModel {
     // derived: cache columns, without droppedMentions
     static let cacheColumns: CacheColumns = """
         message_id, channel_id, seq, change_seq, sender, client_id, \(MessageContent.cacheColumns), created_at, edited_at,
-        deleted_at
+        deleted_at, is_deleted_for_me
         """
 
     // derived: init(cached:)
@@ -54,7 +56,7 @@ extension Message: CachedModel {
         try self.init(
             messageId: row.value(), channelId: row.value(), seq: row.value(), changeSeq: row.value(), sender: row.value(),
             clientId: row.value(), content: MessageContent(cached: &row), createdAt: row.value(), editedAt: row.value(),
-            deletedAt: row.value())
+            deletedAt: row.value(), isDeletedForMe: row.value())
     }
 
     // derived: cache(in:)
@@ -69,6 +71,7 @@ extension Message: CachedModel {
         try row.put(createdAt)
         try row.put(editedAt)
         try row.put(deletedAt)
+        try row.put(isDeletedForMe)
     }
 }
 

@@ -10,7 +10,7 @@ public struct MessageItem: MessageCarrying, Identifiable, Hashable, Sendable {
         case pending
         /// The server refused it until a time (`until` of the error), and it is sent again then.
         case waiting(RoostError)
-        /// The server refused it. ``MessageList/retry(_:)`` tries again, ``MessageList/discard(_:)`` gives it up.
+        /// The server refused it. ``MessageList/retry(_:)-(MessageItem)`` tries again, ``MessageList/discard(_:)-(MessageItem)`` gives it up.
         case failed(RoostError)
     }
 
@@ -31,6 +31,7 @@ public struct MessageItem: MessageCarrying, Identifiable, Hashable, Sendable {
         let message: Message?
         var change: State?
         var isDeleted = false
+        var isDeletedForMe = false
         /// The user's operations on their way that make it what it is.
         var operations: [Int64] = []
     }
@@ -62,11 +63,14 @@ public struct MessageItem: MessageCarrying, Identifiable, Hashable, Sendable {
     public var id: ID { ID(sender: sender.userId, clientId: clientId) }
 
     /// How far an edit or the deletion of the message by the user has come, while that is on its way; nil if there is none. The row shows it
-    /// unless it is `failed`. ``MessageList/retry(_:)`` and ``MessageList/discard(_:)`` are for it, too.
+    /// unless it is `failed`. ``MessageList/retry(_:)-(MessageItem)`` and ``MessageList/discard(_:)-(MessageItem)`` are for it, too.
     public var change: State? { row.value.change }
 
     /// Whether the message was deleted: its place stays, its content is removed.
     public var isDeleted: Bool { row.value.isDeleted || message?.deletedAt != nil }
+
+    /// Whether the user has deleted it for themselves alone: others still see it.
+    public var isDeletedForMe: Bool { row.value.isDeletedForMe || message?.isDeletedForMe == true }
 
     var operations: [Int64] { row.value.operations }
 

@@ -6,7 +6,9 @@ struct MessageOverlay: Codable, Hashable, Sendable {
     private var edit: EditMessage?
     /// By this device's clock.
     private var editedAt: Timestamp?
-    var deletedAt: Timestamp?
+    private var metaArrays: [UpdateMetaArrays] = []
+    private var deletedAt: Timestamp?
+    private var isDeletedForMe = false
 
     init(message: MessageID) { self.message = message }
 
@@ -14,6 +16,17 @@ struct MessageOverlay: Codable, Hashable, Sendable {
         edit = edit?.followed(by: later) ?? later
         editedAt = time
     }
+
+    mutating func update(_ update: UpdateMetaArrays) { metaArrays.append(update) }
+
+    /// - Parameter onlyForUser: Whether others still see the message.
+    mutating func delete(at time: Timestamp, onlyForUser: Bool) {
+        deletedAt = deletedAt ?? time
+        isDeletedForMe = isDeletedForMe || onlyForUser
+    }
+
+    /// A deletion on its way doesn't count any more. What the server has deleted comes back with its answer: nothing of it is here.
+    mutating func undelete() { if !isDeletedForMe { deletedAt = nil } }
 
     fileprivate func applied(to message: Message) -> Message {
         // What is gone stays so.
@@ -23,8 +36,19 @@ struct MessageOverlay: Codable, Hashable, Sendable {
             shown.content.apply(edit)
             shown.editedAt = editedAt
         }
+        for update in metaArrays { shown.content.applyIfPossible(update) }
         if let deletedAt { (shown.content, shown.deletedAt) = (shown.content.emptied, deletedAt) }
+        shown.isDeletedForMe = shown.isDeletedForMe || isDeletedForMe
         return shown
+    }
+}
+
+extension MessageContent {
+    /// Shows an update of the lists before the server has said whether it can be made.
+    mutating func applyIfPossible(_ update: UpdateMetaArrays) {
+        var changed = self
+        guard (try? changed.apply(update)) != nil else { return }
+        self = changed
     }
 }
 

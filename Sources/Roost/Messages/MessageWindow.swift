@@ -28,6 +28,8 @@ struct MessageWindow: Sendable {
         var generation: Int64
         /// All changes up to here are in the rows.
         var cursor: Seq
+        /// The same for what the user has deleted for themselves.
+        var deletionSeq: Seq
     }
 
     let pageSize: Int
@@ -78,7 +80,7 @@ struct MessageWindow: Sendable {
         guard floor < part.upperBound else { return try read(.newest, of: channel, in: database) }
         let cached = CachedPart(channel: channel, range: max(part.lowerBound, floor + 1)...part.upperBound, database: database)
         if try !takeChanges(state, of: cached) { try readAll(of: cached) }
-        origin = Origin(generation: state.generation, cursor: state.position.cursor)
+        origin = Origin(generation: state.generation, cursor: state.position.cursor, deletionSeq: state.deletionSeq)
         try look(cached, part)
         try make(move, in: cached)
         try look(cached, part)
@@ -129,7 +131,10 @@ struct MessageWindow: Sendable {
     /// Takes in what changed since the rows were read. Returns false if they must all be read again.
     private mutating func takeChanges(_ state: MessageState, of cached: CachedPart) throws -> Bool {
         guard let origin, !rows.isEmpty else { return false }
-        let changed = try cached.messages(changedAfter: origin.cursor, limit: rowsMax + 1)
+        var changed = try cached.messages(changedAfter: origin.cursor, limit: rowsMax + 1)
+        if state.deletionSeq > origin.deletionSeq {
+            changed += try cached.messages(deletedForMeAfter: origin.deletionSeq, limit: rowsMax + 1)
+        }
         let purged = Set(try cached.purgedMessages(changedAfter: origin.cursor, limit: rowsMax + 1))
         guard changed.count <= rowsMax, purged.count <= rowsMax else { return false }
         if let first = rows.first, first.seq < cached.range.lowerBound || !purged.isEmpty {

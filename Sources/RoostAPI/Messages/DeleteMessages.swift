@@ -41,11 +41,18 @@ public struct DeleteMessages: Operation {
 
     public func validate() throws(RoostError) {
         try channel.validate(field: "channel")
-        guard !messages.isEmpty else { throw .invalidArgument("messages", "must not be empty") }
-        guard messages.count <= Limits.messagesPerCall else {
+        try messages.validateForDeletion()
+    }
+}
+
+extension [MessageID] {
+    /// Checks the messages that a call deletes, which its `messages` names.
+    func validateForDeletion() throws(RoostError) {
+        guard !isEmpty else { throw .invalidArgument("messages", "must not be empty") }
+        guard count <= Limits.messagesPerCall else {
             throw .limitExceeded("messages", limit: Limits.messagesPerCall, unit: "messages")
         }
-        guard Set(messages).count == messages.count else { throw .invalidArgument("messages", "must hold each message once") }
+        guard Set(self).count == count else { throw .invalidArgument("messages", "must hold each message once") }
     }
 }
 

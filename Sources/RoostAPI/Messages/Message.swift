@@ -20,6 +20,8 @@ public struct Message: MessageCarrying, Hashable, Sendable {
     public var editedAt: Timestamp?
     /// Set when the message was deleted: its place stays, its content is gone.
     public var deletedAt: Timestamp?
+    /// Whether the user has deleted it for themselves: others still see it. Then its content is gone as well, and `deletedAt` says when at the latest.
+    public var isDeletedForMe: Bool = false  // wire: default is absent
     /// Users whom the call named and the message doesn't mention, since they aren't members, may not read it or are banned (MN-17). Only in the
     /// answer to `message.send` and `message.edit`.
     public var droppedMentions: [UserID]?
@@ -28,7 +30,7 @@ public struct Message: MessageCarrying, Hashable, Sendable {
     public init(
         messageId: MessageID, channelId: ChannelID, seq: Seq, changeSeq: Seq, sender: UserID, clientId: ClientID,
         content: MessageContent, createdAt: Timestamp, editedAt: Timestamp? = nil, deletedAt: Timestamp? = nil,
-        droppedMentions: [UserID]? = nil
+        isDeletedForMe: Bool = false, droppedMentions: [UserID]? = nil
     ) {
         self.messageId = messageId
         self.channelId = channelId
@@ -40,6 +42,7 @@ public struct Message: MessageCarrying, Hashable, Sendable {
         self.createdAt = createdAt
         self.editedAt = editedAt
         self.deletedAt = deletedAt
+        self.isDeletedForMe = isDeletedForMe
         self.droppedMentions = droppedMentions
     }
 
@@ -49,7 +52,7 @@ public struct Message: MessageCarrying, Hashable, Sendable {
         kind: MessageKind = .text, customType: String? = nil, data: String? = nil, metadata: JSONValue? = nil,
         tags: [String]? = nil, parentId: MessageID? = nil, mentionees: [Mentionee]? = nil, metaArrays: [String: [String]]? = nil,
         pushOption: PushOption = .default, targetLanguages: [String]? = nil, isSilent: Bool = false, createdAt: Timestamp,
-        editedAt: Timestamp? = nil, deletedAt: Timestamp? = nil, droppedMentions: [UserID]? = nil
+        editedAt: Timestamp? = nil, deletedAt: Timestamp? = nil, isDeletedForMe: Bool = false, droppedMentions: [UserID]? = nil
     ) {
         let content = MessageContent(
             text: text, kind: kind, customType: customType, data: data, metadata: metadata, tags: tags, parentId: parentId,
@@ -58,7 +61,8 @@ public struct Message: MessageCarrying, Hashable, Sendable {
         )
         self.init(
             messageId: messageId, channelId: channelId, seq: seq, changeSeq: changeSeq, sender: sender, clientId: clientId,
-            content: content, createdAt: createdAt, editedAt: editedAt, deletedAt: deletedAt, droppedMentions: droppedMentions
+            content: content, createdAt: createdAt, editedAt: editedAt, deletedAt: deletedAt, isDeletedForMe: isDeletedForMe,
+            droppedMentions: droppedMentions
         )
     }
 }
@@ -88,6 +92,7 @@ extension Message: WireWritable {
         json.member("createdAt", createdAt)
         json.member("editedAt", editedAt)
         json.member("deletedAt", deletedAt)
+        if isDeletedForMe { json.member("isDeletedForMe", isDeletedForMe) }
         json.member("droppedMentions", droppedMentions)
         json.endObject()
     }
@@ -97,7 +102,8 @@ extension Message: Codable {
     // derived: CodingKeys
     private enum CodingKeys: String, CodingKey {
         case messageId, channelId, seq, changeSeq, sender, clientId, text, kind, customType, data, metadata, tags, parentId
-        case mentionees, metaArrays, pushOption, targetLanguages, isSilent, createdAt, editedAt, deletedAt, droppedMentions
+        case mentionees, metaArrays, pushOption, targetLanguages, isSilent, createdAt, editedAt, deletedAt, isDeletedForMe
+        case droppedMentions
     }
 
     // derived: encode(to:)
@@ -124,6 +130,7 @@ extension Message: Codable {
         try container.encode(createdAt, forKey: .createdAt)
         try container.encodeIfPresent(editedAt, forKey: .editedAt)
         try container.encodeIfPresent(deletedAt, forKey: .deletedAt)
+        if isDeletedForMe { try container.encode(isDeletedForMe, forKey: .isDeletedForMe) }
         try container.encodeIfPresent(droppedMentions, forKey: .droppedMentions)
     }
 
@@ -151,6 +158,7 @@ extension Message: Codable {
         createdAt = try container.decode(Timestamp.self, forKey: .createdAt)
         editedAt = try container.decodeIfPresent(Timestamp.self, forKey: .editedAt)
         deletedAt = try container.decodeIfPresent(Timestamp.self, forKey: .deletedAt)
+        isDeletedForMe = try container.decodeIfPresent(Bool.self, forKey: .isDeletedForMe) ?? false
         droppedMentions = try container.decodeIfPresent([UserID].self, forKey: .droppedMentions)
         content = MessageContent(
             text: text, kind: kind, customType: customType, data: data, metadata: metadata, tags: tags, parentId: parentId,

@@ -54,6 +54,8 @@ public enum EventKind: String, Codable, CaseIterable, Sendable, WireEnumeration 
     case messageDeleted = "message.deleted"
     /// A deleted message was brought back.
     case messageUndeleted = "message.undeleted"
+    /// To all devices of the user who has deleted messages for themselves.
+    case messageDeletedForMe = "message.deletedForMe"
     /// To a user whom a message mentions by name, newly: the membership has `mentionSeq` and `mentionMessage` (SB-45).
     case mentionReceived = "mention.received"
     /// A channel was created, to its first members.

@@ -74,16 +74,27 @@ struct Messages: AsyncParsableCommand {
     struct Delete: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Delete messages, all of them or none: their places stay.",
-            discussion: "With --for-good nothing is left of a message but its place; these are deleted one after another.")
+            discussion: """
+                With --for-good nothing is left of a message but its place; these are deleted one after another. With --for-me others see them as \
+                before.
+                """)
 
         @Argument(help: "The channel's id.") var channel: ChannelID
         @Argument(help: "The messages' ids: at most 100.") var messages: [MessageID]
         @Flag(help: "Leave nothing of them.") var forGood = false
+        @Flag(help: "Delete them for the caller alone.") var forMe = false
         @OptionGroup var options: CallOptions
+
+        func validate() throws {
+            if forGood, forMe { throw ValidationError("--for-good and --for-me exclude each other.") }
+        }
 
         func run() async throws {
             try await options.run { connection in
-                if forGood {
+                if forMe {
+                    let answer = try await connection.call(DeleteMessagesForMe(channel: channel, messages: messages))
+                    try options.show(answer, answer.messages.map { "\($0.messageId) is deleted for you." })
+                } else if forGood {
                     for message in messages {
                         let answer = try await connection.call(PurgeMessage(channel: channel, message: message))
                         try options.show(answer, ["\(message) is deleted for good."])

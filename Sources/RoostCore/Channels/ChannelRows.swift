@@ -133,7 +133,8 @@ extension Context {
         ChannelView(
             channel: channel, membership: access.membership, invitation: access.invitation,
             lastMessage: capabilities.contains(.historyRead)
-                ? try transaction.newestMessage(in: access.channelId, above: access.historyFloor) : nil,
+                ? try transaction.newestMessage(in: access.channelId, above: access.historyFloor).map { try shown($0, in: access) }
+                : nil,
             ownCapabilities: capabilities, hasMention: try access.isMember && hasMention(in: access))
     }
 }

@@ -73,7 +73,7 @@ extension Context {
     func acknowledged(_ stored: Message, sentAs content: MessageContent) throws -> Message {
         if stored.changeSeq == stored.seq { return stored }
         if let access = try transaction.access(to: stored.channelId, of: caller.user), stored.seq > readingFloor(in: access) {
-            return stored
+            return try shown(stored, in: access)
         }
         var sent = Message(
             messageId: stored.messageId, channelId: stored.channelId, seq: stored.seq, changeSeq: stored.seq, sender: stored.sender,

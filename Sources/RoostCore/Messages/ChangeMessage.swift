@@ -45,7 +45,7 @@ extension DeleteMessage: Handled {
     public func handle(in context: inout Context) throws -> Message {
         var (access, before) = try context.requireChange(
             of: message, in: channel, own: .messageDeleteOwn, any: .messageDeleteAny)
-        return try context.delete(before, in: &access)
+        return try context.shown(context.delete(before, in: &access), in: access)
     }
 }
 
@@ -68,7 +68,8 @@ extension DeleteMessages: Handled {
             }
         }
         guard var access = opened else { throw ImpossibleState("A call to delete messages names none.") }
-        return MessageResults(messages: try found.map { try context.delete($0, in: &access) })
+        let deleted = try found.map { try context.delete($0, in: &access) }
+        return MessageResults(messages: try context.shown(deleted, in: access))
     }
 }
 
@@ -90,10 +91,11 @@ extension Context {
         _ before: Message, to after: inout Message, _ kind: Event.Kind, in access: inout ChannelAccess
     ) throws {
         after.changeSeq = access.counters.advance(at: now)
-        try transaction.write(after)
+        let changed = after
+        try transaction.besideBatchMemory { try transaction.write(changed) }
         var rows = Rows(counters: access.counters, [after])
         rows.channelMentions = try changedChannelMention(from: before, to: after, in: access)
-        try moveStream(of: access.channelId, to: access.counters)
+        try moveStream(byChangeIn: access)
         try tell(kind, in: access, seq: after.changeSeq, rows)
         try moveMentions(from: before, to: after)
     }
@@ -112,7 +114,9 @@ extension Context {
     /// Returns a message whose content the caller may change.
     fileprivate mutating func requireEdit(of id: MessageID, in channel: ChannelID) throws -> (ChannelAccess, Message) {
         let (access, message) = try requireChange(of: id, in: channel, own: .messageEditOwn, any: .messageEditAny)
-        guard message.deletedAt == nil else { throw RoostError.notFound("message") }
+        guard message.deletedAt == nil, try !isDeleted(message.seq, for: caller.user, in: access) else {
+            throw RoostError.notFound("message")
+        }
         guard message.kind != .system else {
             throw RoostError(.notPermitted, "Nobody edits the server's own messages.", field: "message")
         }
@@ -126,7 +130,7 @@ extension Context {
         -> (ChannelAccess, Message)
     {
         let access = try require(.historyRead, in: channel)
-        let message = try message(id, in: access)
+        let message = try storedMessage(id, in: access)
         // What the server says of somebody's doing is nobody's own.
         if message.sender == caller.user, message.kind != .system {
             try require(own, in: access)

@@ -8,11 +8,16 @@ extension GetMessage: Handled {
 }
 
 extension Context {
-    /// Returns a message by its id, if the caller can see it: what a page shows, and nothing else.
+    /// Returns a message by its id as the caller sees it: what a page shows, and nothing else.
     ///
     /// - Parameter field: The field that a refusal names.
     /// - Throws: `notFound`, whether there is no such message, the caller's history begins after it, or it was deleted for good.
     func message(_ id: MessageID, in access: ChannelAccess, field: String = "message") throws -> Message {
+        try shown(storedMessage(id, in: access, field: field), in: access)
+    }
+
+    /// Returns a message that the caller can see as it is stored, also if the caller has deleted it for themselves.
+    func storedMessage(_ id: MessageID, in access: ChannelAccess, field: String = "message") throws -> Message {
         let transaction = transaction
         let found = try transaction.besideBatchMemory { try transaction.message(id, in: access.channelId) }
         guard let found, found.seq > readingFloor(in: access) else {

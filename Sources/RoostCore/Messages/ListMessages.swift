@@ -4,8 +4,9 @@ extension ListMessages: Handled {
     public func handle(in context: inout Context) throws -> MessagePage {
         let access = try context.require(.historyRead, in: channel)
         let limit = try Limits.page(limit, Limits.historyPage)
-        let walk = HistoryWalk(self, in: access, context.transaction)
+        let walk = HistoryWalk(self, in: access, context)
         var page = try walk.page(at: place(in: access, &context), limit: limit, newerLimit: newerLimit)
+        page.messages = try context.shown(page.messages, in: access)
         page.users = try context.summaries(for: page.messages)
         if reverse ?? false { page.messages.reverse() }
         return page
@@ -50,12 +51,12 @@ struct HistoryWalk {
     /// Whether a page never ends between messages of the same time.
     private let keepsTimesWhole: Bool
 
-    init(_ operation: ListMessages, in access: ChannelAccess, _ transaction: any Transaction) {
-        self.transaction = transaction
+    init(_ operation: ListMessages, in access: ChannelAccess, _ context: Context) {
+        transaction = context.transaction
         channel = access.channelId
         head = access.counters.seq
         floor = access.historyFloor
-        filter = operation.filter
+        filter = operation.filter(for: context.caller.user, in: access)
         keepsTimesWhole = operation.beforeTime != nil || operation.afterTime != nil || operation.aroundTime != nil
     }
 
@@ -165,10 +166,16 @@ struct HistoryWalk {
 
 extension ListMessages {
     /// The condition on rows of `messages` that the filters are; nil without any.
-    fileprivate var filter: SQL? {
+    fileprivate func filter(for user: UserID, in access: ChannelAccess) -> SQL? {
         var conditions: [SQL] = []
         if let kinds { conditions.append("kind IN (\(list: kinds.map(\.rawValue)[...]))") }
-        if let customType { conditions.append("custom_type = \(customType)") }
+        if let customType {
+            conditions.append("custom_type = \(customType)")
+            // A message deleted for oneself has no custom type, as one that is deleted for all.
+            if access.rowKinds.mayContain(OwnDeletion.self) {
+                conditions.append(OwnDeletion.excluding(seq: "messages.seq", of: user, in: access.channelId))
+            }
+        }
         if let senders { conditions.append("sender_id IN (\(list: senders.map(\.rawValue)[...]))") }
         return conditions.isEmpty ? nil : conditions.reduce("") { "\($0) AND \($1)" }
     }

@@ -54,7 +54,7 @@ extension Context {
         var toldCount = 0
         for user in users where user != message.sender {
             guard var theirs = try transaction.access(to: message.channelId, of: user), theirs.isMember, var own = theirs.own,
-                message.seq > own.row.historyFloor
+                message.seq > own.row.historyFloor, try !isDeleted(message.seq, for: user, in: theirs)
             else { continue }
             try transaction.besideBatchMemory {
                 try transaction.perform(
@@ -75,20 +75,36 @@ extension Context {
     /// Ends mentions of users in a message that was edited or deleted. Those for whom it was the newest are told the newest one now.
     mutating func endMentions(of users: [UserID], in message: Message) throws {
         for user in users where user != message.sender {
-            try transaction.perform(
-                """
-                DELETE FROM mentions
-                WHERE user_id = \(user) AND message_id = \(message.messageId) AND channel_id = \(message.channelId)
-                """)
+            try transaction.deleteMention(of: user, in: message)
             guard var theirs = try transaction.access(to: message.channelId, of: user), theirs.isMember, var own = theirs.own,
                 own.row.mentionMessage == message.messageId
             else { continue }
-            let newest = try transaction.newestMention(of: user, in: message.channelId, above: own.row.historyFloor)
-            own.row.mentionSeq = newest?.seq ?? 0
-            own.row.mentionMessage = newest?.message
+            try own.row.setMention(transaction.newestMention(of: user, in: message.channelId, above: own.row.historyFloor))
             theirs.own = own
             try tellMention(.readingMarked, user, &theirs)
         }
+    }
+
+    /// Ends the caller's mentions in messages that the caller has deleted for themselves.
+    ///
+    /// - Returns: The membership to tell, if the newest mention was among them.
+    func endOwnMentions(in messages: [Message], _ access: inout ChannelAccess, at userSeq: Seq) throws -> Membership? {
+        let user = caller.user
+        for message in messages where message.mentionees?.mentionedUsers.contains(user) ?? false {
+            try transaction.deleteMention(of: user, in: message)
+        }
+        guard var own = access.own, messages.contains(where: { $0.messageId == own.row.mentionMessage }) else { return nil }
+        try own.row.setMention(transaction.newestMention(of: user, in: access.channelId, above: own.row.historyFloor))
+        own.row.userSeq = userSeq
+        access.own = own
+        try transaction.writeMention(own.row, of: user, in: access.channelId)
+        return access.membership
+    }
+
+    /// Sets a membership's newest mention to that of all messages that its user can see: what was mentioned before they left and joined again may
+    /// be unread again.
+    func renewMention(of row: inout Membership) throws {
+        try row.setMention(transaction.newestMention(of: caller.user, in: row.channelId, above: row.historyFloor))
     }
 
     private mutating func tellMention(_ kind: Event.Kind, _ user: UserID, _ theirs: inout ChannelAccess) throws {
@@ -136,7 +152,7 @@ extension Context {
         guard let own = access.own else { return false }
         let mentions =
             access.rowKinds.mayContain(ChannelMention.self)
-            ? try transaction.unreadChannelMentions(for: own.row, of: caller.user) : []
+            ? try transaction.unreadChannelMentions(for: own.row, of: caller.user, in: access) : []
         return Unread.hasMention(in: own.row, mentions, as: caller.user)
     }
 }
@@ -149,7 +165,23 @@ extension [Mentionee]? {
     }
 }
 
+extension Membership {
+    /// Sets the newest mention by name; nil for none.
+    fileprivate mutating func setMention(_ newest: (seq: Seq, message: MessageID)?) {
+        mentionSeq = newest?.seq ?? 0
+        mentionMessage = newest?.message
+    }
+}
+
 extension Transaction {
+    fileprivate func deleteMention(of user: UserID, in message: Message) throws {
+        try perform(
+            """
+            DELETE FROM mentions
+            WHERE user_id = \(user) AND message_id = \(message.messageId) AND channel_id = \(message.channelId)
+            """)
+    }
+
     /// Returns a member's newest mention by name, of a message above a floor.
     fileprivate func newestMention(
         of user: UserID, in channel: ChannelID, above floor: Seq
@@ -162,10 +194,15 @@ extension Transaction {
     }
 
     /// Returns one of the channel's mentions that a member hasn't read, if there are any.
-    fileprivate func unreadChannelMentions(for own: Membership, of user: UserID) throws -> [ChannelMention] {
+    fileprivate func unreadChannelMentions(
+        for own: Membership, of user: UserID, in access: ChannelAccess
+    ) throws -> [ChannelMention] {
+        let isShown: SQL =
+            access.rowKinds.mayContain(OwnDeletion.self)
+            ? " AND \(OwnDeletion.excluding(seq: "channel_mentions.seq", of: user, in: own.channelId))" : ""
         let sql: SQL = """
             SELECT \(ChannelMention.columns) FROM channel_mentions
-            WHERE channel_id = \(own.channelId) AND mention_seq > \(own.readSeq) AND seq > \(own.historyFloor) AND sender_id <> \(user)
+            WHERE channel_id = \(own.channelId) AND mention_seq > \(own.readSeq) AND seq > \(own.historyFloor) AND sender_id <> \(user)\(isShown)
             ORDER BY mention_seq DESC LIMIT 1
             """
         return try rows(sql) { try ChannelMention(reading: &$0) }

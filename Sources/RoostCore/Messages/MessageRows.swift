@@ -32,7 +32,7 @@ extension MessageContent: BoundRow {
 }
 
 extension Message: BoundRow {
-    // derived: columns, sender as sender_id, without droppedMentions
+    // derived: columns, sender as sender_id, without isDeletedForMe and droppedMentions
     static let columns: SQL = """
         message_id, channel_id, seq, change_seq, sender_id, client_id, \(MessageContent.columns), created_at, edited_at, deleted_at
         """

@@ -40,7 +40,7 @@ extension UndeleteMessage: Handled {
         // It says something in the channel again, which a member who is muted can't, nor anybody during a freeze.
         var (access, before) = try context.requireChange(
             of: message, in: channel, own: .messageEditOwn, any: .messageDeleteAny)
-        guard before.deletedAt != nil else { return before }
+        guard before.deletedAt != nil else { return try context.shown(before, in: access) }
         guard context.options.undeletionSeconds > 0 else {
             throw RoostError(.featureDisabled, "The app keeps nothing of deleted messages.")
         }
@@ -61,7 +61,7 @@ extension UndeleteMessage: Handled {
             WHERE channel_id = \(access.channelId) AND seq = \(before.seq) AND change_seq = \(version.changeSeq)
             """)
         try context.change(before, to: &after, .messageUndeleted, in: &access)
-        return after
+        return try context.shown(after, in: access)
     }
 }
 

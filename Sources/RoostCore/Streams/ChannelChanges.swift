@@ -40,7 +40,7 @@ extension Context {
         let changed = try changedRows(in: stretch, for: access)
         let upTo = min(changed.upTo ?? .max, access.counters.seq)
         let attributesChanged = access.changeSeq > after
-        var rows = changed.rows(upTo: upTo)
+        var rows = try shown(changed.rows(upTo: upTo), in: access)
         rows.counters = access.counters
         if attributesChanged { rows.channel = try self.channel(channel) }
         rows[Membership.self] = access.membership.map { [$0] }
@@ -60,7 +60,7 @@ extension Context {
     func freshChanges(
         in access: ChannelAccess, _ channel: Channel, _ cache: inout Permissions.CapabilityCache
     ) throws -> Changes {
-        var rows = try freshRows(in: access, above: readingFloor(in: access))
+        var rows = try shown(freshRows(in: access, above: readingFloor(in: access)), in: access)
         rows.channel = channel
         rows[Membership.self] = access.membership.map { [$0] }
         rows.ownCapabilities = [access.channelId.rawValue: cache.capabilities(in: access.facts)]

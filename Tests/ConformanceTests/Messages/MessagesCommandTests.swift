@@ -1,5 +1,6 @@
 import Foundation
 import RoostAPI
+import RoostServer
 import RoostTestSupport
 import Testing
 
@@ -95,6 +96,32 @@ import Testing
         #expect(try await run("reset team --as bob", server).lines == ["Your history of team begins now."])
         #expect(try await run("list team --as bob", server).errors == "No such messages.\n")
         #expect(try messages(try await run("list team --as ann --json", server)).count == 8)
+        try await server.stop()
+    }
+
+    @Test("SB-59 R24 a script deletes for the caller alone, brings a deleted message back, and reads earlier versions")
+    func versions() async throws {
+        let server = try await TestServer { ($0.options.undeletionSeconds, $0.options.versionSeconds) = (600, 600) }
+        let (ann, bob) = (try await server.socket("ann"), try await server.socket("bob"))
+        try await ann.call(CreateChannel(channel: "team"))
+        try await bob.call(JoinChannel(channel: "team"))
+        let sent = try await ann.call(SendMessage(channel: "team", clientId: "1", text: "first"))
+        let id = sent.messageId
+        #expect(try await run("delete team \(id) --for-me --as bob", server).lines == ["\(id) is deleted for you."])
+        #expect(try await run("list team --as bob", server).output.hasSuffix("(deleted)\n"))
+        #expect(try await run("list team --as ann", server).output.hasSuffix("ann  first\n"))
+        #expect(try await run("delete team \(id) --for-me --for-good --as bob", server).status == 64)
+        #expect(try await run("versions team \(id) --as ann", server).errors == "No earlier versions are kept.\n")
+        _ = try await run("edit team \(id) second --as ann", server)
+        _ = try await run("delete team \(id) --as ann", server)
+        let versions = try await run("versions team \(id) --as ann", server)
+        #expect(
+            versions.lines.map { $0.split(separator: " ").dropFirst(2).joined(separator: " ") } == [
+                "ann second (deleted)", "ann first",
+            ])
+        #expect(try await run("versions team \(id) --as bob", server).errors.hasSuffix("(not_permitted)\n"))
+        #expect(try await run("undelete team \(id) --as ann", server).output.hasSuffix("second  (edited)\n"))
+        #expect(try await run("undelete team \(id) --as bob", server).errors.hasSuffix("(not_message_owner)\n"))
         try await server.stop()
     }
 

@@ -39,6 +39,30 @@ struct FormerVersionTests {
         #expect(missed?.rows.messages?.map(\.text) == ["after"])
     }
 
+    @Test("MN-16 SB-37 SB-59 messages of before the step of every kind are plain texts, and can be all that a message can be since")
+    func messagesOfEveryKind() throws {
+        let world = try CoreWorld(copying: Self.fixtures.appending(path: "2026-11"))
+        world.now = Timestamp(milliseconds: 1_800_000_000_000)
+        let before = try world.perform(ListMessages(channel: "general"), as: "bob").messages
+        for message in before {
+            #expect(message.kind == .text && message.mentionees == nil && message.metaArrays == nil && !message.isSilent)
+            #expect(message.pushOption == .default && message.targetLanguages == nil && !message.isDeletedForMe)
+        }
+        #expect(try !world.perform(GetUnread(channel: "general"), as: "bob").hasMention)
+        let theirs = try #require(before.first { $0.sender != "bob" && $0.deletedAt == nil })
+        try world.perform(
+            EditMessage(channel: "general", message: theirs.messageId, mentionees: [.users(["bob"]), .channel]), as: theirs.sender)
+        try world.perform(
+            UpdateMetaArrays(channel: "general", message: theirs.messageId, create: ["k"], add: ["k": ["v"]]), as: theirs.sender)
+        #expect(try world.perform(GetUnread(channel: "general"), as: "bob").hasMention)
+        #expect(try world.perform(ListMentions(), as: "bob").items.map(\.metaArrays) == [["k": ["v"]]])
+        try world.perform(DeleteMessagesForMe(channel: "general", messages: [theirs.messageId]), as: "bob")
+        #expect(try !world.perform(GetUnread(channel: "general"), as: "bob").hasMention)
+        #expect(try world.perform(GetUnread(channel: "general"), as: "bob").unreadCount == 3)
+        let texts = try world.perform(ListMessages(channel: "general"), as: "bob").messages.map(\.text)
+        #expect(texts == before.map { $0.seq == theirs.seq ? "" : $0.text })
+    }
+
     @Test("Roles grant what they granted before their permissions were renamed")
     func permissionNames() throws {
         let world = try CoreWorld()
@@ -74,6 +98,7 @@ struct FormerVersionTests {
         arguments: [
             "0012 one version at a time", "0009 what counts", "0010 purged messages", "0011 names of permissions",
             "0013 kinds of rows", "0014 operation keys", "0015 messages of every kind", "0016 earlier versions",
+            "0017 own deletions",
         ])
     func brokenOff(step: String) throws {
         let server = try PostgreSQLServer.shared

@@ -169,6 +169,10 @@ extension AudienceTests {
             "SB-60 EM-35 emptying a channel for oneself goes to one's own devices", .by("bob/1", ResetHistory(channel: "room")),
             [("bob", "channel.historyReset user:bob")]),
         HeardOperation(
+            "SB-59 EM-35 deleting a message for oneself goes to one's own devices",
+            .by("cid/1") { DeleteMessagesForMe(channel: "room", messages: [$0]) },
+            [("cid", "message.deletedForMe user:cid")]),
+        HeardOperation(
             "SB-28 EM-35 showing again goes to one's own devices", after: [.by("bob/1", HideChannel(channel: "room"))],
             .by("bob/2", UnhideChannel(channel: "room")), [("bob", "channel.unhidden user:bob")]),
         HeardOperation("SB-28 showing what is shown goes to nobody", .by("bob/2", UnhideChannel(channel: "room")), []),

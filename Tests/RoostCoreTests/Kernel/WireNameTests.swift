@@ -67,7 +67,7 @@ struct WireNameTests {
         "message.edit history.read", "message.delete history.read", "message.deleteMany message.deleteAny",
         "message.deleteMany history.read", "message.purge message.deleteAny",
         "message.purge history.read", "message.undelete message.deleteAny", "message.undelete history.read",
-        "message.send message.mention", "message.edit message.mention",
+        "message.deleteForMe history.read", "message.send message.mention", "message.edit message.mention",
         "message.sendAdmin message.mention", "message.updateMetaArrays message.editAny", "message.updateMetaArrays history.read",
         "permission.explain user.manage", "permission.explain channel.read",
     ]

@@ -71,7 +71,7 @@ struct HistoryTests {
         let world = try CoreWorld()
         let users: [UserID] = ["ann", "bob", "cat"]
         var history = try RandomHistory(seed: seed, in: world, users: users)
-        for _ in 0..<200 { try history.step(in: world) }
+        for _ in 0..<300 { try history.step(in: world) }
         var (found, concealed) = (0, 0)
         for channel in history.channels {
             // Admins see no conversations.

@@ -290,8 +290,12 @@ struct MentionTests {
                 )
             }
         }
+        // What somebody has deleted for themselves mentions them no more, also if they mark it as unread.
+        let deletions = world.events().filter { $0.stream == .user(user) }.flatMap { $0.rows.ownDeletions ?? [] }
+        let gone = Set(deletions.filter { $0.channelId == channel }.map(\.seq))
         return since.contains { seq, since in
-            seq > membership.historyFloor && max(since.byName ?? 0, since.ofChannel ?? 0) > membership.readSeq
+            !gone.contains(seq) && seq > membership.historyFloor
+                && max(since.byName ?? 0, since.ofChannel ?? 0) > membership.readSeq
         }
     }
 }

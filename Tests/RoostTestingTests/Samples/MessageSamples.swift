@@ -69,6 +69,8 @@ func highlighted(_ message: Message) -> AttributedString {
     try await channel.delete(item)
     // Several, all of them or none.
     try await channel.delete(others)
+    // For this user alone: the others see them as before.
+    try await channel.deleteForMe(others)
     // Nothing is left but its place, for nobody.
     if let message = item.message { try await channel.purge(message.messageId) }
     // sample.end
@@ -78,7 +80,7 @@ func highlighted(_ message: Message) -> AttributedString {
     // sample.begin
     let back = try await chat.call(UndeleteMessage(channel: channel.id, message: message))
     let earlier = try await chat.call(ListMessageVersions(channel: channel.id, message: message)).versions
-    print(back.text, earlier.map(\.text))
+    print(earlier.map(\.text))
     // sample.end
 }
 

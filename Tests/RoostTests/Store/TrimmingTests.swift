@@ -64,7 +64,7 @@ struct TrimmingTests {
         try await trim(store, to: 100 << 20)
         #expect(try await counts(in: store) == [400, 400, 400])
         // Some 300 KB each, of which a quarter stays.
-        try await trim(store, to: 900 << 10)
+        try await trim(store, to: 920 << 10)
         #expect(try await counts(in: store) == [400, 100, 400])
         try await trim(store, to: 700 << 10)
         #expect(try await counts(in: store) == [400, 100, 100])

@@ -33,7 +33,12 @@ extension Checker {
                 continue
             }
             let known = versions[channel]?[seq] ?? []
-            if !known.contains(message) { fail("I3", "\(client) holds \(channel) \(seq) as it never was") }
+            if !known.contains(where: { message.isAsSeen(of: $0) }) {
+                fail("I3", "\(client) holds \(channel) \(seq) as it never was")
+            }
+            if store.deletions[channel]?[seq] != nil, !message.isDeletedForMe {
+                fail("I3", "\(client) shows \(channel) \(seq), which its user has deleted for themselves")
+            }
             let newest = known.last { $0.changeSeq <= position.cursor }
             if let newest, message.changeSeq < newest.changeSeq {
                 fail("I3", "\(client) at \(position.cursor) holds \(channel) \(seq)/\(message.changeSeq), not \(newest.changeSeq)")

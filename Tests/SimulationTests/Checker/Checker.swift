@@ -73,7 +73,7 @@ struct Checker {
     mutating func acknowledged(_ message: Message) {
         let name = message.name
         let known = versions[message.channelId]?[message.seq] ?? []
-        guard known.contains(message) || isAsSentAgain(message, by: name, known) else {
+        guard known.contains(where: { message.isAsSeen(of: $0) }) || isAsSentAgain(message, by: name, known) else {
             return fail("I1", "\(name) was acknowledged at \(message.seq)/\(message.changeSeq), and never stored so")
         }
         if let before = acknowledgements[name], before.seq != message.seq || before.messageId != message.messageId {
@@ -181,4 +181,11 @@ extension Message {
 extension StreamID {
     var channel: ChannelID? { if case .channel(let channel) = self { channel } else { nil } }
     var user: UserID? { if case .user(let user) = self { user } else { nil } }
+}
+
+extension Message {
+    /// Whether it is a stored message as a user may see it, who may have deleted it for themselves.
+    func isAsSeen(of stored: Message) -> Bool {
+        self == stored || self == stored.deletedForMe(at: deletedAt ?? stored.createdAt)
+    }
 }

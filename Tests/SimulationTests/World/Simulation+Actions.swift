@@ -126,6 +126,11 @@ extension Simulation {
 
     private func change(by client: SimulatedClient, in channel: ChannelID) {
         if scheduler.random.once(in: 3), changePending(by: client, in: channel) { return }
+        let held = (client.store.messages[channel] ?? [:]).values.sorted { $0.seq < $1.seq }
+        if !held.isEmpty, scheduler.random.once(in: 8) {
+            let message = scheduler.random.pick(held).messageId
+            return request(.deleteForMe(DeleteMessagesForMe(channel: channel, messages: [message])), by: client)
+        }
         let own = (client.store.messages[channel] ?? [:]).values.filter { $0.sender == client.user }.sorted { $0.seq < $1.seq }
         guard !own.isEmpty else { return }
         let message = (profile.editsMostly ? own[own.count - 1] : scheduler.random.pick(own)).messageId

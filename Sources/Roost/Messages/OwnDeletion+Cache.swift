@@ -1,0 +1,66 @@
+import Foundation
+import GRDB
+import RoostAPI
+
+/// Kept for every channel, also where the messages aren't: a message that the user has deleted for themselves may still come, with an edit or a page.
+extension OwnDeletion: CachedRow {
+    static let schema = """
+        CREATE TABLE own_deletions (\(OwnDeletion.cacheColumns), PRIMARY KEY (channel_id, seq)) WITHOUT ROWID;
+        CREATE INDEX own_deletions_changed ON own_deletions (channel_id, user_seq);
+        """
+
+    /// Saves the deletions, and conceals the messages that are cached.
+    static func save(_ rows: [OwnDeletion], of stream: StreamID, as user: UserID, in database: Database) throws {
+        for deletion in rows {
+            var row = CacheWriter()
+            try row.put(deletion)
+            try database.run(insert, row)
+            let cached: Message? = try database.model(
+                "SELECT \(Message.cacheColumns) FROM messages WHERE channel_id = ? AND seq = ?",
+                [deletion.channelId.rawValue, deletion.seq])
+            if let cached { try Message.save([cached], of: .channel(deletion.channelId), as: user, in: database) }
+        }
+    }
+
+    private static let insert = """
+        INSERT INTO own_deletions (\(OwnDeletion.cacheColumns)) VALUES (\(OwnDeletion.cacheColumns.placeholders))
+        ON CONFLICT (channel_id, seq) DO NOTHING
+        """
+
+    // They come with the user's stream, which a channel that begins afresh doesn't bring again.
+    static func forget(_ channel: ChannelID, as user: UserID, in database: Database) throws {}
+    static func forget(messages: ClosedRange<Seq>, in channel: ChannelID, _ database: Database) throws {}
+
+    static func note(_ rows: [OwnDeletion], of stream: StreamID, in change: inout StoreChange) {
+        for deletion in rows { change.channels.insert(deletion.channelId) }
+    }
+}
+
+extension OwnDeletion: CachedModel {
+    // derived: cache columns
+    static let cacheColumns: CacheColumns = "channel_id, seq, deleted_at, user_seq"
+    // derived: init(cached:)
+    init(cached row: inout CacheReader) throws {
+        try self.init(channelId: row.value(), seq: row.value(), deletedAt: row.value(), userSeq: row.value())
+    }
+    // derived: cache(in:)
+    func cache(in row: inout CacheWriter) throws {
+        try row.put(channelId)
+        try row.put(seq)
+        try row.put(deletedAt)
+        try row.put(userSeq)
+    }
+}
+
+extension Database {
+    /// Returns messages of a channel as the user sees them: without the content of those that the user has deleted for themselves.
+    func shown(_ messages: [Message], in channel: ChannelID) throws -> [Message] {
+        guard let lowest = messages.lazy.map(\.seq).min(), let highest = messages.lazy.map(\.seq).max() else { return [] }
+        let statement = try cachedStatement(
+            sql: "SELECT seq, deleted_at FROM own_deletions WHERE channel_id = ? AND seq BETWEEN ? AND ?")
+        let rows = try Row.fetchAll(statement, arguments: [channel.rawValue, lowest, highest])
+        guard !rows.isEmpty else { return messages }
+        let deletions = Dictionary(rows.map { ($0[0] as Seq, Timestamp(milliseconds: $0[1])) }) { first, _ in first }
+        return messages.map { message in deletions[message.seq].map { message.deletedForMe(at: $0) } ?? message }
+    }
+}

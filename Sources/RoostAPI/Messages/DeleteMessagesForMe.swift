@@ -1,0 +1,91 @@
+/// Deletes messages for the caller alone, on all of their devices: each keeps its place, without its content, as a deleted one does. Others see it as
+/// before. There is no way back. Those that the caller has deleted for themselves already stay as they are.
+///
+/// What is unread stays so, but a message deleted for oneself mentions oneself no more, whatever is edited later.
+///
+/// - Throws: `not_member`; `not_found`, also for a message that was deleted for good. The refusal's `field` names the message by its place:
+///   `messages[2]`.
+public struct DeleteMessagesForMe: Operation {
+    public typealias Response = MessageResults
+    public static let name = "message.deleteForMe"
+    public static let method = HTTPMethod.post
+    public static let path = "/v1/channels/{channel}/messages/delete-for-me"
+    public static let permission = Permission.channelHide
+    public static let summary = "Delete up to 100 messages for oneself alone: others see them as before."
+
+    public var channel: ChannelID
+    /// 1 to 100, each once.
+    public var messages: [MessageID]
+
+    // derived: init
+    public init(channel: ChannelID, messages: [MessageID]) {
+        self.channel = channel
+        self.messages = messages
+    }
+
+    public func validate() throws(RoostError) {
+        try channel.validate(field: "channel")
+        try messages.validateForDeletion()
+    }
+}
+
+/// A message that a user has deleted for themselves, on the user's own stream.
+///
+/// Events of a channel are the same for all who follow it, so that an edit of such a message still comes to the user's devices, with its content. A client
+/// keeps these rows, and conceals every message that one names, whenever it comes.
+public struct OwnDeletion: Codable, Hashable, Sendable {
+    /// The message's channel.
+    public var channelId: ChannelID
+    /// The message's place in the channel's one order.
+    public var seq: Seq
+    /// When the user deleted it.
+    public var deletedAt: Timestamp
+    /// The seq of the user's stream at which the user did.
+    public var userSeq: Seq
+
+    // derived: init
+    public init(channelId: ChannelID, seq: Seq, deletedAt: Timestamp, userSeq: Seq) {
+        self.channelId = channelId
+        self.seq = seq
+        self.deletedAt = deletedAt
+        self.userSeq = userSeq
+    }
+}
+
+extension OwnDeletion: StreamRow {
+    package static let kind = "ownDeletions"
+    package var key: String { "\(channelId):\(seq)" }
+    package var stamp: Int64 { userSeq }
+    package var contentSizeBytes: Int { 120 }
+}
+
+extension OwnDeletion: WireWritable {
+    // derived: write(to:)
+    public func write(to json: inout JSONBytes) {
+        json.beginObject()
+        json.member("channelId", channelId)
+        json.member("seq", seq)
+        json.member("deletedAt", deletedAt)
+        json.member("userSeq", userSeq)
+        json.endObject()
+    }
+}
+
+extension Message {
+    /// The message as a user sees it who has deleted it for themselves.
+    package func deletedForMe(at time: Timestamp) -> Message {
+        var message = self
+        message.content = content.emptied
+        message.deletedAt = deletedAt ?? time
+        message.isDeletedForMe = true
+        return message
+    }
+}
+
+extension Rows {
+    /// Messages that the user has deleted for themselves; nil for none.
+    public var ownDeletions: [OwnDeletion]? {
+        get { self[OwnDeletion.self] }
+        set { self[OwnDeletion.self] = newValue }
+    }
+}

@@ -1,0 +1,121 @@
+public import RoostAPI
+
+/// Messages that users have deleted for themselves. The message stays as it is; each answer conceals it from the user whom it is for
+/// (``Context/shown(_:in:)``).
+
+extension DeleteMessagesForMe: Handled {
+    public func scope(for caller: Caller) -> Scope { .channel(channel, user: caller.user) }
+
+    public func handle(in context: inout Context) throws -> MessageResults {
+        var access = try context.require(.channelHide, in: channel)
+        try context.require(.historyRead, in: access)
+        let found = try messages.enumerated().map { index, message in
+            try context.message(message, in: access, field: "messages[\(index)]")
+        }
+        let fresh = found.filter { !$0.isDeletedForMe }
+        if !fresh.isEmpty { try context.deleteForCaller(fresh, in: &access) }
+        return MessageResults(messages: found.map { $0.deletedForMe(at: context.now) })
+    }
+}
+
+extension Context {
+    fileprivate mutating func deleteForCaller(_ messages: [Message], in access: inout ChannelAccess) throws {
+        let (user, channel) = (caller.user, access.channelId)
+        try noteRows(of: OwnDeletion.self, in: channel)
+        let userSeq = try advanceStream(of: user)
+        let deletions = messages.map { OwnDeletion(channelId: channel, seq: $0.seq, deletedAt: now, userSeq: userSeq) }
+        for deletion in deletions {
+            try transaction.perform(
+                "INSERT INTO own_deletions (user_id, \(OwnDeletion.columns)) VALUES (\(user), \(row: deletion))")
+        }
+        let membership = try endOwnMentions(in: messages, &access, at: userSeq)
+        tell(.messageDeletedForMe, user: user, seq: userSeq, Rows(deletions, membership.map { [$0] }))
+    }
+
+    /// Returns messages of a channel as the caller sees them: without the content of those that the caller has deleted for themselves.
+    ///
+    /// A channel in which nobody ever did that takes no look-up.
+    func shown(_ messages: [Message], in access: ChannelAccess) throws -> [Message] {
+        guard access.rowKinds.mayContain(OwnDeletion.self), let lowest = messages.lazy.map(\.seq).min(),
+            let highest = messages.lazy.map(\.seq).max()
+        else { return messages }
+        let deletions = try transaction.ownDeletions(of: caller.user, in: access.channelId, lowest...highest)
+        guard !deletions.isEmpty else { return messages }
+        return messages.map { message in deletions[message.seq].map { message.deletedForMe(at: $0) } ?? message }
+    }
+
+    /// Returns a message of a channel as the caller sees it.
+    func shown(_ message: Message, in access: ChannelAccess) throws -> Message { try shown([message], in: access).first ?? message }
+
+    /// Returns rows of a channel as the caller sees them.
+    func shown(_ rows: Rows, in access: ChannelAccess) throws -> Rows {
+        guard access.rowKinds.mayContain(OwnDeletion.self), let messages = rows.messages else { return rows }
+        var rows = rows
+        rows.messages = try shown(messages, in: access)
+        return rows
+    }
+
+    /// Whether a user has deleted a message for themselves.
+    func isDeleted(_ message: Seq, for user: UserID, in access: ChannelAccess) throws -> Bool {
+        guard access.rowKinds.mayContain(OwnDeletion.self) else { return false }
+        return try !transaction.ownDeletions(of: user, in: access.channelId, message...message).isEmpty
+    }
+}
+
+extension Transaction {
+    /// The messages among some of a channel that a user has deleted for themselves, with the time.
+    fileprivate func ownDeletions(of user: UserID, in channel: ChannelID, _ seqs: ClosedRange<Seq>) throws -> [Seq: Timestamp] {
+        let sql: SQL = """
+            SELECT seq, deleted_at FROM own_deletions
+            WHERE user_id = \(user) AND channel_id = \(channel) AND seq >= \(seqs.lowerBound) AND seq <= \(seqs.upperBound)
+            """
+        let found = try besideBatchMemory { try rows(sql) { ($0.int64(), $0.timestamp()) } }
+        return Dictionary(found) { first, _ in first }
+    }
+}
+
+extension OwnDeletion: BoundRow {
+    // derived: columns
+    static let columns: SQL = "channel_id, seq, deleted_at, user_seq"
+    // derived: init(reading:)
+    init(reading row: inout RowReader) throws {
+        try self.init(channelId: row.value(), seq: row.value(), deletedAt: row.value(), userSeq: row.value())
+    }
+    // derived: bind(to:)
+    func bind(to sql: inout SQL.Interpolation) throws {
+        try sql.bind(channelId)
+        try sql.bind(seq)
+        try sql.bind(deletedAt)
+        try sql.bind(userSeq)
+    }
+}
+
+extension OwnDeletion {
+    /// The condition on a row about a message that a user hasn't deleted it for themselves.
+    static func excluding(seq: SQL, of user: UserID, in channel: ChannelID) -> SQL {
+        """
+        NOT EXISTS (SELECT 1 FROM own_deletions d WHERE d.user_id = \(user) AND d.channel_id = \(channel) AND d.seq = \(seq))
+        """
+    }
+}
+
+extension OwnDeletion: StoredRow {
+    package static var headBit: Int64? { 1 << 2 }
+
+    /// The deletions of one call have one seq: a page never ends between rows of the same seq.
+    package static func changed(
+        for user: UserID, after seq: Seq, limit: Int, in transaction: any Transaction
+    ) throws -> ChangedRows<OwnDeletion> {
+        let rowsMax = limit + Limits.messagesPerCall
+        let sql: SQL = """
+            SELECT \(columns) FROM own_deletions WHERE user_id = \(user) AND user_seq > \(seq) ORDER BY user_seq LIMIT \(rowsMax)
+            """
+        let found = try transaction.rows(sql) { try OwnDeletion(reading: &$0) }
+        let isCut = found.count == rowsMax
+        return ChangedRows(found.map { ($0.userSeq, $0) }, upTo: isCut ? found.last.map { $0.userSeq - 1 } : nil)
+    }
+
+    package static func purge(about message: Seq, in channel: ChannelID, _ transaction: any Transaction) throws {
+        try transaction.perform("DELETE FROM own_deletions WHERE channel_id = \(channel) AND seq = \(message)")
+    }
+}
