@@ -11,12 +11,13 @@ public struct ChannelCaller: Hashable, Sendable {
     }
 }
 
-/// What one writing transaction knows of channels and their members without reading them again, and what new messages have changed of them and is
+/// What one writing transaction knows of channels and their members without reading them again, and what messages have changed of them and is
 /// still to be written.
 ///
-/// A transaction runs a batch of operations, and most of them are messages to the same few channels. Each needs the channel's head and its
-/// sender's membership, and moves both; read once and written once in a batch, they cost a message nothing. It is exact:
-/// 1. Only a new message adds to it (``Context/moveStream(to:byMessageThatCounts:)``), and only to a channel that the transaction has locked.
+/// A transaction runs a batch of operations, and most of them are messages to the same few channels, or changes of these. Each needs the channel's head
+/// and its sender's membership, and a new message moves both; read once and written once in a batch, they cost a message nothing. It is exact:
+/// 1. Only a message adds to it, new (``Context/moveStream(to:byMessageThatCounts:)``) or changed (``Context/moveStream(byChangeIn:)``), and only to a
+///    channel that the transaction has locked.
 /// 2. Before any other statement reads or writes, what is due is written. One that writes has everything read anew.
 /// 3. Statements that touch neither heads nor memberships say so (``Transaction/besideBatchMemory(_:)``), and so do those that write one
 ///    member's row (``Transaction/write(_:toMember:of:)``).
@@ -54,25 +55,26 @@ public final class BatchMemory {
         var lastSeq: Seq = 0
     }
 
-    /// What was due before a message was added: nothing without counters.
+    /// What was due before a message was added or changed: nothing without counters.
     private struct Before {
         let channel: ChannelID
         let counters: ChannelCounters?
-        let sender: UserID
-        let sent: Sent?
+        /// Who sent the message; nil for a change.
+        var sender: UserID?
+        var sent: Sent?
 
         /// What is due without the message.
         func takenBack(from due: Due?) -> Due? {
             guard let counters, var due else { return nil }
             due.counters = counters
-            due.senders[sender] = sent
+            if let sender { due.senders[sender] = sent }
             return due
         }
     }
 
     private var known: [ChannelID: Known] = [:]
     private var due: [ChannelID: Due] = [:]
-    /// The messages that the operation under way has added.
+    /// The messages that the operation under way has added or changed.
     private var added: [Before] = []
     /// What was due before the operation and was written during it, inside of its savepoint.
     private var writtenInside: [ChannelID: Due] = [:]
@@ -159,6 +161,13 @@ public final class BatchMemory {
         known[access.channelId]?.members[user] = own
     }
 
+    fileprivate func addChange(in access: ChannelAccess) {
+        let channel = access.channelId
+        added.append(Before(channel: channel, counters: due[channel]?.counters))
+        due[channel, default: Due(counters: access.counters)].counters = access.counters
+        known[channel]?.access.counters = access.counters
+    }
+
     fileprivate func addMessage(of sender: UserID, count: Int, in access: ChannelAccess) {
         let channel = access.channelId
         let counters = due[channel]?.counters
@@ -213,5 +222,13 @@ extension Transaction {
     func addMessage(of sender: UserID, count: Int, in access: ChannelAccess) throws {
         guard let batchMemory else { throw ImpossibleState("A transaction that only reads was given a message.") }
         batchMemory.addMessage(of: sender, count: count, in: access)
+    }
+
+    /// Moves a channel's head by a change of a message, which is written once for all of the batch.
+    ///
+    /// - Parameter access: The channel after it.
+    func addChange(in access: ChannelAccess) throws {
+        guard let batchMemory else { throw ImpossibleState("A transaction that only reads was given a change.") }
+        batchMemory.addChange(in: access)
     }
 }

@@ -46,6 +46,14 @@ extension Context {
         try transaction.addMessage(of: caller.user, count: counts ? 1 : 0, in: access)
     }
 
+    /// Moves a channel's stream by a change of a message. Written at the end of the batch, or before anything reads it.
+    ///
+    /// - Parameter access: The channel after it.
+    func moveStream(byChangeIn access: ChannelAccess) throws {
+        try beginChange(of: access.channelId)
+        try transaction.addChange(in: access)
+    }
+
     /// Records that a message was deleted for good.
     func movePurges(of channel: ChannelID, to seq: Seq) throws {
         try beginChange(of: channel)

@@ -47,8 +47,14 @@ struct BatchMemoryTests {
         for _ in 0..<history.random.number(1...20) {
             if history.random.once(in: 12) {
                 world.fault = history.random.pick(faults)
-                try history.sendSomething(in: world)
+                if history.random.once(in: 2) {
+                    try history.sendSomething(in: world)
+                } else {
+                    try history.changeSomething(in: world)
+                }
                 world.fault = nil
+            } else if history.random.once(in: 4) {
+                try history.changeSomething(in: world)
             } else if history.random.once(in: 6) {
                 try history.step(in: world)
             } else {
@@ -57,14 +63,18 @@ struct BatchMemoryTests {
         }
     }
 
-    @Test("messages of one batch write their channel's head and their sender's membership once")
+    @Test("messages of one batch and their changes write their channel's head and their sender's membership once")
     func writtenOnce() throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann", members: ["bob"])
         try world.batch {
             for number in 0..<20 {
                 let sender: UserID = number.isMultiple(of: 2) ? "ann" : "bob"
-                try world.perform(SendMessage(channel: "general", clientId: ClientID("\(number)"), text: "hi"), as: sender)
+                let sent = try world.perform(
+                    SendMessage(channel: "general", clientId: ClientID("\(number)"), text: "hi"), as: sender)
+                let edit = EditMessage(channel: "general", message: sent.messageId, text: "\(number)")
+                #expect(try world.perform(edit, as: sender).changeSeq == sent.seq + 1)
+                if number == 4 { try world.perform(DeleteMessage(channel: "general", message: sent.messageId), as: sender) }
             }
             let memory = try #require(world.batched?.batchMemory)
             let due = try memory.takeDue(isInside: false)
