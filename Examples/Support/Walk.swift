@@ -14,6 +14,7 @@ public enum Walk {
             say("usage: \(name) http://127.0.0.1:8080")
             exit(64)
         }
+        server = url
         let (ann, bob) = (chat(as: "ann", at: url), chat(as: "bob", at: url))
         // Connecting goes on until there is a server. Whoever waits is told which one.
         let notice = Task {
@@ -30,6 +31,11 @@ public enum Walk {
         notice.cancel()
         return (ann, bob)
     }
+
+    /// A second device of a person, which isn't connected yet.
+    public static func second(deviceOf chat: Chat) -> Chat { Self.chat(as: chat.user, at: server) }
+
+    private static var server = URL(fileURLWithPath: "/")
 
     /// The tokens come from the app's own backend, which here is the environment.
     private static func chat(as user: UserID, at url: URL) -> Chat {

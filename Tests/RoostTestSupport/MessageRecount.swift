@@ -213,6 +213,24 @@ public struct MessageRecount: Sendable {
         }
     }
 
+    /// It is as it was before it was deleted, and mentions from now on those who are still members.
+    public mutating func undeleted(_ message: MessageID, in channel: ChannelID) {
+        change(message, in: channel) { posted, room in
+            guard let before = posted.before, posted.message.deletedAt != nil else { return }
+            posted.message.content = before.content
+            (posted.message.editedAt, posted.message.deletedAt) = (before.editedAt, nil)
+            Self.mention(before.mentionees, in: &posted, of: room, at: room.seq + 1)
+        }
+    }
+
+    /// A user has deleted messages for themselves. The channel's stream knows nothing of it.
+    public mutating func deletedForOneself(_ answers: [Message], by user: UserID) {
+        for answer in answers {
+            guard let index = rooms[answer.channelId]?.index(of: answer.messageId) else { continue }
+            rooms[answer.channelId]?.posted[index].goneFor.insert(user)
+        }
+    }
+
     public mutating func purged(_ message: MessageID, in channel: ChannelID) {
         change(channel) { room in
             guard let index = room.index(of: message) else { return }

@@ -37,9 +37,15 @@ public struct MessageRun: Sendable {
     /// The newest messages with their senders, to be sent again. Some of them were deleted meanwhile.
     private var sent: [(user: UserID, operation: SendMessage)] = []
     private var lastNumber = 0
+    private let undeletes: Bool
 
     /// Makes the channels. The users have to be there.
-    public nonisolated(nonsending) init(seed: UInt64, by performer: some OperationPerformer) async throws {
+    ///
+    /// - Parameter undeletes: Whether deleted messages are brought back, which the server must allow for long enough.
+    public nonisolated(nonsending) init(
+        seed: UInt64, undeletes: Bool = false, by performer: some OperationPerformer
+    ) async throws {
+        self.undeletes = undeletes
         random = SeededGenerator(seed: seed)
         channels = (1...20).map { ChannelID("channel-\($0)") }
         // Everybody joins the first three, into the fourth others bring them, and the fifth is open to non-members.
@@ -86,11 +92,11 @@ public struct MessageRun: Sendable {
 
     /// Takes in what a client did while it was cut off, now that it was carried out or refused.
     public nonisolated(nonsending) mutating func arrived(
-        _ messages: [SendMessage], _ marks: [MarkRead], of user: UserID, by performer: some OperationPerformer
+        _ offline: Offline, of user: UserID, by performer: some OperationPerformer
     ) async throws {
         var answers: [(content: MessageContent, message: Message)] = []
         // Sending again with the same client id answers with what is stored, and is refused where the first was.
-        for operation in messages {
+        for operation in offline.messages {
             do {
                 answers.append((operation.content, try await performer.perform(operation, as: user, role: .user)))
             } catch let error as RoostError where Self.expected.contains(error.code) {}
@@ -99,7 +105,7 @@ public struct MessageRun: Sendable {
             recount.sent(answer.content, answer: answer.message)
             acceptedCounts["offline \(SendMessage.name)", default: 0] += 1
         }
-        for mark in marks where recount.isMember(user, of: mark.channel) {
+        for mark in offline.marks where recount.isMember(user, of: mark.channel) {
             recount.marked(mark, by: user)
             acceptedCounts["offline \(MarkRead.name)", default: 0] += 1
         }
@@ -169,7 +175,7 @@ public struct MessageRun: Sendable {
             // A client gives its messages ids of its own.
             operation.clientId = answer.clientId
             isAccepted = true
-            return recount.holds(answer)
+            return recount.holds(answer, for: user)
         }
         if isAccepted { sent.append((user, operation)) }
         if sent.count > 50 { sent.removeFirst() }
@@ -192,7 +198,7 @@ public struct MessageRun: Sendable {
         content.kind = .admin
         return try await attempt(operation, as: Self.admin, role: .admin, in: targets, performer) { recount, answer in
             for message in answer.messages { recount.sent(content, answer: message) }
-            return answer.messages.allSatisfy(recount.holds)
+            return answer.messages.allSatisfy { recount.holds($0, for: Self.admin) }
         }
     }
 
@@ -212,18 +218,18 @@ public struct MessageRun: Sendable {
         ) async throws -> Step {
             try await run.attempt(operation, as: caller, role: role, in: [channel], performer, count)
         }
-        switch random.number(1...23) {
+        switch random.number(1...29) {
         case 1...5:
             let edit = EditMessage(channel: channel, message: id, text: "edit \(random.number(1...3))")
             return try await attempt(&self, edit) { recount, answer in
                 recount.edited(edit, answer: answer)
-                return recount.holds(answer)
+                return recount.holds(answer, for: caller)
             }
         case 6...12:
             let edit = EditMessage(channel: channel, message: id, mentionees: randomMentionees())
             return try await attempt(&self, edit) { recount, answer in
                 recount.edited(edit, answer: answer)
-                return recount.holds(answer)
+                return recount.holds(answer, for: caller)
             }
         case 13...14:
             let vote = "\(random.number(1...3))"
@@ -234,19 +240,25 @@ public struct MessageRun: Sendable {
                     channel: channel, message: id, removeValues: ["votes": [vote]], remove: random.once(in: 3) ? ["votes"] : nil)
             return try await attempt(&self, update) { recount, answer in
                 recount.updated(update)
-                return recount.holds(answer)
+                return recount.holds(answer, for: caller)
             }
         case 15...17:
             return try await attempt(&self, DeleteMessage(channel: channel, message: id)) { recount, answer in
                 recount.deleted(answer: answer)
-                return recount.holds(answer)
+                return recount.holds(answer, for: caller)
             }
         case 18:
             let own = messages.suffix(12).filter { role == .admin || $0.sender == caller }.map(\.messageId)
             let ids = own.isEmpty ? [id] : Array(own.suffix(3))
             return try await attempt(&self, DeleteMessages(channel: channel, messages: ids)) { recount, answer in
                 for message in answer.messages { recount.deleted(answer: message) }
-                return answer.messages.allSatisfy(recount.holds)
+                return answer.messages.allSatisfy { recount.holds($0, for: caller) }
+            }
+        case 19...21: return try await deleteForOneself(message, in: channel, as: user, performer)
+        case 22...24 where undeletes:
+            return try await attempt(&self, UndeleteMessage(channel: channel, message: id)) { recount, answer in
+                recount.undeleted(id, in: channel)
+                return recount.holds(answer, for: caller)
             }
         default:
             return try await attempt(&self, PurgeMessage(channel: channel, message: id)) { recount, _ in

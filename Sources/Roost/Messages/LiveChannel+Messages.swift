@@ -98,6 +98,62 @@ extension LiveChannel {
         try await change(item, .delete(DeleteMessage(channel: id, message: MessageID(rawValue: 0)), of: item.clientId))
     }
 
+    /// Deletes several messages, all of them or none, up to 100 (SB-59). As with
+    /// ``edit(_:text:customType:data:metadata:tags:mentionees:)-(MessageID,_,_,_,_,_,_)``, it is shown at once, and taken back if the server refuses one
+    /// of them: the error's `field` names that by its place.
+    ///
+    /// - Throws: `RoostError` with `limit_exceeded`, `invalid_argument` for none or for one twice, `unavailable` when this device can't store it.
+    public func delete(_ messages: [MessageID]) async throws {
+        let deletion = DeleteMessages(channel: id, messages: messages)
+        try deletion.validate()
+        try await chat.driver.enqueue(.deleteMany(deletion))
+    }
+
+    /// Deletes messages for this user alone, on all of their devices, up to 100: others see them as before, and there is no way back. Each keeps its place
+    /// without its content (``MessageItem/isDeletedForMe``). It is shown at once.
+    ///
+    /// - Throws: As ``delete(_:)-([MessageID])``.
+    public func deleteForMe(_ messages: [MessageID]) async throws {
+        let deletion = DeleteMessagesForMe(channel: id, messages: messages)
+        try deletion.validate()
+        try await chat.driver.enqueue(.deleteForMe(deletion))
+    }
+
+    /// Deletes a message for good: nothing of it is left but its place in the order. It is shown as deleted at once, and gone when the server has done it.
+    ///
+    /// - Throws: `RoostError` with `unavailable` when this device can't store it.
+    public func purge(_ message: MessageID) async throws {
+        try await chat.driver.enqueue(.purge(PurgeMessage(channel: id, message: message)))
+    }
+
+    /// Brings a deleted message back, as long as the app keeps what it said (SB-59): whoever deleted their own may, and operators. A deletion that is still
+    /// on its way is taken back at once; otherwise the message is shown when the server has brought it back, or refused it.
+    ///
+    /// - Throws: `RoostError` with `unavailable` when this device can't store it.
+    public func undelete(_ message: MessageID) async throws {
+        try await chat.driver.enqueue(.undelete(UndeleteMessage(channel: id, message: message)))
+    }
+
+    /// Changes the lists of texts that a message carries (SB-37): removes lists, makes new ones, adds values, removes values, in this order. It is shown at
+    /// once.
+    ///
+    /// - Throws: `RoostError` with the code of a limit, `unavailable` when this device can't store it.
+    public func updateMetaArrays(
+        of message: MessageID, create: [String]? = nil, add: [String: [String]]? = nil, removeValues: [String: [String]]? = nil,
+        remove: [String]? = nil
+    ) async throws {
+        let update = UpdateMetaArrays(
+            channel: id, message: message, create: create, add: add, removeValues: removeValues, remove: remove)
+        try update.validate()
+        try await chat.driver.enqueue(.metaArrays(update))
+    }
+
+    /// Empties the channel for this user alone, on all of their devices: the messages so far are concealed and count as read (SB-60). It is shown at once,
+    /// and taken back if the server refuses it: with `feature_disabled` where the app hides history from new members.
+    ///
+    /// - Throws: `RoostError` with `unavailable` when this device can't store it.
+    public func resetHistory() async throws { try await chat.driver.enqueue(.reset(ResetHistory(channel: id))) }
+
     private func change(_ item: MessageItem, _ change: OutboxOperation) async throws {
         if let message = item.message { return try await chat.driver.enqueue(change.resolved(message.messageId)) }
         do {

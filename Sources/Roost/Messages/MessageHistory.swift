@@ -17,35 +17,6 @@ extension LiveChannel {
             ListMessages(
                 channel: id, limit: limit, kinds: kinds, customType: customType, senders: senders, reverse: newestFirst), in: chat)
     }
-
-    /// Empties the channel for this user alone, on all of their devices: the messages so far are concealed and count as read (SB-60).
-    ///
-    /// - Throws: `RoostError` with `feature_disabled` where the app hides history from new members, `not_member`, and as ``Chat/call(_:)`` does.
-    public func resetHistory() async throws { _ = try await chat.call(ResetHistory(channel: id)) }
-
-    /// Deletes several messages, all of them or none, up to 100 (SB-59).
-    ///
-    /// - Throws: `RoostError` with `not_message_owner`, `not_found`, a limit, and as ``Chat/call(_:)`` does. Its `field` names the message by its place.
-    public func delete(_ messages: [MessageID]) async throws {
-        _ = try await chat.call(DeleteMessages(channel: id, messages: messages))
-    }
-
-    /// Deletes a message for good: nothing of it is left but its place in the order.
-    ///
-    /// - Throws: `RoostError` with `not_message_owner`, `not_found`, and as ``Chat/call(_:)`` does.
-    public func purge(_ message: MessageID) async throws { _ = try await chat.call(PurgeMessage(channel: id, message: message)) }
-
-    /// Changes the lists of texts that a message carries (SB-37): removes lists, makes new ones, adds values, removes values, in this order.
-    ///
-    /// - Throws: `RoostError` with `not_message_owner`, `not_found`, a limit, and as ``Chat/call(_:)`` does.
-    @discardableResult
-    public func updateMetaArrays(
-        of message: MessageID, create: [String]? = nil, add: [String: [String]]? = nil, removeValues: [String: [String]]? = nil,
-        remove: [String]? = nil
-    ) async throws -> Message {
-        try await chat.call(
-            UpdateMetaArrays(channel: id, message: message, create: create, add: add, removeValues: removeValues, remove: remove))
-    }
 }
 
 extension Chat {

@@ -116,7 +116,11 @@ public struct MessageItem: MessageCarrying, Identifiable, Hashable, Sendable {
             guard !change.isRefused else { continue }
             switch change.operation {
             case .edit(let edit, _): changed.content.apply(edit)
-            case .delete: (changed.content, changed.isDeleted) = (changed.content.emptied, true)
+            case .delete, .deleteMany, .purge: (changed.content, changed.isDeleted) = (changed.content.emptied, true)
+            case .deleteForMe:
+                (changed.content, changed.isDeleted, changed.isDeletedForMe) = (changed.content.emptied, true, true)
+            case .undelete: (changed.content, changed.isDeleted) = (row.value.content, row.value.isDeleted)
+            case .metaArrays(let update): changed.content.applyIfPossible(update)
             default: break
             }
         }

@@ -131,9 +131,23 @@ public final class MessageList {
         for row in outboxRows(of: clientId) { await driver.request(.discard(row)) }
     }
 
+    /// Tries a row's message again if it was refused, or the user's refused changes of it, whoever sent it. Does nothing for any other.
+    public func retry(_ item: MessageItem) async {
+        for row in outboxRows(of: item) { await driver.request(.retry(row)) }
+    }
+
+    /// Gives up a row's message that is on its way, or the user's changes of it, whoever sent it. What the server has taken meanwhile stays.
+    public func discard(_ item: MessageItem) async {
+        for row in outboxRows(of: item) { await driver.request(.discard(row)) }
+    }
+
     private func outboxRows(of clientId: ClientID) -> [OutboxRow] {
         let item = items.last { $0.clientId == clientId && $0.id.sender == user }
-        guard let item, item.message != nil else { return [.message(MessageKey(channel: channelId, clientId: clientId))] }
+        return item.map(outboxRows) ?? [.message(MessageKey(channel: channelId, clientId: clientId))]
+    }
+
+    private func outboxRows(of item: MessageItem) -> [OutboxRow] {
+        guard item.message != nil else { return [.message(MessageKey(channel: channelId, clientId: item.clientId))] }
         return item.operations.map { .operation($0, of: channelId) }
     }
 
@@ -194,9 +208,12 @@ public final class MessageList {
         let sender = UserSummary(userId: user)
         pending = operations.compactMap { item in
             MessageItem(item, sender: sender)?.changed(
-                by: operations.filter { $0.operation.changed == .sent(item.message?.clientId ?? "") })
+                by: operations.filter { $0.operation.changed == [.sent(item.message?.clientId ?? "")] })
         }
-        changes = Dictionary(grouping: operations.filter { $0.operation.changed != nil }) { $0.operation.changed }
+        changes = [:]
+        for item in operations {
+            for message in item.operation.changed { changes[message, default: []].append(item) }
+        }
     }
 
     /// What was read of one state of the cache.

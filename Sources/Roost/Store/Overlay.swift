@@ -29,7 +29,13 @@ struct Overlay: Codable, Hashable, Sendable {
             case .leave: isLeaving = true
             case .preferences(let operation): preferences = preferences?.followed(by: operation) ?? operation
             case .edit(let operation, _): change(operation.message) { $0.edit(operation, at: item.createdAt) }
-            case .delete(let operation, _): change(operation.message) { $0.deletedAt = item.createdAt }
+            case .metaArrays(let operation): change(operation.message) { $0.update(operation) }
+            case .delete, .deleteMany, .purge, .deleteForMe:
+                for case .stored(let message) in item.operation.changed {
+                    change(message) { $0.delete(at: item.createdAt, onlyForUser: !item.operation.isDeletion) }
+                }
+            case .undelete(let operation): change(operation.message) { $0.undelete() }
+            case .reset: concealedSeq = [concealedSeq, item.concealedSeq].compactMap(\.self).max()
             case .send: break
             }
         }

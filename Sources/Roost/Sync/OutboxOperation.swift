@@ -6,9 +6,15 @@ enum OutboxOperation: Hashable, Sendable {
     /// The client id is that of a message on its way, whose id isn't known yet.
     case edit(EditMessage, of: ClientID? = nil)
     case delete(DeleteMessage, of: ClientID? = nil)
+    case deleteMany(DeleteMessages)
+    case deleteForMe(DeleteMessagesForMe)
+    case purge(PurgeMessage)
+    case undelete(UndeleteMessage)
+    case metaArrays(UpdateMetaArrays)
     case read(MarkRead)
     case hide(HideChannel)
     case unhide(UnhideChannel)
+    case reset(ResetHistory)
     case leave(LeaveChannel)
     case preferences(UpdatePreferences)
 
@@ -18,9 +24,16 @@ enum OutboxOperation: Hashable, Sendable {
         case .send(let operation): operation
         case .edit(let operation, _): operation
         case .delete(let operation, _): operation
+        case .deleteMany(let operation): operation
+        case .deleteForMe(let operation): operation
+        case .purge(let operation): operation
+        case .undelete(let operation): operation
+        case .metaArrays(let operation): operation
         case .read(let operation): operation
+        case .unread(let operation): operation
         case .hide(let operation): operation
         case .unhide(let operation): operation
+        case .reset(let operation): operation
         case .leave(let operation): operation
         case .preferences(let operation): operation
         }
@@ -32,9 +45,16 @@ enum OutboxOperation: Hashable, Sendable {
         case .send(let operation): operation.channel
         case .edit(let operation, _): operation.channel
         case .delete(let operation, _): operation.channel
+        case .deleteMany(let operation): operation.channel
+        case .deleteForMe(let operation): operation.channel
+        case .purge(let operation): operation.channel
+        case .undelete(let operation): operation.channel
+        case .metaArrays(let operation): operation.channel
         case .read(let operation): operation.channel
+        case .unread(let operation): operation.channel
         case .hide(let operation): operation.channel
         case .unhide(let operation): operation.channel
+        case .reset(let operation): operation.channel
         case .leave(let operation): operation.channel
         case .preferences: nil
         }
@@ -46,14 +66,36 @@ enum OutboxOperation: Hashable, Sendable {
     /// The message that it changes.
     var changed: ChangedMessage? {
         switch self {
-        case .edit(let operation, let client): ChangedMessage(operation.message, client)
-        case .delete(let operation, let client): ChangedMessage(operation.message, client)
-        default: nil
+        case .edit(let operation, let client): [ChangedMessage(operation.message, client)]
+        case .delete(let operation, let client): [ChangedMessage(operation.message, client)]
+        case .deleteMany(let operation): operation.messages.map { .stored($0) }
+        case .deleteForMe(let operation): operation.messages.map { .stored($0) }
+        case .purge(let operation): [.stored(operation.message)]
+        case .undelete(let operation): [.stored(operation.message)]
+        case .metaArrays(let operation): [.stored(operation.message)]
+        default: []
         }
     }
 
     /// Whether it conceals the channel's messages so far.
-    var isConcealing: Bool { if case .hide(let operation) = self { operation.hidePreviousMessages ?? false } else { false } }
+    var isConcealing: Bool {
+        switch self {
+        case .hide(let operation): operation.hidePreviousMessages ?? false
+        case .reset: true
+        default: false
+        }
+    }
+
+    /// Whether it takes a message from everybody.
+    var isDeletion: Bool {
+        switch self {
+        case .delete, .deleteMany, .purge: true
+        default: false
+        }
+    }
+
+    /// Whether it brings a message back.
+    var isUndeletion: Bool { if case .undelete = self { true } else { false } }
 
     var isVisibility: Bool {
         switch self {

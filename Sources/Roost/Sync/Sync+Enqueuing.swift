@@ -10,7 +10,21 @@ extension Sync {
         case .send(let message): enqueue(item, sending: message, for: token)
         case .edit(let edit, let client): enqueue(item, edit, client, for: token)
         case .delete(let delete, let client): enqueue(item, delete, client, for: token)
+        case .undelete(let undelete): enqueue(item, undelete, for: token)
+        case .deleteMany, .deleteForMe, .purge: enqueue(item, deleting: operation.changed, for: token)
+        case .metaArrays: keep(item, for: token)
         case .read(let read): enqueue(item, read, for: token)
+        case .unread(let unread):
+            // Whoever wants to see it unread has stopped reading.
+            reading.remove(unread.channel)
+            keep(item, for: token)
+        case .reset:
+            var item = item
+            item.concealedSeq = item.channel.flatMap { saved.channels[$0]?.cursor }
+            let superseded = pending(in: item.channel) { earlier in
+                if case .reset = earlier.operation { earlier.isUnsent && !isInFlight(earlier) } else { false }
+            }
+            keep(item, removing: superseded, for: token)
         case .hide, .unhide:
             var item = item
             let isConcealing = operation.isConcealing
@@ -77,10 +91,41 @@ extension Sync {
             return reply(token)
         }
         let earlier = changes(of: target, in: delete.channel)
-        let isDeleted = earlier.contains { if case .delete = $0.operation { !$0.isRefused } else { false } }
-        guard !isDeleted else { return reply(token) }
-        // Nobody needs to see what a message that goes said in between.
-        keep(aimed(item, at: target), removing: earlier.filter { $0.isUnsent && !isInFlight($0) }, for: token)
+        // One that is brought back before is deleted again.
+        let last = earlier.last { ($0.operation.isDeletion || $0.operation.isUndeletion) && !$0.isRefused }
+        guard last?.operation.isDeletion != true else { return reply(token) }
+        keep(aimed(item, at: target), removing: earlier.filter(isOutdated), for: token)
+    }
+
+    /// Brings a message back: one whose deletion the server can't have yet was never deleted.
+    private mutating func enqueue(_ item: OutboxItem, _ undelete: UndeleteMessage, for token: CallToken) {
+        let earlier = changes(of: .stored(undelete.message), in: undelete.channel).filter { !$0.isRefused }
+        guard earlier.last?.operation.isUndeletion != true else { return reply(token) }
+        if let last = earlier.last, case .delete = last.operation, last.isUnsent, !isInFlight(last) {
+            giveUp(last)
+            showOverlay(of: undelete.channel)
+            return reply(token)
+        }
+        keep(item, for: token)
+    }
+
+    /// Deletes messages for good, several at once, or for the user alone.
+    private mutating func enqueue(_ item: OutboxItem, deleting messages: [ChangedMessage], for token: CallToken) {
+        guard let channel = item.channel else { return reply(token) }
+        let earlier = messages.flatMap { changes(of: $0, in: channel) }
+        guard !earlier.contains(where: { $0.operation == item.operation && !$0.isRefused }) else { return reply(token) }
+        // Of several messages the server may refuse one, and then deletes none.
+        let isOfOne = if case .purge = item.operation { true } else { false }
+        keep(item, removing: isOfOne ? earlier.filter(isOutdated) : [], for: token)
+    }
+
+    /// Whether a change of one message needn't be made any more when the message goes for everybody: nobody needs to see what it said in between.
+    private func isOutdated(_ item: OutboxItem) -> Bool {
+        guard item.isUnsent, !isInFlight(item) else { return false }
+        return switch item.operation {
+        case .edit, .metaArrays, .delete, .undelete: true
+        default: false
+        }
     }
 
     private mutating func enqueue(_ item: OutboxItem, _ read: MarkRead, for token: CallToken) {
@@ -129,7 +174,8 @@ extension Sync {
     /// Has an operation, or another state of it, written in place of others. It is sent and shown once it is in the file.
     private mutating func keep(_ item: OutboxItem, removing superseded: [OutboxItem] = [], for token: CallToken) {
         var item = item
-        let isNext = phase == .online && queues[item.channel]?.isIdle ?? true && isForThisServer(item)
+        let isHeld = queues[item.channel]?.held == item.id
+        let isNext = phase == .online && queues[item.channel]?.isIdle ?? true && isForThisServer(item) && !isHeld
         if isNext, !item.isRefused { item.firstSentAt = serverTime }
         put(item)
         queues[item.channel]?.beginWriting(item.id)

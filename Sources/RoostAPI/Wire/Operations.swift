@@ -14,7 +14,7 @@ public enum Operations {
         InviteMembers.self, AcceptInvitation.self, DeclineInvitation.self, WithdrawInvitations.self, ListInvitations.self,
         ListMyInvitations.self,
         SendMessage.self, SendAdminMessage.self, ListMessages.self, GetMessage.self, EditMessage.self, UpdateMetaArrays.self,
-        DeleteMessage.self, DeleteMessages.self, PurgeMessage.self, UndeleteMessage.self,
+        DeleteMessage.self, DeleteMessages.self, DeleteMessagesForMe.self, PurgeMessage.self, UndeleteMessage.self,
         ListMessageVersions.self, ListMentions.self,
         MarkRead.self, GetUnread.self, GetTotalUnread.self,
         WatchChannel.self, UnwatchChannel.self,

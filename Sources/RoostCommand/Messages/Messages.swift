@@ -15,7 +15,7 @@ struct Messages: AsyncParsableCommand {
             protocol has it.
             """,
         subcommands: [
-            List.self, Send.self, Follow.self, Edit.self, Delete.self, Mentions.self, Reset.self,
+            List.self, Send.self, Follow.self, Edit.self, Delete.self, Undelete.self, Versions.self, Mentions.self, Reset.self,
         ])
 
     struct List: AsyncParsableCommand {
@@ -103,6 +103,48 @@ struct Messages: AsyncParsableCommand {
                     let answer = try await connection.call(DeleteMessages(channel: channel, messages: messages))
                     try options.show(answer, answer.messages.map { "\($0.messageId) is deleted." })
                 }
+            }
+        }
+    }
+
+    struct Undelete: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Bring a deleted message back, within the time that the server's --undeletion allows.")
+
+        @Argument(help: "The channel's id.") var channel: ChannelID
+        @Argument(help: "The message's id.") var message: MessageID
+        @OptionGroup var options: CallOptions
+
+        func run() async throws {
+            try await options.run { connection in
+                let back = try await connection.call(UndeleteMessage(channel: channel, message: message))
+                try options.show(back, MessageText.table([back], UserNames(nil)))
+            }
+        }
+    }
+
+    struct Versions: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "List what a message said before it was edited or deleted, the newest first, as far as the server keeps it.",
+            discussion: "A line has when another version took its place, by whom, and what it said.")
+
+        @Argument(help: "The channel's id.") var channel: ChannelID
+        @Argument(help: "The message's id.") var message: MessageID
+        @OptionGroup var options: CallOptions
+
+        func run() async throws {
+            try await options.run { connection in
+                let answer = try await connection.call(ListMessageVersions(channel: channel, message: message))
+                try options.show(
+                    answer,
+                    Output.table(
+                        answer.versions.map {
+                            [
+                                MessageTime.moment(of: $0.replacedAt.date), $0.replacedBy.rawValue.safe(),
+                                $0.text.safe() + ($0.isDeletion ? "  (deleted)" : ""),
+                            ]
+                        }))
+                if !options.json, answer.versions.isEmpty { Output.note("No earlier versions are kept.") }
             }
         }
     }

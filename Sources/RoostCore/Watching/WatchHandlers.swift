@@ -52,7 +52,8 @@ extension Context {
 
     fileprivate func someMembers(of access: ChannelAccess) throws -> [String: (member: Member, read: ReadState)] {
         let sql: SQL = """
-            SELECT \(Member.columns), m.read_seq, m.last_read_at, \(Unread.readCount(of: "m", purgedSeq: "\(access.purgedSeq)"))
+            SELECT \(Member.columns), m.read_seq, m.last_read_at, \(Unread.readCount(of: "m", purgedSeq: "\(access.purgedSeq)")),
+                (SELECT u.shares_reading FROM users u WHERE u.user_id = m.user_id)
             FROM members m
             WHERE m.channel_id = \(access.channelId) AND m.state = \(MembershipState.member)
             ORDER BY m.user_id LIMIT \(Limits.watchMembers)

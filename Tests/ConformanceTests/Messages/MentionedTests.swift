@@ -7,19 +7,6 @@ import Testing
 
 /// Mentions with the SDK against the real server.
 @MainActor @Suite struct MentionedTests {
-    private func chat(_ user: UserID, at server: TestServer, in folder: URL? = nil) -> Chat {
-        let configuration = Chat.Configuration.tested(folder.map(Chat.Storage.directory) ?? .inMemory)
-        return Chat(url: server.url, user: user, configuration: configuration) { try await server.token(user) }
-    }
-
-    private func wait(_ what: String, until condition: @MainActor () -> Bool) async throws {
-        let deadline = ContinuousClock.now + .seconds(20)
-        while !condition() {
-            guard ContinuousClock.now < deadline else { throw Missed(what) }
-            try await Task.sleep(for: .milliseconds(5))
-        }
-    }
-
     @Test(
         "MN-10 MN-12 MN-16 R35 a mention shows live, offline and after an absence, and ends by reading, by an edit and by a deletion"
     )
@@ -121,14 +108,17 @@ import Testing
         let seven = try await ann.call(ListMessages(channel: "general", limit: 2)).messages.map(\.messageId)
         try await general.delete(seven)
         try await general.purge(seven[0])
-        #expect(try await general.history().load().map(\.text) == ["", "5", "4", "3", "2", "1"])
-        let changed = try await general.updateMetaArrays(
-            of: try await general.history(kinds: [.custom]).load()[0].messageId, create: ["a"], add: ["a": ["b"]])
-        #expect(changed.metaArrays == ["a": ["b"]])
         let list = general.messages()
         try await list.loaded()
+        try await wait("one to be gone for good") { list.items.map(\.text) == ["1", "2", "3", "4", "5", ""] }
+        #expect(try await general.history().load().map(\.text) == ["", "5", "4", "3", "2", "1"])
+        let custom = try await general.history(kinds: [.custom]).load()[0].messageId
+        try await general.updateMetaArrays(of: custom, create: ["a"], add: ["a": ["b"]])
+        try await wait("the lists") { list.items[3].message?.metaArrays == ["a": ["b"]] }
         try await general.resetHistory()
         try await wait("nothing to be left") { list.items.isEmpty && general.lastMessage == nil && general.unreadCount == 0 }
+        try await ann.outbox.loaded()
+        try await wait("the server's answer") { ann.outbox.count == 0 }
         #expect(try await general.history().load().isEmpty)
         await ann.disconnect()
         try await server.stop()

@@ -8,20 +8,6 @@ import Testing
 /// Lists of messages that begin somewhere else than at the newest message, against the real server.
 @MainActor @Suite("Messages: lists around a place", .timeLimit(.minutes(2)))
 struct MessageAnchorTests {
-    private func chat(_ user: UserID, at server: TestServer, directory: URL? = nil) -> Chat {
-        Chat(url: server.url, user: user, configuration: .tested(directory.map(Chat.Storage.directory) ?? .inMemory)) {
-            try await server.token(user)
-        }
-    }
-
-    private func wait(_ what: String, until condition: @MainActor () -> Bool) async throws {
-        let deadline = ContinuousClock.now + .seconds(20)
-        while !condition() {
-            guard ContinuousClock.now < deadline else { throw Missed(what) }
-            try await Task.sleep(for: .milliseconds(5))
-        }
-    }
-
     /// Ann's socket in a channel with 200 messages of hers, of which bob has read 80.
     private func room(at server: TestServer, _ count: Int = 200) async throws -> (ann: RawSocket, messages: [Message]) {
         let ann = try await server.socket("ann")
@@ -156,7 +142,7 @@ struct MessageAnchorTests {
         #expect(elsewhere.items.contains { $0.text == "151" } && elsewhere.hasNewer)
 
         // What is before the history that bob sees isn't there, whatever the time.
-        try await general.resetHistory()
+        _ = try await bob.call(ResetHistory(channel: "general"))
         try await send("202", ann)
         try await wait("what came since") { general.lastMessage?.text == "202" && list.items.last?.text == "202" }
         let floor = general.messages(around: .time(time), pageSize: 10)
@@ -203,13 +189,13 @@ struct MessageAnchorTests {
         let (_, messages) = try await room(at: server)
         let directory = TemporaryDirectory.make()
         do {
-            let bob = chat("bob", at: server, directory: directory)
+            let bob = chat("bob", at: server, in: directory)
             try await bob.connect()
             let list = bob.channel("general").messages(around: .message(messages[49].messageId), pageSize: 10)
             try await list.loaded()
             await bob.disconnect()
         }
-        let bob = chat("bob", at: server, directory: directory)
+        let bob = chat("bob", at: server, in: directory)
         let general = bob.channel("general")
         let known = general.messages(around: .message(messages[51].messageId), pageSize: 10)
         try await known.loaded()

@@ -32,8 +32,8 @@ struct WireNameTests {
             [
                 "message.list history.read", "message.get history.read", "message.edit history.read",
                 "message.delete history.read", "message.updateMetaArrays history.read", "message.deleteMany history.read",
-                "message.purge history.read", "message.undelete history.read",
-                "stream.channelChanges history.read",
+                "message.purge history.read", "message.undelete history.read", "message.deleteForMe history.read",
+                "stream.channelChanges history.read", "reading.listReaders history.read",
             ]
         ),
         ("withdrawing somebody else's invitation is like removing a member", ["invitation.withdraw member.remove"]),

@@ -25,9 +25,10 @@ struct MessageRunTests {
         arguments: seeds)
     func recount(seed: UInt64) async throws {
         let world = try CoreWorld()
+        world.options.undeletionSeconds = 3600
         for user in MessageRun.users { try world.user(user) }
         let rules = Rules(world: world)
-        var run = try await MessageRun(seed: seed, by: rules)
+        var run = try await MessageRun(seed: seed, undeletes: true, by: rules)
         var steps: [MessageRun.Step] = []
         for number in 1...5000 {
             let step = try await run.step(by: rules)
@@ -50,7 +51,7 @@ struct MessageRunTests {
         }
         // A run in which everything is refused would prove nothing.
         let rare = run.acceptedCounts.filter { $0.value < 20 }
-        #expect(rare == [:] && run.acceptedCounts.count == 15)
+        #expect(rare == [:] && run.acceptedCounts.count == 18)
     }
 
     /// Where the server differs from a recount in some channels. Some users also ask for all that is shown of them,
@@ -75,6 +76,8 @@ struct MessageRunTests {
                 let page = page(of: user, in: channel, by: recount)
                 var listed = try unlessRefused(ListMessages(channel: channel, limit: Self.pageSize), as: user, in: world)
                 listed?.users = nil
+                let messages = listed?.messages.map(\.comparable) ?? []
+                listed?.messages = messages
                 if listed != page { found.append("page of \(user) in \(channel): \(listed as Any) instead of \(page as Any)") }
             }
             let total = try world.perform(GetTotalUnread(), as: user)

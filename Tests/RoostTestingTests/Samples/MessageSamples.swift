@@ -78,7 +78,7 @@ func highlighted(_ message: Message) -> AttributedString {
 
 @MainActor private func bringBack(_ chat: Chat, _ channel: LiveChannel, _ message: MessageID) async throws {
     // sample.begin
-    let back = try await chat.call(UndeleteMessage(channel: channel.id, message: message))
+    try await channel.undelete(message)
     let earlier = try await chat.call(ListMessageVersions(channel: channel.id, message: message)).versions
     print(earlier.map(\.text))
     // sample.end
