@@ -1,0 +1,167 @@
+import Foundation
+import RoostAPI
+import RoostTestSupport
+import Testing
+
+/// `roost chat` on a terminal: what stands on the screen.
+@Suite struct ChatScreenTests {
+    private func screen(of user: UserID, in channel: String = "team", on server: TestServer) throws -> TerminalScreen {
+        try TerminalScreen(
+            ["chat", channel, "--as", user.rawValue],
+            environment: [
+                "ROOST_URL": server.url.absoluteString, "ROOST_DATA": server.directory.path,
+                "XDG_DATA_HOME": TemporaryDirectory.make().path,
+            ])
+    }
+
+    @Test("MN-09 MN-10 SB-33 SB-58 SB-59 §8.5 edits, kinds, deletions and mentions are seen, and Tab completes a mention")
+    func messages() async throws {
+        let server = try await TestServer()
+        let bob = try await server.socket("bob")
+        let root = try await server.socket("root", role: .admin)
+        for user in ["ann", "bob", "berta"] as [UserID] {
+            try await root.call(UpsertUser(user: user, displayName: user.rawValue.capitalized))
+        }
+        try await root.call(CreateChannel(channel: "team", users: ["ann", "bob", "berta"]))
+        let ann = try screen(of: "ann", on: server)
+        try await ann.wait(for: "● online")
+        try await ann.wait(for: "#team · 4 members")
+
+        let sent = try await bob.call(SendMessage(channel: "team", clientId: "1", text: "lunch?"))
+        try await ann.wait("bob's message") {
+            $0.contains { $0.hasSuffix("Bob    lunch?") || $0.contains("Bob") && $0.hasSuffix("lunch?") }
+        }
+        try await bob.call(EditMessage(channel: "team", message: sent.messageId, text: "lunch at one?"))
+        try await ann.wait(for: "lunch at one? (edited)")
+        try await root.call(SendAdminMessage(channels: ["team"], clientId: "2", text: "The kitchen is closed."))
+        try await ann.wait(for: "[admin] The kitchen is closed.")
+        let mention = SendMessage(channel: "team", clientId: "3", text: "@Ann pizza then", mentionees: [.users(["ann"])])
+        let third = try await bob.call(mention)
+        try await ann.wait(for: "@Ann pizza then")
+        #expect(ann.words(in: "1") == ["@Ann pizza then"], "what mentions one stands out")
+        try await bob.call(DeleteMessage(channel: "team", message: sent.messageId))
+        try await ann.wait("the text to be gone") { lines in
+            lines.contains { $0.contains("message deleted") } && !lines.contains { $0.contains("lunch") }
+        }
+
+        // Two members may be meant at first.
+        ann.type("hi @b\t")
+        try await ann.wait("both names") { $0.contains("Which one?") && $0.contains("@Berta") && $0.contains("@Bob") }
+        ann.type("o\t")
+        try await ann.wait("the name") { $0.last == "> hi @Bob" }
+        ann.type("it is\r")
+        // Until then it ends with a mark of being on its way.
+        try await ann.wait("the message to be stored") { $0.contains { $0.hasSuffix("hi @Bob it is") && !$0.hasPrefix(">") } }
+        let stored = try await bob.call(ListMessages(channel: "team", limit: 1)).messages
+        #expect(stored.first?.text == "hi @Bob it is")
+        #expect(stored.first?.mentionees == [.users(["bob"])])
+        ann.type("@zed\t")
+        try await ann.wait(for: "no member is called zed")
+        ann.type(String(repeating: "\u{7F}", count: 4) + "/edit\r")
+        try await ann.wait("the text to be edited") { $0.last == "> /edit hi @Bob it is" }
+        ann.type(" late\r")
+        try await ann.wait(for: "hi @Bob it is late (edited)")
+
+        ann.type("/mentions\r")
+        try await ann.wait(for: "Who mentioned you")
+        try await ann.wait("the mention") {
+            $0.contains { $0.hasPrefix("#team") && $0.contains("\(third.messageId)") && $0.hasSuffix("@Ann pizza then") }
+        }
+        ann.type("/quit\r")
+        try await ann.end()
+        try await server.stop()
+    }
+
+    @Test("SB-02 R25 R26 who types and who has read stands on the screen, and /unread leaves a message for later")
+    func live() async throws {
+        let server = try await TestServer()
+        let bob = try await server.socket("bob")
+        _ = try await server.socket("ann")
+        try await bob.call(CreateChannel(channel: "team", users: ["ann"]))
+        let ann = try screen(of: "ann", on: server)
+        try await ann.wait(for: "● online")
+        try await bob.call(StartTyping(channel: "team"))
+        try await ann.wait(for: "bob is typing …")
+        ann.type("hel")
+        while try await bob.nextSignal().typing?.users != ["ann"] {}
+        ann.type("lo\r")
+        while try await bob.nextSignal().typing?.users != [] {}
+        while try await bob.nextEvent().rows.messages?.first?.text != "hello" {}
+        try await bob.call(MarkRead(channel: "team"))
+        try await ann.wait(for: "hello ✓ read by bob")
+        try await bob.call(SendMessage(channel: "team", clientId: "1", text: "and you?"))
+        try await ann.wait("bob to have written") { lines in
+            lines.contains { $0.hasSuffix("and you?") } && !lines.contains { $0.contains("typing") }
+        }
+        ann.type("/who\r")
+        try await ann.wait(for: "1 viewing #team: ann")
+        ann.type("/devices\r")
+        try await ann.wait("this device in the list") { lines in lines.contains { $0.contains("Linux") && $0.hasSuffix("this one") }
+        }
+        let other = try await server.socket("ann")
+        try await Polling.value {
+            try await other.call(GetUnread(channel: "team")).unreadCount
+        } until: {
+            $0 == 0
+        }
+        ann.type("/unread\r")
+        try await ann.wait(for: "the last message is unread again")
+        try await Polling.value {
+            try await other.call(GetUnread(channel: "team")).unreadCount
+        } until: {
+            $0 == 1
+        }
+        try await bob.call(SendMessage(channel: "team", clientId: "2", text: "hm?"))
+        try await Polling.value {
+            try await other.call(GetUnread(channel: "team")).unreadCount
+        } until: {
+            $0 == 0
+        }
+        ann.type("/quit\r")
+        try await ann.end()
+        try await server.stop()
+    }
+
+    @Test("MN-10 SB-52 SB-55 SB-60 /goto shows a message and a time, End returns, and /reset empties the screen for one alone")
+    func places() async throws {
+        let server = try await TestServer()
+        let bob = try await server.socket("bob")
+        _ = try await server.socket("ann")
+        try await bob.call(CreateChannel(channel: "team", users: ["ann"]))
+        var sent: [Message] = []
+        for number in 1...150 {
+            sent.append(
+                try await bob.call(SendMessage(channel: "team", clientId: ClientID("\(number)"), text: "text \(number).")))
+        }
+        let ann = try screen(of: "ann", on: server)
+        try await ann.wait(for: "text 150.")
+        #expect(!ann.lines.contains { $0.contains("text 20.") })
+        ann.type("/goto \(sent[19].messageId)\r")
+        try await ann.wait("the place alone") { lines in
+            lines.contains { $0.contains("text 20.") } && !lines.contains { $0.contains("text 150.") }
+        }
+        ann.type("\u{1B}[F")
+        try await ann.wait(for: "text 150.")
+        ann.type("/goto 2020-01-01\r")
+        try await ann.wait(for: "text 1.")
+        // Whoever returns before the place has come stays at the newest messages.
+        ann.type("\u{1B}[F")
+        try await ann.wait(for: "text 150.")
+        ann.type("/goto 2020-01-01\r\u{1B}[F")
+        try await ann.wait(for: "text 150.")
+        // What is asked for right after it is another matter.
+        ann.type("\u{1B}[F/goto 1\r")
+        try await ann.wait(for: "There is no such message.")
+        ann.type("/goto nowhere\r")
+        try await ann.wait("the line to be corrected") { $0.last == "> /goto nowhere" }
+        ann.type(String(repeating: "\u{7F}", count: 13) + "/reset\r")
+        try await ann.wait("an empty screen") { lines in !lines.contains { $0.contains("text ") } }
+        try await ann.wait(for: "the history of #team begins now for you")
+        try await bob.call(SendMessage(channel: "team", clientId: "last", text: "text after it."))
+        try await ann.wait(for: "text after it.")
+        #expect(try await bob.call(ListMessages(channel: "team", limit: 100)).messages.count == 100)
+        ann.type("\u{03}")
+        try await ann.end()
+        try await server.stop()
+    }
+}

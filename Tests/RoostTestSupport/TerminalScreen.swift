@@ -1,0 +1,150 @@
+import Foundation
+import Synchronization
+
+/// A program on a terminal of its own, with what stands on its screen: it understands what `roost chat` writes, and no more.
+public final class TerminalScreen {
+    /// Where one stands, and how: `1` is bold, `2` dim, `7` inverse.
+    private struct Cell {
+        var character: Character = " "
+        var style = ""
+    }
+
+    private let width: Int
+    private let height: Int
+    private let process = Process()
+    private let master: Int32
+    private let output = Mailbox<[UInt8]>()
+    private var cells: [[Cell]]
+    private var (row, column, style) = (0, 0, "")
+    /// The beginning of a sequence whose rest hasn't come yet.
+    private var rest: [UInt8] = []
+
+    // The header has these as macros, which don't come over (ioctl_tty(2)).
+    private static let unlock: UInt = 0x4004_5431
+    private static let getNumber: UInt = 0x8004_5430
+
+    /// Starts `roost` with some arguments.
+    public init(
+        _ arguments: [String], environment: [String: String], width: Int = 100, height: Int = 24
+    ) throws {
+        (self.width, self.height) = (width, height)
+        cells = Array(repeating: Array(repeating: Cell(), count: width), count: height)
+        master = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC)
+        var (lock, number): (Int32, UInt32) = (0, 0)
+        guard master >= 0, ioctl(master, Self.unlock, &lock) == 0, ioctl(master, Self.getNumber, &number) == 0 else {
+            throw Missed("a terminal: errno \(errno)")
+        }
+        var size = winsize(ws_row: UInt16(height), ws_col: UInt16(width), ws_xpixel: 0, ws_ypixel: 0)
+        _ = ioctl(master, UInt(TIOCSWINSZ), &size)
+        let slave = FileHandle(fileDescriptor: open("/dev/pts/\(number)", O_RDWR | O_NOCTTY), closeOnDealloc: false)
+        process.executableURL = ServerProcess.binary
+        process.arguments = arguments
+        process.environment = ProcessInfo.processInfo.environment.filter { !$0.key.hasPrefix("ROOST_") }
+            .merging(environment) { $1 }
+        (process.standardInput, process.standardOutput, process.standardError) = (slave, slave, slave)
+        try process.run()
+        // The program alone holds its end from here on.
+        try slave.close()
+        let (master, output) = (master, output)
+        // It ends when the program's end of the terminal is closed, which reading tells as an error.
+        Thread.detachNewThread {
+            var bytes = [UInt8](repeating: 0, count: 4096)
+            while case let count = read(master, &bytes, bytes.count), count > 0 { output.put(Array(bytes.prefix(count))) }
+            output.close()
+        }
+    }
+
+    deinit {
+        if process.isRunning { process.terminate() }
+        close(master)
+    }
+
+    /// Types text as it is: `\r` is Enter, `\t` is Tab.
+    public func type(_ text: String) {
+        let bytes = Array(text.utf8)
+        _ = write(master, bytes, bytes.count)
+    }
+
+    /// Waits until the screen's lines are as they should be.
+    public func wait(_ what: String, within deadline: Duration = .seconds(20), until isSo: ([String]) -> Bool) async throws {
+        let end = ContinuousClock.now + deadline
+        while !isSo(lines) {
+            guard let bytes = await output.next(within: max(.zero, end - .now)) else {
+                throw Missed("\(what) on the screen\n\(lines.joined(separator: "\n"))")
+            }
+            take(bytes)
+        }
+    }
+
+    /// Waits until a line has a text.
+    public func wait(for text: String) async throws { try await wait(text) { $0.contains { $0.contains(text) } } }
+
+    /// Waits until the program has ended by itself.
+    public func end() async throws {
+        while await output.next() != nil {}
+        process.waitUntilExit()
+        guard process.terminationStatus == 0 else { throw Missed("a good end: \(process.terminationStatus)") }
+    }
+
+    /// What stands there, without the spaces at the end of a line.
+    public var lines: [String] {
+        cells.map { line in
+            let text = String(line.map(\.character))
+            return String(text.reversed().drop { $0 == " " }.reversed())
+        }
+    }
+
+    /// The words of the screen that are written in a style, line by line.
+    public func words(in style: String) -> [String] {
+        cells.compactMap { line in
+            let text = String(line.filter { $0.style == style }.map(\.character)).trimmingCharacters(in: .whitespaces)
+            return text.isEmpty ? nil : text
+        }
+    }
+
+    // MARK: What the program writes
+
+    private func take(_ bytes: [UInt8]) {
+        var text = Substring(String(decoding: rest + bytes.prefix { _ in true }, as: UTF8.self))
+        rest = []
+        // A character or a sequence that is cut off waits for the next piece.
+        let pending = Self.unfinished(Array(text.utf8))
+        if pending > 0 {
+            let all = Array(text.utf8)
+            rest = Array(all.suffix(pending))
+            text = Substring(String(decoding: all.dropLast(pending), as: UTF8.self))
+        }
+        while let character = text.popFirst() {
+            switch character {
+            case "\u{1B}": takeSequence(&text)
+            case "\r": column = 0
+            case "\n", "\r\n": row = min(row + 1, height - 1)
+            default:
+                guard row < height, column < width else { continue }
+                cells[row][column] = Cell(character: character, style: style)
+                column += 1
+            }
+        }
+    }
+
+    /// How many bytes at the end are the beginning of a sequence.
+    private static func unfinished(_ bytes: [UInt8]) -> Int {
+        guard let escape = bytes.lastIndex(of: 0x1B) else { return 0 }
+        let isWhole = bytes[escape...].dropFirst(2).contains { (0x40...0x7E).contains($0) }
+        return isWhole ? 0 : bytes.count - escape
+    }
+
+    private func takeSequence(_ text: inout Substring) {
+        guard text.popFirst() == "[" else { return }
+        let parameters = String(text.prefix { !$0.isLetter })
+        text = text.dropFirst(parameters.count)
+        let numbers = parameters.split(separator: ";").compactMap { Int($0) }
+        switch text.popFirst() {
+        case "H": (row, column) = ((numbers.first ?? 1) - 1, (numbers.last ?? 1) - 1)
+        case "K": if row < height { cells[row] = Array(repeating: Cell(), count: width) }
+        case "J": cells = Array(repeating: Array(repeating: Cell(), count: width), count: height)
+        case "m": style = parameters == "0" ? "" : parameters
+        default: break
+        }
+    }
+}
